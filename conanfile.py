@@ -1,0 +1,78 @@
+import os
+import re
+
+from conan import ConanFile
+from conan.errors import ConanInvalidConfiguration
+from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
+from conan.tools.files import load, rmdir
+from conan.tools.scm import Version
+
+required_conan_version = ">=2.0"
+
+
+class tensorpar(ConanFile):
+    name = "tensorpar"
+    description = "Compile-time typed neural networks, and the fastest way to train them on a cluster"
+    license = "Apache-2.0"
+    topics = ("deep-learning", "parallelism", "header-only", "cpp20")
+    package_type = "header-library"
+    settings = "os", "arch", "compiler", "build_type"
+    options = {"json": [True, False], "eigen": [True, False], "threads": [True, False]}
+    default_options = {"json": True, "eigen": True, "threads": True}
+    exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
+    no_copy_source = True
+
+    # The first version of each compiler that takes constexpr std::vector and the concepts used here.
+    compilers = {"gcc": "12", "clang": "16", "apple-clang": "15", "msvc": "193"}
+
+    def set_version(self):
+        config = load(self, os.path.join(self.recipe_folder, "include", "tensorpar", "core", "config.hpp"))
+        major, minor = (re.search(rf"version_{part} = (\d+)", config)[1] for part in ("major", "minor"))
+        self.version = f"{major}.{minor}.0"
+
+    def layout(self):
+        cmake_layout(self)
+
+    def requirements(self):
+        self.requires("boost/[>=1.74 <2]", transitive_headers=True, options={"header_only": True})
+        if self.options.json:
+            self.requires("nlohmann_json/[>=3.11 <4]", transitive_headers=True)
+        if self.options.eigen:
+            self.requires("eigen/[>=3.4 <4]", transitive_headers=True)
+
+    def package_id(self):
+        # headers are the same for every compiler and machine; which parts are offered differs
+        self.info.settings.clear()
+        self.info.requires.clear()
+
+    def validate(self):
+        check_min_cppstd(self, 20)
+        compiler = str(self.settings.compiler)
+        oldest = self.compilers.get(compiler)
+        if oldest and Version(self.settings.compiler.version) < oldest:
+            raise ConanInvalidConfiguration(f"tensorpar needs {compiler} {oldest} or newer")
+
+    def generate(self):
+        toolchain = CMakeToolchain(self)
+        for part in ("json", "eigen", "threads"):
+            toolchain.cache_variables[f"TENSORPAR_{part.upper()}"] = bool(self.options.get_safe(part))
+        for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
+            toolchain.cache_variables[f"TENSORPAR_BUILD_{part}"] = False
+        toolchain.cache_variables["TENSORPAR_INSTALL"] = True
+        toolchain.generate()
+        CMakeDeps(self).generate()
+
+    def build(self):
+        CMake(self).configure()
+
+    def package(self):
+        CMake(self).install()
+        rmdir(self, os.path.join(self.package_folder, "lib"))
+
+    def package_info(self):
+        # The package brings its own config file, the same that `cmake --install` gives: one set of targets for all ways of getting it.
+        self.cpp_info.bindirs = []
+        self.cpp_info.libdirs = []
+        self.cpp_info.builddirs = [os.path.join("share", "cmake", "tensorpar")]
+        self.cpp_info.set_property("cmake_find_mode", "none")

@@ -1,0 +1,75 @@
+// tensorpar/cost/concepts.hpp - what a cost model is: seconds of an operator's part, seconds of a movement's step
+#pragma once
+#include <concepts>
+#include <tensorpar/ir/machine.hpp>
+#include <tensorpar/ir/movement.hpp>
+
+namespace tensorpar {
+
+/// One operator on one device: the extents of the parts that this device reads (activations, then weights) and writes.
+/// Refers to its arguments: valid while they live, as an argument of a call does.
+struct compute_query {
+  any_op const& op;
+  shapes in, out;
+  i64 scalar_bytes;            // of a real number
+  device_kind const& device;
+};
+
+/// One step of a movement on a machine, for its slowest group. `logical` is the whole tensor's shape; `step.before` and `step.after` say
+/// who holds which part of it.
+struct move_query {
+  move_step const& step;
+  shape const& logical;
+  i64 scalar_bytes;
+  machine const& on;
+};
+
+/// Bytes of a tensor's elements: integers as they are, real numbers in the size that is trained with.
+constexpr double bytes_of(shape const& s, i64 scalar_bytes) {
+  return static_cast<double>(s.elements()) * static_cast<double>(is_integer(s.type) ? bytes_of(s.type) : scalar_bytes);
+}
+
+/// Bytes of one device's part, without a copy of the shape.
+inline double part_bytes(layout const& l, shape const& s, i64 scalar_bytes) {
+  i64 parts = 1;
+  for (layout_axis const& a : l.axes) if (a.kind == part_kind::shard) parts *= a.degree;
+  return bytes_of(s, scalar_bytes) / static_cast<double>(parts);
+}
+
+template <class M> concept prices_compute = requires(M const& m, compute_query const& q) { { m.seconds(q) } -> std::same_as<double>; };
+template <class M> concept prices_moves = requires(M const& m, move_query const& q) { { m.seconds(q) } -> std::same_as<double>; };
+
+/// A cost model prices what a program is made of.
+///
+/// Valid expressions (m a constant M):
+///  - `m.seconds(compute_query const&)` -> double   time of one operator on one device, launch included
+///  - `m.seconds(move_query const&)`    -> double   time of one step of a movement, from the moment when all members of the slowest group
+///                                                  are there until the last one has its part
+/// Semantics: both are estimates of the same clock, in seconds, of work that runs alone on its lane.
+/// Laws (tests/support/laws/cost_model.hpp):
+///  - finite and not negative;
+///  - deterministic: equal queries, equal answers (a model may remember, but not change its mind);
+///  - a `keep` step (a local part of a copy) costs at most as much as an operator that reads and writes the whole part before it;
+///  - the same step on a tensor with more elements costs at least as much. A model from measurements may break this one by the noise
+///    of what it measured (profiled), and a model that fits curves by their error; such a model says so.
+/// Complexity expected: a search asks some 1e5 times per plan, so about a microsecond; slower models are wrapped in `cached`.
+/// Minimal definition: these two functions. Thread safety: like a container, constant calls on one object may run at once unless the model
+/// says otherwise (those that remember do: one copy per thread).
+/// Models: `analytical`, `profiled<M>`, `cached<M>`, `scaled<M>`, `calibrated<M>`, any user type.
+template <class M>
+concept cost_model = prices_compute<M> && prices_moves<M>;
+
+// Words for the error below.
+struct seconds_of_a_compute_query;
+struct seconds_of_a_move_query;
+/// Never defined: its name is the message. `Model` has no member `double seconds(...) const` for the query that `Missing` names.
+template <class Missing, class Model> struct COST_MODEL_LACKS;
+
+/// Entry points that take a cost model call this first: what is missing is then the first thing that a compiler says.
+template <class M> constexpr bool require_cost_model() {
+  if constexpr (!prices_compute<M>) return sizeof(COST_MODEL_LACKS<seconds_of_a_compute_query, M>) > 0;
+  else if constexpr (!prices_moves<M>) return sizeof(COST_MODEL_LACKS<seconds_of_a_move_query, M>) > 0;
+  else return true;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,90 @@
+// tensorpar/exec/eigen.hpp - the compute policy that runs every operator on this processor, with Eigen's matrix products
+#pragma once
+#include <tensorpar/exec/kernels_attention.hpp>
+#include <tensorpar/exec/kernels_batch_norm.hpp>
+#include <tensorpar/exec/kernels_contraction.hpp>
+#include <tensorpar/exec/kernels_convolution.hpp>
+#include <tensorpar/exec/kernels_embedding.hpp>
+#include <tensorpar/exec/kernels_loss.hpp>
+#include <tensorpar/exec/kernels_pointwise.hpp>
+#include <tensorpar/exec/kernels_pooling.hpp>
+#include <tensorpar/exec/kernels_reduction.hpp>
+#include <tensorpar/exec/kernels_structural.hpp>
+#include <tensorpar/exec/kernels_update.hpp>
+#include <tensorpar/op/operators.hpp>
+
+namespace tensorpar {
+
+namespace detail {
+struct kernel_entry {
+  u64 id = 0;
+  void (*run)(kernel_call const&) = nullptr;
+  i64 (*workspace)(any_op const&, shapes, shapes) = nullptr;
+};
+template <class Scalar, class Op> void run_kernel(kernel_call const& c) { kernel<Scalar, Op>::run(c, load<Op>(c.op->attr)); }
+template <class Scalar, class Op> i64 kernel_workspace(any_op const& o, shapes in, shapes out) {
+  if constexpr (requires(Op const& op) { kernel<Scalar, Op>::workspace(op, in, out); }) return kernel<Scalar, Op>::workspace(load<Op>(o.attr), in, out);
+  else return 0;
+}
+
+/// A hash table from operator ids to kernels, made when the program is compiled: open addressing, at most a quarter full.
+template <class Scalar> struct kernel_table {
+  static constexpr int slots = 512;
+  kernel_entry entry[slots];
+  int count = 0;
+  static constexpr int slot_of(u64 id) { return static_cast<int>(mix(id) & (slots - 1)); }
+  template <class... Op> constexpr void add(op_set<Op...>) { (put({name_hash(Op::name), &run_kernel<Scalar, Op>, &kernel_workspace<Scalar, Op>}), ...); }
+  /// A later entry of the same name replaces the earlier one.
+  constexpr void put(kernel_entry const& e) {
+    int i = slot_of(e.id);
+    while (entry[i].run && entry[i].id != e.id) i = (i + 1) % slots;
+    if (!entry[i].run && ++count > slots / 4) throw "kernel_table: too many operators";
+    entry[i] = e;
+  }
+  constexpr kernel_entry const* find(u64 id) const {
+    for (int i = slot_of(id); entry[i].run; i = (i + 1) % slots) if (entry[i].id == id) return &entry[i];
+    return nullptr;
+  }
+};
+using spread_operators = op_set<partition, combine, replicate, reduce, pipeline, batch>;
+}  // namespace detail
+
+namespace compute {
+
+/// Models `compute_policy` (exec/concepts.hpp). Scalar: float, double, prime_field, or a type with scalar_traits.
+/// Own: your operators, as `op_set<my_op, ...>`; each brings its kernel as a static member template, see exec/kernels.hpp.
+/// Stateless; one thread per call; no memory is taken from the heap but Eigen's packing buffers. Results depend on the call alone: sums have a fixed order.
+template <class Scalar, class Own = op_set<>> class eigen {
+  static constexpr detail::kernel_table<Scalar> make_table() {
+    detail::kernel_table<Scalar> t{};
+    t.add(forward_operators{});
+    t.add(backward_operators{});
+    t.add(detail::spread_operators{});
+    t.add(Own{});
+    return t;
+  }
+  static detail::kernel_table<Scalar> const& table() {
+    static constexpr detail::kernel_table<Scalar> t = make_table();
+    return t;
+  }
+
+ public:
+  using scalar_type = Scalar;
+  static bool supports(any_op const& o) { return o.op && table().find(o.op->id); }
+  /// Scratch scalars for these local shapes. Precondition: supports(o).
+  static i64 workspace(any_op const& o, shapes in, shapes out) {
+    detail::kernel_entry const* e = table().find(o.op->id);
+    assert(e);
+    return e->workspace(o, in, out);
+  }
+  /// Throws `error` for operators without a kernel and for indices in the data that are out of range.
+  void run(kernel_call const& c) const {
+    detail::kernel_entry const* e = table().find(c.op->op->id);
+    if (!e) throw error("no kernel for operator " + std::string(c.op->op->name), "compute::eigen", "add it to the policy's op_set");
+    e->run(c);
+  }
+};
+
+}  // namespace compute
+
+}  // namespace tensorpar

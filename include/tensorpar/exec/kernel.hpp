@@ -1,0 +1,31 @@
+// tensorpar/exec/kernel.hpp - what a compute policy is handed for one operator on one device
+#pragma once
+#include <tensorpar/op/any_op.hpp>
+#include <tensorpar/op/block.hpp>
+
+namespace tensorpar {
+
+/// What changes from step to step and is the same on every device.
+struct step_state {
+  u64 step = 0;                      // training steps done so far
+  u64 seed = 0;                      // of the run: dropout draws follow from (seed, operator's seed, step, micro-batch, logical index)
+  u64 micro_batch = 0;
+  double learning_rate = 0;
+};
+
+/// One operator on one device. Real tensors point to the policy's scalar, integer tensors to std::int32_t.
+/// Buffers do not overlap, except that an update's results are its operands (in place) and `add` may write its first operand.
+struct kernel_call {
+  any_op const* op = nullptr;
+  int inputs = 0, outputs = 0;
+  void const* const* in = nullptr;
+  tensor_block const* in_block = nullptr;
+  void* const* out = nullptr;
+  tensor_block const* out_block = nullptr;
+  void* workspace = nullptr;         // as many scalars as the policy's workspace rule asked for
+  /// Several devices may hold partial sums of one result. What must be added once (a bias) is added where this is true.
+  bool first_share = true;
+  step_state state;
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,102 @@
+// tensorpar/exec/kernels_pointwise.hpp - kernels of operators that keep every index
+#pragma once
+#include <tensorpar/exec/kernels.hpp>
+#include <tensorpar/exec/random.hpp>
+#include <tensorpar/op/pointwise.hpp>
+
+namespace tensorpar {
+
+namespace detail {
+template <class Scalar, class Function> void map_one(kernel_call const& c, Function f) {
+  Scalar const* __restrict x = operand<Scalar>(c, 0);
+  Scalar* __restrict y = result<Scalar>(c);
+  i64 const n = c.out_block[0].elements();
+  for (i64 i = 0; i < n; ++i) y[i] = f(x[i]);
+}
+template <class Scalar, class Function> void map_two(kernel_call const& c, Function f) {
+  Scalar const *__restrict a = operand<Scalar>(c, 0), *__restrict b = operand<Scalar>(c, 1);
+  Scalar* __restrict y = result<Scalar>(c);
+  i64 const n = c.out_block[0].elements();
+  for (i64 i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+}
+}  // namespace detail
+
+template <class Scalar> struct kernel<Scalar, relu> {
+  static void run(kernel_call const& c, relu const&) { detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::relu(x); }); }
+};
+template <class Scalar> struct kernel<Scalar, gelu> {
+  static void run(kernel_call const& c, gelu const&) { detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::gelu(x); }); }
+};
+template <class Scalar> struct kernel<Scalar, sigmoid> {
+  static void run(kernel_call const& c, sigmoid const&) { detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::sigmoid(x); }); }
+};
+template <class Scalar> struct kernel<Scalar, tanh_> {
+  static void run(kernel_call const& c, tanh_ const&) { detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::tanh(x); }); }
+};
+// Derivatives: operands dy and v, where v is the operand (relu, gelu) or the result (sigmoid, tanh).
+template <class Scalar> struct kernel<Scalar, relu_grad> {
+  static void run(kernel_call const& c, relu_grad const&) {
+    detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * scalar_traits<Scalar>::relu_slope(v); });
+  }
+};
+template <class Scalar> struct kernel<Scalar, gelu_grad> {
+  static void run(kernel_call const& c, gelu_grad const&) {
+    detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * scalar_traits<Scalar>::gelu_slope(v); });
+  }
+};
+template <class Scalar> struct kernel<Scalar, sigmoid_grad> {
+  static void run(kernel_call const& c, sigmoid_grad const&) { detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * v * (Scalar(1) - v); }); }
+};
+template <class Scalar> struct kernel<Scalar, tanh__grad> {
+  static void run(kernel_call const& c, tanh__grad const&) { detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * (Scalar(1) - v * v); }); }
+};
+
+/// May write its first operand, hence no __restrict.
+template <class Scalar> struct kernel<Scalar, add> {
+  static void run(kernel_call const& c, add const&) {
+    Scalar const *a = detail::operand<Scalar>(c, 0), *b = detail::operand<Scalar>(c, 1);
+    Scalar* y = detail::result<Scalar>(c);
+    i64 const n = c.out_block[0].elements();
+    for (i64 i = 0; i < n; ++i) y[i] = a[i] + b[i];
+  }
+};
+template <class Scalar> struct kernel<Scalar, mul> {
+  static void run(kernel_call const& c, mul const&) { detail::map_two<Scalar>(c, [](Scalar a, Scalar b) { return a * b; }); }
+};
+template <class Scalar> struct kernel<Scalar, scale> {
+  static void run(kernel_call const& c, scale const& op) {
+    Scalar const f = scalar_traits<Scalar>::from_double(op.factor);
+    detail::map_one<Scalar>(c, [f](Scalar x) { return x * f; });
+  }
+};
+template <class Scalar> struct kernel<Scalar, constant> {
+  static void run(kernel_call const& c, constant const& op) {
+    Scalar const f = scalar_traits<Scalar>::from_double(op.value);
+    Scalar* y = detail::result<Scalar>(c);
+    i64 const n = c.out_block[0].elements();
+    for (i64 i = 0; i < n; ++i) y[i] = f;
+  }
+};
+
+/// Logical element i is dropped where word i % 4 of draw i / 4 lies below rate * 2^32.
+template <class Scalar> struct kernel<Scalar, dropout> {
+  static void run(kernel_call const& c, dropout const& op) {
+    Scalar const* x = detail::operand<Scalar>(c, 0);
+    Scalar* y = detail::result<Scalar>(c);
+    Scalar const keep = scalar_traits<Scalar>::from_double(1 / (1 - op.rate));
+    u64 const threshold = static_cast<u64>(op.rate * 0x1p32);
+    hasher h;
+    h.add(op.seed).add(c.state.step).add(c.state.micro_batch);
+    random_stream const draws{c.state.seed, h.value()};
+    detail::each_run(c.out_block[0], [&](i64 at, i64 logical, i64 length) {
+      random_words w{};
+      for (i64 i = 0; i < length; ++i) {
+        u64 const e = static_cast<u64>(logical + i);
+        if (i == 0 || e % 4 == 0) w = draws.words(e / 4);
+        y[at + i] = w[e % 4] < threshold ? Scalar(0) : x[at + i] * keep;
+      }
+    });
+  }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,76 @@
+// tensorpar/exec/kernels_update.hpp - kernels of parameter updates and of global-norm clipping
+#pragma once
+#include <cmath>
+#include <tensorpar/exec/kernels.hpp>
+#include <tensorpar/op/update.hpp>
+
+namespace tensorpar {
+
+namespace detail {
+/// The trailing scalar operand, or one.
+template <class Scalar> Scalar clip_of(kernel_call const& c, int without) { return c.inputs > without ? *operand<Scalar>(c, without) : Scalar(1); }
+}  // namespace detail
+
+// Every operand is read before the result of the same index is written: results may be the operands.
+template <class Scalar> struct kernel<Scalar, sgd_update> {
+  static void run(kernel_call const& c, sgd_update const& op) {
+    using traits = scalar_traits<Scalar>;
+    Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), clip = detail::clip_of<Scalar>(c, 2);
+    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay);
+    Scalar* to = detail::result<Scalar>(c);
+    i64 const n = c.out_block[0].elements();
+    for (i64 i = 0; i < n; ++i) to[i] = w[i] - rate * (g[i] * clip + decay * w[i]);
+  }
+};
+template <class Scalar> struct kernel<Scalar, momentum_update> {
+  static void run(kernel_call const& c, momentum_update const& op) {
+    using traits = scalar_traits<Scalar>;
+    Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2), clip = detail::clip_of<Scalar>(c, 3);
+    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay), keep = traits::from_double(op.momentum);
+    Scalar *to_w = detail::result<Scalar>(c, 0), *to_v = detail::result<Scalar>(c, 1);
+    i64 const n = c.out_block[0].elements();
+    for (i64 i = 0; i < n; ++i) {
+      Scalar const x = w[i], speed = keep * v[i] + g[i] * clip + decay * x;
+      to_v[i] = speed;
+      to_w[i] = x - rate * speed;
+    }
+  }
+};
+template <class Scalar> struct kernel<Scalar, adamw_update> {
+  static void run(kernel_call const& c, adamw_update const& op) {
+    using traits = scalar_traits<Scalar>;
+    Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), *m = detail::operand<Scalar>(c, 2), *v = detail::operand<Scalar>(c, 3);
+    Scalar const clip = detail::clip_of<Scalar>(c, 4);
+    double const t = static_cast<double>(c.state.step) + 1;
+    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay), eps = traits::from_double(op.eps);
+    Scalar const b1 = traits::from_double(op.beta1), b2 = traits::from_double(op.beta2), c1 = traits::from_double(1 - op.beta1), c2 = traits::from_double(1 - op.beta2);
+    Scalar const fix1 = traits::from_double(1 / (1 - std::pow(op.beta1, t))), fix2 = traits::from_double(1 / (1 - std::pow(op.beta2, t)));
+    Scalar *to_w = detail::result<Scalar>(c, 0), *to_m = detail::result<Scalar>(c, 1), *to_v = detail::result<Scalar>(c, 2);
+    i64 const n = c.out_block[0].elements();
+    for (i64 i = 0; i < n; ++i) {
+      Scalar const x = w[i], d = g[i] * clip, first = b1 * m[i] + c1 * d, second = b2 * v[i] + c2 * d * d;
+      to_m[i] = first;
+      to_v[i] = second;
+      to_w[i] = x - rate * (first * fix1 * traits::reciprocal(traits::sqrt(second * fix2) + eps) + decay * x);
+    }
+  }
+};
+
+template <class Scalar> struct kernel<Scalar, square_sum> {
+  static void run(kernel_call const& c, square_sum const&) {
+    Scalar const* x = detail::operand<Scalar>(c, 0);
+    i64 const n = c.in_block[0].elements();
+    *detail::result<Scalar>(c) = detail::sum_of<Scalar>(n, [x](i64 i) { return x[i] * x[i]; });
+  }
+};
+template <class Scalar> struct kernel<Scalar, clip_factor> {
+  static void run(kernel_call const& c, clip_factor const& op) {
+    using traits = scalar_traits<Scalar>;
+    Scalar s(0);
+    for (int k = 0; k < c.inputs; ++k) s += *detail::operand<Scalar>(c, k);
+    Scalar const norm = traits::sqrt(s), limit = traits::from_double(op.max_norm);
+    *detail::result<Scalar>(c) = traits::greater(norm, limit) ? limit * traits::reciprocal(norm) : Scalar(1);   // a norm of zero divides nothing
+  }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,157 @@
+// tensorpar/exec/threads.hpp - the communicator whose ranks are threads of this process
+#pragma once
+#include <cstring>
+#include <tensorpar/exec/threads_hub.hpp>
+#include <thread>
+#include <type_traits>
+
+namespace tensorpar::comm {
+
+/// One rank's endpoint. Models `full_communicator` (exec/concepts.hpp) for every trivially copyable element with +=.
+/// Collectives copy straight from the other members' buffers: one copy per element received, two for the result of an all-reduce; a message is copied in and out.
+/// Complexity per member, n elements, g members: all_reduce O(n) additions and copies per member of the group, the others O(elements received).
+class threads {
+ public:
+  using hub = threads_hub;
+
+  class group {
+   public:
+    int size() const { return static_cast<int>(state_->members.size()); }
+    int index() const { return index_; }
+    int member(int i) const { return state_->members[static_cast<std::size_t>(i)]; }
+
+   private:
+    friend class threads;
+    group(hub::group_state* s, int i) : state_(s), index_(i) {}
+    hub::group_state* state_;
+    int index_;
+  };
+
+  /// Throws `error` unless 0 <= rank < h.size().
+  threads(hub& h, int rank) : hub_(&h), rank_(rank) {
+    if (rank < 0 || rank >= h.size()) throw error("no such rank: " + std::to_string(rank), "comm::threads", "0 to " + std::to_string(h.size() - 1));
+  }
+  int rank() const { return rank_; }
+  int size() const { return hub_->size(); }
+
+  group make_group(slice<int> members) {
+    hub::group_state& s = hub_->group_of(members, rank_);
+    int i = 0;
+    while (s.members[static_cast<std::size_t>(i)] != rank_) ++i;
+    return {&s, i};
+  }
+
+  void barrier(group const& g) { hub_->open(*g.state_, g.index_, {"barrier", 0, 0, -1, nullptr, nullptr}); }
+
+  template <class Element> void all_reduce(group const& g, Element const* in, Element* out, i64 n) {
+    open(g, "all_reduce", in, out, n);
+    int const members = g.size();
+    Element part[block];
+    if (n <= block) {                                          // everybody adds everything: one meeting less
+      sum(g, 0, n, part);
+      hub_->meet(*g.state_, g.index_);
+      copy(out, part, n);
+      return;
+    }
+    i64 const from = n * g.index_ / members, to = n * (g.index_ + 1) / members;
+    for (i64 at = from; at < to; at += block) {
+      i64 const len = to - at < block ? to - at : block;
+      sum(g, at, len, part);
+      copy(out + at, part, len);
+    }
+    hub_->meet(*g.state_, g.index_);
+    for (int j = 0; j < members; ++j)
+      if (j != g.index_) copy(out + n * j / members, static_cast<Element const*>(call_of(g, j).out) + n * j / members, n * (j + 1) / members - n * j / members);
+    hub_->meet(*g.state_, g.index_);
+  }
+
+  template <class Element> void reduce_scatter(group const& g, Element const* in, Element* out, i64 n) {
+    open(g, "reduce_scatter", in, out, n);
+    Element part[block];
+    for (i64 at = 0; at < n; at += block) {
+      i64 const len = n - at < block ? n - at : block;
+      sum(g, g.index_ * n + at, len, part);
+      copy(out + at, part, len);
+    }
+    hub_->meet(*g.state_, g.index_);
+  }
+
+  template <class Element> void all_gather(group const& g, Element const* in, Element* out, i64 n) {
+    open(g, "all_gather", in, out, n);
+    for (int j = 0; j < g.size(); ++j) copy(out + j * n, static_cast<Element const*>(call_of(g, j).in), n);
+    hub_->meet(*g.state_, g.index_);
+  }
+
+  template <class Element> void all_to_all(group const& g, Element const* in, Element* out, i64 n) {
+    open(g, "all_to_all", in, out, n);
+    for (int j = 0; j < g.size(); ++j) copy(out + j * n, static_cast<Element const*>(call_of(g, j).in) + g.index_ * n, n);
+    hub_->meet(*g.state_, g.index_);
+  }
+
+  /// Precondition: 0 <= root < g.size().
+  template <class Element> void broadcast(group const& g, int root, Element* data, i64 n) {
+    open(g, "broadcast", data, data, n, root);
+    if (root != g.index_) copy(data, static_cast<Element const*>(call_of(g, root).in), n);
+    hub_->meet(*g.state_, g.index_);
+  }
+
+  template <class Element> void send(int to, int tag, Element const* data, i64 n) {
+    static_assert(std::is_trivially_copyable_v<Element>);
+    known(to);
+    std::vector<std::byte> bytes = hub_->buffer(static_cast<std::size_t>(n) * sizeof(Element));
+    if (n) std::memcpy(bytes.data(), data, bytes.size());
+    hub_->post(to, {rank_, tag, n, sizeof(Element), std::move(bytes)});
+  }
+  template <class Element> void receive(int from, int tag, Element* data, i64 n) {
+    static_assert(std::is_trivially_copyable_v<Element>);
+    known(from);
+    hub::message m = hub_->take(rank_, from, tag, n, sizeof(Element));
+    if (n) std::memcpy(data, m.bytes.data(), m.bytes.size());
+    hub_->give_back(std::move(m.bytes));
+  }
+
+ private:
+  static constexpr i64 block = 512;                            // elements added up on the stack at a time
+
+  void known(int rank) const {
+    if (rank < 0 || rank >= size()) throw error("no such rank: " + std::to_string(rank), "rank " + std::to_string(rank_), "0 to " + std::to_string(size() - 1));
+  }
+  template <class Element> void open(group const& g, char const* what, Element const* in, Element* out, i64 n, int root = -1) {
+    static_assert(std::is_trivially_copyable_v<Element>);
+    hub_->open(*g.state_, g.index_, {what, n, sizeof(Element), root, in, out});
+  }
+  static hub::call const& call_of(group const& g, int j) { return g.state_->calls[static_cast<std::size_t>(j)]; }
+  /// to[i] = sum of all members' in[at + i], in group order.
+  template <class Element> static void sum(group const& g, i64 at, i64 n, Element* to) {
+    copy(to, static_cast<Element const*>(call_of(g, 0).in) + at, n);
+    for (int j = 1; j < g.size(); ++j) {
+      Element const* x = static_cast<Element const*>(call_of(g, j).in) + at;
+      for (i64 i = 0; i < n; ++i) to[i] += x[i];
+    }
+  }
+  template <class Element> static void copy(Element* to, Element const* from, i64 n) {
+    if (to != from && n > 0) std::memmove(static_cast<void*>(to), from, static_cast<std::size_t>(n) * sizeof(Element));
+  }
+
+  hub* hub_;
+  int rank_;
+};
+
+/// Runs work(endpoint) for every rank of a hub, each on its own thread, and waits for all. What one rank throws stops the others and is thrown here.
+template <class Work> void run_ranks(threads_hub& h, Work const& work) {
+  std::vector<std::thread> running;
+  auto one = [&h, &work](int rank) {
+    try {
+      threads endpoint(h, rank);
+      work(endpoint);
+    } catch (...) {
+      h.fail(std::current_exception(), rank);
+    }
+  };
+  for (int i = 1; i < h.size(); ++i) running.emplace_back(one, i);
+  one(0);
+  for (std::thread& t : running) t.join();
+  if (auto const e = h.failure()) std::rethrow_exception(e);
+}
+
+}  // namespace tensorpar::comm

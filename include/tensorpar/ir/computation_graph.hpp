@@ -1,0 +1,131 @@
+// tensorpar/ir/computation_graph.hpp - the graph of the problem at run time: operators, values, parameters
+#pragma once
+#include <string>
+#include <tensorpar/core/error.hpp>
+#include <tensorpar/op/any_op.hpp>
+#include <tensorpar/op/spelling.hpp>
+#include <vector>
+
+namespace tensorpar {
+
+/// Where a value comes from. Inputs and parameters have no producer; states belong to an optimizer (velocity, moments).
+enum class value_role : int { activation, input, parameter, state };
+/// Which part of a training step an operator belongs to.
+enum class step_phase : int { forward, backward, update };
+
+struct graph_value {
+  shape type;
+  value_role role = value_role::activation;
+  int producer = -1;                      // node, or -1
+  int slot = 0;                           // which result of the producer
+  std::string name;                       // inputs, parameters, states, outputs
+  init start = init::zeros;               // parameters and states
+  int stored_in = -1;                     // an update's result: the parameter or state it replaces
+};
+
+struct graph_node {
+  any_op op;
+  std::string name;
+  std::vector<int> in, out;               // value ids; weights stand after the activations
+  int activations = 0;
+  step_phase phase = step_phase::forward;
+  int origin = -1;                        // the forward node this one was derived from; itself for forward nodes
+  /// letters[i] is the loop of the origin's iteration space that loop i of this node's follows ('\0': none). Empty: the same letters.
+  std::string letters;
+  int region = -1, turn = 0;              // which repeated block it came from, and which turn of it
+};
+
+struct graph_port {
+  std::string name;
+  int value;
+};
+
+/// A directed acyclic graph of operators over values. Nodes stand in topological order: operands before their users.
+/// A regular value; models `topology` (graph/concepts.hpp) with operators as nodes.
+class computation_graph {
+ public:
+  std::vector<graph_node> nodes;
+  std::vector<graph_value> values;
+  std::vector<graph_port> outputs;
+
+  int node_count() const { return static_cast<int>(nodes.size()); }
+  graph_node const& node(int v) const { return nodes[static_cast<std::size_t>(v)]; }
+  graph_node& node(int v) { return nodes[static_cast<std::size_t>(v)]; }
+  graph_value const& value(int x) const { return values[static_cast<std::size_t>(x)]; }
+  graph_value& value(int x) { return values[static_cast<std::size_t>(x)]; }
+  shape const& type(int x) const { return value(x).type; }
+
+  /// Producers of v's operands, ascending and without repetition.
+  std::vector<int> predecessors(int v) const {
+    std::vector<int> r;
+    for (int x : node(v).in) {
+      int const p = value(x).producer;
+      if (p < 0) continue;
+      std::size_t i = 0;
+      while (i < r.size() && r[i] < p) ++i;
+      if (i == r.size() || r[i] != p) r.insert(r.begin() + static_cast<std::ptrdiff_t>(i), p);
+    }
+    return r;
+  }
+
+  int add_input(std::string name, shape const& s) { return add_value({s, value_role::input, -1, 0, std::move(name), init::zeros, -1}); }
+  int add_parameter(std::string name, shape const& s, init start) { return add_value({s, value_role::parameter, -1, 0, std::move(name), start, -1}); }
+  int add_state(std::string name, shape const& s) { return add_value({s, value_role::state, -1, 0, std::move(name), init::zeros, -1}); }
+  void add_output(std::string name, int x) { outputs.push_back({std::move(name), x}); }
+  int output(std::string_view name) const {
+    for (graph_port const& p : outputs) if (p.name == name) return p.value;
+    return -1;
+  }
+
+  /// Appends an operator on these operands (activations, then all of its weights). Returns its node id; results are `node(id).out`.
+  /// Throws `error` where the operator's shape rule complains. O(operands * rank).
+  int add(any_op const& o, std::vector<int> operands, std::string name = {}) {
+    int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
+    std::vector<shape> in;
+    for (int x : operands) in.push_back(type(x));
+    std::string const label = name.empty() ? std::string(o.op->name) : std::string(o.op->name) + " '" + name + "'";
+    if (static_cast<int>(in.size()) < activations) throw error("operator " + label + " has too few operands", place_text(o), std::to_string(activations) + " operands");
+    inference const r = o.op->infer(o.attr, {in.data(), activations});
+    if (!r.ok()) throw error("operator " + label + ": " + r.rule + ": " + spell(r.out[0]) + ", " + spell(r.out[1]), place_text(o), "");
+    int const id = node_count();
+    graph_node n;
+    n.op = o;
+    n.name = std::move(name);
+    n.in = std::move(operands);
+    n.activations = activations;
+    n.origin = id;
+    for (int i = 0; i < r.n; ++i) n.out.push_back(add_value({r.out[i], value_role::activation, id, i, {}, init::zeros, -1}));
+    nodes.push_back(std::move(n));
+    return id;
+  }
+  /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...
+  int add_with_weights(any_op const& o, std::vector<int> operands, std::string name) {
+    std::vector<shape> in;
+    for (int x : operands) in.push_back(type(x));
+    weight_list const w = o.op->weights(o.attr, {in.data(), static_cast<int>(in.size())});
+    for (int i = 0; i < w.n; ++i) operands.push_back(add_parameter(name + "." + std::to_string(i), w.w[i].type, w.w[i].start));
+    return add(o, std::move(operands), std::move(name));
+  }
+
+  /// A stable hash of operators, attributes, shapes and wiring (names excluded): two graphs that compute the same way agree on it.
+  u64 hash() const {
+    hasher h;
+    h.add(values.size()).add(nodes.size());
+    for (graph_value const& v : values) {
+      h.add(v.role).add(v.type.rank).add(v.type.type);
+      for (int i = 0; i < v.type.rank; ++i) h.add(v.type.d[i].n).add(v.type.d[i].sym.id);
+    }
+    for (graph_node const& n : nodes) {
+      h.add(n.op.hash()).add(n.phase);
+      for (int x : n.in) h.add(x);
+      for (int x : n.out) h.add(x);
+    }
+    return h.value();
+  }
+
+ private:
+  int add_value(graph_value v) { values.push_back(std::move(v)); return static_cast<int>(values.size()) - 1; }
+  static std::string place_text(any_op const& o) { return o.at.file ? std::string(o.at.file) + ":" + std::to_string(o.at.line) : std::string(); }
+};
+
+}  // namespace tensorpar

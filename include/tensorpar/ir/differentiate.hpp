@@ -1,0 +1,226 @@
+// tensorpar/ir/differentiate.hpp - from a forward graph to a training step: explicit backward and update operators
+#pragma once
+#include <map>
+#include <tensorpar/ir/iteration_space.hpp>
+#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/op/update.hpp>
+
+namespace tensorpar {
+
+struct training_options {
+  std::string loss = "loss";           // the output whose gradient is taken; a scalar
+  optimizer_choice optimizer;
+  int micro_batches = 1;               // the loss is the mean over so many runs of the forward graph
+  friend bool operator==(training_options const&, training_options const&) = default;
+};
+
+/// A training step. The forward graph's nodes and values keep their ids and come first.
+struct training_graph {
+  computation_graph graph;
+  int forward_nodes = 0;
+  int loss = -1;                                 // value
+  std::vector<int> gradient;                     // by forward value id: its complete gradient, or -1
+  std::vector<int> home;                         // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
+};
+
+namespace detail {
+
+/// Implements gradient_builder over a computation graph. Keeps, for every tensor that a derivative touches, which loop of the forward
+/// node each of its axes follows, so that derived operators inherit the forward operator's spread (`graph_node::letters`).
+class differentiator final : public gradient_builder {
+ public:
+  training_graph t;
+
+  differentiator(computation_graph const& forward, training_options const& o) : options_(o) {
+    t.graph = forward;
+    t.forward_nodes = forward.node_count();
+    auto const n = forward.values.size();
+    parts_.resize(n);
+    t.gradient.assign(n, -1);
+    t.home.assign(n, -1);
+    wanted_.assign(n, false);
+    for (std::size_t x = 0; x < n; ++x) wanted_[x] = forward.values[x].role == value_role::parameter;
+    for (int v = 0; v < t.forward_nodes; ++v) {
+      t.graph.node(v).origin = v;
+      t.graph.node(v).phase = step_phase::forward;
+      for (int x : t.graph.node(v).in) {
+        if (t.graph.value(x).role == value_role::parameter && home(x) < 0) t.home[static_cast<std::size_t>(x)] = v;
+        if (wanted_[static_cast<std::size_t>(x)] && t.graph.node(v).op.op->derive)
+          for (int y : t.graph.node(v).out) wanted_[static_cast<std::size_t>(y)] = true;
+      }
+    }
+  }
+
+  void run() {
+    t.loss = t.graph.output(options_.loss);
+    if (t.loss < 0) throw error("the graph has no output named '" + options_.loss + "' to differentiate", "differentiate", "an output that is a scalar loss");
+    if (t.graph.type(t.loss).rank != 0) throw error("output '" + options_.loss + "' has shape " + spell(t.graph.type(t.loss)), "differentiate", "a scalar loss");
+    if (options_.micro_batches < 1) throw error("micro_batches is " + std::to_string(options_.micro_batches), "differentiate", "1 or more");
+    int const last = t.graph.value(t.loss).producer;
+    if (last < 0) throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
+    enter(last);
+    phase_ = step_phase::backward;
+    parts_[static_cast<std::size_t>(t.loss)].push_back(emit(constant{1.0 / options_.micro_batches, 0, {}}, nullptr, 0));
+    for (int v = t.forward_nodes - 1; v >= 0; --v) {
+      bool reached = false;
+      for (int y : t.graph.node(v).out) reached = reached || !parts_[static_cast<std::size_t>(y)].empty();
+      enter(v);
+      phase_ = step_phase::backward;
+      if (reached && t.graph.node(v).op.op->derive) t.graph.node(v).op.op->derive(t.graph.node(v).op.attr, *this);
+      // the first user comes last in this order: now the gradients of the parameters that live here are complete
+      for (std::size_t k = 0; k < forward_in_.size(); ++k) {
+        int const x = forward_in_[k];
+        if (t.graph.value(x).role != value_role::parameter || home(x) != v || parts_[static_cast<std::size_t>(x)].empty() || complete(x) >= 0) continue;
+        finish(x, operand_letters(static_cast<int>(k)));
+        if (!options_.optimizer.clip_norm) update(x, operand_letters(static_cast<int>(k)), -1);
+      }
+    }
+    if (options_.optimizer.clip_norm) clip();
+  }
+
+  int operands() const override { return static_cast<int>(forward_in_.size()); }
+  tensor operand(int i) const override { return forward_in_[static_cast<std::size_t>(i)]; }
+  tensor result(int i) const override { return t.graph.node(node_).out[static_cast<std::size_t>(i)]; }
+  bool has_gradient(int i) const override { return !parts_[static_cast<std::size_t>(result(i))].empty(); }
+  bool wanted(int i) const override { return wanted_[static_cast<std::size_t>(operand(i))]; }
+  shape type(tensor x) const override { return t.graph.type(x); }
+  tensor gradient(int i) override { return finish(result(i), result_letters(i)); }
+  void give(int i, tensor g) override { parts_[static_cast<std::size_t>(operand(i))].push_back(g); }
+  tensor emit(any_op const& o, std::initializer_list<tensor> x) override { return emit(o, x.begin(), static_cast<int>(x.size())); }
+  tensor emit(any_op const& o, tensor const* x, int n) override {
+    int const v = t.graph.add(o, std::vector<int>(x, x + n), t.graph.node(node_).name);
+    graph_node& d = t.graph.node(v);
+    d.phase = phase_;
+    d.origin = node_;
+    d.region = t.graph.node(node_).region;
+    d.turn = t.graph.node(node_).turn;
+    d.op.at = t.graph.node(node_).op.at;
+    iteration_space const own = space_of(t.graph, v);
+    for (node_loop const& l : own.loops) {
+      char c = 0;
+      for (int k = 0; k < n && !c; ++k)
+        if (int const a = l.in[static_cast<std::size_t>(k)]; a >= 0)
+          if (auto it = follows_.find(x[k]); it != follows_.end()) c = it->second[static_cast<std::size_t>(a)];
+      bool operand_has_it = false;
+      for (int a : l.in) operand_has_it = operand_has_it || a >= 0;
+      if (!c && !operand_has_it && space_.find(l.letter)) c = l.letter;       // a loop of results alone (rows of a table)
+      d.letters.push_back(c);
+    }
+    for (std::size_t k = 0; k < d.out.size(); ++k) {
+      std::string f(static_cast<std::size_t>(t.graph.type(d.out[k]).rank), '\0');
+      for (std::size_t i = 0; i < own.loops.size(); ++i)
+        if (int const a = own.loops[i].out[k]; a >= 0) f[static_cast<std::size_t>(a)] = d.letters[i];
+      follows_[d.out[k]] = f;
+    }
+    return d.out.front();
+  }
+
+ private:
+  training_options options_;
+  std::vector<std::vector<int>> parts_;          // by forward value: gradient contributions
+  std::vector<bool> wanted_;
+  int node_ = -1;                                // the forward node at hand
+  std::vector<int> forward_in_;
+  iteration_space space_;
+  std::map<int, std::string> follows_;           // value -> per axis the loop of the forward node
+  step_phase phase_ = step_phase::backward;
+
+  int home(int x) const { return t.home[static_cast<std::size_t>(x)]; }
+  int complete(int x) const { return t.gradient[static_cast<std::size_t>(x)]; }
+  std::string letters_at(int x, std::vector<int> node_loop::* side, std::size_t k) const {
+    std::string f(static_cast<std::size_t>(t.graph.type(x).rank), '\0');
+    for (node_loop const& l : space_.loops) if (int const a = (l.*side)[k]; a >= 0) f[static_cast<std::size_t>(a)] = l.letter;
+    return f;
+  }
+  std::string operand_letters(int k) const { return letters_at(operand(k), &node_loop::in, static_cast<std::size_t>(k)); }
+  std::string result_letters(int k) const { return letters_at(result(k), &node_loop::out, static_cast<std::size_t>(k)); }
+
+  void enter(int v) {
+    node_ = v;
+    forward_in_ = t.graph.node(v).in;
+    space_ = space_of(t.graph, v);
+    follows_.clear();
+    for (int k = 0; k < operands(); ++k) follows_.emplace(operand(k), operand_letters(k));
+    for (std::size_t k = 0; k < t.graph.node(v).out.size(); ++k) follows_.emplace(result(static_cast<int>(k)), result_letters(static_cast<int>(k)));
+  }
+
+  /// All contributions to the gradient of forward value x as one tensor; zeros if there is none.
+  int finish(int x, std::string const& letters) {
+    auto const i = static_cast<std::size_t>(x);
+    if (t.gradient[i] < 0) {
+      for (int p : parts_[i]) follows_[p] = letters;
+      if (parts_[i].empty()) {
+        constant zero{0, t.graph.type(x).rank, {}};
+        for (int d = 0; d < zero.rank; ++d) zero.d[d] = t.graph.type(x).d[d].n;
+        t.gradient[i] = emit(zero, nullptr, 0);
+      } else {
+        int sum = parts_[i][0];
+        for (std::size_t k = 1; k < parts_[i].size(); ++k) {
+          sum = emit(add{}, {sum, parts_[i][k]});
+          follows_[sum] = letters;
+        }
+        t.gradient[i] = sum;
+      }
+    }
+    follows_[t.gradient[i]] = letters;
+    return t.gradient[i];
+  }
+
+  void update(int x, std::string const& letters, int factor) {
+    phase_ = step_phase::update;
+    follows_[x] = letters;
+    std::vector<int> in{x, complete(x)}, stored{x};
+    int const states = options_.optimizer.kind == optimizer_kind::sgd ? 0 : options_.optimizer.kind == optimizer_kind::momentum ? 1 : 2;
+    for (int k = 0; k < states; ++k) {
+      int const s = t.graph.add_state(t.graph.value(x).name + (k ? ".v" : ".m"), t.graph.type(x));
+      follows_[s] = letters;
+      in.push_back(s);
+      stored.push_back(s);
+    }
+    if (factor >= 0) in.push_back(factor);
+    optimizer_choice const& o = options_.optimizer;
+    any_op const rule = o.kind == optimizer_kind::sgd        ? any_op(sgd_update{o.weight_decay})
+                        : o.kind == optimizer_kind::momentum ? any_op(momentum_update{o.momentum, o.weight_decay})
+                                                             : any_op(adamw_update{o.beta1, o.beta2, o.eps, o.weight_decay});
+    int const y = emit(rule, in.data(), static_cast<int>(in.size()));
+    for (std::size_t k = 0; k < stored.size(); ++k) t.graph.value(y + static_cast<int>(k)).stored_in = stored[k];
+  }
+
+  /// Norm shares of every gradient, one factor everywhere, then all updates.
+  void clip() {
+    std::vector<int> shares, params;
+    std::vector<std::string> letters;
+    for (std::size_t i = 0; i < t.gradient.size(); ++i) {
+      int const x = static_cast<int>(i);
+      if (t.graph.value(x).role != value_role::parameter || complete(x) < 0) continue;
+      enter(home(x));
+      for (int k = 0; k < operands(); ++k) if (operand(k) == x) { letters.push_back(operand_letters(k)); break; }
+      params.push_back(x);
+      phase_ = step_phase::update;
+      follows_[complete(x)] = letters.back();
+      shares.push_back(emit(square_sum{}, {complete(x)}));
+    }
+    if (params.empty()) return;
+    phase_ = step_phase::update;
+    int const factor = emit(clip_factor{options_.optimizer.clip_norm}, shares.data(), static_cast<int>(shares.size()));
+    graph_node& f = t.graph.node(t.graph.value(factor).producer);
+    f.origin = -1;                                                       // every device computes it for itself
+    f.name = "clip";
+    for (std::size_t i = 0; i < params.size(); ++i) { enter(home(params[i])); update(params[i], letters[i], factor); }
+  }
+};
+
+}  // namespace detail
+
+/// Appends the backward and update operators of one training step to a forward graph whose symbols are bound. Works on computation graphs
+/// and on graphs that contain parallel operators (the derivative of partition is combine, of replicate is reduce).
+/// Gradients that reach a parameter from several users are added; updates come as soon as the gradient is complete and the parameter was
+/// last read, or after all gradients where their global norm is clipped. Throws `error` if the loss is missing or not a scalar.
+/// O(nodes * loops). Law: removing the appended nodes gives back `forward`.
+inline training_graph differentiate(computation_graph const& forward, training_options const& o = {}) {
+  detail::differentiator d(forward, o);
+  d.run();
+  return std::move(d.t);
+}
+
+}  // namespace tensorpar

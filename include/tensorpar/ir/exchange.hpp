@@ -1,0 +1,90 @@
+// tensorpar/ir/exchange.hpp - the general movement spelled out: who sends which box to whom, and what packing a movement needs
+#pragma once
+#include <tensorpar/ir/movement.hpp>
+
+namespace tensorpar {
+
+/// One box from one device to another (or to itself). `adds`: the receiver already has a partial sum of this box and adds.
+struct transfer {
+  int from = 0, to = 0;
+  tensor_block box;
+  bool adds = false;
+};
+
+/// All transfers of an exchange in one global order; if every device carries out its own in this order, nothing waits in a circle.
+/// A receiver takes each box from itself if it can, else from one of the copies, spread evenly; partial sums arrive in the order of their
+/// place in the grid, so every copy of the result has the same bits. O(|before| * |after|).
+inline std::vector<transfer> transfers(move_step const& m, shape const& s) {
+  std::vector<transfer> r;
+  i64 const senders = m.before.size(), receivers = m.after.size();
+  struct source { int dev; std::vector<i64> c; tensor_block block; i64 sum; };
+  std::vector<source> src;
+  for (i64 i = 0; i < senders; ++i) {
+    source q{m.before.device(i), m.before.coordinates(m.before.device(i)), {}, 0};
+    q.block = block_of(m.before, s, q.c);
+    for (std::size_t k = 0; k < m.before.axes.size(); ++k) if (m.before.axes[k].kind == part_kind::sum) q.sum = q.sum * m.before.axes[k].degree + q.c[k];
+    src.push_back(std::move(q));
+  }
+  auto same_box = [&](tensor_block const& a, tensor_block const& b) {
+    for (int d = 0; d < s.rank; ++d) if (a.offset[d] != b.offset[d]) return false;
+    return true;
+  };
+  for (i64 j = 0; j < receivers; ++j) {
+    int const to = m.after.device(j);
+    tensor_block const want = block_of(m.after, s, to);
+    std::vector<bool> done(src.size(), false);
+    std::vector<tensor_block> had;
+    for (std::size_t i = 0; i < src.size(); ++i) {
+      if (done[i]) continue;
+      // all holders of this block and this share of its sum
+      std::vector<std::size_t> holders;
+      for (std::size_t k = i; k < src.size(); ++k)
+        if (src[k].sum == src[i].sum && same_box(src[k].block, src[i].block)) { holders.push_back(k); done[k] = true; }
+      tensor_block box = want;
+      bool empty = false;
+      for (int d = 0; d < s.rank; ++d) {
+        i64 const lo = want.offset[d] > src[i].block.offset[d] ? want.offset[d] : src[i].block.offset[d];
+        i64 const a = want.offset[d] + want.local[d], b = src[i].block.offset[d] + src[i].block.local[d];
+        i64 const hi = a < b ? a : b;
+        box.offset[d] = lo;
+        box.local[d] = hi - lo;
+        empty = empty || hi <= lo;
+      }
+      if (empty) continue;
+      std::size_t pick = holders[static_cast<std::size_t>(j) % holders.size()];
+      for (std::size_t k : holders) if (src[k].dev == to) pick = k;
+      bool adds = false;
+      for (tensor_block const& h : had) adds = adds || same_box(h, box);
+      had.push_back(box);
+      r.push_back({src[pick].dev, to, box, adds});
+    }
+  }
+  return r;
+}
+
+/// Do the parts of a block along axis d lie one after the other, in the order of the members' device numbers?
+inline bool parts_contiguous(move_step const& m, shape const& local, int d) {
+  for (std::size_t i = 1; i < m.group.size(); ++i) if (m.group[i].stride > m.group[i - 1].stride) return false;
+  for (int i = 0; i < d; ++i) if (local.d[i].n != 1) return false;
+  return true;
+}
+
+/// Scalars that a device needs beside its blocks to pack and unpack for this step. Collectives want one contiguous chunk per member.
+inline i64 packing_scalars(move_step const& m, shape const& s) {
+  shape const before = part_of(m.before, s), after = part_of(m.after, s);
+  switch (m.kind) {
+    case move_kind::all_reduce:
+    case move_kind::keep: return 0;
+    case move_kind::reduce_scatter: return parts_contiguous(m, before, m.to_dim) ? 0 : before.elements();
+    case move_kind::all_gather: return parts_contiguous(m, after, m.from_dim) ? 0 : after.elements();
+    case move_kind::all_to_all: return (parts_contiguous(m, before, m.to_dim) ? 0 : before.elements()) + (parts_contiguous(m, after, m.from_dim) ? 0 : after.elements());
+    case move_kind::exchange: {
+      i64 most = 0;
+      for (transfer const& t : transfers(m, s)) most = t.box.elements() > most ? t.box.elements() : most;
+      return most;
+    }
+  }
+  return 0;
+}
+
+}  // namespace tensorpar

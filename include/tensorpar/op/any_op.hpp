@@ -1,0 +1,176 @@
+// tensorpar/op/any_op.hpp - the operator concept's erasure: any operator as plain data, open to new operators
+#pragma once
+#include <bit>
+#include <source_location>
+#include <tensorpar/core/hash.hpp>
+#include <tensorpar/op/concepts.hpp>
+#include <tensorpar/op/derivative.hpp>
+
+namespace tensorpar {
+
+inline constexpr int max_attrs = 8;
+
+/// What is known of an operator type, as constants and function pointers. Compared by `id` (see name_hash), never by address.
+struct op_info {
+  std::string_view name;
+  u64 id;
+  int arity;                                                            // number of activations; -1: any
+  int attrs;
+  inference (*infer)(i64 const*, shapes);
+  weight_list (*weights)(i64 const*, shapes);
+  double (*flops)(i64 const*, shapes, shapes);
+  loops (*pattern)(i64 const*, shapes);                                 // of the activations
+  i64 (*units)(i64 const*, char, shapes);                               // how often a loop may be split at most; 0: by its extents
+  void (*derive)(i64 const*, gradient_builder&);                        // nullptr: not differentiable
+  std::string_view (*attr_name)(int);
+  char (*attr_kind)(int);                                               // 'i' integer, 'b' bool, 'f' real, 'a' axis
+  u64 type;                                                             // of the C++ type: tells two types of one name apart; not stable
+};
+
+namespace detail {
+template <class T> constexpr u64 type_hash() { return name_hash(std::source_location::current().function_name()); }   // spells T
+}  // namespace detail
+
+namespace detail {
+template <class T> constexpr i64 pack_attr(T const& x) {
+  if constexpr (std::is_same_v<T, axis>) return static_cast<i64>(x.id);
+  else if constexpr (std::is_floating_point_v<T>) return std::bit_cast<i64>(static_cast<double>(x));
+  else return static_cast<i64>(x);
+}
+template <class T> constexpr void unpack_attr(T& x, i64 v) {
+  if constexpr (std::is_same_v<T, axis>) x.id = static_cast<u64>(v);
+  else if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(std::bit_cast<double>(v));
+  else x = static_cast<T>(v);
+}
+template <class T> constexpr char kind_of_attr() {
+  return std::is_same_v<T, axis> ? 'a' : std::is_floating_point_v<T> ? 'f' : std::is_same_v<T, bool> ? 'b' : 'i';
+}
+}  // namespace detail
+
+/// Attributes in the order in which `describe` lists them.
+template <class Op> constexpr int save(Op const& op, i64* to) {
+  int n = 0;
+  if constexpr (described<Op>) Op::describe(op, [&](char const*, auto const& x) { to[n++] = detail::pack_attr(x); });
+  return n;
+}
+template <class Op> constexpr Op load(i64 const* from) {
+  Op op{};
+  int n = 0;
+  if constexpr (described<Op>) Op::describe(op, [&](char const*, auto& x) { detail::unpack_attr(x, from[n++]); });
+  return op;
+}
+template <class Op> constexpr int attr_count() {
+  int n = 0;
+  if constexpr (described<Op>) { Op op{}; Op::describe(op, [&](auto&&...) { ++n; }); }
+  return n;
+}
+
+namespace detail {
+template <class Op> struct erased {
+  static constexpr inference infer(i64 const* a, shapes in) { return load<Op>(a).infer(in); }
+  static constexpr weight_list weights(i64 const* a, shapes in) {
+    if constexpr (requires(Op const& o) { o.weights(in); }) return load<Op>(a).weights(in);
+    else return {};
+  }
+  static constexpr loops pattern(i64 const* a, shapes in) {
+    if constexpr (requires(Op const& o) { o.notation_for(in); }) return parse_notation(load<Op>(a).notation_for(in).view());
+    else return fixed<Op>::pattern;
+  }
+  template <class O> struct fixed { static constexpr loops pattern = parse_notation(O::notation); };
+  static constexpr i64 units(i64 const* a, char letter, shapes in) {
+    if constexpr (requires(Op const& o) { o.units(letter, in); }) return load<Op>(a).units(letter, in);
+    else return 0;
+  }
+  static constexpr double flops(i64 const* a, shapes in, shapes out) {
+    if constexpr (requires(Op const& o) { o.flops(in, out); }) return load<Op>(a).flops(in, out);
+    else {
+      double points = 1, twice = 1;                                     // every loop once; a reduction multiplies and adds
+      if (!out.empty()) points = static_cast<double>(out[0].elements());
+      loops const s = pattern(a, in);
+      for (int i = 0; i < s.n; ++i) {
+        if (!s.l[i].reduced) continue;
+        twice = 2;
+        for (int k = 0; k < loop::max_in && k < in.n; ++k)
+          if (s.l[i].in[k] != -1) { points *= static_cast<double>(extent_at(in[k], s.l[i].in[k])); break; }
+      }
+      return twice * points;
+    }
+  }
+  static void derive(i64 const* a, gradient_builder& g) {
+    if constexpr (differentiable<Op>) load<Op>(a).derive(g);
+  }
+  static constexpr std::string_view attr_name(int i) {
+    std::string_view r;
+    if constexpr (described<Op>) {
+      Op op{};
+      int n = 0;
+      Op::describe(op, [&](char const* s, auto&&) { if (n++ == i) r = s; });
+    }
+    return r;
+  }
+  static constexpr char attr_kind(int i) {
+    char r = 'i';
+    if constexpr (described<Op>) {
+      Op op{};
+      int n = 0;
+      Op::describe(op, [&](char const*, auto& x) { if (n++ == i) r = kind_of_attr<std::remove_cvref_t<decltype(x)>>(); });
+    }
+    return r;
+  }
+  static constexpr int arity() { if constexpr (requires { Op::arity; }) return Op::arity; else return 1; }
+  static constexpr auto derive_pointer() -> void (*)(i64 const*, gradient_builder&) { if constexpr (differentiable<Op>) return &derive; else return nullptr; }
+};
+}  // namespace detail
+
+template <operator_ Op>
+inline constexpr op_info info{Op::name, name_hash(Op::name), detail::erased<Op>::arity(), attr_count<Op>(), &detail::erased<Op>::infer,
+                              &detail::erased<Op>::weights, &detail::erased<Op>::flops, &detail::erased<Op>::pattern, &detail::erased<Op>::units,
+                              detail::erased<Op>::derive_pointer(), &detail::erased<Op>::attr_name, &detail::erased<Op>::attr_kind,
+                              detail::type_hash<Op>()};
+
+/// Where an operator was written.
+struct place {
+  char const* file;
+  int line;
+};
+
+/// Any operator, as data: 8 attribute words and a pointer to its information. The converting constructor notes where it was written.
+struct any_op {
+  op_info const* op;
+  i64 attr[max_attrs];
+  char const* name;
+  place at;
+  constexpr any_op() : op(nullptr), attr{}, name(nullptr), at{nullptr, 0} {}
+  template <operator_ Op>
+  constexpr any_op(Op const& o, std::source_location l = std::source_location::current())
+      : op(&info<Op>), attr{}, name(nullptr), at{l.file_name(), static_cast<int>(l.line())} {
+    static_assert(attr_count<Op>() <= max_attrs, "tensorpar: an operator has at most 8 attributes");
+    save(o, attr);
+  }
+  template <class Op> constexpr bool is() const { return op && op->id == name_hash(Op::name); }
+  template <class Op> constexpr Op as() const { return load<Op>(attr); }
+
+  /// Same operator and attributes; its name and place are labels, not values.
+  friend constexpr bool operator==(any_op const& a, any_op const& b) {
+    if ((a.op == nullptr) != (b.op == nullptr)) return false;
+    if (a.op && a.op->id != b.op->id) return false;
+    for (int i = 0; i < max_attrs; ++i) if (a.attr[i] != b.attr[i]) return false;
+    return true;
+  }
+  constexpr u64 hash() const {
+    hasher h;
+    h.add(op ? op->id : 0);
+    for (i64 x : attr) h.add(x);
+    return h.value();
+  }
+};
+
+/// Gives an operator a label: `named("head", linear{10})`.
+template <operator_ Op>
+constexpr any_op named(char const* n, Op const& o, std::source_location l = std::source_location::current()) {
+  any_op r(o, l);
+  r.name = n;
+  return r;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,44 @@
+// tensorpar/op/inference.hpp - what an operator's shape rule answers: results or a complaint
+#pragma once
+#include <initializer_list>
+#include <tensorpar/op/shape.hpp>
+
+namespace tensorpar {
+
+/// Why a shape rule refuses; keeps both shapes. rule == nullptr: no complaint.
+struct complaint {
+  char const* rule;
+  shape lhs, rhs;
+};
+constexpr complaint mismatch(char const* rule, shape const& a, shape const& b) { return {rule, a, b}; }
+
+/// The answer of a shape rule: result shapes, or a complaint.
+struct inference {
+  static constexpr int max_out = 8;
+  int n;
+  char const* rule;              // nullptr: no complaint
+  shape out[max_out];            // [0, n), or the two shapes that clash
+  constexpr inference(shape const& s) : n(1), rule(nullptr) { out[0] = s; }
+  constexpr inference(complaint const& c) : n(0), rule(c.rule) { out[0] = c.lhs; out[1] = c.rhs; }
+  constexpr inference(int k, shape const& s) : n(k), rule(nullptr) { for (int i = 0; i < k; ++i) out[i] = s; }
+  constexpr inference(std::initializer_list<shape> l) : n(0), rule(nullptr) { for (shape const& s : l) out[n++] = s; }
+  constexpr bool ok() const { return rule == nullptr; }
+};
+
+/// How a parameter starts. fan_in: normal with variance 2 / (product of all extents but the first) (He et al. 2015).
+enum class init : int { zeros, ones, fan_in, normal_02 };
+
+/// A parameter that an operator brings along.
+struct weight {
+  shape type;
+  tensorpar::init start;
+};
+struct weight_list {
+  static constexpr int max = 4;
+  int n;
+  weight w[max];
+  constexpr weight_list() : n(0) {}
+  constexpr weight_list(std::initializer_list<weight> l) : n(0) { for (weight const& s : l) w[n++] = s; }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,30 @@
+// tensorpar/op/operators.hpp - every operator, and the list of their types
+#pragma once
+#include <tensorpar/op/attention.hpp>
+#include <tensorpar/op/batch_norm.hpp>
+#include <tensorpar/op/contraction.hpp>
+#include <tensorpar/op/convolution.hpp>
+#include <tensorpar/op/embedding.hpp>
+#include <tensorpar/op/loss.hpp>
+#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/op/pooling.hpp>
+#include <tensorpar/op/reduction.hpp>
+#include <tensorpar/op/structural.hpp>
+#include <tensorpar/op/update.hpp>
+
+namespace tensorpar {
+
+/// A list of operator types; a model or a compute policy announces its own operators with one.
+template <class... Op> struct op_set {};
+
+/// What a model may be written with.
+using forward_operators = op_set<linear, matmul, contraction, conv2d, pool2d, global_average, relu, gelu, sigmoid, tanh_, add, mul, scale, dropout, constant, softmax,
+                                 layernorm, channel_moments, normalize, concat, split_axes, slice_axis, transpose, reshape, flatten, merge_axes, split_axis, embedding,
+                                 embedding_bag, attention, cross_entropy, mean_squared_error>;
+/// What `differentiate` adds.
+using backward_operators = op_set<conv2d_grad_x, conv2d_grad_w, pool2d_grad, global_average_grad, relu_grad, gelu_grad, sigmoid_grad, tanh__grad, softmax_grad,
+                                  layernorm_grad_x, layernorm_grad_gamma, channel_moments_grad, normalize_sums, normalize_grad_x, normalize_grad_moments, unslice_axis,
+                                  embedding_grad, embedding_bag_grad, attention_grad, cross_entropy_grad, mean_squared_error_grad, sgd_update, momentum_update, adamw_update,
+                                  square_sum, clip_factor>;
+
+}  // namespace tensorpar

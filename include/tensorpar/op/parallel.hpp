@@ -1,0 +1,59 @@
+// tensorpar/op/parallel.hpp - the six operators that spread a tensor and compute nothing (Unity, OSDI'22, section 3)
+#pragma once
+#include <tensorpar/op/any_op.hpp>
+
+namespace tensorpar {
+
+/// All six are the identity on the logical tensor; what they change is its spread (ir/parallel_graph.hpp).
+/// Derivatives: partition <-> combine, replicate <-> reduce, pipeline <-> batch.
+#define TENSORPAR_PARALLEL_COMMON(SPELLED)                         \
+  static constexpr auto name = SPELLED;                            \
+  static constexpr auto notation = "... -> ...";                   \
+  constexpr inference infer(shapes in) const { return in[0]; }     \
+  constexpr double flops(shapes, shapes) const { return 0; }       \
+  inline void derive(gradient_builder& g) const;
+
+struct partition {   ///< axis `dim_no` in `degree` equal parts, one per device
+  i64 dim_no = 0, degree = 1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("dim", s.dim_no); visit("degree", s.degree); }
+  TENSORPAR_PARALLEL_COMMON("partition")
+};
+struct combine {     ///< undoes partition: `degree` parts of axis `dim_no` become one
+  i64 dim_no = 0, degree = 1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("dim", s.dim_no); visit("degree", s.degree); }
+  TENSORPAR_PARALLEL_COMMON("combine")
+};
+struct replicate {   ///< `degree` identical copies
+  i64 degree = 1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("degree", s.degree); }
+  TENSORPAR_PARALLEL_COMMON("replicate")
+};
+struct reduce {      ///< adds `degree` partial sums into one tensor
+  i64 degree = 1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("degree", s.degree); }
+  TENSORPAR_PARALLEL_COMMON("reduce")
+};
+struct pipeline {    ///< the batch axis in `degree` micro-batches, one after the other in time
+  i64 dim_no = 0, degree = 1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("dim", s.dim_no); visit("degree", s.degree); }
+  TENSORPAR_PARALLEL_COMMON("pipeline")
+};
+struct batch {       ///< undoes pipeline
+  i64 dim_no = 0, degree = 1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("dim", s.dim_no); visit("degree", s.degree); }
+  TENSORPAR_PARALLEL_COMMON("batch")
+};
+#undef TENSORPAR_PARALLEL_COMMON
+
+inline void partition::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(combine{dim_no, degree}, {g.gradient(0)})); }
+inline void combine::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(partition{dim_no, degree}, {g.gradient(0)})); }
+inline void replicate::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(reduce{degree}, {g.gradient(0)})); }
+inline void reduce::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(replicate{degree}, {g.gradient(0)})); }
+inline void pipeline::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(batch{dim_no, degree}, {g.gradient(0)})); }
+inline void batch::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(pipeline{dim_no, degree}, {g.gradient(0)})); }
+
+constexpr bool is_parallel(any_op const& o) {
+  return o.is<partition>() || o.is<combine>() || o.is<replicate>() || o.is<reduce>() || o.is<pipeline>() || o.is<batch>();
+}
+
+}  // namespace tensorpar

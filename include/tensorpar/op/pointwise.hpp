@@ -1,0 +1,101 @@
+// tensorpar/op/pointwise.hpp - operators that keep every index
+#pragma once
+#include <tensorpar/op/any_op.hpp>
+
+namespace tensorpar {
+
+namespace detail {
+constexpr inference real_same(shapes in) {
+  if (is_integer(in[0].type)) return mismatch("takes real numbers", in[0], scalar);
+  for (int k = 1; k < in.n; ++k) if (!fits(in[0], in[k]) || in[0].type != in[k].type) return mismatch("operands must have one shape", in[0], in[k]);
+  return in[0];
+}
+}  // namespace detail
+
+/// Derivative of a unary function f: dx = dy * f'(v), where v is the operand (relu, gelu) or the result (sigmoid, tanh).
+#define TENSORPAR_UNARY(NAME, SPELLED, FROM, COST, GRAD_COST)                                                          \
+  struct NAME##_grad {                                                                                                 \
+    static constexpr auto name = SPELLED "_grad";                                                                      \
+    static constexpr auto notation = "..., ... -> ...";                                                                \
+    static constexpr int arity = 2;                                                                                    \
+    constexpr inference infer(shapes in) const { return detail::real_same(in); }                                       \
+    constexpr double flops(shapes in, shapes) const { return GRAD_COST * static_cast<double>(in[0].elements()); }      \
+  };                                                                                                                   \
+  struct NAME {                                                                                                        \
+    static constexpr auto name = SPELLED;                                                                              \
+    static constexpr auto notation = "... -> ...";                                                                     \
+    constexpr inference infer(shapes in) const { return detail::real_same(in); }                                       \
+    constexpr double flops(shapes in, shapes) const { return COST * static_cast<double>(in[0].elements()); }           \
+    void derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(NAME##_grad{}, {g.gradient(0), g.FROM(0)})); } \
+  };
+TENSORPAR_UNARY(relu, "relu", operand, 1, 1)        ///< max(x, 0); derivative 0 at 0
+TENSORPAR_UNARY(gelu, "gelu", operand, 8, 12)       ///< x * Phi(x), tanh form (Hendrycks and Gimpel 2016)
+TENSORPAR_UNARY(sigmoid, "sigmoid", result, 4, 3)
+TENSORPAR_UNARY(tanh_, "tanh", result, 4, 3)
+#undef TENSORPAR_UNARY
+
+/// Element-wise sum of two tensors of one shape.
+struct add {
+  static constexpr auto name = "add";
+  static constexpr auto notation = "..., ... -> ...";
+  static constexpr int arity = 2;
+  constexpr inference infer(shapes in) const { return detail::real_same(in); }
+  void derive(gradient_builder& g) const { for (int i = 0; i < 2; ++i) if (g.wanted(i)) g.give(i, g.gradient(0)); }
+};
+
+/// Element-wise product of two tensors of one shape.
+struct mul {
+  static constexpr auto name = "mul";
+  static constexpr auto notation = "..., ... -> ...";
+  static constexpr int arity = 2;
+  constexpr inference infer(shapes in) const { return detail::real_same(in); }
+  void derive(gradient_builder& g) const { for (int i = 0; i < 2; ++i) if (g.wanted(i)) g.give(i, g.emit(mul{}, {g.gradient(0), g.operand(1 - i)})); }
+};
+
+/// x * factor.
+struct scale {
+  double factor;
+  static constexpr auto name = "scale";
+  static constexpr auto notation = "... -> ...";
+  static constexpr void describe(auto& s, auto&& visit) { visit("factor", s.factor); }
+  constexpr inference infer(shapes in) const { return detail::real_same(in); }
+  void derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(scale{factor}, {g.gradient(0)})); }
+};
+
+/// Zeroes an element with probability rate, else multiplies by 1 / (1 - rate). The draw depends on (seed, training step, *logical* element
+/// index) alone, so it is the same under every spread. Its derivative is itself with the same seed.
+struct dropout {
+  double rate = 0.5;
+  i64 seed = 0;
+  static constexpr auto name = "dropout";
+  static constexpr auto notation = "... -> ...";
+  static constexpr void describe(auto& s, auto&& visit) { visit("rate", s.rate); visit("seed", s.seed); }
+  constexpr inference infer(shapes in) const {
+    if (!(rate >= 0 && rate < 1)) return mismatch("dropout: rate must be in [0, 1)", in[0], scalar);
+    return detail::real_same(in);
+  }
+  constexpr double flops(shapes in, shapes) const { return 8.0 * static_cast<double>(in[0].elements()); }
+  void derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(dropout{rate, seed}, {g.gradient(0)})); }
+};
+
+/// A tensor of one value; starts backward passes and stands for missing gradients. Its axes are written as extents.
+struct constant {
+  double value = 0;
+  i64 rank = 0;
+  i64 d[6]{};
+  static constexpr auto name = "constant";
+  static constexpr auto notation = "-> ...";
+  static constexpr int arity = 0;
+  static constexpr void describe(auto& s, auto&& visit) {
+    visit("value", s.value); visit("rank", s.rank);
+    visit("d0", s.d[0]); visit("d1", s.d[1]); visit("d2", s.d[2]); visit("d3", s.d[3]); visit("d4", s.d[4]); visit("d5", s.d[5]);
+  }
+  constexpr inference infer(shapes) const {
+    shape r{};
+    for (int i = 0; i < rank; ++i) r.d[r.rank++] = dim(d[i]);
+    return r;
+  }
+  constexpr double flops(shapes, shapes) const { return 0; }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,75 @@
+// tensorpar/op/update.hpp - what happens to a parameter once its gradient is complete
+#pragma once
+#include <tensorpar/op/any_op.hpp>
+
+namespace tensorpar {
+
+/// Which update rule, with its constants.
+enum class optimizer_kind : int { sgd, momentum, adamw };
+struct optimizer_choice {
+  optimizer_kind kind = optimizer_kind::sgd;
+  double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  double clip_norm = 0;   // 0: gradients are not clipped
+  friend bool operator==(optimizer_choice const&, optimizer_choice const&) = default;
+};
+
+/// Updates are pointwise; result k replaces operand updated[k] in place (the learning rate of the step comes with the run, not the graph).
+/// A trailing scalar operand, if present, multiplies the gradient first (global-norm clipping).
+
+/// w -= lr * (g * clip + weight_decay * w). Operands w, g, [clip]; result w.
+struct sgd_update {
+  double weight_decay = 0;
+  static constexpr auto name = "sgd_update";
+  static constexpr auto notation = "..., ..., -> ...";
+  static constexpr int arity = -1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("weight_decay", s.weight_decay); }
+  constexpr inference infer(shapes in) const { return in[0]; }
+  constexpr double flops(shapes in, shapes) const { return 3.0 * static_cast<double>(in[0].elements()); }
+};
+/// v = momentum * v + g * clip + weight_decay * w; w -= lr * v. Operands w, g, v, [clip]; results w, v.
+struct momentum_update {
+  double momentum = 0.9;
+  double weight_decay = 0;
+  static constexpr auto name = "momentum_update";
+  static constexpr auto notation = "..., ..., ..., -> ..., ...";
+  static constexpr int arity = -1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("momentum", s.momentum); visit("weight_decay", s.weight_decay); }
+  constexpr inference infer(shapes in) const { return inference(2, in[0]); }
+  constexpr double flops(shapes in, shapes) const { return 5.0 * static_cast<double>(in[0].elements()); }
+};
+/// Decoupled weight decay (Loshchilov and Hutter 2019), bias-corrected with the step number t = 1, 2, ...
+/// m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr * (mhat / (sqrt(vhat) + eps) + weight_decay * w). Operands w, g, m, v, [clip]; results w, m, v.
+struct adamw_update {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+  static constexpr auto name = "adamw_update";
+  static constexpr auto notation = "..., ..., ..., ..., -> ..., ..., ...";
+  static constexpr int arity = -1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("beta1", s.beta1); visit("beta2", s.beta2); visit("eps", s.eps); visit("weight_decay", s.weight_decay); }
+  constexpr inference infer(shapes in) const { return inference(3, in[0]); }
+  constexpr double flops(shapes in, shapes) const { return 14.0 * static_cast<double>(in[0].elements()); }
+};
+
+/// Sum of squares of all elements: one share of a global gradient norm.
+struct square_sum {
+  static constexpr auto name = "square_sum";
+  static constexpr auto notation = "... -> ";
+  constexpr inference infer(shapes) const { return scalar; }
+  constexpr double flops(shapes in, shapes) const { return 2.0 * static_cast<double>(in[0].elements()); }
+};
+/// min(1, max_norm / sqrt(sum of the operands)): all operands are scalars.
+struct clip_factor {
+  double max_norm = 1;
+  static constexpr auto name = "clip_factor";
+  static constexpr auto notation = " -> ";
+  static constexpr int arity = -1;
+  static constexpr void describe(auto& s, auto&& visit) { visit("max_norm", s.max_norm); }
+  constexpr inference infer(shapes) const { return scalar; }
+  constexpr double flops(shapes in, shapes) const { return static_cast<double>(in.n) + 2; }
+};
+
+constexpr bool is_update(any_op const& o) { return o.is<sgd_update>() || o.is<momentum_update>() || o.is<adamw_update>(); }
+
+}  // namespace tensorpar

@@ -1,0 +1,273 @@
+// tensorpar/plan/codec.hpp - a plan as JSON: canonical, versioned, checksummed
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <tensorpar/core/json.hpp>
+#include <tensorpar/plan/plan.hpp>
+
+namespace tensorpar {
+
+/// Limits of what a file may say; far above any real cluster, far below what could exhaust the reader.
+inline constexpr int plan_max_devices = 1 << 20;
+inline constexpr int plan_max_micro_batches = 1 << 20;
+
+namespace detail {
+
+inline std::string hex_of(u64 x) {
+  std::string r(16, '0');
+  for (std::size_t i = 16; i-- > 0; x >>= 4) r[i] = "0123456789abcdef"[x & 15];
+  return r;
+}
+
+constexpr char const* optimizer_names[] = {"sgd", "momentum", "adamw"};
+
+/// A JSON value and the path that leads to it, read with errors that say file, key and what is valid.
+struct plan_reader {
+  json const& at;
+  std::string file, path;
+
+  [[noreturn]] void fail(std::string const& what, std::string const& valid) const {
+    throw error(what, file + (path.empty() ? "" : ": " + path), valid);
+  }
+  std::string child(std::string const& key) const { return path.empty() ? key : path + "." + key; }
+  plan_reader operator[](char const* key) const {
+    auto const it = at.find(key);
+    if (it == at.end()) fail("the key \"" + std::string(key) + "\" is missing", "an object that has it");
+    return {*it, file, child(key)};
+  }
+  plan_reader operator[](std::size_t i) const { return {at[i], file, path + "[" + std::to_string(i) + "]"}; }
+  void object(std::initializer_list<char const*> keys) const {
+    if (!at.is_object()) fail("not an object", "an object");
+    for (auto const& [key, value] : at.items()) {
+      bool known = false;
+      for (char const* k : keys) known = known || key == k;
+      if (known) continue;
+      std::string valid;
+      for (char const* k : keys) valid += (valid.empty() ? "" : ", ") + std::string(k);
+      throw error("unknown key", file + ": " + child(json(key).dump(-1, ' ', true, json::error_handler_t::replace)), valid);
+    }
+  }
+  std::size_t array(std::size_t least, std::size_t most) const {
+    if (!at.is_array()) fail("not a list", "a list");
+    if (at.size() < least || at.size() > most)
+      fail("a list of " + std::to_string(at.size()), "from " + std::to_string(least) + " to " + std::to_string(most) + " entries");
+    return at.size();
+  }
+  std::string text() const {
+    if (!at.is_string()) fail("not a text", "a text");
+    return at.get<std::string>();
+  }
+  u64 hex() const {
+    std::string const s = at.is_string() ? at.get<std::string>() : std::string();
+    u64 r = 0;
+    bool good = s.size() == 16;
+    for (char c : s) {
+      good = good && ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'));
+      r = r << 4 | static_cast<u64>(c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    if (!good) fail("not a hash", "16 lower-case hexadecimal digits");
+    return r;
+  }
+  i64 integer(i64 least, i64 most) const {
+    auto const valid = [&] { return "a whole number from " + std::to_string(least) + " to " + std::to_string(most); };
+    if (!at.is_number_integer()) fail("not a whole number", valid());
+    bool const huge = at.is_number_unsigned() && at.get<u64>() > static_cast<u64>(INT64_MAX);
+    if (huge || at.get<i64>() < least || at.get<i64>() > most) fail(at.dump() + " is out of range", valid());
+    return at.get<i64>();
+  }
+  int small(i64 least, i64 most) const { return static_cast<int>(integer(least, most)); }
+  double real(double least, double most = std::numeric_limits<double>::max()) const {
+    auto const valid = [&] { return "a number from " + json(least).dump() + " to " + json(most).dump(); };
+    if (!at.is_number()) fail("not a number", valid());
+    double const x = at.get<double>();
+    if (!(x >= least && x <= most)) fail(at.dump() + " is out of range", valid());
+    return x;
+  }
+};
+
+inline json encode_machine(machine const& m) {
+  json kinds = json::array(), links = json::array();
+  for (device_kind const& k : m.kinds) {
+    kinds.push_back({{"name", k.name}, {"flops", k.flops}, {"memory_bandwidth", k.memory_bandwidth}});
+    kinds.back()["memory"] = k.memory;
+    kinds.back()["launch"] = k.launch;
+  }
+  for (link_level const& l : m.links)
+    links.push_back({{"name", l.name}, {"group", l.group}, {"latency", l.latency}, {"bandwidth", l.bandwidth}});
+  json r = json::object();
+  r["name"] = m.name;
+  r["kinds"] = std::move(kinds);
+  r["device"] = m.device;
+  r["links"] = std::move(links);
+  return r;
+}
+
+inline machine decode_machine(plan_reader const& r) {
+  r.object({"name", "kinds", "device", "links"});
+  machine m;
+  m.name = r["name"].text();
+  plan_reader const kinds = r["kinds"], device = r["device"], links = r["links"];
+  for (std::size_t i = 0, n = kinds.array(1, plan_max_devices); i < n; ++i) {
+    plan_reader const k = kinds[i];
+    k.object({"name", "flops", "memory_bandwidth", "memory", "launch"});
+    device_kind x{k["name"].text(), k["flops"].real(1), k["memory_bandwidth"].real(1), k["memory"].integer(1, INT64_MAX), k["launch"].real(0)};
+    m.kinds.push_back(std::move(x));
+  }
+  for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i)
+    m.device.push_back(device[i].small(0, static_cast<i64>(m.kinds.size()) - 1));
+  i64 inner = 1;
+  for (std::size_t i = 0, n = links.array(m.size() > 1 ? 1 : 0, 64); i < n; ++i) {
+    plan_reader const l = links[i];
+    l.object({"name", "group", "latency", "bandwidth"});
+    i64 const least = i + 1 == n ? std::max<i64>(inner, m.size()) : inner;       // the outermost level joins all devices
+    m.links.push_back({l["name"].text(), l["group"].integer(least, plan_max_devices), l["latency"].real(0), l["bandwidth"].real(1)});
+    inner = m.links.back().group;
+  }
+  return m;
+}
+
+inline json encode_spread(spread const& s) {
+  json axes = json::array();
+  for (grid_axis const& a : s.axes) {
+    json x = json::object();
+    x["letter"] = a.letter ? std::string(1, a.letter) : std::string();
+    x["degree"] = a.degree;
+    x["stride"] = a.stride;
+    axes.push_back(std::move(x));
+  }
+  json r = json::object();
+  r["start"] = s.start;
+  r["axes"] = std::move(axes);
+  return r;
+}
+
+inline spread decode_spread(plan_reader const& r, int devices) {
+  r.object({"start", "axes"});
+  spread s;
+  s.start = r["start"].small(0, devices - 1);
+  plan_reader const axes = r["axes"];
+  i64 parts = 1, last = s.start;
+  for (std::size_t i = 0, n = axes.array(0, 64); i < n; ++i) {
+    plan_reader const a = axes[i];
+    a.object({"letter", "degree", "stride"});
+    std::string const letter = a["letter"].text();
+    char const c = letter.empty() ? '\0' : letter[0];
+    bool const known = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    bool const fine = letter.empty() || (letter.size() == 1 && known);
+    if (!fine) a["letter"].fail("not a loop", "one letter or digit, or an empty text for replicas");
+    grid_axis const g{c, a["degree"].integer(1, devices), a["stride"].integer(1, devices)};
+    parts *= g.degree;
+    last += (g.degree - 1) * g.stride;
+    if (parts > devices) a["degree"].fail("the grid has " + std::to_string(parts) + " devices", "at most " + std::to_string(devices));
+    if (last >= devices) a["stride"].fail("the grid reaches device " + std::to_string(last), "devices 0 to " + std::to_string(devices - 1));
+    s.axes.push_back(g);
+  }
+  return s;
+}
+
+/// Of the canonical text of everything but itself.
+inline std::string plan_checksum(json const& body) { return hex_of(hasher().add(std::string_view(body.dump(-1, ' ', true))).value()); }
+
+}  // namespace detail
+
+/// The plan as JSON: schema version first, keys in one order, reals with all their digits, hashes as text.
+/// Throws `error` where a number is infinite or not a number, or a name is not UTF-8: JSON cannot hold them. O(plan).
+inline json encode(plan const& p) {
+  json r = json::object();
+  r["tensorpar_plan"] = plan::schema;
+  r["hash"] = detail::hex_of(p.hash());
+  r["checksum"] = "";
+  r["model"] = p.model;
+  r["graph"] = detail::hex_of(p.graph);
+  r["cluster"] = detail::encode_machine(p.cluster);
+  r["micro_batches"] = p.micro_batches;
+  r["scalar_bytes"] = p.scalar_bytes;
+  json o = json::object();
+  o["kind"] = detail::optimizer_names[static_cast<int>(p.optimizer.kind)];
+  o["momentum"] = p.optimizer.momentum;
+  o["beta1"] = p.optimizer.beta1;
+  o["beta2"] = p.optimizer.beta2;
+  o["eps"] = p.optimizer.eps;
+  o["weight_decay"] = p.optimizer.weight_decay;
+  o["clip_norm"] = p.optimizer.clip_norm;
+  r["optimizer"] = std::move(o);
+  json nodes = json::array();
+  for (node_choice const& n : p.nodes) nodes.push_back(detail::encode_spread(n.spread));
+  r["nodes"] = std::move(nodes);
+  json said = json::object();
+  said["cost"] = p.cost;
+  said["bound"] = p.bound;
+  said["step_seconds"] = p.step_seconds;
+  said["peak_bytes"] = p.peak_bytes;
+  r["predicted"] = std::move(said);
+  optimizer_choice const& q = p.optimizer;
+  std::vector<double> reals{q.momentum, q.beta1, q.beta2, q.eps, q.weight_decay, q.clip_norm, p.cost, p.bound, p.step_seconds};
+  for (device_kind const& k : p.cluster.kinds) reals.insert(reals.end(), {k.flops, k.memory_bandwidth, k.launch});
+  for (link_level const& l : p.cluster.links) reals.insert(reals.end(), {l.latency, l.bandwidth});
+  for (double x : reals)
+    if (!std::isfinite(x)) throw error("a plan with a number that is infinite or undefined", p.model, "finite numbers");
+  try {
+    r["checksum"] = detail::plan_checksum(r);
+  } catch (json::exception const&) {
+    throw error("a plan with a name that is not UTF-8", "model, device or link names", "UTF-8");
+  }
+  return r;
+}
+
+/// The plan that a JSON value holds. `where` names its source in errors, usually a path. Keys may stand in any order.
+/// Throws `error` naming file, key and what is valid: another schema version, a missing or unknown key, a wrong type, a number out of range,
+/// a grid beyond the cluster, or a content that is not what its checksum says (edited). Law: decode(encode(p)) == p. O(plan).
+inline plan decode(json const& from, std::string const& where) {
+  detail::plan_reader const r{from, where, ""};
+  if (!from.is_object() || !from.contains("tensorpar_plan"))
+    r.fail("not a tensorpar plan", "an object whose first key is \"tensorpar_plan\"");
+  if (i64 const v = r["tensorpar_plan"].integer(0, INT64_MAX); v != plan::schema)
+    r["tensorpar_plan"].fail("a plan of schema version " + std::to_string(v),
+                             "version " + std::to_string(plan::schema) + "; make the plan again with this release");
+  r.object({"tensorpar_plan", "hash", "checksum", "model", "graph", "cluster", "micro_batches", "scalar_bytes", "optimizer", "nodes",
+            "predicted"});
+  plan p;
+  p.model = r["model"].text();
+  p.graph = r["graph"].hex();
+  p.cluster = detail::decode_machine(r["cluster"]);
+  p.micro_batches = r["micro_batches"].small(1, plan_max_micro_batches);
+  p.scalar_bytes = r["scalar_bytes"].integer(1, 64);
+  detail::plan_reader const o = r["optimizer"];
+  o.object({"kind", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm"});
+  std::string const kind = o["kind"].text();
+  int k = 0;
+  while (k < 3 && kind != detail::optimizer_names[k]) ++k;
+  if (k == 3) o["kind"].fail("unknown optimizer", "sgd, momentum, adamw");
+  p.optimizer.kind = static_cast<optimizer_kind>(k);
+  p.optimizer.momentum = o["momentum"].real(0, 1);
+  p.optimizer.beta1 = o["beta1"].real(0, 1);
+  p.optimizer.beta2 = o["beta2"].real(0, 1);
+  p.optimizer.eps = o["eps"].real(0);
+  p.optimizer.weight_decay = o["weight_decay"].real(0);
+  p.optimizer.clip_norm = o["clip_norm"].real(0);
+  detail::plan_reader const nodes = r["nodes"], said = r["predicted"];
+  for (std::size_t i = 0, n = nodes.array(0, SIZE_MAX); i < n; ++i)
+    p.nodes.push_back({detail::decode_spread(nodes[i], p.cluster.size())});
+  said.object({"cost", "bound", "step_seconds", "peak_bytes"});
+  p.cost = said["cost"].real(0);
+  p.bound = said["bound"].real(0);
+  p.step_seconds = said["step_seconds"].real(0);
+  detail::plan_reader const peak = said["peak_bytes"];
+  for (std::size_t i = 0, n = peak.array(0, p.cluster.device.size()); i < n; ++i)
+    p.peak_bytes.push_back(peak[i].integer(0, INT64_MAX));
+  if (!p.peak_bytes.empty() && p.peak_bytes.size() != p.cluster.device.size())
+    peak.fail("not one entry per device", std::to_string(p.cluster.size()) + " entries, or none");
+  json const again = encode(p);
+  if (r["checksum"].hex() != detail::plan_reader{again, where, ""}["checksum"].hex())
+    r["checksum"].fail("the plan was edited or damaged: its content is not what the checksum says", "a plan as it was written; to change one, plan again");
+  if (r["hash"].hex() != p.hash()) r["hash"].fail("the hash is not the plan's", detail::hex_of(p.hash()));
+  return p;
+}
+
+/// The plan written in `text`; errors also say line and column where the text is not JSON (cut short, for example).
+inline plan decode_plan(std::string_view text, std::string const& where) { return decode(parse_json(text, where), where); }
+
+}  // namespace tensorpar

@@ -1,0 +1,46 @@
+// tensorpar/plan/plan.hpp - every decision about a training run, as one value
+#pragma once
+#include <string>
+#include <tensorpar/ir/layout.hpp>
+#include <tensorpar/ir/machine.hpp>
+#include <tensorpar/op/update.hpp>
+
+namespace tensorpar {
+
+/// What the search decides about one forward operator.
+struct node_choice {
+  tensorpar::spread spread;
+  friend bool operator==(node_choice const&, node_choice const&) = default;
+};
+
+/// A plan: regular, serialisable (plan/codec.hpp), hashable, checkable without any search code (plan/check.hpp).
+struct plan {
+  static constexpr int schema = 1;
+  std::string model;                     // a label
+  u64 graph = 0;                         // computation_graph::hash of the forward graph, bound to one micro-batch
+  machine cluster;
+  std::vector<node_choice> nodes;        // by forward node id
+  int micro_batches = 1;                 // gradients of so many micro-batches are added before an update
+  optimizer_choice optimizer;
+  i64 scalar_bytes = 4;                  // size of a real number on the devices
+
+  // What was predicted when the plan was made; the checker recomputes the bytes.
+  double cost = 0, bound = 0;            // seconds: of this plan by the search's own objective, and a lower bound on the best plan of the searched space
+  double step_seconds = 0;               // simulated
+  std::vector<i64> peak_bytes;           // arena per device
+
+  friend bool operator==(plan const&, plan const&) = default;
+  u64 hash() const {
+    hasher h;
+    h.add(schema).add(graph).add(cluster.hash()).add(micro_batches).add(scalar_bytes);
+    h.add(optimizer.kind).add(optimizer.momentum).add(optimizer.beta1).add(optimizer.beta2).add(optimizer.eps).add(optimizer.weight_decay).add(optimizer.clip_norm);
+    for (node_choice const& n : nodes) {
+      h.add(n.spread.start).add(n.spread.axes.size());
+      for (grid_axis const& a : n.spread.axes) h.add(static_cast<int>(a.letter)).add(a.degree).add(a.stride);
+    }
+    for (i64 b : peak_bytes) h.add(b);
+    return h.value();
+  }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,44 @@
+// tensorpar/plan/program.hpp - a plan unrolled: buffers, and the tasks that every device runs in order
+#pragma once
+#include <tensorpar/ir/movement.hpp>
+
+namespace tensorpar {
+
+/// One value in one layout: the same box size on every device that holds it.
+struct buffer {
+  int value = -1;                    // of the training graph; -1: workspace
+  shape type;                        // logical shape (workspace: one axis of scalars)
+  layout where;
+  i64 bytes = 0;                     // on each device that holds it
+  bool persistent = false;           // parameters and optimizer state live through the step
+  int first = 0, last = 0;           // tasks between which it lives (inclusive)
+  std::vector<int> devices;          // ascending
+  std::vector<i64> offset;           // in the arena of devices[i], filled by the arena planner
+};
+
+enum class task_kind : int { compute, move };
+
+/// One operator or one step of a movement, on all of its devices at once: every device runs the tasks it takes part in, in program order.
+struct task {
+  task_kind kind = task_kind::compute;
+  int node = -1;                     // of the training graph (compute: the operator; move: the consumer it serves)
+  int micro_batch = 0;
+  std::vector<int> in, out;          // buffers
+  int workspace = -1;                // buffer, or -1
+  any_op op;                         // compute; for a sum of two buffers (accumulation over micro-batches) `add`
+  tensorpar::spread grid;            // compute: the devices and what each does
+  move_step step;                    // move
+  std::string name;
+  std::vector<int> devices;          // ascending
+};
+
+/// The whole step. `arena[d]` is what device d allocates once: buffers and workspaces at fixed offsets.
+struct program {
+  std::vector<buffer> buffers;
+  std::vector<task> tasks;
+  std::vector<i64> arena;
+  int micro_batches = 1;
+  i64 scalar_bytes = 4;
+};
+
+}  // namespace tensorpar

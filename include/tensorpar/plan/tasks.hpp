@@ -1,0 +1,264 @@
+// tensorpar/plan/tasks.hpp - the one unrolling of a plan: simulator and executor both run what is made here
+#pragma once
+#include <algorithm>
+#include <map>
+#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/exchange.hpp>
+#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/plan/arena.hpp>
+#include <tensorpar/plan/plan.hpp>
+#include <tensorpar/plan/program.hpp>
+
+namespace tensorpar {
+
+/// Scalars of scratch space that a backend needs for an operator on parts of these extents.
+using workspace_rule = i64 (*)(any_op const&, shapes in, shapes out);
+inline i64 no_workspace(any_op const&, shapes, shapes) { return 0; }
+
+namespace detail {
+
+class unroller {
+ public:
+  program out;
+
+  unroller(training_graph const& t, plan const& p, workspace_rule w) : t_(t), g_(t.graph), plan_(p), workspace_(w) {
+    out.micro_batches = p.micro_batches;
+    out.scalar_bytes = p.scalar_bytes;
+    if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
+      throw error("the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes), "plan", "a plan made for this graph");
+    spaces_.resize(g_.nodes.size());
+    for (int v = 0; v < g_.node_count(); ++v) spaces_[static_cast<std::size_t>(v)] = space_of(g_, v);
+    for (int v = 0; v < t.forward_nodes; ++v) check_spread(v);
+  }
+
+  /// `updates`: the whole training step; else the forward operators alone, every output kept.
+  void run(bool updates) {
+    // a micro-batch's gradients are added to the first one's; updates read the sum
+    std::vector<bool> crosses(g_.values.size(), false);
+    for (graph_node const& n : g_.nodes)
+      if (n.phase == step_phase::update) for (int x : n.in) { int const p = g_.value(x).producer; crosses[static_cast<std::size_t>(x)] = p >= 0 && g_.node(p).phase == step_phase::backward; }
+    for (std::size_t x = 0; x < g_.values.size(); ++x) if (home_of(static_cast<int>(x)).second >= 0) persistent(static_cast<int>(x));
+    int const last = plan_.micro_batches - 1;
+    for (micro_ = 0; micro_ <= last; ++micro_)
+      for (int v = 0; v < (updates ? g_.node_count() : t_.forward_nodes); ++v) {
+        if (g_.node(v).phase == step_phase::update && micro_ < last) continue;
+        compute(v);
+        if (micro_ > 0) for (int x : g_.node(v).out) if (crosses[static_cast<std::size_t>(x)]) accumulate(v, x);
+      }
+    int const end = std::max(0, static_cast<int>(out.tasks.size()) - 1);
+    for (buffer& b : out.buffers) if (b.persistent) { b.first = 0; b.last = end; }
+    for (graph_port const& o : g_.outputs)
+      if (!updates || o.value == t_.loss)
+        for (buffer& b : out.buffers) if (b.value == o.value && !b.persistent) b.last = end;
+    assign_offsets(out, plan_.cluster.size());
+  }
+
+ private:
+  training_graph const& t_;
+  computation_graph const& g_;
+  plan const& plan_;
+  workspace_rule workspace_;
+  std::vector<iteration_space> spaces_;
+  std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
+  int micro_ = 0;
+
+  iteration_space const& space(int v) const { return spaces_[static_cast<std::size_t>(v)]; }
+  buffer& at(int b) { return out.buffers[static_cast<std::size_t>(b)]; }
+
+  void check_spread(int v) const {
+    spread const& s = plan_.nodes[static_cast<std::size_t>(v)].spread;
+    std::string const where = "operator " + std::to_string(v) + " (" + spell(g_.node(v).op) + ")";
+    if (int const i = misfit(space(v), s); i >= 0) {
+      grid_axis const& a = s.axes[static_cast<std::size_t>(i)];
+      node_loop const* l = space(v).find(a.letter);
+      throw error("loop '" + std::string(1, a.letter ? a.letter : '-') + "' cannot be split in " + std::to_string(a.degree), where,
+                  l ? "a divisor of " + std::to_string(l->units) : "a loop of the operator");
+    }
+    std::vector<int> d = grid_layout(s).devices();
+    std::sort(d.begin(), d.end());
+    if (std::adjacent_find(d.begin(), d.end()) != d.end()) throw error("two parts lie on one device", where, "strides that keep parts apart");
+    if (d.front() < 0 || d.back() >= plan_.cluster.size())
+      throw error("device " + std::to_string(d.front() < 0 ? d.front() : d.back()) + " does not exist", where, "devices 0 to " + std::to_string(plan_.cluster.size() - 1));
+  }
+
+  static layout grid_layout(spread const& s) {
+    layout l{s.start, {}};
+    for (grid_axis const& a : s.axes) l.axes.push_back({part_kind::copy, -1, a.degree, a.stride});
+    return l;
+  }
+  static layout grid_like(layout l) {
+    for (layout_axis& a : l.axes) { a.kind = part_kind::copy; a.dim = -1; }
+    return l;
+  }
+  /// Scratch space of an exchange lies on both sides' devices; its layout names the first and the count, `devices` has them all.
+  static layout union_layout(std::vector<int> const& d) { return {d.front(), {{part_kind::copy, -1, static_cast<i64>(d.size()), 1}}}; }
+  static std::vector<int> sorted(std::vector<int> d) { std::sort(d.begin(), d.end()); return d; }
+  static std::vector<int> joined(std::vector<int> a, std::vector<int> const& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    std::sort(a.begin(), a.end());
+    a.erase(std::unique(a.begin(), a.end()), a.end());
+    return a;
+  }
+
+  spread grid_of(int v) const {
+    int const o = g_.node(v).origin;
+    if (o >= 0) return plan_.nodes[static_cast<std::size_t>(o)].spread;
+    return {0, {{'\0', plan_.cluster.size(), 1}}};
+  }
+
+  /// (node, operand) in whose layout a parameter or state lives; node -1: this value is neither, or is never updated nor read.
+  std::pair<int, int> home_of(int x) const {
+    graph_value const& v = g_.value(x);
+    if (v.role == value_role::parameter) {
+      int const n = t_.home[static_cast<std::size_t>(x)];
+      if (n >= 0) for (std::size_t k = 0; k < g_.node(n).in.size(); ++k) if (g_.node(n).in[k] == x) return {static_cast<int>(k), n};
+    }
+    if (v.role == value_role::state)
+      for (int n = t_.forward_nodes; n < g_.node_count(); ++n)
+        if (g_.node(n).phase == step_phase::update) for (std::size_t k = 0; k < g_.node(n).in.size(); ++k) if (g_.node(n).in[k] == x) return {static_cast<int>(k), n};
+    return {-1, -1};
+  }
+
+  int add_buffer(int value, shape const& type, layout l, bool persistent) {
+    buffer b;
+    b.value = value;
+    b.type = type;
+    b.bytes = part_of(l, type).elements() * (is_integer(type.type) ? bytes_of(type.type) : plan_.scalar_bytes);
+    b.devices = sorted(l.devices());
+    b.where = std::move(l);
+    b.persistent = persistent;
+    b.first = b.last = static_cast<int>(out.tasks.size());
+    out.buffers.push_back(std::move(b));
+    return static_cast<int>(out.buffers.size()) - 1;
+  }
+  void persistent(int x) {
+    auto const [k, n] = home_of(x);
+    copies_[{x, -1}] = {add_buffer(x, g_.type(x), operand_layout(space(n), g_.node(n).letters, grid_of(n), k), true)};
+  }
+  std::vector<int>& copies(int x) {
+    value_role const r = g_.value(x).role;
+    if (r == value_role::parameter || r == value_role::state) return copies_[{x, -1}];
+    int const p = g_.value(x).producer;
+    // updates read the accumulated gradient, which is the first micro-batch's buffer
+    if (p >= 0 && g_.node(p).phase == step_phase::update) return copies_[{x, plan_.micro_batches - 1}];
+    return copies_[{x, micro_}];
+  }
+
+  void use(int b) { at(b).last = std::max(at(b).last, static_cast<int>(out.tasks.size())); }
+  void append(task t) {
+    for (int b : t.in) use(b);
+    for (int b : t.out) use(b);
+    out.tasks.push_back(std::move(t));
+  }
+
+  /// A buffer that holds value x in layout l: an existing one, the host's (inputs come in any layout), or one moved there.
+  int bring(int x, layout const& l, int consumer) {
+    std::vector<int>& have = copies(x);
+    for (int b : have) if (at(b).where == l) return b;
+    if (g_.value(x).role == value_role::input) { have.push_back(add_buffer(x, g_.type(x), l, false)); return have.back(); }
+    int from = have.front();
+    double cheapest = -1;
+    std::vector<move_step> steps;
+    for (int b : have) {
+      auto m = movement(at(b).where, l, g_.type(x));
+      double bytes = 0;
+      for (move_step const& s : m) bytes += bytes_sent(s, g_.type(x), plan_.scalar_bytes);
+      if (cheapest < 0 || bytes < cheapest) { cheapest = bytes; from = b; steps = std::move(m); }
+    }
+    for (move_step& s : steps) {
+      task t;
+      t.kind = task_kind::move;
+      t.node = consumer;
+      t.micro_batch = micro_;
+      t.in = {from};
+      t.devices = s.kind == move_kind::exchange ? joined(s.before.devices(), s.after.devices()) : sorted(s.after.devices());
+      t.name = std::string(name_of(s.kind)) + " for " + label(consumer);
+      from = add_buffer(x, g_.type(x), s.after, false);
+      t.out = {from};
+      if (i64 const scalars = packing_scalars(s, g_.type(x)); scalars > 0) {
+        layout everywhere = s.kind == move_kind::exchange ? union_layout(t.devices) : grid_like(s.after);
+        t.workspace = add_buffer(-1, shape{dim(scalars)}, std::move(everywhere), false);
+        at(t.workspace).devices = t.devices;
+      }
+      t.step = std::move(s);
+      append(std::move(t));
+      have.push_back(from);
+    }
+    return from;
+  }
+  std::string label(int v) const { return g_.node(v).name.empty() ? std::string(g_.node(v).op.op->name) : g_.node(v).name + ":" + std::string(g_.node(v).op.op->name); }
+
+  void compute(int v) {
+    graph_node const& n = g_.node(v);
+    task t;
+    t.node = v;
+    t.micro_batch = micro_;
+    t.op = n.op;
+    t.name = label(v);
+    t.grid = grid_of(v);
+    // An addition of gradients that lie alike is done where they lie, even as partial sums: addition is linear.
+    bool const alike = n.op.is<tensorpar::add>() && n.phase == step_phase::backward && at(copies(n.in[0]).front()).where == at(copies(n.in[1]).front()).where;
+    if (alike) {
+      layout const l = at(copies(n.in[0]).front()).where;
+      t.grid = {l.start, {}};
+      for (layout_axis const& a : l.axes) t.grid.axes.push_back({'\0', a.degree, a.stride});
+      t.in = {copies(n.in[0]).front(), copies(n.in[1]).front()};
+      t.devices = sorted(l.devices());
+      t.out = {add_buffer(n.out[0], g_.type(n.out[0]), l, false)};
+      copies(n.out[0]).push_back(t.out[0]);
+      append(std::move(t));
+      return;
+    }
+    t.devices = sorted(grid_layout(t.grid).devices());
+    for (std::size_t k = 0; k < n.in.size(); ++k) t.in.push_back(bring(n.in[k], operand_layout(space(v), n.letters, t.grid, static_cast<int>(k)), v));
+    std::vector<shape> in, res;
+    for (int b : t.in) in.push_back(part_of(at(b).where, at(b).type));
+    for (std::size_t k = 0; k < n.out.size(); ++k) {
+      int const stored = g_.value(n.out[k]).stored_in;
+      int const b = stored >= 0 ? copies_[{stored, -1}].front() : add_buffer(n.out[k], g_.type(n.out[k]), result_layout(space(v), n.letters, t.grid, static_cast<int>(k)), false);
+      t.out.push_back(b);
+      copies(n.out[k]).push_back(b);
+      res.push_back(part_of(at(b).where, at(b).type));
+    }
+    if (i64 const scalars = workspace_(n.op, {in.data(), static_cast<int>(in.size())}, {res.data(), static_cast<int>(res.size())}); scalars > 0)
+      t.workspace = add_buffer(-1, shape{dim(scalars)}, grid_layout(t.grid), false);
+    append(std::move(t));
+  }
+
+  /// Adds this micro-batch's gradient x to the first one's, in place.
+  void accumulate(int v, int x) {
+    int const mine = copies(x).front(), sum = copies_[{x, 0}].front();
+    task t;
+    t.node = v;
+    t.micro_batch = micro_;
+    t.op = tensorpar::add{};
+    t.name = "accumulate " + label(v);
+    t.in = {sum, mine};
+    t.out = {sum};
+    t.grid = {at(sum).where.start, {}};
+    for (layout_axis const& a : at(sum).where.axes) t.grid.axes.push_back({'\0', a.degree, a.stride});
+    t.devices = at(sum).devices;
+    append(std::move(t));
+    copies_[{x, micro_}] = {sum};
+  }
+};
+
+}  // namespace detail
+
+/// The program of one training step: every operator on its devices, movements where producer's and consumer's layouts differ (shared by
+/// consumers that want the same layout), gradient accumulation over micro-batches, updates in place, buffers with lifetimes and offsets.
+/// Throws `error` where the plan does not fit the graph or the cluster. O(micro-batches * nodes * log).
+/// Laws (checked by plan/check.hpp): every operand is read in the layout its notation asks for; all devices see the same order of tasks.
+inline program unroll(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
+  detail::unroller u(t, p, w);
+  u.run(true);
+  return std::move(u.out);
+}
+/// The forward operators alone, all outputs kept: for evaluation.
+inline program unroll_forward(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
+  detail::unroller u(t, p, w);
+  u.run(false);
+  return std::move(u.out);
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,85 @@
+// tensorpar/search/evaluate.hpp - what an assignment costs, by the definition in problem.hpp
+#pragma once
+#include <limits>
+#include <tensorpar/search/problem.hpp>
+
+namespace tensorpar {
+
+inline constexpr double never = std::numeric_limits<double>::infinity();
+
+/// For every entry of the tree the pairs (indices into p.pairs) whose operators first lie together there. O(pairs * depth + tree).
+inline std::vector<std::vector<int>> pairs_at(mapping_problem const& p) {
+  auto const n = static_cast<std::size_t>(p.tree.size());
+  std::vector<int> up(n, -1), leaf(static_cast<std::size_t>(p.operators()), -1);
+  for (int i = 0; i < p.tree.size(); ++i) {
+    if (p.tree[i].kind == sp_kind::leaf) leaf[static_cast<std::size_t>(p.tree[i].left)] = i;
+    else up[static_cast<std::size_t>(p.tree[i].left)] = up[static_cast<std::size_t>(p.tree[i].right)] = i;
+  }
+  std::vector<std::vector<int>> r(n);
+  for (std::size_t k = 0; k < p.pairs.size(); ++k) {
+    int a = leaf[static_cast<std::size_t>(p.pairs[k].first)], b = leaf[static_cast<std::size_t>(p.pairs[k].second)];
+    while (a != b) (a < b ? a : b) = up[static_cast<std::size_t>(a < b ? a : b)];      // a whole has a larger number than its parts
+    r[static_cast<std::size_t>(a)].push_back(static_cast<int>(k));
+  }
+  return r;
+}
+
+/// What an assignment costs.
+struct assignment_cost {
+  double seconds = 0;
+  std::vector<i64> bytes;               // by device
+  bool operator==(assignment_cost const&) const = default;
+};
+
+/// Bytes per device of an assignment. O(operators * devices).
+inline std::vector<i64> assignment_bytes(mapping_problem const& p, assignment const& a) {
+  std::vector<i64> b(static_cast<std::size_t>(p.devices), 0);
+  for (int v = 0; v < p.operators(); ++v) {
+    choice_set const& c = p.choices(v);
+    auto const i = static_cast<std::size_t>(a[static_cast<std::size_t>(v)]);
+    for (int k = 0; k < c.sizes[i]; ++k) b[static_cast<std::size_t>(c.spreads[i].start + k)] += c.bytes[i];
+  }
+  return b;
+}
+
+/// Prices an assignment under the best structure (in sequence or side by side, and where) that its spreads allow.
+/// `seconds` is `never` where none allows it. O(tree * divisions) for assignments on one range, pruned otherwise.
+class evaluator {
+  mapping_problem const& p_;
+  std::vector<std::vector<int>> pairs_;
+
+  double between(int entry, assignment const& a) const {
+    double t = 0;
+    for (int k : pairs_[static_cast<std::size_t>(entry)]) {
+      operator_pair const& q = p_.pairs[static_cast<std::size_t>(k)];
+      t += p_.seconds(q, a[static_cast<std::size_t>(q.first)], a[static_cast<std::size_t>(q.second)]);
+    }
+    return t;
+  }
+  double best(int entry, device_range r, assignment const& a) const {
+    auto const& e = p_.tree[entry];
+    if (e.kind == sp_kind::leaf) {
+      int const c = a[static_cast<std::size_t>(e.left)];
+      return p_.fits(e.left, c, r) ? p_.choices(e.left).seconds[static_cast<std::size_t>(c)] : never;
+    }
+    double t = best(e.left, r, a);
+    if (t < never) t += best(e.right, r, a);
+    if (e.kind == sp_kind::parallel)
+      for (auto const& [x, y] : divisions(r, p_.grain)) {
+        double const left = best(e.left, x, a);
+        if (left >= t) continue;
+        double const right = best(e.right, y, a);
+        double const both = left < right ? right : left;
+        if (both < t) t = both;
+      }
+    return t < never ? t + between(entry, a) : never;
+  }
+
+ public:
+  explicit evaluator(mapping_problem const& p) : p_(p), pairs_(pairs_at(p)) {}
+  assignment_cost operator()(assignment const& a) const {
+    return {best(p_.tree.root(), {0, p_.devices}, a), assignment_bytes(p_, a)};
+  }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,69 @@
+// tensorpar/search/layout_prices.hpp - layouts and shapes as small numbers, and the price of moving between them, asked once each
+#pragma once
+#include <array>
+#include <map>
+#include <tensorpar/cost/concepts.hpp>
+#include <vector>
+
+namespace tensorpar {
+
+/// Gives equal keys one number. Numbers count up in order of first sight, so they are the same in every run. O(log n) a look-up.
+class interner {
+  std::map<std::vector<i64>, int> ids_;
+
+ public:
+  int operator()(std::vector<i64> const& key) { return ids_.try_emplace(key, static_cast<int>(ids_.size())).first->second; }
+  int size() const { return static_cast<int>(ids_.size()); }
+};
+
+/// Remembers every layout and shape it is shown, and what it costs to bring a tensor from one layout to another: the cost model is asked
+/// once per (shape, layout, layout), however many choices of however many operators lead to it.
+/// Precondition: cost model and machine outlive it.
+template <cost_model M> class layout_prices {
+  M const& model_;
+  machine const& on_;
+  i64 scalar_bytes_;
+  interner layout_id_, shape_id_;
+  std::vector<layout> layouts_;
+  std::vector<shape> shapes_;
+  std::map<std::array<int, 3>, double> known_;
+
+ public:
+  layout_prices(M const& model, machine const& on, i64 scalar_bytes) : model_(model), on_(on), scalar_bytes_(scalar_bytes) {}
+
+  /// Precondition: canonical.
+  int id(layout const& l) {
+    std::vector<i64> k{l.start};
+    for (layout_axis const& a : l.axes) { k.push_back(static_cast<i64>(a.kind) * 8 + a.dim); k.push_back(a.degree); k.push_back(a.stride); }
+    int const i = layout_id_(k);
+    if (i == static_cast<int>(layouts_.size())) layouts_.push_back(l);
+    return i;
+  }
+  int id(shape const& s) {
+    std::vector<i64> k{static_cast<i64>(s.type)};
+    for (int d = 0; d < s.rank; ++d) k.push_back(s.d[d].n);
+    int const i = shape_id_(k);
+    if (i == static_cast<int>(shapes_.size())) shapes_.push_back(s);
+    return i;
+  }
+  layout const& layout_of(int i) const { return layouts_[static_cast<std::size_t>(i)]; }
+  i64 bytes(int layout_id, shape const& s) const {
+    return part_of(layout_of(layout_id), s).elements() * (is_integer(s.type) ? bytes_of(s.type) : scalar_bytes_);
+  }
+  std::size_t asked() const { return known_.size(); }
+
+  /// Seconds of all steps of the movement.
+  double seconds(int shape_id, int from, int to) {
+    if (from == to) return 0;
+    auto const [at, fresh] = known_.try_emplace({shape_id, from, to}, 0.0);
+    if (fresh) {
+      shape const& s = shapes_[static_cast<std::size_t>(shape_id)];
+      double t = 0;
+      for (move_step const& m : movement(layout_of(from), layout_of(to), s)) t += model_.seconds(move_query{m, s, scalar_bytes_, on_});
+      at->second = t;
+    }
+    return at->second;
+  }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,385 @@
+// tensorpar/search/objective.hpp - from a training graph, a machine and a cost model to a mapping problem
+#pragma once
+#include <algorithm>
+#include <tensorpar/graph/relaxation.hpp>
+#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/search/layout_prices.hpp>
+#include <tensorpar/search/problem.hpp>
+#include <tensorpar/search/spreads.hpp>
+
+namespace tensorpar {
+
+struct objective_options {
+  spread_limits spreads;
+  int grain = 1;                  // side by side: ranges are divided at multiples of this
+  i64 scalar_bytes = 4;
+  int micro_batches = 1;          // forward, backward and their movements count so many times, updates once
+};
+
+namespace detail {
+
+/// Where a value is written or read: node number `local` of an operator's group, result or operand `port`.
+struct value_slot {
+  int local, port;
+  bool result;
+};
+
+/// One value on its way from where it is to an operator's group (itself or another).
+struct value_flow {
+  int shape_id;
+  bool from_first;                // source lies in the pair's first operator
+  value_slot from;
+  std::vector<value_slot> to;     // equal layouts are delivered once
+  int times;
+};
+
+template <cost_model M> class objective_builder {
+ public:
+  objective_builder(training_graph const& t, machine const& on, M const& model, objective_options const& o)
+      : t_(t), g_(t.graph), on_(on), model_(model), o_(o), prices_(model, on, o.scalar_bytes) {}
+
+  mapping_problem run() {
+    if (t_.forward_nodes < 1) throw error("the graph has no operators", "search", "at least one operator");
+    p_.devices = on_.size();
+    p_.grain = o_.grain;
+    for (int d = 0; d < on_.size(); ++d) p_.capacity.push_back(on_.kind_of(d).memory);
+    make_tree();
+    gather();
+    ranges_ = reachable_ranges(p_.tree, p_.devices, p_.grain);
+    leaf_of_.assign(static_cast<std::size_t>(t_.forward_nodes), -1);
+    for (int i = 0; i < p_.tree.size(); ++i) if (p_.tree[i].kind == sp_kind::leaf) leaf_of_[static_cast<std::size_t>(p_.tree[i].left)] = i;
+    for (int f = 0; f < t_.forward_nodes; ++f) make_choices(f);
+    make_pairs();
+    return std::move(p_);
+  }
+  std::size_t moves_asked() const { return prices_.asked(); }
+
+ private:
+  using flows = std::vector<value_flow>;
+  struct group {
+    std::vector<int> nodes;                       // of the training graph, ascending, the forward operator first
+    flows inner;
+    std::vector<std::pair<value_slot, int>> everywhere;  // results that go to an operator without origin, and their shape
+  };
+  /// What all operators of a choice set share.
+  struct kind_of_group {
+    std::vector<iteration_space> spaces;
+    std::vector<std::string> letters;
+    std::map<std::array<int, 3>, std::vector<int>> layouts;   // slot -> choice -> layout
+  };
+
+  training_graph const& t_;
+  computation_graph const& g_;
+  machine const& on_;
+  M const& model_;
+  objective_options o_;
+  layout_prices<M> prices_;
+  mapping_problem p_;
+  std::vector<group> groups_;
+  std::vector<int> local_;                        // training node -> index in its group
+  std::vector<kind_of_group> kinds_;
+  std::map<std::pair<int, int>, flows> between_;
+  std::vector<std::vector<device_range>> ranges_;
+  std::vector<int> leaf_of_;
+  interner set_id_, classes_id_, cost_id_;
+  std::map<int, std::array<int, 3>> cost_parts_;  // pair signature -> cost, rows, cols
+
+  void make_tree() {
+    std::vector<std::vector<int>> before(static_cast<std::size_t>(t_.forward_nodes));
+    for (int v = 0; v < t_.forward_nodes; ++v) before[static_cast<std::size_t>(v)] = g_.predecessors(v);
+    auto const work = [this](int v) {
+      std::vector<shape> in, out;
+      for (int x : g_.node(v).in) in.push_back(g_.type(x));
+      for (int x : g_.node(v).out) out.push_back(g_.type(x));
+      any_op const& op = g_.node(v).op;
+      return 1 + op.op->flops(op.attr, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())});
+    };
+    auto const r = relax(before, work);
+    p_.relaxed = !r.added.empty();
+    p_.tree = binary(r.tree, sp_shape::left);
+  }
+
+  /// Where a value is before anyone asks for it: the group and slot of its producer or, for parameters and states, of its home.
+  std::pair<int, value_slot> source_of(int x, std::vector<int> const& first_reader) const {
+    graph_value const& v = g_.value(x);
+    int node = v.producer;
+    if (v.role == value_role::parameter) node = x < static_cast<int>(t_.home.size()) ? t_.home[static_cast<std::size_t>(x)] : -1;
+    if (v.role == value_role::state) node = first_reader[static_cast<std::size_t>(x)];
+    if (v.role == value_role::input || node < 0 || g_.node(node).origin < 0) return {-1, {}};
+    bool const made = v.producer >= 0;
+    int port = v.slot;
+    if (!made) {
+      auto const& in = g_.node(node).in;
+      port = static_cast<int>(std::find(in.begin(), in.end(), x) - in.begin());
+    }
+    return {g_.node(node).origin, {local_[static_cast<std::size_t>(node)], port, made}};
+  }
+
+  void gather() {
+    groups_.resize(static_cast<std::size_t>(t_.forward_nodes));
+    local_.assign(g_.nodes.size(), 0);
+    std::vector<int> first_reader(g_.values.size(), -1);
+    std::vector<std::vector<std::pair<int, int>>> readers(g_.values.size());    // (node, operand)
+    for (int v = 0; v < g_.node_count(); ++v) {
+      int const f = g_.node(v).origin;
+      if (f >= 0) {
+        auto& nodes = groups_[static_cast<std::size_t>(f)].nodes;
+        local_[static_cast<std::size_t>(v)] = static_cast<int>(nodes.size());
+        nodes.push_back(v);
+      }
+      for (std::size_t k = 0; k < g_.node(v).in.size(); ++k) {
+        auto const x = static_cast<std::size_t>(g_.node(v).in[k]);
+        if (first_reader[x] < 0) first_reader[x] = v;
+        readers[x].push_back({v, static_cast<int>(k)});
+      }
+    }
+    for (int x = 0; x < static_cast<int>(g_.values.size()); ++x) {
+      auto const [a, from] = source_of(x, first_reader);
+      if (a < 0) continue;
+      bool const made = from.result;
+      int const shape_id = prices_.id(g_.type(x));
+      std::map<std::pair<int, int>, value_flow> to;                             // by (group, how often it moves)
+      for (auto const& [v, k] : readers[static_cast<std::size_t>(x)]) {
+        int const b = g_.node(v).origin;
+        int const times = made && g_.node(v).phase != step_phase::update ? o_.micro_batches : 1;
+        if (b < 0) { groups_[static_cast<std::size_t>(a)].everywhere.push_back({from, shape_id}); continue; }
+        value_flow& f = to.try_emplace({b, times}, value_flow{shape_id, a <= b, from, {}, times}).first->second;
+        f.to.push_back({local_[static_cast<std::size_t>(v)], k, false});
+      }
+      for (auto& [where, f] : to) {
+        int const b = where.first;
+        if (a == b) groups_[static_cast<std::size_t>(a)].inner.push_back(std::move(f));
+        else between_[{std::min(a, b), std::max(a, b)}].push_back(std::move(f));
+      }
+    }
+  }
+
+  static void put(std::vector<i64>& key, shape const& s) {
+    key.push_back(s.rank * 16 + static_cast<i64>(s.type));
+    for (int d = 0; d < s.rank; ++d) key.push_back(s.d[d].n);
+  }
+  static void put(std::vector<i64>& key, value_slot const& s) { key.push_back((s.local * 64 + s.port) * 2 + s.result); }
+  static void put(std::vector<i64>& key, flows const& all) {
+    for (value_flow const& f : all) {
+      key.push_back(f.shape_id * 2 + f.from_first);
+      put(key, f.from);
+      key.push_back(f.times);
+      key.push_back(static_cast<i64>(f.to.size()));
+      for (value_slot const& s : f.to) put(key, s);
+    }
+  }
+
+  /// Operators with equal keys have equal choices and costs: all that these depend on is in the key.
+  std::vector<i64> key_of(int f) const {
+    group const& q = groups_[static_cast<std::size_t>(f)];
+    std::vector<i64> key;
+    std::map<int, int> seen;                                                    // values by first sight, so equal wiring reads equal
+    for (int v : q.nodes) {
+      graph_node const& n = g_.node(v);
+      key.push_back(static_cast<i64>(n.op.op->id));
+      key.insert(key.end(), n.op.attr, n.op.attr + max_attrs);
+      key.push_back(static_cast<i64>(n.phase) * 4096 + static_cast<i64>(n.in.size()) * 64 + static_cast<i64>(n.out.size()));
+      for (int x : n.in) {
+        put(key, g_.type(x));
+        key.push_back(seen.try_emplace(x, static_cast<int>(seen.size())).first->second);
+        value_role const role = g_.value(x).role;
+        key.push_back(static_cast<i64>(role) * 2 + (role == value_role::parameter && t_.home[static_cast<std::size_t>(x)] == f));
+      }
+      for (int x : n.out) put(key, g_.type(x));
+      key.push_back(static_cast<i64>(n.letters.size()));
+      for (char c : n.letters) key.push_back(c);
+    }
+    put(key, q.inner);
+    for (auto const& [s, shape_id] : q.everywhere) { put(key, s); key.push_back(shape_id); }
+    for (device_range r : ranges_[static_cast<std::size_t>(leaf_of_[static_cast<std::size_t>(f)])]) key.push_back(static_cast<i64>(r.start) * (1 << 20) + r.size);
+    return key;
+  }
+
+  std::vector<int> const& layouts(int set, value_slot const& s) {
+    kind_of_group& k = kinds_[static_cast<std::size_t>(set)];
+    auto const [at, fresh] = k.layouts.try_emplace({s.local, s.port, s.result}, std::vector<int>{});
+    if (fresh)
+      for (spread const& c : p_.sets[static_cast<std::size_t>(set)].spreads) {
+        auto const& space = k.spaces[static_cast<std::size_t>(s.local)];
+        auto const& letters = k.letters[static_cast<std::size_t>(s.local)];
+        at->second.push_back(prices_.id(s.result ? result_layout(space, letters, c, s.port) : operand_layout(space, letters, c, s.port)));
+      }
+    return at->second;
+  }
+
+  void make_choices(int f) {
+    int const set = set_id_(key_of(f));
+    p_.set_of.push_back(set);
+    graph_node const& forward = g_.node(f);
+    p_.names.push_back((forward.name.empty() ? std::string() : forward.name + ":") + std::string(forward.op.op->name));
+    if (set < static_cast<int>(p_.sets.size())) return;
+    group const& q = groups_[static_cast<std::size_t>(f)];
+    kind_of_group k;
+    for (int v : q.nodes) { k.spaces.push_back(space_of(g_, v)); k.letters.push_back(g_.node(v).letters); }
+    choice_set c;
+    auto const& ranges = ranges_[static_cast<std::size_t>(leaf_of_[static_cast<std::size_t>(f)])];
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (i + 1 < ranges.size() && ranges[i + 1].start == ranges[i].start) continue;   // the largest range from this start has them all
+      auto const some = legal_spreads(k.spaces.front(), ranges[i].start, ranges[i].size, p_.devices, o_.spreads);
+      c.spreads.insert(c.spreads.end(), some.begin(), some.end());
+    }
+    for (spread const& s : c.spreads) c.sizes.push_back(static_cast<int>(s.size()));
+    p_.sets.push_back(std::move(c));
+    kinds_.push_back(std::move(k));
+    price(set, q);
+  }
+
+  double compute_seconds(graph_node const& n, std::vector<shape> const& in, std::vector<shape> const& out, int start, int size) const {
+    double worst = 0;
+    std::vector<char> asked(on_.kinds.size(), 0);
+    for (int d = start; d < start + size; ++d) {
+      auto const kind = static_cast<std::size_t>(on_.device[static_cast<std::size_t>(d)]);
+      if (asked[kind]) continue;
+      asked[kind] = 1;
+      double const s = model_.seconds(compute_query{n.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, o_.scalar_bytes, on_.kinds[kind]});
+      worst = s > worst ? s : worst;
+      if (on_.kinds.size() == 1) break;
+    }
+    return worst;
+  }
+
+  void price(int set, group const& q) {
+    choice_set& c = p_.sets[static_cast<std::size_t>(set)];
+    auto const n = static_cast<std::size_t>(c.count());
+    c.seconds.assign(n, 0);
+    c.bytes.assign(n, 0);
+    std::vector<shape> in, out;
+    for (std::size_t t = 0; t < q.nodes.size(); ++t) {
+      graph_node const& node = g_.node(q.nodes[t]);
+      int const local = static_cast<int>(t);
+      double const times = node.phase == step_phase::update ? 1 : o_.micro_batches;
+      for (std::size_t i = 0; i < n; ++i) {
+        in.clear();
+        out.clear();
+        for (std::size_t k = 0; k < node.in.size(); ++k)
+          in.push_back(part_of(prices_.layout_of(layouts(set, {local, static_cast<int>(k), false})[i]), g_.type(node.in[k])));
+        for (std::size_t k = 0; k < node.out.size(); ++k)
+          out.push_back(part_of(prices_.layout_of(layouts(set, {local, static_cast<int>(k), true})[i]), g_.type(node.out[k])));
+        c.seconds[i] += times * compute_seconds(node, in, out, c.spreads[i].start, c.sizes[i]);
+      }
+    }
+    std::vector<int> wanted;
+    for (std::size_t i = 0; i < n; ++i) {
+      for (value_flow const& f : q.inner) c.seconds[i] += flow_seconds(f, set, static_cast<int>(i), set, static_cast<int>(i), wanted);
+      for (auto const& [s, shape_id] : q.everywhere) {
+        int const all = prices_.id(canonical(layout{0, {{part_kind::copy, -1, p_.devices, 1}}}));
+        c.seconds[i] += prices_.seconds(shape_id, layouts(set, s)[i], all);
+      }
+    }
+    add_bytes(set, q);
+  }
+
+  /// An estimate that adds up over operators: parameters and their gradients in their home layout, optimizer state, results, and operands
+  /// as this operator wants them (its own copies where they were moved). Gradients of activations, which come and go, and scratch space
+  /// are not counted; counting moved and unmoved operands alike makes up for them in deep networks.
+  void add_bytes(int set, group const& q) {
+    choice_set& c = p_.sets[static_cast<std::size_t>(set)];
+    std::vector<int> counted;
+    auto const add = [&](int x, value_slot const& s, i64 times) {
+      if (std::find(counted.begin(), counted.end(), x) != counted.end()) return;
+      counted.push_back(x);
+      auto const& l = layouts(set, s);
+      for (std::size_t i = 0; i < c.bytes.size(); ++i) c.bytes[i] += times * prices_.bytes(l[i], g_.type(x));
+    };
+    for (std::size_t t = 0; t < q.nodes.size(); ++t) {
+      graph_node const& n = g_.node(q.nodes[t]);
+      int const local = static_cast<int>(t);
+      for (std::size_t k = 0; k < n.in.size(); ++k) {
+        value_role const role = g_.value(n.in[k]).role;
+        if (t == 0 || role == value_role::state) add(n.in[k], {local, static_cast<int>(k), false}, role == value_role::parameter ? 2 : 1);
+      }
+      if (t == 0) for (std::size_t k = 0; k < n.out.size(); ++k) add(n.out[k], {local, static_cast<int>(k), true}, 1);
+    }
+  }
+
+  double flow_seconds(value_flow const& f, int from_set, int from, int to_set, int to, std::vector<int>& wanted) {
+    int const have = layouts(from_set, f.from)[static_cast<std::size_t>(from)];
+    wanted.clear();
+    double t = 0;
+    for (value_slot const& s : f.to) {
+      int const want = layouts(to_set, s)[static_cast<std::size_t>(to)];
+      if (std::find(wanted.begin(), wanted.end(), want) != wanted.end()) continue;
+      wanted.push_back(want);
+      t += prices_.seconds(f.shape_id, have, want);
+    }
+    return f.times * t;
+  }
+
+  /// Choices of one side with the same layouts at all slots of these flows.
+  int classes_for(int set, flows const& all, bool first) {
+    interner number;
+    choice_classes c{set, 0, {}};
+    std::vector<i64> key, ids;
+    for (int i = 0; i < p_.sets[static_cast<std::size_t>(set)].count(); ++i) {
+      key.clear();
+      for (value_flow const& f : all) {
+        if (f.from_first == first) { key.push_back(layouts(set, f.from)[static_cast<std::size_t>(i)]); continue; }
+        ids.clear();
+        for (value_slot const& s : f.to) ids.push_back(layouts(set, s)[static_cast<std::size_t>(i)]);
+        std::sort(ids.begin(), ids.end());
+        ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+        key.push_back(static_cast<i64>(ids.size()));
+        key.insert(key.end(), ids.begin(), ids.end());
+      }
+      c.of.push_back(number(key));
+    }
+    c.count = number.size();
+    std::vector<i64> whole{set};
+    whole.insert(whole.end(), c.of.begin(), c.of.end());
+    int const id = classes_id_(whole);
+    if (id == static_cast<int>(p_.classes.size())) p_.classes.push_back(std::move(c));
+    return id;
+  }
+
+  void make_pairs() {
+    std::vector<int> wanted;
+    for (auto const& [ab, all] : between_) {
+      int const sa = p_.set_of[static_cast<std::size_t>(ab.first)], sb = p_.set_of[static_cast<std::size_t>(ab.second)];
+      std::vector<i64> key{sa, sb};
+      put(key, all);
+      int const id = cost_id_(key);
+      auto const [at, fresh] = cost_parts_.try_emplace(id, std::array<int, 3>{});
+      if (fresh) {
+        int const rows = classes_for(sa, all, true), cols = classes_for(sb, all, false);
+        std::vector<int> const ra = representatives(rows), rb = representatives(cols);
+        pair_cost c{static_cast<int>(ra.size()), static_cast<int>(rb.size()), {}};
+        c.seconds.reserve(ra.size() * rb.size());
+        for (int i : ra)
+          for (int j : rb) {
+            double t = 0;
+            for (value_flow const& f : all) t += f.from_first ? flow_seconds(f, sa, i, sb, j, wanted) : flow_seconds(f, sb, j, sa, i, wanted);
+            c.seconds.push_back(t);
+          }
+        p_.costs.push_back(std::move(c));
+        at->second = {static_cast<int>(p_.costs.size()) - 1, rows, cols};
+      }
+      p_.pairs.push_back({ab.first, ab.second, at->second[0], at->second[1], at->second[2]});
+    }
+  }
+  std::vector<int> representatives(int classes) const {
+    choice_classes const& c = p_.classes[static_cast<std::size_t>(classes)];
+    std::vector<int> r(static_cast<std::size_t>(c.count), -1);
+    for (std::size_t i = 0; i < c.of.size(); ++i) if (int& x = r[static_cast<std::size_t>(c.of[i])]; x < 0) x = static_cast<int>(i);
+    return r;
+  }
+};
+
+}  // namespace detail
+
+/// The mapping problem of a training step. Every movement that the step needs is counted: producer to consumer, gradients back, partial
+/// sums of gradients to the parameter's home, a shared parameter's copies to its further users and their gradients back. A value read
+/// several times by one operator and its derivatives in one layout is delivered once; two operators that want it in the same layout each
+/// pay (the executor lets them share, and adds gradients that lie alike before moving them: the objective is never below what it does).
+/// Graphs that are not series-parallel get the tree of graph/relaxation.hpp; all their movements still count.
+/// Throws `error` for a graph without operators. O(operators * choices + pairs of layouts), the latter asked of the model once each.
+template <cost_model M>
+mapping_problem make_problem(training_graph const& t, machine const& on, M const& model, objective_options const& o = {}) {
+  return detail::objective_builder<M>(t, on, model, o).run();
+}
+
+}  // namespace tensorpar

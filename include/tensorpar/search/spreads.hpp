@@ -1,0 +1,57 @@
+// tensorpar/search/spreads.hpp - which spreads a node may have
+#pragma once
+#include <tensorpar/ir/layout.hpp>
+#include <vector>
+
+namespace tensorpar {
+
+/// Which part of all legal spreads is searched. A larger space costs time, never validity: what a search reports as its bound is a bound
+/// for the space stated here.
+struct spread_limits {
+  int max_axes = 3;              // grid axes of one node, a replica axis included
+  bool replicas = true;          // may several devices do the same work?
+  i64 any_size_up_to = 8;        // on machines of at most so many devices every grid size and replica count is tried,
+  i64 least_part = 2;            // on larger ones 1 device, or at least 1 / least_part of the room, in sizes that divide the machine
+  friend bool operator==(spread_limits const&, spread_limits const&) = default;
+};
+
+/// Every legal spread of a node on devices start, start + 1, ..., start + room - 1 of a machine of `machine` devices: ordered lists of axes
+/// over distinct splittable loops (and at most one replica axis), each degree at least 2 and a divisor of the loop's units, on the first
+/// product-of-degrees devices of the room, the last axis innermost (stride 1). The order of axes matters on hierarchical machines.
+/// Canonical order: one device first, then depth first by loop (as the notation lists them, replicas last) and degree. O(result).
+inline std::vector<spread> legal_spreads(iteration_space const& s, int start, int room, int machine, spread_limits const& l = {}) {
+  struct letter { char c; i64 units; };
+  std::vector<letter> letters;
+  for (node_loop const& p : s.loops) if (p.units > 1) letters.push_back({p.letter, p.units});
+  if (l.replicas) letters.push_back({'\0', 0});
+  bool const any = machine <= l.any_size_up_to;
+  std::vector<spread> r;
+  std::vector<grid_axis> axes;
+  std::vector<char> used(letters.size(), 0);
+  auto const put = [&](i64 size) {
+    if (size > 1 && !any && (size * l.least_part < room || machine % size)) return;
+    spread x{start, axes};
+    i64 stride = 1;
+    for (std::size_t k = x.axes.size(); k-- > 0;) { x.axes[k].stride = stride; stride *= x.axes[k].degree; }
+    r.push_back(std::move(x));
+  };
+  auto const extend = [&](auto const& self, i64 size) -> void {
+    put(size);
+    if (static_cast<int>(axes.size()) >= l.max_axes) return;
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+      if (used[i]) continue;
+      used[i] = 1;
+      for (i64 d = 2; d * size <= room; ++d) {
+        if (letters[i].c ? letters[i].units % d : !any && machine % d) continue;
+        axes.push_back({letters[i].c, d, 1});
+        self(self, size * d);
+        axes.pop_back();
+      }
+      used[i] = 0;
+    }
+  };
+  extend(extend, 1);
+  return r;
+}
+
+}  // namespace tensorpar

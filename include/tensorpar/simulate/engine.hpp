@@ -1,0 +1,234 @@
+// tensorpar/simulate/engine.hpp - a program run in virtual time on a machine
+#pragma once
+#include <algorithm>
+#include <tensorpar/cost/groups.hpp>
+#include <tensorpar/plan/timeline.hpp>
+#include <tensorpar/simulate/prices.hpp>
+#include <tensorpar/simulate/task_graph.hpp>
+
+namespace tensorpar {
+
+struct simulation_options {
+  bool overlap = true;       // communication has a lane of its own; else all tasks of a device share one
+  bool memory = true;        // fill timeline::memory
+  friend bool operator==(simulation_options const&, simulation_options const&) = default;
+};
+
+namespace detail {
+
+class simulator {
+ public:
+  simulator(program const& p, machine const& m, task_prices const& c, simulation_options o, bool lanes)
+      : p_(p), m_(m), price_(c), use_(o), lanes_(lanes), clock_(2 * m.device.size()) {
+    std::size_t places = 0;
+    for (buffer const& b : p.buffers) { first_place_.push_back(places); places += b.devices.size(); }
+    ready_.assign(places, 0);
+    used_.assign(places, 0);
+    touched_.assign(places, -1);
+    packed_ = lanes && o.overlap && !p.buffers.empty();
+    for (buffer const& b : p.buffers) packed_ = packed_ && b.offset.size() == b.devices.size();
+    if (packed_) {
+      born_.resize(p.tasks.size() + 1);
+      for (std::size_t b = 0; b < p.buffers.size(); ++b)
+        if (!p.buffers[b].persistent && p.buffers[b].bytes > 0) born_[std::min(static_cast<std::size_t>(p.buffers[b].first), p.tasks.size())].push_back(b);
+      arena_.resize(m.device.size());
+    }
+    if (lanes) begin_.resize(2 * m.device.size());
+  }
+
+  void run() {
+    for (std::size_t t = 0; t < p_.tasks.size(); ++t) {
+      if (packed_) claim(t);
+      task const& x = p_.tasks[t];
+      bool const talks = x.kind == task_kind::move && x.step.kind != move_kind::keep;
+      find_places(x);
+      if (!talks) {
+        for (std::size_t i = 0; i < x.devices.size(); ++i) carry_out(t, &i, 1, lane::compute);
+        continue;
+      }
+      if (x.step.kind == move_kind::exchange || x.step.group_size() == static_cast<i64>(x.devices.size())) {
+        members_.clear();
+        for (std::size_t i = 0; i < x.devices.size(); ++i) members_.push_back(i);
+        carry_out(t, members_.data(), members_.size(), lane::communication);
+        continue;
+      }
+      for (auto const& g : groups_of(x.step)) {
+        members_.clear();
+        for (int d : g) members_.push_back(static_cast<std::size_t>(std::lower_bound(x.devices.begin(), x.devices.end(), d) - x.devices.begin()));
+        carry_out(t, members_.data(), members_.size(), lane::communication);
+      }
+    }
+  }
+
+  double seconds() const { return end_; }
+
+  timeline result() && {
+    timeline r;
+    r.seconds = end_;
+    std::size_t n = 0;
+    for (auto const& l : begin_) n += l.size();
+    r.spans.reserve(n);
+    for (std::size_t i = 0; i < begin_.size(); ++i)
+      for (mark const& k : begin_[i])
+        r.spans.push_back({static_cast<int>(i / 2), i % 2 ? lane::communication : lane::compute, static_cast<int>(k.task), p_.tasks[k.task].name, k.start, k.end});
+    if (use_.memory) memory(r);
+    return r;
+  }
+
+ private:
+  struct mark { std::size_t task; double start, end; };
+  struct range { i64 begin, end; std::size_t place; };
+
+  program const& p_;
+  machine const& m_;
+  task_prices const& price_;
+  simulation_options use_;
+  bool lanes_, packed_ = false;
+  lane_clock clock_;                                          // 2 * device + lane
+  std::vector<std::size_t> first_place_;                      // of a buffer: one place per device that holds it
+  std::vector<double> ready_, used_, touched_;                // by place: written; last read or written, or free to be; first touched
+  std::vector<std::vector<std::size_t>> born_;                // buffers by the task that they live from
+  std::vector<std::vector<range>> arena_;                     // by device: who had which bytes last, ascending
+  std::vector<std::vector<mark>> begin_;                      // by device and lane
+  std::vector<std::size_t> places_, members_;                 // of the task at hand: buffer * devices + device
+  double end_ = 0;
+  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+  /// A buffer may be written only when all that used the same bytes before are done: with two lanes, the order of tasks does not say so.
+  void claim(std::size_t t) {
+    for (std::size_t b : born_[t]) {
+      buffer const& x = p_.buffers[b];
+      for (std::size_t i = 0; i < x.devices.size(); ++i) {
+        std::vector<range>& a = arena_[static_cast<std::size_t>(x.devices[i])];
+        i64 const begin = x.offset[i], end = begin + x.bytes;
+        std::size_t const place = first_place_[b] + i;
+        auto const low = std::upper_bound(a.begin(), a.end(), begin, [](i64 v, range const& r) { return v < r.end; });
+        auto high = low;
+        double wait = 0;
+        range left{0, 0, 0}, right{0, 0, 0};
+        for (; high != a.end() && high->begin < end; ++high) {
+          wait = std::max(wait, used_[high->place]);
+          if (high->begin < begin) left = {high->begin, begin, high->place};
+          if (high->end > end) right = {end, high->end, high->place};
+        }
+        ready_[place] = used_[place] = wait;
+        range now[3];
+        std::ptrdiff_t n = 0;
+        if (left.end > left.begin) now[n++] = left;
+        now[n++] = {begin, end, place};
+        if (right.end > right.begin) now[n++] = right;
+        std::ptrdiff_t const had = high - low, kept = std::min(had, n);
+        auto const next = std::copy(now, now + kept, low);
+        if (had > n) a.erase(next, next + (had - n));
+        else a.insert(next, now + kept, now + n);
+      }
+    }
+  }
+
+  /// Where each buffer of the task lies on each of its devices.
+  void find_places(task const& x) {
+    places_.clear();
+    auto find = [&](int b) {
+      buffer const& y = p_.buffers[static_cast<std::size_t>(b)];
+      std::size_t const first = first_place_[static_cast<std::size_t>(b)];
+      if (y.devices == x.devices) {
+        for (std::size_t i = 0; i < x.devices.size(); ++i) places_.push_back(first + i);
+        return;
+      }
+      for (int d : x.devices) {
+        auto const it = std::lower_bound(y.devices.begin(), y.devices.end(), d);
+        places_.push_back(it == y.devices.end() || *it != d ? nowhere : first + static_cast<std::size_t>(it - y.devices.begin()));
+      }
+    };
+    for (int b : x.in) find(b);
+    for (int b : x.out) find(b);
+    if (x.workspace >= 0) find(x.workspace);
+  }
+
+  /// Runs task t on some of its devices (by index) together: all start when the last of them can.
+  void carry_out(std::size_t t, std::size_t const* who, std::size_t n, lane l) {
+    task const& x = p_.tasks[t];
+    std::size_t const width = x.devices.size(), reads = x.in.size(), rows = width ? places_.size() / width : 0, writes = reads + x.out.size();
+    if (!use_.overlap) l = lane::compute;
+    double start = 0, seconds = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+      std::size_t const d = static_cast<std::size_t>(x.devices[who[k]]);
+      for (std::size_t r = 0; r < rows; ++r)
+        if (std::size_t const place = places_[r * width + who[k]]; place != nowhere) start = std::max(start, r < reads || !lanes_ ? ready_[place] : used_[place]);
+      if (lanes_) start = std::max(start, clock_.free_at(2 * d + static_cast<std::size_t>(l)));
+      seconds = std::max(seconds, price_.of(t, m_.device[d]));
+    }
+    double const end = start + seconds;
+    for (std::size_t k = 0; k < n; ++k) {
+      std::size_t const d = static_cast<std::size_t>(x.devices[who[k]]);
+      for (std::size_t r = 0; r < rows; ++r) {
+        std::size_t const place = places_[r * width + who[k]];
+        if (place == nowhere) continue;
+        if (r >= reads && r < writes) ready_[place] = end;
+        used_[place] = std::max(used_[place], end);
+        if (touched_[place] < 0) touched_[place] = start;
+      }
+      if (!lanes_) continue;
+      clock_.hold(2 * d + static_cast<std::size_t>(l), end);
+      begin_[2 * d + static_cast<std::size_t>(l)].push_back({t, start, end});
+    }
+    end_ = std::max(end_, end);
+  }
+
+  void memory(timeline& r) const {
+    struct change { double time; i64 bytes; };
+    std::vector<std::vector<change>> by_device(m_.device.size());
+    std::vector<i64> always(m_.device.size(), 0);
+    for (std::size_t b = 0; b < p_.buffers.size(); ++b) {
+      buffer const& x = p_.buffers[b];
+      for (std::size_t i = 0; i < x.devices.size(); ++i) {
+        std::size_t const d = static_cast<std::size_t>(x.devices[i]), place = first_place_[b] + i;
+        if (x.persistent) { always[d] += x.bytes; continue; }
+        if (touched_[place] < 0 || x.bytes == 0) continue;
+        by_device[d].push_back({touched_[place], x.bytes});
+        by_device[d].push_back({used_[place], -x.bytes});
+      }
+    }
+    for (std::size_t d = 0; d < by_device.size(); ++d) {
+      auto& c = by_device[d];
+      std::sort(c.begin(), c.end(), [](change const& a, change const& b) { return a.time != b.time ? a.time < b.time : a.bytes < b.bytes; });
+      i64 now = always[d];
+      r.memory.push_back({static_cast<int>(d), 0, now});
+      for (std::size_t i = 0; i < c.size(); ++i) {
+        now += c[i].bytes;
+        if (i + 1 < c.size() && c[i + 1].time == c[i].time) continue;
+        if (r.memory.back().device == static_cast<int>(d) && r.memory.back().time == c[i].time) r.memory.back().bytes = now;
+        else r.memory.push_back({static_cast<int>(d), c[i].time, now});
+      }
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Runs the program in virtual time. Per device one compute lane and one communication lane, each in program order; a task starts when its
+/// operands are there, when the bytes it writes are no longer used, and when its lane is free; a collective when this holds for every
+/// member of the group (an exchange: for all devices of both sides). A `keep` is a local copy and belongs to the compute lane.
+/// A task waits for tasks that stand earlier in the program only, so one pass in program order is an event-driven run.
+/// Laws: critical_path <= seconds <= serial_seconds; deterministic; memory over time never exceeds the arena.
+/// O(places * log + tasks * devices), places = buffers times the devices that hold them.
+inline timeline simulate(program const& p, machine const& on, task_prices const& price, simulation_options use = {}) {
+  detail::simulator s(p, on, price, use, true);
+  s.run();
+  return std::move(s).result();
+}
+template <class M>
+  requires(!std::same_as<M, task_prices>)
+timeline simulate(program const& p, machine const& on, M const& model, simulation_options use = {}) {
+  static_assert(require_cost_model<M>());
+  return simulate(p, on, price(p, on, model), use);
+}
+
+/// Only data dependencies count: lanes without limit, no bytes used twice. A lower bound for every schedule of this program.
+inline double critical_path(program const& p, machine const& on, task_prices const& price) {
+  detail::simulator s(p, on, price, {}, false);
+  s.run();
+  return s.seconds();
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,74 @@
+// tensorpar/typed/check.hpp - the first complaint about a model, lifted into a type that is never defined: its name is the message
+#pragma once
+#include <tensorpar/typed/text.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace tensorpar {
+
+/// Error types. Aggregates of one char array: g++ and clang print them as text, and nvcc can hand them to its host compiler.
+namespace refused {
+#define TENSORPAR_TEXT(NAME) \
+  template <std::size_t N> struct NAME { char s[N]; friend constexpr bool operator==(NAME const&, NAME const&) = default; };
+TENSORPAR_TEXT(in_operator) TENSORPAR_TEXT(left) TENSORPAR_TEXT(right) TENSORPAR_TEXT(because) TENSORPAR_TEXT(at) TENSORPAR_TEXT(tensor) TENSORPAR_TEXT(name)
+#undef TENSORPAR_TEXT
+
+/// Shapes, ranks, element types or counts of operands that an operator refuses.
+template <in_operator, left, right, because, at, class Model> struct SHAPE_MISMATCH;
+/// A result, input or weight that is never used and is no output.
+template <in_operator, tensor, because, at, class Model> struct DANGLING_TENSOR;
+/// Two inputs, outputs, operators or operator types of one name.
+template <name, because, at, class Model> struct NAME_CLASH;
+
+/// The same for nvcc, which prints char arrays letter by letter: operator, extents (of a symbol negative) and line as pointers and numbers.
+template <i64...> struct left_extents {};
+template <i64...> struct right_extents {};
+template <op_info const*, class Left, class Right, int Line, class Model> struct SHAPE_MISMATCH_IN;
+template <op_info const*, class Extents, int Line, class Model> struct DANGLING_TENSOR_IN;
+template <int Line, class Model> struct NAME_CLASH_IN;
+}  // namespace refused
+
+namespace detail {
+
+template <template <std::size_t> class L, text const& T> consteval auto lift() {
+  L<static_cast<std::size_t>(T.n) + 1> r{};
+  for (int i = 0; i < T.n; ++i) r.s[i] = T.s[i];
+  r.s[T.n] = 0;   // written, not only zero by default: else clang prints numbers
+  return r;
+}
+
+template <class M, model_complaint const& C> struct complaint_of {
+#if defined(__CUDACC__) || defined(__EDG__)
+  template <template <i64...> class T, bool Left, int... I>
+  static auto extents(std::integer_sequence<int, I...>) -> T<(Left ? C.why.lhs : C.why.rhs).d[I].n * ((Left ? C.why.lhs : C.why.rhs).d[I].sym ? -1 : 1)...>;
+  using left = decltype(extents<refused::left_extents, true>(std::make_integer_sequence<int, C.why.lhs.rank>{}));
+  using right = decltype(extents<refused::right_extents, false>(std::make_integer_sequence<int, C.why.rhs.rank>{}));
+  static auto pick() {
+    if constexpr (C.kind == complaint_kind::shape_mismatch) return std::type_identity<refused::SHAPE_MISMATCH_IN<C.op, left, right, C.at.line, M>>{};
+    else if constexpr (C.kind == complaint_kind::dangling_tensor) return std::type_identity<refused::DANGLING_TENSOR_IN<C.op, left, C.at.line, M>>{};
+    else return std::type_identity<refused::NAME_CLASH_IN<C.at.line, M>>{};
+  }
+#else
+  static constexpr text op = subject(C, C.kind == complaint_kind::shape_mismatch ? "output" : "input or weight"), l = text{}.put(C.why.lhs), r = text{}.put(C.why.rhs),
+                        why = text{}.put(C.why.rule), where = text{}.put(C.at), who = C.name.text ? text{}.put(C.name) : text{}.put(C.op->name);
+  static auto pick() {
+    using namespace refused;
+    if constexpr (C.kind == complaint_kind::shape_mismatch)
+      return std::type_identity<SHAPE_MISMATCH<lift<in_operator, op>(), lift<left, l>(), lift<right, r>(), lift<because, why>(), lift<at, where>(), M>>{};
+    else if constexpr (C.kind == complaint_kind::dangling_tensor)
+      return std::type_identity<DANGLING_TENSOR<lift<in_operator, op>(), lift<tensor, l>(), lift<because, why>(), lift<at, where>(), M>>{};
+    else return std::type_identity<NAME_CLASH<lift<name, who>(), lift<because, why>(), lift<at, where>(), M>>{};
+  }
+#endif
+  using type = typename decltype(pick())::type;
+};
+
+/// True, or one error: the size of the type that is never defined.
+template <class M, model_complaint const& C, bool Ok = C.ok()> struct accepted { static constexpr bool value = true; };
+template <class M, model_complaint const& C> struct accepted<M, C, false> {
+  enum : std::size_t { found = sizeof(typename complaint_of<M, C>::type) };
+  static constexpr bool value = true;
+};
+
+}  // namespace detail
+}  // namespace tensorpar

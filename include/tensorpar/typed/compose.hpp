@@ -1,0 +1,132 @@
+// tensorpar/typed/compose.hpp - composition: everything is a function from tensors to tensors
+#pragma once
+#include <array>
+#include <concepts>
+#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/op/structural.hpp>
+#include <tensorpar/typed/model.hpp>
+#include <utility>
+
+namespace tensorpar {
+
+/// Several tensors as one bundle: `all(q, k, v) | attention{.heads = 12}`.
+template <std::same_as<ref>... R> constexpr bundle all(ref x, R... more) {
+  static_assert(sizeof...(R) < bundle::max, "tensorpar: all() takes at most 32 tensors");
+  bundle b{};
+  b.push(x);
+  (b.push(more), ...);
+  return b;
+}
+
+/// A function of one tensor, and one of a bundle. Operators are not functions; `x | op` applies either.
+template <class F> concept block = std::invocable<F const&, ref> && !operator_<F>;
+template <class F> concept join = std::invocable<F const&, bundle> && !operator_<F>;
+template <class F> concept stage = operator_<F> || std::same_as<F, any_op> || block<F> || join<F>;
+
+constexpr ref operator|(ref x, any_op const& o) { return x.g->add(o, &x, 1); }
+constexpr ref operator|(bundle const& b, any_op const& o) { return b.r[0].g->add(o, b.r, b.n); }
+template <block F> constexpr auto operator|(ref x, F const& f) { return f(x); }
+template <join F> constexpr auto operator|(bundle const& b, F const& f) { return f(b); }
+
+/// What is not an operator says why: the failing requirement follows this line.
+template <class T>
+  requires(std::is_class_v<T> && !operator_<T> && !block<T> && !std::same_as<T, any_op> && !std::same_as<T, ref> && !std::same_as<T, bundle>)
+constexpr ref operator|(ref x, T const&) {
+  static_assert(operator_<T>, "tensorpar: this type is not an operator (needs name, notation, infer(shapes) -> inference)");
+  return x;
+}
+
+namespace detail {
+template <class A, class B> struct then {
+  A a;
+  B b;
+  constexpr auto operator()(auto const& x) const requires requires { x | a | b; } { return x | a | b; }
+};
+constexpr place place_of(std::source_location const& l) { return {l.file_name(), static_cast<int>(l.line())}; }
+constexpr any_op at(any_op o, place p) { o.at = p; return o; }
+constexpr ref put(any_op const& o, place p, ref x) { return x.g->add(at(o, p), &x, 1); }
+constexpr ref put(any_op const& o, place p, ref x, ref y) { ref const in[2]{x, y}; return x.g->add(at(o, p), in, 2); }
+/// Stands in complaints about repeated blocks.
+struct repeat_op {
+  static constexpr auto name = "repeat";
+  static constexpr auto notation = "... -> ...";
+  constexpr inference infer(shapes in) const { return in[0]; }
+};
+struct part_op {
+  static constexpr auto name = "part";
+  static constexpr auto notation = "... -> ...";
+  constexpr inference infer(shapes in) const { return in[0]; }
+};
+}  // namespace detail
+
+/// A sequence without its argument: `linear{512} | relu{}`, `seq(f, g, h)`.
+template <stage A, stage B> constexpr detail::then<A, B> operator|(A a, B b) { return {a, b}; }
+template <stage F> constexpr auto seq(F f) { return [=](auto const& x) { return x | f; }; }
+template <stage F, stage... G> constexpr auto seq(F f, G... g) { return (f | ... | g); }
+
+/// Every branch on the same tensor: `par(f, g)(x)` is all(x | f, x | g).
+template <stage... F> constexpr auto par(F... f) { return [=](ref x) { return all((x | f)...); }; }
+
+/// A tensor and where it was written (a binary operator takes no default argument).
+struct written {
+  ref r;
+  place at;
+  constexpr written(ref x, std::source_location l = std::source_location::current()) : r(x), at(detail::place_of(l)) {}
+};
+constexpr ref operator+(written a, ref b) { return detail::put(add{}, a.at, a.r, b); }
+constexpr ref operator*(written a, ref b) { return detail::put(mul{}, a.at, a.r, b); }
+
+/// x + f(x).
+template <stage F> constexpr auto residual(F f, std::source_location l = std::source_location::current()) {
+  return [f, at = detail::place_of(l)](ref x) { return detail::put(add{}, at, x, x | f); };
+}
+
+/// N equal parts along an axis: `auto [q, k, v] = x | split<3>();`
+template <int N> constexpr auto split(int axis_no = -1, std::source_location l = std::source_location::current()) {
+  static_assert(N >= 1 && N <= inference::max_out, "tensorpar: split<N> gives between 1 and 8 parts");
+  return [axis_no, at = detail::place_of(l)](ref x) {
+    ref const y = detail::put(split_axes{N, axis_no}, at, x);
+    std::array<ref, static_cast<std::size_t>(N)> r{};
+    for (int i = 0; i < N; ++i) r[static_cast<std::size_t>(i)] = ref{x.g, y.v < 0 ? -1 : y.v + i};
+    return r;
+  };
+}
+
+/// A block that runs several times, with weights of its own in every turn; the tables hold it once. It gives back the types it takes.
+/// On a bundle it carries all of its tensors: `all(previous, current) | repeat<6>(cell)`.
+template <class F> struct repeated {
+  i64 times;
+  F body;
+  place at;
+  constexpr ref operator()(ref x) const requires stage<F> {
+    bundle b = all(x);
+    run(b, [this](bundle const& in) { return all(in.r[0] | body); });
+    return b.r[0];
+  }
+  constexpr bundle operator()(bundle b) const requires join<F> {
+    run(b, [this](bundle const& in) { return in | body; });
+    return b;
+  }
+
+ private:
+  constexpr void run(bundle& b, auto const& turn) const {
+    model_builder& g = *b.r[0].g;
+    for (int i = 0; i < b.n; ++i) if (b.r[i].v < 0) return refuse(b);
+    bundle in = b;
+    int const r = g.open(times, b.r, b.n, in.r, at);
+    bundle y = turn(in);
+    for (int i = 0; i < y.n; ++i) if (y.r[i].v < 0) { g.leave(r); return refuse(b); }
+    auto complain = [&](char const* why, shape const& s, shape const& t) { g.leave(r); g.fail(detail::at(detail::repeat_op{}, at), mismatch(why, s, t)); refuse(b); };
+    if (times < 0) return complain("a negative number of turns", scalar, shape{dim(times)});
+    if (y.n != b.n) return complain("the block takes and gives unlike counts", shape{dim(b.n)}, shape{dim(y.n)});
+    for (int i = 0; i < b.n; ++i) if (!(y.r[i].type() == b.r[i].type())) return complain("the block must return what it takes", b.r[i].type(), y.r[i].type());
+    for (int i = 0; i < b.n; ++i) if (!g.visible(y.r[i])) return complain("tensor of a repeated block, used outside", y.r[i].type(), scalar);
+    g.close(r, y.r);
+    b = y;
+  }
+  static constexpr void refuse(bundle& b) { for (int i = 0; i < b.n; ++i) b.r[i].v = -1; }
+};
+template <int N, class F> constexpr repeated<F> repeat(F f, std::source_location l = std::source_location::current()) { return {N, f, detail::place_of(l)}; }
+template <class F> constexpr repeated<F> repeat(i64 n, F f, std::source_location l = std::source_location::current()) { return {n, f, detail::place_of(l)}; }
+
+}  // namespace tensorpar

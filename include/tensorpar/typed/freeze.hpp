@@ -1,0 +1,123 @@
+// tensorpar/typed/freeze.hpp - the edge: a model's tables as constants of one type
+#pragma once
+#include <array>
+#include <tensorpar/typed/audit.hpp>
+#include <tensorpar/typed/check.hpp>
+#include <tensorpar/typed/compose.hpp>
+
+namespace tensorpar {
+
+/// A model is a struct whose define composes tensors: `struct mlp { static constexpr void define(auto& g); };`
+template <class M> concept model_definition = requires(model_builder& g) { M::define(g); };
+
+namespace detail {
+
+struct table_sizes {
+  int nodes, values, operands, producers, attrs, regions, inputs, weights, outputs;
+  model_complaint first;
+};
+template <class M> consteval table_sizes measure() {
+  model_builder g;
+  M::define(g);
+  graph_view const v = g.view();
+  return {v.nodes.n, v.values.n, v.operands.n, v.producers.n, v.attrs.n, v.regions.n, v.inputs.n, v.weights.n, v.outputs.n,
+          g.ok() ? model_complaint{} : g.complaints()[0]};
+}
+template <table_sizes const& Z> struct frozen {
+  template <class T, int N> using row = std::array<T, static_cast<std::size_t>(N > 0 ? N : 1)>;
+  row<model_node, Z.nodes> nodes;
+  row<model_value, Z.values> values;
+  row<int, Z.operands> operands;
+  row<int, Z.producers> producers;
+  row<i64, Z.attrs> attrs;
+  row<model_region, Z.regions> regions;
+  row<model_port, Z.inputs> inputs;
+  row<model_port, Z.weights> weights;
+  row<model_port, Z.outputs> outputs;
+};
+template <class M> inline constexpr table_sizes sizes_of = measure<M>();
+template <class M> consteval auto freeze() {
+  model_builder g;
+  M::define(g);
+  graph_view const v = g.view();
+  frozen<sizes_of<M>> f{};
+  auto copy = [](auto const& from, auto& to) { for (int i = 0; i < from.size(); ++i) to[static_cast<std::size_t>(i)] = from[i]; };
+  copy(v.nodes, f.nodes);
+  copy(v.values, f.values);
+  copy(v.operands, f.operands);
+  copy(v.producers, f.producers);
+  copy(v.attrs, f.attrs);
+  copy(v.regions, f.regions);
+  copy(v.inputs, f.inputs);
+  copy(v.weights, f.weights);
+  copy(v.outputs, f.outputs);
+  return f;
+}
+template <class M> inline constexpr auto frozen_of = freeze<M>();
+template <class M> constexpr graph_view view_of() {
+  constexpr auto const& z = sizes_of<M>;
+  constexpr auto const& f = frozen_of<M>;
+  return {{f.nodes.data(), z.nodes},     {f.values.data(), z.values},   {f.operands.data(), z.operands}, {f.producers.data(), z.producers}, {f.attrs.data(), z.attrs},
+          {f.regions.data(), z.regions}, {f.inputs.data(), z.inputs}, {f.weights.data(), z.weights},   {f.outputs.data(), z.outputs}};
+}
+/// The first complaint of the builder, else the first one about the whole. A constant evaluation of its own: compilers count steps per evaluation.
+template <class M> consteval model_complaint verdict() {
+  if constexpr (sizes_of<M>.first.ok()) return audit(view_of<M>());
+  else return sizes_of<M>.first;
+}
+template <class M> inline constexpr model_complaint verdict_of = verdict<M>();
+
+}  // namespace detail
+
+/// A model's graph as a type without state. Instantiating it checks the model; a fault names itself (see check.hpp).
+/// Models `topology`. Converts to graph_view, the common currency of models.
+template <model_definition M> struct typed_graph {
+  using model_type = M;
+  static_assert(detail::accepted<M, detail::verdict_of<M>>::value);
+  static constexpr graph_view view() { return detail::view_of<M>(); }
+  static constexpr int size() { return detail::sizes_of<M>.nodes; }
+  static constexpr int node_count() { return size(); }
+  static constexpr slice<int> predecessors(int v) { return view().predecessors(v); }
+  constexpr operator graph_view() const { return view(); }
+};
+
+/// `constexpr auto net = typed<mlp>;`
+template <model_definition M> inline constexpr typed_graph<M> typed{};
+
+/// A sequential model without a struct: `typed<chain<body, in>>`, both constexpr variables (a stage and the shape of its input).
+template <auto const& Body, auto const& In> struct chain {
+  static constexpr void define(auto& g) { g.output("y", g.input("x", In) | Body); }
+};
+
+namespace detail {
+template <model_definition M> struct part_t {
+  place at;
+  constexpr auto operator()(ref x) const { return (*this)(all(x)); }
+  constexpr auto operator()(bundle const& x) const {
+    constexpr graph_view s = typed_graph<M>::view();
+    static_assert(s.inputs.n >= 1 && s.inputs.n <= bundle::max && s.outputs.n >= 1 && s.outputs.n <= bundle::max, "tensorpar: a part has 1 to 32 inputs and outputs");
+    model_builder& g = *x.r[0].g;
+    bundle y{};
+    y.n = s.outputs.n;
+    bool good = true;
+    for (int i = 0; i < x.n; ++i) good = good && x.r[i].v >= 0;
+    if (good && x.n != s.inputs.n) { g.fail(detail::at(part_op{}, at), mismatch("a part takes as many as its inputs", shape{dim(x.n)}, shape{dim(s.inputs.n)})); good = false; }
+    for (int i = 0; good && i < x.n; ++i) {
+      shape const &given = x.r[i].type(), &declared = s.values[s.inputs[i].value].type;
+      if (fits(given, declared) && given.type == declared.type) continue;
+      g.fail(detail::at(part_op{}, at), mismatch("the argument does not fit the input", given, declared));
+      good = false;
+    }
+    if (good) g.splice(s, x.r, y.r);
+    else for (int i = 0; i < y.n; ++i) y.r[i] = {&g, -1};
+    if constexpr (s.outputs.n == 1) return y.r[0];
+    else return y;
+  }
+};
+}  // namespace detail
+
+/// A model as a block of another: `x | part<encoder>()`. Its finished tables are copied in, so each model has its own budget of constant
+/// evaluation (125 steps a node here): with it a model may be larger than a compiler's limit on one evaluation allows.
+template <model_definition M> constexpr detail::part_t<M> part(std::source_location l = std::source_location::current()) { return {detail::place_of(l)}; }
+
+}  // namespace tensorpar

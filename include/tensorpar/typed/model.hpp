@@ -1,0 +1,200 @@
+// tensorpar/typed/model.hpp - writing a model down: tensors as handles, one builder for the compiler and for the program
+#pragma once
+#include <source_location>
+#include <tensorpar/typed/tables.hpp>
+
+namespace tensorpar {
+
+class model_builder;
+
+/// A tensor while a model is being written. Valid as long as its builder.
+struct ref {
+  model_builder* g;
+  int v;                              // value id; -1: what should have made it was refused already
+  constexpr shape const& type() const;
+};
+/// Several tensors side by side: the operands of a join, the results of a split.
+struct bundle {
+  static constexpr int max = 32;
+  int n;
+  ref r[max];
+  constexpr ref operator[](int i) const { return r[i]; }
+  constexpr int size() const { return n; }
+  /// More than 32 tensors are remembered as too many; the operator that joins them is refused.
+  constexpr bundle& push(ref x) { if (n < max) r[n] = x; ++n; return *this; }
+};
+
+/// Records operators and checks their shapes. Never stops at a mistake: it keeps a complaint and stays silent about what follows from it.
+/// The same object serves constant evaluation (typed<Model>) and run time (lower(builder)). Amortised O(rank * operands) per operator.
+class model_builder {
+  pool<model_node> nodes_;
+  pool<model_value> values_;
+  pool<int> operands_, producers_;
+  pool<i64> attrs_;
+  pool<model_region> regions_;
+  pool<model_port> inputs_, weights_, outputs_;
+  pool<model_complaint> complaints_;
+  int current_ = -1;
+
+  static constexpr place where(std::source_location const& l) { return {l.file_name(), static_cast<int>(l.line())}; }
+  constexpr int value(int producer, model_role r, shape const& s) { return values_.push({producer, -1, r, current_, init::zeros, false, false, s}); }
+  constexpr int stand_for(int v) { model_value const x = values_[v]; return values_.push({x.producer, v, model_role::carried, current_, init::zeros, false, false, x.type}); }
+  /// May operators that are written now use this value?
+  constexpr bool visible(int v) const {
+    int const r = values_[v].region;
+    if (r < 0) return true;
+    for (int c = current_; c >= 0; c = regions_[c].parent) if (c == r) return true;
+    return false;
+  }
+  constexpr ref fail(any_op const& o, char const* rule, shape const& a, shape const& b) { return fail(o, mismatch(rule, a, b)); }
+  constexpr void operand(int v) {
+    operands_.push(v);
+    if (int const p = values_[v].producer; p >= 0) producers_.push(p);
+  }
+
+ public:
+  using location = std::source_location;
+
+  /// A tensor that the host feeds. Names of inputs differ.
+  constexpr ref input(label name, shape const& s, location l = location::current()) {
+    int const v = values_.push({-1, -1, model_role::input, -1, init::zeros, false, false, s});
+    inputs_.push({name, v, where(l)});
+    return {this, v};
+  }
+  constexpr ref input(label name, shape const& s, dtype t, location l = location::current()) { return input(name, s.of(t), l); }
+  /// A parameter that several operators share: `all(x, table) | embedding{...}`. Without `start`, its first operator decides how it starts.
+  constexpr ref weight(shape const& s, location l = location::current()) { return weight(label{}, s, l); }
+  constexpr ref weight(label name, shape const& s, location l = location::current()) {
+    int const v = value(-1, model_role::parameter, s);
+    values_[v].start = init::normal_02;
+    values_[v].open_start = true;
+    weights_.push({name, v, where(l)});
+    return {this, v};
+  }
+  constexpr ref weight(label name, shape const& s, init start, location l = location::current()) {
+    ref const r = weight(name, s, l);
+    values_[r.v].start = start;
+    values_[r.v].open_start = false;
+    return r;
+  }
+  constexpr void output(label name, ref x, location l = location::current()) {
+    if (x.v < 0) return;
+    if (!visible(x.v)) { refuse({complaint_kind::shape_mismatch, {"tensor of a repeated block, used outside", x.type(), scalar}, nullptr, name, where(l)}); return; }
+    outputs_.push({name, x.v, where(l)});
+  }
+  /// Says that a result is not used on purpose (one part of a split, say).
+  constexpr void discard(ref x) { if (x.v >= 0) values_[x.v].discarded = true; }
+
+  /// Appends an operator. k counts the activations, or activations and all weights where weights are shared.
+  constexpr ref add(any_op const& o, ref const* x, int k) {
+    if (k > bundle::max) return fail(o, "a join takes at most 32 operands", scalar, shape{dim(k)});
+    shape several[bundle::max];
+    shape const* in = several;
+    for (int i = 0; i < k; ++i) {
+      if (x[i].v < 0) return {this, -1};
+      if (!visible(x[i].v)) return fail(o, "tensor of a repeated block, used outside", x[i].type(), scalar);
+      if (k > 1) several[i] = values_[x[i].v].type;
+    }
+    if (k == 1) in = &values_[x[0].v].type;
+    int const activations = o.op->arity < 0 ? k : o.op->arity;
+    if (k < activations) return fail(o, "too few operands", k > 0 ? in[0] : scalar, scalar);
+    inference const r = o.op->infer(o.attr, {in, activations});
+    if (r.rule) return fail(o, r.rule, r.out[0], r.out[1]);
+    weight_list const w = o.op->weights(o.attr, {in, activations});
+    bool const shared = k > activations;
+    if (shared) {
+      if (k != activations + w.n) return fail(o, "wrong number of operands", in[0], in[k - 1]);
+      for (int i = 0; i < w.n; ++i) {
+        if (!fits(in[activations + i], w.w[i].type)) return fail(o, "shared weight does not fit", in[activations + i], w.w[i].type);
+        model_value& s = values_[x[activations + i].v];
+        if (s.open_start) { s.start = w.w[i].start; s.open_start = false; }
+      }
+    }
+    int const id = nodes_.size(), in0 = operands_.size(), pred0 = producers_.size(), attr0 = attrs_.size(), out0 = values_.size();
+    for (int i = 0; i < k; ++i) operand(x[i].v);
+    for (int i = 0; i < o.op->attrs; ++i) attrs_.push(o.attr[i]);
+    for (int i = 0; i < r.n; ++i) value(id, model_role::activation, r.out[i]);
+    if (!shared)
+      for (int i = 0; i < w.n; ++i) {
+        int const v = value(-1, model_role::parameter, w.w[i].type);
+        values_[v].start = w.w[i].start;
+        operands_.push(v);
+      }
+    nodes_.push({o.op, o.name, o.at, attr0, in0, activations, activations + w.n, out0, r.n, pred0, producers_.size() - pred0, current_});
+    return {this, out0};
+  }
+  constexpr ref fail(any_op const& o, complaint const& c) {
+    refuse({complaint_kind::shape_mismatch, c, o.op, o.name, o.at});
+    return {this, -1};
+  }
+  constexpr void refuse(model_complaint const& c) { complaints_.push(c); }
+
+  /// Opens a block that runs `times` times on x[0, k); `inside` receives what the block sees. Close it with what it gives back.
+  constexpr int open(i64 times, ref const* x, int k, ref* inside, place at) {
+    int const r = regions_.push({times, current_, nodes_.size(), 0, values_.size(), 0, k, at});
+    current_ = r;
+    for (int i = 0; i < k; ++i) inside[i] = {this, stand_for(x[i].v)};
+    return r;
+  }
+  /// After it `y` stands outside of the block. Precondition: as many tensors as were opened, of the same types.
+  constexpr void close(int r, ref* y) {
+    leave(r);
+    for (int i = 0, k = regions_[r].carried; i < k; ++i) y[i].v = stand_for(y[i].v);
+  }
+  /// Closes a block; used alone where its content was refused.
+  constexpr void leave(int r) { current_ = regions_[r].parent; regions_[r].last = nodes_.size(); regions_[r].value_end = values_.size(); }
+
+  /// Copies the tables of another model in as a block of this one; x are its inputs, `y` receives its outputs. O(size of the part).
+  constexpr void splice(graph_view const& s, ref const* x, ref* y);
+
+  constexpr shape const& type(int v) const { return values_[v].type; }
+  /// May operators that are written now use this tensor? Not one from inside a repeated block that is closed.
+  constexpr bool visible(ref x) const { return x.v >= 0 && visible(x.v); }
+  constexpr bool ok() const { return complaints_.empty(); }
+  constexpr slice<model_complaint> complaints() const { return complaints_.view(); }
+  constexpr graph_view view() const {
+    return {nodes_.view(), values_.view(), operands_.view(), producers_.view(), attrs_.view(), regions_.view(), inputs_.view(), weights_.view(), outputs_.view()};
+  }
+};
+
+/// The empty shape where the tensor was refused.
+constexpr shape const& ref::type() const { return v < 0 ? scalar : g->type(v); }
+
+constexpr void model_builder::splice(graph_view const& s, ref const* x, ref* y) {
+  int const node0 = nodes_.size(), in0 = operands_.size(), attr0 = attrs_.size(), region0 = regions_.size();
+  pool<int> at(s.values.n, -1);
+  for (int i = 0; i < s.inputs.n; ++i) at[s.inputs[i].value] = x[i].v;
+  auto region = [&](int r) { return r < 0 ? current_ : r + region0; };
+  for (int i = 0; i < s.values.n; ++i) {
+    model_value v = s.values[i];
+    if (v.role == model_role::input) continue;
+    if (v.role == model_role::carried) { v.source = at[v.source]; v.producer = values_[v.source].producer; }
+    else if (v.producer >= 0) v.producer += node0;
+    v.region = region(v.region);
+    at[i] = values_.push(v);
+  }
+  for (model_region q : s.regions) {
+    q.parent = region(q.parent);
+    q.first += node0;
+    q.last += node0;
+    q.value_end = at[q.value_end];
+    q.value0 = at[q.value0];
+    regions_.push(q);
+  }
+  for (int v : s.operands) operands_.push(at[v]);
+  for (i64 a : s.attrs) attrs_.push(a);
+  for (model_node n : s.nodes) {
+    n.attr0 += attr0;
+    n.in0 += in0;
+    n.out0 = at[n.out0];
+    n.region = region(n.region);
+    n.pred0 = producers_.size();
+    for (int i = 0; i < n.operand_count; ++i) if (int const p = values_[operands_[n.in0 + i]].producer; p >= 0) producers_.push(p);
+    n.pred_count = producers_.size() - n.pred0;
+    nodes_.push(n);
+  }
+  for (model_port p : s.weights) { p.value = at[p.value]; weights_.push(p); }
+  for (int i = 0; i < s.outputs.n; ++i) y[i] = {this, at[s.outputs[i].value]};
+}
+
+}  // namespace tensorpar

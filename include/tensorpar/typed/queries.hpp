@@ -1,0 +1,57 @@
+// tensorpar/typed/queries.hpp - facts about a model that hold in static_assert and at run time: parameters, work, shapes
+#pragma once
+#include <string_view>
+#include <tensorpar/typed/topology.hpp>
+
+namespace tensorpar {
+
+namespace detail {
+template <class G> constexpr i64 node_times_of(G const& g, int v) {
+  if constexpr (requires { { node_times(g, v) } -> std::convertible_to<i64>; }) return node_times(g, v);
+  else return 1;
+}
+template <class G> constexpr i64 value_times_of(G const& g, int x) {
+  if constexpr (requires { { value_times(g, x) } -> std::convertible_to<i64>; }) return value_times(g, x);
+  else return 1;
+}
+template <operator_graph G> constexpr i64 parameters(G const& g) {
+  i64 n = 0;
+  for (int x = 0, k = value_count(g); x < k; ++x) if (is_parameter(g, x)) n += type_of(g, x).elements() * value_times_of(g, x);
+  return n;
+}
+template <operator_graph G> constexpr double flops(G const& g, slice<binding> b) {
+  double total = 0;
+  shape in[bundle::max + weight_list::max], out[inference::max_out];
+  for (int v = 0, n = tensorpar::node_count(g); v < n; ++v) {
+    int ni = 0, no = 0;
+    for (int x : operands(g, v)) in[ni++] = bind(type_of(g, x), b);
+    for (int x : results(g, v)) out[no++] = bind(type_of(g, x), b);
+    any_op const o = op_of(g, v);
+    total += o.op->flops(o.attr, {in, ni}, {out, no}) * static_cast<double>(node_times_of(g, v));
+  }
+  return total;
+}
+}  // namespace detail
+
+/// The number of learned scalars; weights of a repeated block count once per turn, a shared weight once. O(values).
+template <operator_graph G> constexpr i64 parameters(G const& g) {
+  if constexpr (std::convertible_to<G const&, graph_view>) return detail::parameters(static_cast<graph_view>(g));
+  else return detail::parameters(g);
+}
+
+/// Floating-point operations of one forward pass: `flops(net, batch = 32)`. A symbol that is not bound counts as one. O(operators).
+template <operator_graph G, std::same_as<binding>... B> constexpr double flops(G const& g, B... bound) {
+  binding const b[sizeof...(B) + 1]{bound..., binding{axis{u64{0}}, 1}};
+  slice<binding> const s{b, static_cast<int>(sizeof...(B))};
+  if constexpr (std::convertible_to<G const&, graph_view>) return detail::flops(static_cast<graph_view>(g), s);
+  else return detail::flops(g, s);
+}
+
+/// The shape of an output, its symbols bound. Precondition: there is an output of this name (in constant evaluation a compile error).
+template <std::same_as<binding>... B> constexpr shape output_shape(graph_view const& g, std::string_view name, B... bound) {
+  binding const b[sizeof...(B) + 1]{bound..., binding{axis{u64{0}}, 1}};
+  for (model_port const& p : g.outputs) if (p.name.index < 0 && p.name.text == name) return bind(g.values[p.value].type, {b, static_cast<int>(sizeof...(B))});
+  throw error("the model has no output of this name: " + std::string(name), "output_shape", "the name of an output");
+}
+
+}  // namespace tensorpar

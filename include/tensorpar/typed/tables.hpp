@@ -1,0 +1,92 @@
+// tensorpar/typed/tables.hpp - a declared model as plain tables: what the builder writes and everything else reads
+#pragma once
+#include <tensorpar/op/any_op.hpp>
+
+namespace tensorpar {
+
+/// The name of an input, output or weight; an index tells apart those written in a loop: `g.input({"sparse", i}, ...)` is "sparse.i".
+struct label {
+  char const* text;
+  int index;
+  constexpr label() : text(nullptr), index(-1) {}
+  constexpr label(char const* s, int i = -1) : text(s), index(i) {}
+};
+
+/// What a value of a model is. carried: stands for a tensor that enters a repeated block (inside) or leaves it (outside).
+enum class model_role : int { activation, input, parameter, carried };
+
+struct model_node {
+  op_info const* op;
+  char const* name;                   // nullptr: unnamed
+  place at;
+  int attr0;                          // attrs[attr0 ...]
+  int in0, activations, operand_count; // operands[in0 ...]: value ids, weights last
+  int out0, result_count;             // results are values out0, out0 + 1 ...
+  int pred0, pred_count;              // producers[pred0 ...]: node ids of the operands that have a producer
+  int region;                         // -1: outside of repeated blocks
+};
+struct model_value {
+  int producer;                       // node id, or -1
+  int source;                         // carried: the value it stands for in the first turn (inside) or after the last (outside)
+  model_role role;
+  int region;
+  init start;                         // parameters
+  bool open_start;                    // a shared weight whose start its first operator decides
+  bool discarded;                     // the model says that it is not used
+  shape type;
+};
+/// A block that runs `times` times; nodes [first, last), values [value0, value_end). It carries `carried` tensors from turn to turn:
+/// value0 + i stands for tensor i inside, its source is the first turn's; value_end + i is what leaves, its source is given to the next turn.
+struct model_region {
+  i64 times;
+  int parent, first, last, value0, value_end, carried;
+  place at;
+};
+struct model_port {
+  label name;
+  int value;
+  place at;
+};
+
+/// A non-owning model, declared at compile time or at run time alike. Nodes stand in topological order. Models `topology`
+/// (graph/concepts.hpp) with operators as nodes; inputs and weights are values, and a repeated block is there once.
+struct graph_view {
+  slice<model_node> nodes;
+  slice<model_value> values;
+  slice<int> operands, producers;
+  slice<i64> attrs;
+  slice<model_region> regions;
+  slice<model_port> inputs, weights, outputs;   // weights: those that the model declares itself
+
+  constexpr int node_count() const { return nodes.n; }
+  constexpr slice<int> predecessors(int v) const { return {producers.p + nodes[v].pred0, nodes[v].pred_count}; }
+  /// How often nodes and weights of a region exist once repeated blocks are unrolled.
+  constexpr i64 times(int region) const {
+    i64 t = 1;
+    for (; region >= 0; region = regions[region].parent) t *= regions[region].times;
+    return t;
+  }
+  /// The operator of node v with its attributes, name and place.
+  constexpr any_op op(int v) const {
+    any_op o;
+    model_node const& n = nodes[v];
+    o.op = n.op;
+    for (int i = 0; i < n.op->attrs; ++i) o.attr[i] = attrs[n.attr0 + i];
+    o.name = n.name;
+    o.at = n.at;
+    return o;
+  }
+};
+
+/// Why a model is refused. Of several complaints the first one is told.
+enum class complaint_kind : int { none, shape_mismatch, dangling_tensor, name_clash };
+struct model_complaint {
+  complaint_kind kind = complaint_kind::none;
+  complaint why{nullptr, scalar, scalar};
+  op_info const* op = nullptr;          // nullptr: an input, output or weight
+  label name;                           // of the operator, input, output or weight
+  place at{nullptr, 0};
+  constexpr bool ok() const { return kind == complaint_kind::none; }
+};
+
+}  // namespace tensorpar

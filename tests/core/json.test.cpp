@@ -1,0 +1,130 @@
+// tests/core/json.test.cpp - values survive, order is kept, and bad text is refused with its place
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <random>
+#include <string>
+#include <tensorpar/core/config.hpp>
+#include <tensorpar/core/json.hpp>
+
+using namespace tensorpar;
+
+namespace {
+
+struct refusal {
+  std::string problem, where;
+};
+
+refusal refused(std::string const& text) {
+  try {
+    parse_json(text, "plan.json");
+  } catch (error const& e) {
+    return {e.problem(), e.where()};
+  }
+  return {"", ""};
+}
+
+json random_value(std::mt19937& random, int depth) {
+  switch (random() % (depth > 0 ? 7 : 5)) {
+    case 0: return nullptr;
+    case 1: return random() % 2 == 0;
+    case 2: return static_cast<std::int64_t>((std::uint64_t{random()} << 32) | random());
+    case 3: return std::ldexp(static_cast<double>(random()), static_cast<int>(random() % 200) - 100);
+    case 4: {
+      std::string s;
+      for (auto n = random() % 6; n > 0; --n) s += static_cast<char>(random() % 128);
+      return s;
+    }
+    case 5: {
+      json a = json::array();
+      for (auto n = random() % 5; n > 0; --n) a.push_back(random_value(random, depth - 1));
+      return a;
+    }
+    default: {
+      json o = json::object();
+      for (auto n = random() % 5; n > 0; --n) o["k" + std::to_string(random() % 100)] = random_value(random, depth - 1);
+      return o;
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("keys keep the order in which they were written") {
+  std::string const text = R"({"z":1,"a":{"y":2,"b":3},"m":[]})";
+  CHECK(parse_json(text, "t").dump() == text);
+}
+
+TEST_CASE("law: parse(dump(v)) == v for random values, indented or not") {
+  std::mt19937 random(3);
+  for (int i = 0; i < 500; ++i) {
+    json const v = random_value(random, 4);
+    CAPTURE(v.dump());
+    REQUIRE(parse_json(v.dump(), "t") == v);
+    REQUIRE(parse_json(v.dump(2), "t") == v);
+  }
+}
+
+TEST_CASE("64-bit integers and doubles come back exactly") {
+  for (u64 x : {u64{0}, u64{1} << 53, (u64{1} << 53) + 1, std::numeric_limits<u64>::max()})
+    CHECK(parse_json(json(x).dump(), "t").get<u64>() == x);
+  CHECK(parse_json("-9223372036854775808", "t").get<i64>() == std::numeric_limits<i64>::min());
+  for (double x : {0.1, 5e-324, 1.7976931348623157e308, 1.0 / 3}) CHECK(parse_json(json(x).dump(), "t").get<double>() == x);
+}
+
+TEST_CASE("malformed text is refused with name, line and column") {
+  CHECK(refused("{\"a\": 1,\n \"b\": ?}").where == "plan.json:2:7");
+  CHECK(refused("[1, 2").where == "plan.json:1:6");  // just behind the end
+  CHECK(refused("").where == "plan.json:1:1");
+  CHECK(refused("\n\n  tru").where == "plan.json:3:6");
+  CHECK(refused("[1] 2").where == "plan.json:1:5");
+  CHECK(refused("[1] // note").where == "plan.json:1:5");
+  CHECK(refused("[NaN]").where == "plan.json:1:2");
+  CHECK(refused("\"\xff\"").where == "plan.json:1:2");
+  std::string const problem = refused("[1, 2").problem;
+  CHECK(problem.starts_with("malformed JSON: "));
+  CHECK(problem.find("unexpected end of input") != problem.npos);
+  CHECK(problem.find("json.exception") == problem.npos);
+}
+
+TEST_CASE("every truncation of a document is refused") {
+  std::string const text = R"({"version": 1, "list": [1, -2.5e3, "a\"b"], "flag": true})";
+  REQUIRE(parse_json(text, "t").size() == 3);
+  for (std::size_t n = 0; n < text.size(); ++n) {
+    CAPTURE(n);
+    CHECK(!refused(text.substr(0, n)).problem.empty());
+  }
+}
+
+TEST_CASE("a key that stands twice in one object is refused; in two objects it may") {
+  CHECK(refused(R"({"a": 1, "b": {"c": 1, "c": 2}})").problem == "JSON key \"c\" stands twice in one object");
+  CHECK(refused(R"({"a": {"a": {"a": 1}}, "b": [{"a": 1}, {"a": 2}]})").problem.empty());
+  CHECK(refused(R"({"a": {"b": 1}, "b": 2, "a": 3})").problem == "JSON key \"a\" stands twice in one object");
+}
+
+TEST_CASE("nesting is refused beyond the limit, and brackets in strings do not count") {
+  auto const nested = [](int n) { return std::string(static_cast<std::size_t>(n), '[') + std::string(static_cast<std::size_t>(n), ']'); };
+  CHECK(refused(nested(json_max_depth)).problem.empty());
+  CHECK(refused(nested(json_max_depth + 1)).problem == "JSON is nested too deeply");
+  CHECK(refused(nested(json_max_depth + 1)).where == "plan.json:1:" + std::to_string(json_max_depth + 1));
+  CHECK(!refused(std::string(1000000, '[')).problem.empty());
+  CHECK(refused("\"" + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + "\"").problem.empty());
+}
+
+TEST_CASE("a number that no double can hold is refused") { CHECK(!refused("[1e999]").problem.empty()); }
+
+TEST_CASE("files: read, missing, a folder, empty") {
+  std::string const path = "json_test_file.json";
+  std::ofstream(path) << "{\"a\":\n [1,]}";
+  CHECK_THROWS_WITH_AS(read_json(path), doctest::Contains("(at json_test_file.json:2:5)"), error);
+  std::ofstream(path) << "{\"a\": [1]}";
+  CHECK(read_json(path)["a"][0] == 1);
+  std::ofstream(path, std::ios::trunc).close();
+  CHECK_THROWS_WITH_AS(read_json(path), doctest::Contains("(at json_test_file.json:1:1)"), error);
+  std::remove(path.c_str());
+  CHECK_THROWS_WITH_AS(read_json(path), doctest::Contains("cannot read the file (at json_test_file.json)"), error);
+  CHECK_THROWS_WITH_AS(read_json("."), doctest::Contains("cannot read the file (at .)"), error);
+}

@@ -1,0 +1,35 @@
+// tests/package/consumer.cpp - a program outside the project; says which parts it was built with
+#include <cstdio>
+#include <string>
+#include <tensorpar/core/config.hpp>
+#include <tensorpar/core/hash.hpp>
+#if __has_include(<tensorpar/tensorpar.hpp>)
+#include <tensorpar/tensorpar.hpp>
+#endif
+#ifdef WITH_JSON
+#include <tensorpar/core/json.hpp>
+#endif
+#ifdef WITH_EIGEN
+#include <Eigen/Core>
+#endif
+#ifdef WITH_THREADS
+#include <thread>
+#endif
+
+int main() {
+  static_assert(tensorpar::name_hash("") == 14695981039346656037ull);
+  std::string parts = "core";
+#ifdef WITH_JSON
+  if (tensorpar::parse_json(R"({"parts": ["json"]})", "text")["parts"][0] != "json") return 1;
+  parts += " json";
+#endif
+#ifdef WITH_EIGEN
+  if (Eigen::Matrix2f::Identity().sum() != 2) return 1;
+  parts += " eigen";
+#endif
+#ifdef WITH_THREADS
+  std::thread([&] { parts += " threads"; }).join();
+#endif
+  std::printf("tensorpar %d.%d: %s\n", tensorpar::version_major, tensorpar::version_minor, parts.c_str());
+  return 0;
+}

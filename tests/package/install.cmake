@@ -1,0 +1,35 @@
+# tests/package/install.cmake - install, move the installation, and find it from outside
+include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
+file(REMOVE_RECURSE ${WORK}/first ${WORK}/moved ${WORK}/fewer ${WORK}/all_build ${WORK}/fewer_build)
+file(GLOB old ${WORK}/find_package_*)
+file(REMOVE_RECURSE ${WORK}/none ${old})
+set(configure ${CMAKE_COMMAND} -S ${SOURCE} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DTENSORPAR_BUILD_TESTS=OFF
+  -DTENSORPAR_BUILD_EXAMPLES=OFF -DTENSORPAR_BUILD_BENCH=OFF)
+run(${configure} -B ${WORK}/all_build)
+run(${CMAKE_COMMAND} --install ${WORK}/all_build --prefix ${WORK}/first)
+file(RENAME ${WORK}/first ${WORK}/moved)
+
+file(GLOB_RECURSE ours RELATIVE ${SOURCE}/include ${SOURCE}/include/*.hpp ${SOURCE}/include/*.cuh)
+file(GLOB_RECURSE installed RELATIVE ${WORK}/moved/${HEADERS_DIR} ${WORK}/moved/${HEADERS_DIR}/*)
+list(LENGTH ours count)
+list(LENGTH installed installed_count)
+if(NOT ours STREQUAL installed)
+  message(FATAL_ERROR "include/ has ${count} headers, the installation ${installed_count}")
+endif()
+message(STATUS "${count} headers installed")
+
+set(find -DCMAKE_PREFIX_PATH=${WORK}/moved)
+set(hide -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON -DCMAKE_DISABLE_FIND_PACKAGE_Threads=ON)
+consume(find_package "" ${find} ${hide})  # the core asks for no part's third party
+consume(find_package "json" ${find} -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
+consume(find_package "json;eigen;threads" ${find})
+
+set(again ${CMAKE_COMMAND} -S ${SOURCE}/tests/package/find_package -B ${WORK}/none -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} ${find})
+must_fail("no part 'teleport'" ${again} -DPARTS=teleport)
+must_fail("part 'json' needs the package nlohmann_json" ${again} -DPARTS=json -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
+
+# An installation without a part says so.
+run(${configure} -B ${WORK}/fewer_build -DTENSORPAR_EIGEN=OFF)
+run(${CMAKE_COMMAND} --install ${WORK}/fewer_build --prefix ${WORK}/fewer)
+must_fail("no part 'eigen'" ${CMAKE_COMMAND} -S ${SOURCE}/tests/package/find_package -B ${WORK}/none -G ${GENERATOR}
+  -DCMAKE_CXX_COMPILER=${CXX} --fresh -DCMAKE_PREFIX_PATH=${WORK}/fewer -DPARTS=eigen)

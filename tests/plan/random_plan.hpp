@@ -1,0 +1,53 @@
+// tests/plan/random_plan.hpp - seeded plans that a file may hold, whatever graph they would belong to
+#pragma once
+#include <cmath>
+#include <random>
+#include <tensorpar/plan/plan.hpp>
+
+namespace tensorpar::test {
+
+inline plan random_plan(std::mt19937& r) {
+  auto below = [&](int n) { return static_cast<int>(r() % static_cast<unsigned>(n)); };
+  auto real = [&] { return std::ldexp(static_cast<double>(r()) + 1, below(60) - 60); };
+  auto name = [&] {
+    static std::string const letters[] = {"a", "Z", " ", "\"", "\\", "\n", "\t", "é", "λ", "🙂", "<", "&", "0"};
+    std::string s;
+    for (int n = below(8); n > 0; --n) s += letters[below(13)];
+    return s;
+  };
+  plan p;
+  p.model = name();
+  p.graph = (u64{r()} << 32) | r();
+  p.cluster.name = name();
+  int const devices = 1 + below(12);
+  for (int n = 1 + below(3); n > 0; --n) p.cluster.kinds.push_back({name(), 1e9 + real(), 1e9 + real(), 1 + static_cast<i64>(r()), real()});
+  for (int d = 0; d < devices; ++d) p.cluster.device.push_back(below(static_cast<int>(p.cluster.kinds.size())));
+  p.cluster.links.push_back({name(), 1 + below(devices), real(), 1 + real()});
+  p.cluster.links.push_back({name(), devices, real(), 1 + real()});
+  p.micro_batches = 1 + below(16);
+  p.scalar_bytes = below(2) ? 4 : 8;
+  auto& o = p.optimizer;
+  o.kind = static_cast<optimizer_kind>(below(3));
+  o.momentum = below(2) ? 0.9 : static_cast<double>(r()) / 4294967296.0;
+  o.eps = real();
+  o.clip_norm = below(2) ? 0 : real();
+  for (int n = below(6); n > 0; --n) {
+    node_choice c;
+    i64 stride = 1;
+    while (below(3) && stride < devices) {
+      i64 const degree = 1 + below(3);
+      if (stride * degree > devices) break;
+      c.spread.axes.push_back({"bcZ0\0"[below(5)], degree, stride});
+      stride *= degree;
+    }
+    c.spread.start = below(static_cast<int>(devices - stride + 1));
+    p.nodes.push_back(c);
+  }
+  p.cost = real();
+  p.bound = real();
+  p.step_seconds = real();
+  if (below(4)) for (int d = 0; d < devices; ++d) p.peak_bytes.push_back(static_cast<i64>((u64{r()} << 20) + r()));
+  return p;
+}
+
+}  // namespace tensorpar::test
