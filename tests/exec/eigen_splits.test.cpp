@@ -23,7 +23,7 @@ template <class Policy, class Visit> void each_call(Visit&& visit) {
     for (tests::sample const& s : list) {
       auto const x = tests::operands_of<scalar>(s, r);
       visit(s.op, x, state);
-      if (!s.op.op->derive) continue;
+      if (!s.differentiable()) continue;
       auto const y = tests::run_whole<Policy>(s.op, x, state);
       std::vector<tests::dense<scalar>> dy;
       for (auto const& t : y) dy.push_back(tests::random_dense<scalar>(t.block.local_shape(), s.end, r));
@@ -48,9 +48,9 @@ TEST_CASE("in the prime field the parts of every split make the whole exactly") 
   std::set<std::string> all = names_of(forward_operators{});
   all.merge(names_of(backward_operators{}));
   all.merge(names_of(tensorpar::detail::spread_operators{}));
-  for (std::string const& name : all) CHECK_MESSAGE(seen.count(name), name + " was never run");
+  for (std::string const& name : all) CHECK_MESSAGE(seen.count(name), (name + " was never run"));
   all.erase("clip_factor");                                    // scalars have no loop
-  for (std::string const& name : all) CHECK_MESSAGE(split.count(name), name + " was never split");
+  for (std::string const& name : all) CHECK_MESSAGE(split.count(name), (name + " was never split"));
   CHECK(tried > 500);
 }
 

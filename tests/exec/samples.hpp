@@ -2,14 +2,18 @@
 #pragma once
 #include "../support/dense.hpp"
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/op/parallel.hpp>
 
 namespace tests {
 
-/// Operand shapes: activations, then weights. Integer operands draw from [0, end).
+/// Operand shapes: activations, then weights. Integer operands draw from [0, end). A contraction differentiates only where each letter of an operand is
+/// in the result or in the other operand, and only with two operands.
 struct sample {
   any_op op;
   std::vector<shape> in;
   int end = 1;
+  bool derived = true;
+  bool differentiable() const { return derived && op.op->derive; }
 };
 
 inline shape ints(std::initializer_list<dim> l) { return shape(l, dtype::i32); }
@@ -30,10 +34,10 @@ inline std::vector<sample> forward_samples() {
       {contraction("01o,01i->oi"), {{2, 3, 4}, {2, 3, 6}}},
       {contraction("ab,cb->ca"), {{4, 6}, {8, 6}}},
       {contraction("ab,ab->ba"), {{4, 6}, {4, 6}}},
-      {contraction("abc,db->d"), {{4, 2, 3}, {6, 2}}},
+      {contraction("abc,db->d"), {{4, 2, 3}, {6, 2}}, 1, false},
       {contraction("a,b->ab"), {{4}, {6}}},
       {contraction("a,a->"), {{6}, {6}}},
-      {contraction("ab,bc,cd->ad"), {{2, 4}, {4, 3}, {3, 2}}},
+      {contraction("ab,bc,cd->ad"), {{2, 4}, {4, 3}, {3, 2}}, 1, false},
       {contraction("nhwo->o"), {{2, 3, 2, 4}}},
       {contraction("abc->ac"), {{2, 4, 6}}},
       {contraction("abc->ab"), {{2, 4, 6}}},

@@ -108,8 +108,10 @@ TEST_CASE("equality is up to the order of parallel parts, however nested") {
 }
 
 TEST_CASE("very deep expressions are no danger to the stack") {
-  std::string s = "0";
-  for (int i = 1; i < 100'000; ++i) s = (i % 2 ? "S(" : "P(") + s + "," + std::to_string(i) + ")";
+  std::string s;
+  for (int i = 99'999; i > 0; --i) s += i % 2 ? "S(" : "P(";
+  s += "0";
+  for (int i = 1; i < 100'000; ++i) s += "," + std::to_string(i) + ")";
   sp_tree const t = sp_tree::parse(s);
   CHECK(t.size() == 199'999);
   CHECK(sp_tree::parse(to_string(t)) == t);

@@ -86,7 +86,7 @@ template <class Scalar> std::vector<shape> infer_all(any_op const& o, std::vecto
   std::vector<shape> const in = types_of(operands);
   int const n = o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity;
   inference const r = o.op->infer(o.attr, {in.data(), n});
-  REQUIRE_MESSAGE(r.ok(), std::string(o.op->name) + ": " + (r.rule ? r.rule : ""));
+  REQUIRE_MESSAGE(r.ok(), (std::string(o.op->name) + ": " + (r.rule ? r.rule : "")));
   return {r.out, r.out + r.n};
 }
 

@@ -14,8 +14,8 @@ struct analytical_options {
   double memory_efficiency = 0.7;
   double link_efficiency = 0.8;
   /// Contention. `link_level::bandwidth` is the share that each device has while all its neighbours talk, so by default (0) devices of one
-  /// block do not disturb each other. k > 0: the devices of one block share k links of that bandwidth to each outer level, so n of them that
-  /// send over it at once get min(1, k / n) each.
+  /// block do not disturb each other. k > 0: the devices of one block share k links of that bandwidth to each outer level, so n of them
+  /// that send over it at once get min(1, k / n) each.
   double uplinks = 0;
   collective_algorithm algorithm = collective_algorithm::best;
   friend bool operator==(analytical_options const&, analytical_options const&) = default;
@@ -41,8 +41,8 @@ inline double bytes_touched(any_op const& op, shapes in, shapes out, i64 scalar_
 /// Operators: launch + max(FLOPs / (efficiency * peak), bytes / (efficiency * memory bandwidth)) (Williams et al. 2009, "Roofline").
 /// Collectives: the cheapest of ring, tree and hierarchical (cost/collectives.hpp) over the levels of links that the group crosses; of
 /// groups that lie differently, the slowest counts. Flat algorithms leave a block of devices once per group, hierarchical ones on every
-/// device; `uplinks` prices that difference. An exchange: the most that one device sends or receives, over the link that joins all of its devices.
-/// O(axes * levels) and without allocation where grids and link levels nest. Stateless: safe to share.
+/// device; `uplinks` prices that difference. An exchange: the most that one device sends or receives, over the link that joins all of its
+/// devices. O(axes * levels) and without allocation where grids and link levels nest. Stateless: safe to share.
 struct analytical {
   analytical_options use{};
 
@@ -112,8 +112,11 @@ struct analytical {
     }
     if (low == high) return before / (use.memory_efficiency * q.on.kind_of(low).memory_bandwidth);
     int level = 0;
-    while (level + 1 < static_cast<int>(q.on.links.size()) && low / q.on.links[static_cast<std::size_t>(level)].group != high / q.on.links[static_cast<std::size_t>(level)].group) ++level;
-    i64 const talking = a.size() > b.size() ? a.size() : b.size(), block = level ? q.on.links[static_cast<std::size_t>(level - 1)].group : 1;
+    while (level + 1 < static_cast<int>(q.on.links.size()) &&
+           low / q.on.links[static_cast<std::size_t>(level)].group != high / q.on.links[static_cast<std::size_t>(level)].group)
+      ++level;
+    i64 const talking = a.size() > b.size() ? a.size() : b.size(),
+              block = level ? q.on.links[static_cast<std::size_t>(level - 1)].group : 1;
     return link_at(q.on, level, talking < block ? talking : block).seconds(pieces, received > sent ? received : sent);
   }
 };

@@ -22,7 +22,9 @@ constexpr double rounds(i64 n) { return static_cast<double>(std::bit_width(stati
 constexpr bool power_of_two(i64 n) { return (n & (n - 1)) == 0; }
 constexpr double others(i64 n) { return static_cast<double>(n - 1) / static_cast<double>(n); }
 
-constexpr double all_reduce_ring(i64 n, double bytes, link_cost c) { return c.seconds(2 * static_cast<double>(n - 1), 2 * bytes * others(n)); }
+constexpr double all_reduce_ring(i64 n, double bytes, link_cost c) {
+  return c.seconds(2 * static_cast<double>(n - 1), 2 * bytes * others(n));
+}
 /// Recursive doubling: everything, log2 n times. Best where latency rules.
 constexpr double all_reduce_tree(i64 n, double bytes, link_cost c) {
   double const k = power_of_two(n) ? rounds(n) : rounds(n) - 1 + 2;
@@ -126,7 +128,8 @@ template <class Link> double all_to_all(group_levels const& g, double bytes, Lin
   for (int l = 0; l < g.levels; ++l) {
     i64 const here = within * g.fan[static_cast<std::size_t>(l)];
     if (here > within)
-      sum += link(l, g.abreast[static_cast<std::size_t>(l)]).seconds(static_cast<double>(here - within), bytes * static_cast<double>(here - within) / static_cast<double>(n));
+      sum += link(l, g.abreast[static_cast<std::size_t>(l)])
+                 .seconds(static_cast<double>(here - within), bytes * static_cast<double>(here - within) / static_cast<double>(n));
     within = here;
   }
   return a == hierarchical ? sum : flat::least(sum, flat::all_to_all_tree(n, bytes, worst));

@@ -105,7 +105,8 @@ inline std::vector<std::vector<int>> groups_of(move_step const& m) {
 /// The distinct ways in which the groups lie, by looking at every device. O(devices * levels).
 inline std::vector<group_levels> levels_by_enumeration(move_step const& m, machine const& on) {
   auto const groups = groups_of(m);
-  int const levels = static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
+  int const levels =
+      static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
   auto block_at = [&](int l, int dev) { return l + 1 == levels ? 0 : dev / on.links[static_cast<std::size_t>(l)].group; };
   std::array<i64, group_levels::max_levels> crowd{};
   for (int l = 0; l < levels; ++l) {

@@ -2,92 +2,21 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <exception>
-#include <memory>
-#include <mutex>
-#include <new>
+#include <optional>
+#include <tensorpar/exec/arena_memory.hpp>
 #include <tensorpar/exec/concepts.hpp>
 #include <tensorpar/exec/host.hpp>
 #include <tensorpar/exec/kernel.hpp>
 #include <tensorpar/exec/move.hpp>
 #include <tensorpar/exec/random.hpp>
 #include <tensorpar/exec/scalar.hpp>
+#include <tensorpar/exec/workers.hpp>
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/plan/timeline.hpp>
-#include <thread>
 
 namespace tensorpar {
-
-namespace detail {
-
-/// One allocation, aligned to 64 bytes, of exactly the planned size.
-class arena_memory {
-  std::byte* p_ = nullptr;
-  std::size_t bytes_ = 0;
-
- public:
-  arena_memory() = default;
-  explicit arena_memory(i64 bytes) : bytes_(static_cast<std::size_t>(bytes)) {
-    if (bytes_) { p_ = static_cast<std::byte*>(::operator new(bytes_, std::align_val_t{64})); std::memset(p_, 0, bytes_); }
-  }
-  arena_memory(arena_memory&& o) noexcept : p_(o.p_), bytes_(o.bytes_) { o.p_ = nullptr; o.bytes_ = 0; }
-  arena_memory& operator=(arena_memory&& o) noexcept { std::swap(p_, o.p_); std::swap(bytes_, o.bytes_); return *this; }
-  ~arena_memory() { if (p_) ::operator delete(p_, std::align_val_t{64}); }
-  std::byte* data() const { return p_; }
-  i64 size() const { return static_cast<i64>(bytes_); }
-};
-
-/// Long-lived threads, one per device, that run one function at a time.
-class worker_pool {
-  std::mutex m_;
-  std::condition_variable start_, done_;
-  void (*call_)(void*, int) = nullptr;
-  void* self_ = nullptr;
-  u64 round_ = 0;
-  int left_ = 0;
-  bool stop_ = false;
-  std::vector<std::thread> threads_;
-
-  void loop(int i) {
-    u64 seen = 0;
-    for (;;) {
-      std::unique_lock lock(m_);
-      start_.wait(lock, [&] { return stop_ || round_ != seen; });
-      if (stop_) return;
-      seen = round_;
-      auto* call = call_;
-      void* self = self_;
-      lock.unlock();
-      call(self, i);
-      lock.lock();
-      if (--left_ == 0) done_.notify_one();
-    }
-  }
-
- public:
-  explicit worker_pool(int n) { for (int i = 0; i < n; ++i) threads_.emplace_back([this, i] { loop(i); }); }
-  worker_pool(worker_pool const&) = delete;
-  worker_pool& operator=(worker_pool const&) = delete;
-  ~worker_pool() {
-    { std::lock_guard lock(m_); stop_ = true; }
-    start_.notify_all();
-    for (std::thread& t : threads_) t.join();
-  }
-  /// Runs f(i) on every worker and waits. f must not throw.
-  template <class F> void run(F& f) {
-    std::unique_lock lock(m_);
-    call_ = [](void* self, int i) { (*static_cast<F*>(self))(i); };
-    self_ = &f;
-    left_ = static_cast<int>(threads_.size());
-    ++round_;
-    start_.notify_all();
-    done_.wait(lock, [&] { return left_ == 0; });
-  }
-};
-
-}  // namespace detail
 
 struct step_result {
   double loss = 0;             // mean over the batch
@@ -104,13 +33,9 @@ class executor {
   using scalar = typename Compute::scalar_type;
 
   /// Throws `error` if the plan does not fit the graph. The plan's scalar size is replaced by the policy's.
-  executor(training_graph graph, plan p) : graph_(std::move(graph)), plan_(sized(std::move(p))), program_(unroll(graph_, plan_, &Compute::workspace)), hub_(plan_.cluster.size()), workers_(plan_.cluster.size()) {
-    for (graph_node const& n : graph_.graph.nodes)
-      if (!Compute::supports(n.op)) throw error("operator " + spell(n.op) + " has no kernel in this compute policy", "executor", "an operator of the policy");
-    for (i64 bytes : program_.arena) arenas_.emplace_back(bytes);
-    for (int d = 0; d < devices(); ++d) endpoints_.emplace_back(hub_, d);
-    prepare();
-  }
+  executor(training_graph graph, plan p) : executor(std::move(graph), std::move(p), nullptr) {}
+  /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this plan and this scalar's size.
+  executor(training_graph graph, plan p, tensorpar::program const& made) : executor(std::move(graph), std::move(p), &made) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }
@@ -258,6 +183,15 @@ class executor {
   std::vector<bool> used_input_;
   u64 steps_ = 0, seed_ = 0;
   bool failed_ = false;
+
+  executor(training_graph graph, plan p, tensorpar::program const* made)
+      : graph_(std::move(graph)), plan_(sized(std::move(p))), program_(made ? *made : unroll(graph_, plan_, &Compute::workspace)), hub_(plan_.cluster.size()), workers_(plan_.cluster.size()) {
+    for (graph_node const& n : graph_.graph.nodes)
+      if (!Compute::supports(n.op)) throw error("operator " + spell(n.op) + " has no kernel in this compute policy", "executor", "an operator of the policy");
+    for (i64 bytes : program_.arena) arenas_.emplace_back(bytes);
+    for (int d = 0; d < devices(); ++d) endpoints_.emplace_back(hub_, d);
+    prepare();
+  }
 
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
 

@@ -108,6 +108,7 @@ class output_file {
     }
   }
   void write(std::string_view text) { write(text.data(), text.size()); }
+  std::string const& path() const { return path_; }
   u64 bytes() const { return bytes_; }
   u64 hash() const { return hash_.value(); }
   /// Returns once the content is on the disk.
@@ -127,13 +128,6 @@ inline bool is_folder(std::string const& path) {
   struct ::stat s;
   return ::stat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode);
 }
-/// Makes the folder and those above it that are missing.
-inline void make_folders(std::string const& path) {
-  for (std::size_t i = 1; i <= path.size(); ++i)
-    if ((i == path.size() || path[i] == '/') && ::mkdir(path.substr(0, i).c_str(), 0777) != 0 && errno != EEXIST && i == path.size())
-      refuse("cannot make the folder", path, "a path that may be written");
-  if (!is_folder(path)) throw error("not a folder", path, "a folder, or a path where one can be made");
-}
 /// Names in the folder, sorted, without "." and "..". Empty if it cannot be read.
 inline std::vector<std::string> names_in(std::string const& folder) {
   std::vector<std::string> r;
@@ -149,6 +143,16 @@ inline std::vector<std::string> names_in(std::string const& folder) {
 inline void sync_folder(std::string const& path) {
   descriptor const d(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (d.get() < 0 || ::fsync(d.get()) != 0) refuse("cannot write the folder", path, "a folder on a disk that works");
+}
+/// Makes the folder and those above it that are missing.
+inline void make_folders(std::string const& path) {
+  if (path.empty() || is_folder(path)) return;
+  std::size_t const slash = path.find_last_of('/', path.size() - 2);
+  std::string const above = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  make_folders(above);
+  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) refuse("cannot make the folder", path, "a path that may be written");
+  if (!is_folder(path)) throw error("not a folder", path, "a folder, or a path where one can be made");
+  sync_folder(above);
 }
 inline void rename_path(std::string const& from, std::string const& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) refuse("cannot rename " + from, to, "a folder that may be written");

@@ -17,7 +17,7 @@ namespace tensorpar {
 inline constexpr u64 safetensors_max_header = u64{1} << 22;
 
 /// How elements are stored: real numbers, integers, and field elements as whole numbers below 2^61 - 1.
-enum class stored_type : int { f32, f64, i32, u64 };
+enum class stored_type : int { f32, f64, i32, field };
 constexpr i64 bytes_of(stored_type t) { return t == stored_type::f32 || t == stored_type::i32 ? 4 : 8; }
 constexpr char const* name_of(stored_type t) {
   constexpr char const* names[] = {"F32", "F64", "I32", "U64"};
@@ -28,7 +28,7 @@ template <class Element> struct stored_as;
 template <> struct stored_as<float> { static constexpr stored_type type = stored_type::f32; };
 template <> struct stored_as<double> { static constexpr stored_type type = stored_type::f64; };
 template <> struct stored_as<std::int32_t> { static constexpr stored_type type = stored_type::i32; };
-template <> struct stored_as<prime_field> { static constexpr stored_type type = stored_type::u64; };
+template <> struct stored_as<prime_field> { static constexpr stored_type type = stored_type::field; };
 
 struct stored_tensor {
   std::string name;
@@ -183,16 +183,26 @@ inline std::string safetensors_header(stored_tensors& t, std::string const& wher
   return first + text;
 }
 
-/// Elements from a tensor's bytes. Preconditions: Element is stored as t.type, n = t.elements().
-/// Throws `error` for a field element that is none.
-template <class Element> void decode_elements(void const* bytes, stored_tensor const& t, Element* to, std::string const& where) {
-  static_assert(std::endian::native == std::endian::little, "tensorpar: safetensors are written on little-endian machines only");
+/// The named tensor's elements, row-major. `fetch(at, to, n)` copies n bytes from byte `at` of the data.
+/// Throws `error` if there is no such tensor, its elements are stored as another type, or a field element is none.
+template <class Element, class Fetch> std::vector<Element> stored_elements(stored_tensors const& from, std::string const& name, std::string const& where, Fetch&& fetch) {
+  static_assert(std::endian::native == std::endian::little, "tensorpar: safetensors are read on little-endian machines only");
   static_assert(sizeof(Element) == static_cast<std::size_t>(bytes_of(stored_as<Element>::type)));
-  if (t.end > t.begin) std::memcpy(static_cast<void*>(to), bytes, static_cast<std::size_t>(t.end - t.begin));
+  stored_tensor const* t = from.find(name);
+  if (!t) throw error("there is no such tensor", detail::tensor_place(where, name), "one of its " + std::to_string(from.tensors.size()) + " tensors");
+  if (t->type != stored_as<Element>::type)
+    throw error("elements of type " + std::string(name_of(t->type)), detail::tensor_place(where, name, "dtype"), name_of(stored_as<Element>::type));
+  std::vector<Element> r(static_cast<std::size_t>(t->elements()));
+  if (!r.empty()) fetch(t->begin, r.data(), t->end - t->begin);
   if constexpr (std::is_same_v<Element, prime_field>)
-    for (i64 i = 0, n = t.elements(); i < n; ++i)
-      if (to[i].v >= prime_field::modulus)
-        throw error("element " + std::to_string(i) + " is " + std::to_string(to[i].v), detail::tensor_place(where, t.name), "whole numbers below 2^61 - 1");
+    for (std::size_t i = 0; i < r.size(); ++i)
+      if (r[i].v >= prime_field::modulus)
+        throw error("element " + std::to_string(i) + " is " + std::to_string(r[i].v), detail::tensor_place(where, name), "whole numbers below 2^61 - 1");
+  return r;
+}
+/// From a whole file in memory, whose header this is.
+template <class Element> std::vector<Element> read_tensor(std::string_view file, stored_tensors const& header, std::string const& name, std::string const& where) {
+  return stored_elements<Element>(header, name, where, [&](u64 at, void* to, u64 n) { std::memcpy(to, file.data() + header.header_bytes + at, static_cast<std::size_t>(n)); });
 }
 
 }  // namespace tensorpar

@@ -22,49 +22,37 @@ class safetensors_file {
   stored_tensors const& header() const { return header_; }
   std::string const& path() const { return file_.path(); }
 
-  /// The tensor of that name, row-major. Throws `error` if it is not there or its elements are stored as another type.
+  /// Throws `error` as stored_elements does.
   template <class Element> std::vector<Element> read(std::string const& name) const {
-    stored_tensor const* t = header_.find(name);
-    if (!t) throw error("there is no such tensor", detail::tensor_place(path(), name), "one of its " + std::to_string(header_.tensors.size()) + " tensors");
-    if (t->type != stored_as<Element>::type)
-      throw error("elements of type " + std::string(name_of(t->type)), detail::tensor_place(path(), name), name_of(stored_as<Element>::type));
-    std::vector<char> bytes(static_cast<std::size_t>(t->end - t->begin));
-    file_.read_at(header_.header_bytes + t->begin, bytes.data(), bytes.size());
-    std::vector<Element> r(static_cast<std::size_t>(t->elements()));
-    decode_elements(bytes.data(), *t, r.data(), path());
-    return r;
+    return stored_elements<Element>(header_, name, path(), [&](u64 at, void* to, u64 n) { file_.read_at(header_.header_bytes + at, to, n); });
   }
 };
 
 /// Writes tensors in the order of the header, which is settled first.
 class safetensors_writer {
   stored_tensors header_;
+  std::string text_;
   output_file file_;
   std::size_t next_ = 0;
 
  public:
-  /// Throws `error` as safetensors_header does.
-  safetensors_writer(std::string const& path, stored_tensors header) : header_(std::move(header)), file_((check(path), path)) {
-    file_.write(safetensors_header(header_, path));
-  }
+  /// Throws `error` as safetensors_header does, before there is a file.
+  safetensors_writer(std::string const& path, stored_tensors header) : header_(std::move(header)), text_(safetensors_header(header_, path)), file_(path) { file_.write(text_); }
   /// Precondition: the next tensor of the header has this type and so many elements.
   template <class Element> void write(std::vector<Element> const& all) {
     static_assert(std::endian::native == std::endian::little, "tensorpar: safetensors are written on little-endian machines only");
     stored_tensor const& t = header_.tensors.at(next_++);
     if (t.type != stored_as<Element>::type || t.end - t.begin != all.size() * sizeof(Element))
-      throw error("not the elements that the header promised", detail::tensor_place("writer", t.name), std::to_string(t.elements()) + " of " + name_of(t.type));
+      throw error("not the elements that the header promised", detail::tensor_place(file_.path(), t.name), std::to_string(t.elements()) + " of " + name_of(t.type));
     file_.write(all.data(), all.size() * sizeof(Element));
   }
   /// Returns once the file is on the disk. Throws `error` if tensors are missing.
   void finish() {
-    if (next_ != header_.tensors.size()) throw error("tensors are missing", "writer", std::to_string(header_.tensors.size()) + " tensors");
+    if (next_ != header_.tensors.size()) throw error("tensors are missing", file_.path(), std::to_string(header_.tensors.size()) + " tensors");
     file_.finish();
   }
   u64 bytes() const { return file_.bytes(); }
   u64 hash() const { return file_.hash(); }
-
- private:
-  void check(std::string const& path) { stored_tensors t = header_; safetensors_header(t, path); }   // no file for a header that cannot be written
 };
 
 }  // namespace tensorpar

@@ -107,7 +107,8 @@ inline packing pack_in_time(std::vector<lifetime> const& all, bool backwards) {
       by_size.erase({next->second, next->first});
       next = holes.erase(next);
     }
-    if (auto const before = next == holes.begin() ? holes.end() : std::prev(next); before != holes.end() && before->first + before->second == at) {
+    auto const before = next == holes.begin() ? holes.end() : std::prev(next);
+    if (before != holes.end() && before->first + before->second == at) {
       at = before->first;
       bytes += before->second;
       by_size.erase({before->second, before->first});

@@ -113,8 +113,8 @@ inline machine decode_machine(plan_reader const& r) {
   for (std::size_t i = 0, n = kinds.array(1, plan_max_devices); i < n; ++i) {
     plan_reader const k = kinds[i];
     k.object({"name", "flops", "memory_bandwidth", "memory", "launch"});
-    device_kind x{k["name"].text(), k["flops"].real(1), k["memory_bandwidth"].real(1), k["memory"].integer(1, INT64_MAX), k["launch"].real(0)};
-    m.kinds.push_back(std::move(x));
+    double const flops = k["flops"].real(1), bandwidth = k["memory_bandwidth"].real(1);
+    m.kinds.push_back({k["name"].text(), flops, bandwidth, k["memory"].integer(1, INT64_MAX), k["launch"].real(0)});
   }
   for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i)
     m.device.push_back(device[i].small(0, static_cast<i64>(m.kinds.size()) - 1));
@@ -218,8 +218,8 @@ inline json encode(plan const& p) {
 }
 
 /// The plan that a JSON value holds. `where` names its source in errors, usually a path. Keys may stand in any order.
-/// Throws `error` naming file, key and what is valid: another schema version, a missing or unknown key, a wrong type, a number out of range,
-/// a grid beyond the cluster, or a content that is not what its checksum says (edited). Law: decode(encode(p)) == p. O(plan).
+/// Throws `error` naming file, key and what is valid: another schema version, a missing or unknown key, a wrong type, a number out of
+/// range, a grid beyond the cluster, or a content that is not what its checksum says (edited). Law: decode(encode(p)) == p. O(plan).
 inline plan decode(json const& from, std::string const& where) {
   detail::plan_reader const r{from, where, ""};
   if (!from.is_object() || !from.contains("tensorpar_plan"))
@@ -262,7 +262,8 @@ inline plan decode(json const& from, std::string const& where) {
     peak.fail("not one entry per device", std::to_string(p.cluster.size()) + " entries, or none");
   json const again = encode(p);
   if (r["checksum"].hex() != detail::plan_reader{again, where, ""}["checksum"].hex())
-    r["checksum"].fail("the plan was edited or damaged: its content is not what the checksum says", "a plan as it was written; to change one, plan again");
+    r["checksum"].fail("the plan was edited or damaged: its content is not what the checksum says",
+                       "a plan as it was written; to change one, plan again");
   if (r["hash"].hex() != p.hash()) r["hash"].fail("the hash is not the plan's", detail::hex_of(p.hash()));
   return p;
 }

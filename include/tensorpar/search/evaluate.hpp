@@ -43,7 +43,7 @@ inline std::vector<i64> assignment_bytes(mapping_problem const& p, assignment co
 }
 
 /// Prices an assignment under the best structure (in sequence or side by side, and where) that its spreads allow.
-/// `seconds` is `never` where none allows it. O(tree * divisions) for assignments on one range, pruned otherwise.
+/// `seconds` is `never` where none allows it. O(tree + pairs + parallel compositions * divisions).
 class evaluator {
   mapping_problem const& p_;
   std::vector<std::vector<int>> pairs_;
@@ -56,20 +56,34 @@ class evaluator {
     }
     return t;
   }
-  double best(int entry, device_range r, assignment const& a) const {
-    auto const& e = p_.tree[entry];
-    if (e.kind == sp_kind::leaf) {
-      int const c = a[static_cast<std::size_t>(e.left)];
-      return p_.fits(e.left, c, r) ? p_.choices(e.left).seconds[static_cast<std::size_t>(c)] : never;
+  /// First and last device of every entry of the tree under an assignment.
+  struct extent { int first, last; };
+  std::vector<extent> extents(assignment const& a) const {
+    std::vector<extent> r;
+    for (int i = 0; i < p_.tree.size(); ++i) {
+      auto const& e = p_.tree[i];
+      if (e.kind == sp_kind::leaf) {
+        auto const c = static_cast<std::size_t>(a[static_cast<std::size_t>(e.left)]);
+        int const first = p_.choices(e.left).spreads[c].start;
+        r.push_back({first, first + p_.choices(e.left).sizes[c] - 1});
+        continue;
+      }
+      extent const x = r[static_cast<std::size_t>(e.left)], y = r[static_cast<std::size_t>(e.right)];
+      r.push_back({x.first < y.first ? x.first : y.first, x.last < y.last ? y.last : x.last});
     }
-    double t = best(e.left, r, a);
-    if (t < never) t += best(e.right, r, a);
+    return r;
+  }
+  double best(int entry, device_range r, assignment const& a, std::vector<extent> const& where) const {
+    extent const w = where[static_cast<std::size_t>(entry)];
+    if (w.first != r.start || w.last >= r.start + r.size) return never;   // some operator of every sub-tree starts where its range starts
+    auto const& e = p_.tree[entry];
+    if (e.kind == sp_kind::leaf) return p_.choices(e.left).seconds[static_cast<std::size_t>(a[static_cast<std::size_t>(e.left)])];
+    double t = best(e.left, r, a, where);
+    if (t < never) t += best(e.right, r, a, where);
     if (e.kind == sp_kind::parallel)
       for (auto const& [x, y] : divisions(r, p_.grain)) {
-        double const left = best(e.left, x, a);
-        if (left >= t) continue;
-        double const right = best(e.right, y, a);
-        double const both = left < right ? right : left;
+        if (where[static_cast<std::size_t>(e.left)].first != x.start || where[static_cast<std::size_t>(e.right)].first != y.start) continue;
+        double const left = best(e.left, x, a, where), right = best(e.right, y, a, where), both = left < right ? right : left;
         if (both < t) t = both;
       }
     return t < never ? t + between(entry, a) : never;
@@ -78,7 +92,7 @@ class evaluator {
  public:
   explicit evaluator(mapping_problem const& p) : p_(p), pairs_(pairs_at(p)) {}
   assignment_cost operator()(assignment const& a) const {
-    return {best(p_.tree.root(), {0, p_.devices}, a), assignment_bytes(p_, a)};
+    return {best(p_.tree.root(), {0, p_.devices}, a, extents(a)), assignment_bytes(p_, a)};
   }
 };
 

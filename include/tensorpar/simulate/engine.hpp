@@ -30,7 +30,8 @@ class simulator {
     if (packed_) {
       born_.resize(p.tasks.size() + 1);
       for (std::size_t b = 0; b < p.buffers.size(); ++b)
-        if (!p.buffers[b].persistent && p.buffers[b].bytes > 0) born_[std::min(static_cast<std::size_t>(p.buffers[b].first), p.tasks.size())].push_back(b);
+        if (!p.buffers[b].persistent && p.buffers[b].bytes > 0)
+          born_[std::min(static_cast<std::size_t>(p.buffers[b].first), p.tasks.size())].push_back(b);
       arena_.resize(m.device.size());
     }
     if (lanes) begin_.resize(2 * m.device.size());
@@ -54,7 +55,8 @@ class simulator {
       }
       for (auto const& g : groups_of(x.step)) {
         members_.clear();
-        for (int d : g) members_.push_back(static_cast<std::size_t>(std::lower_bound(x.devices.begin(), x.devices.end(), d) - x.devices.begin()));
+        for (int d : g)
+          members_.push_back(static_cast<std::size_t>(std::lower_bound(x.devices.begin(), x.devices.end(), d) - x.devices.begin()));
         carry_out(t, members_.data(), members_.size(), lane::communication);
       }
     }
@@ -70,7 +72,8 @@ class simulator {
     r.spans.reserve(n);
     for (std::size_t i = 0; i < begin_.size(); ++i)
       for (mark const& k : begin_[i])
-        r.spans.push_back({static_cast<int>(i / 2), i % 2 ? lane::communication : lane::compute, static_cast<int>(k.task), p_.tasks[k.task].name, k.start, k.end});
+        r.spans.push_back({static_cast<int>(i / 2), i % 2 ? lane::communication : lane::compute, static_cast<int>(k.task),
+                           p_.tasks[k.task].name, k.start, k.end});
     if (use_.memory) memory(r);
     return r;
   }
@@ -148,13 +151,15 @@ class simulator {
   /// Runs task t on some of its devices (by index) together: all start when the last of them can.
   void carry_out(std::size_t t, std::size_t const* who, std::size_t n, lane l) {
     task const& x = p_.tasks[t];
-    std::size_t const width = x.devices.size(), reads = x.in.size(), rows = width ? places_.size() / width : 0, writes = reads + x.out.size();
+    std::size_t const width = x.devices.size(), reads = x.in.size(), rows = width ? places_.size() / width : 0,
+                      writes = reads + x.out.size();
     if (!use_.overlap) l = lane::compute;
     double start = 0, seconds = 0;
     for (std::size_t k = 0; k < n; ++k) {
       std::size_t const d = static_cast<std::size_t>(x.devices[who[k]]);
       for (std::size_t r = 0; r < rows; ++r)
-        if (std::size_t const place = places_[r * width + who[k]]; place != nowhere) start = std::max(start, r < reads || !lanes_ ? ready_[place] : used_[place]);
+        if (std::size_t const place = places_[r * width + who[k]]; place != nowhere)
+          start = std::max(start, r < reads || !lanes_ ? ready_[place] : used_[place]);
       if (lanes_) start = std::max(start, clock_.free_at(2 * d + static_cast<std::size_t>(l)));
       seconds = std::max(seconds, price_.of(t, m_.device[d]));
     }
@@ -191,7 +196,8 @@ class simulator {
     }
     for (std::size_t d = 0; d < by_device.size(); ++d) {
       auto& c = by_device[d];
-      std::sort(c.begin(), c.end(), [](change const& a, change const& b) { return a.time != b.time ? a.time < b.time : a.bytes < b.bytes; });
+      std::sort(c.begin(), c.end(),
+                [](change const& a, change const& b) { return a.time != b.time ? a.time < b.time : a.bytes < b.bytes; });
       i64 now = always[d];
       r.memory.push_back({static_cast<int>(d), 0, now});
       for (std::size_t i = 0; i < c.size(); ++i) {

@@ -35,7 +35,8 @@ template <class M> task_prices price(program const& p, machine const& on, M cons
     for (int d : x.devices) there[static_cast<std::size_t>(on.device[static_cast<std::size_t>(d)])] = true;
     for (std::size_t k = 0; k < r.kinds; ++k)
       if (there[k])
-        row[k] = model.seconds(compute_query{x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, on.kinds[k]});
+        row[k] = model.seconds(compute_query{
+            x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, on.kinds[k]});
   }
   return r;
 }

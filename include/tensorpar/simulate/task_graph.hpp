@@ -55,9 +55,10 @@ inline std::vector<task_times> run_on_workers(std::vector<timed_task> const& all
   std::vector<task_times> r(all.size());
   std::vector<std::vector<int>> users(all.size());
   std::vector<std::size_t> missing(all.size());
-  using event = std::pair<double, int>;
-  std::priority_queue<event, std::vector<event>, std::greater<>> running;      // (end, task)
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  using event = std::pair<double, int>;                          // (end, task)
+  auto const later = [](auto const& a, auto const& b) { return b < a; };
+  std::priority_queue<event, std::vector<event>, decltype(later)> running(later);
+  std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
   for (std::size_t i = 0; i < all.size(); ++i) {
     missing[i] = all[i].after.size();
     for (int p : all[i].after) users[static_cast<std::size_t>(p)].push_back(static_cast<int>(i));

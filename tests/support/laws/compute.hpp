@@ -52,7 +52,7 @@ int check_splits(any_op const& o, std::vector<dense<typename Policy::scalar_type
         REQUIRE(got[k].real.size() == expected[k].real.size());
         for (std::size_t e = 0; e < got[k].real.size(); ++e) worst = std::max(worst, distance(got[k].real[e], expected[k].real[e]));
       }
-      CHECK_MESSAGE(worst <= tolerance, spell(o) + ", loop " + std::string(1, l.letter) + " in " + std::to_string(parts) + " parts: off by " + std::to_string(worst));
+      CHECK_MESSAGE(worst <= tolerance, (spell(o) + ", loop " + std::string(1, l.letter) + " in " + std::to_string(parts) + " parts: off by " + std::to_string(worst)));
     }
   return tried;
 }

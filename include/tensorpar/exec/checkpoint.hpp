@@ -1,0 +1,160 @@
+// tensorpar/exec/checkpoint.hpp - a training run on disk: whole or not at all, and free of the plan that made it
+#pragma once
+#include <concepts>
+#include <tensorpar/exec/checkpoint_folder.hpp>
+#include <tensorpar/exec/safetensors_file.hpp>
+#include <tensorpar/plan/program.hpp>
+
+namespace tensorpar {
+
+/// What can be saved and resumed: parameters and optimizer state by value id, as whole row-major tensors (`fetch` and `store`; those that the
+/// program keeps are its persistent buffers), and the run's step and seed. Model: `executor`.
+template <class Run>
+concept resumable = requires(Run& run, Run const& saved, int value, std::vector<typename Run::scalar> const& all, u64 n) {
+  { stored_as<typename Run::scalar>::type } -> std::convertible_to<stored_type>;
+  { saved.graph() } -> std::convertible_to<training_graph const&>;
+  { saved.program() } -> std::convertible_to<program const&>;
+  { saved.plan_value() } -> std::convertible_to<plan const&>;
+  { saved.fetch(value) } -> std::same_as<std::vector<typename Run::scalar>>;
+  run.store(value, all);
+  { saved.steps() } -> std::convertible_to<u64>;
+  { saved.seed() } -> std::convertible_to<u64>;
+  run.set_steps(n);
+  run.set_seed(n);
+};
+
+namespace detail {
+
+/// Ids of what is saved: parameters (0) or optimizer state (1).
+template <class Run> std::vector<int> saved_values(Run const& run, int kind) {
+  std::set<int> ids;
+  for (buffer const& b : static_cast<program const&>(run.program()).buffers)
+    if (b.persistent && b.value >= 0) ids.insert(b.value);
+  std::vector<int> r;
+  for (int x : ids) if (run.graph().graph.value(x).role == (kind ? value_role::state : value_role::parameter)) r.push_back(x);
+  return r;
+}
+template <class Run> stored_tensor tensor_of(Run const& run, int x) {
+  graph_value const& v = run.graph().graph.value(x);
+  stored_tensor t{v.name, stored_as<typename Run::scalar>::type, {}, 0, 0};
+  for (int d = 0; d < v.type.rank; ++d) t.extents.push_back(v.type.d[d].n);
+  return t;
+}
+
+template <class Run> checkpoint_part save_payload(Run const& run, std::string const& folder, int kind) {
+  std::vector<int> const ids = saved_values(run, kind);
+  stored_tensors header;
+  for (int x : ids) header.tensors.push_back(tensor_of(run, x));
+  safetensors_writer out(folder + "/" + payload_names[kind], std::move(header));
+  for (int x : ids) out.write(run.fetch(x));
+  out.finish();
+  return {payload_names[kind], out.bytes(), out.hash()};
+}
+
+inline std::string extents_text(std::vector<i64> const& e) { return json(e).dump(); }
+
+/// Throws `error` unless the file holds exactly the run's tensors of this kind.
+template <class Run> void check_payload(Run const& run, safetensors_file const& in, int kind) {
+  std::map<std::string, stored_tensor> wanted;
+  for (int x : saved_values(run, kind)) wanted.emplace(run.graph().graph.value(x).name, tensor_of(run, x));
+  for (auto const& [name, w] : wanted) {
+    stored_tensor const* t = in.header().find(name);
+    if (!t) throw error("a tensor is missing", tensor_place(in.path(), name), "every " + std::string(kind ? "optimizer state" : "parameter") + " of the model");
+    if (t->extents != w.extents) throw error("a tensor of shape " + extents_text(t->extents), tensor_place(in.path(), name, "shape"), extents_text(w.extents));
+    if (t->type != w.type) throw error("elements of type " + std::string(name_of(t->type)), tensor_place(in.path(), name, "dtype"), name_of(w.type));
+  }
+  for (stored_tensor const& t : in.header().tensors)
+    if (!wanted.contains(t.name)) throw error("a tensor that the model does not have", tensor_place(in.path(), t.name), "the model's own tensors alone");
+  if constexpr (std::is_same_v<typename Run::scalar, prime_field>)
+    for (auto const& w : wanted) in.read<typename Run::scalar>(w.first);                     // elements that are none are found before any is stored
+}
+
+}  // namespace detail
+
+/// Saves the run as `dir`/step-<steps>, and returns that path once all is on the disk: the files are written in a folder with another name,
+/// synced, renamed. A process that dies at any point leaves the checkpoints that were there, or those and the new one.
+/// Afterwards the `keep_last` newest stay and older ones are removed. Throws `error` if the system refuses, another process saves to `dir`,
+/// or a complete checkpoint of a later step is there: which of the two is the run's latest could not be told later.
+template <resumable Run> std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2) {
+  if constexpr (requires { run.failed(); })
+    if (run.failed()) throw error("a run that failed in the middle of a step", "save_checkpoint", "a run whose steps all ended well");
+  if (keep_last < 1) throw error("checkpoints to keep: " + std::to_string(keep_last), "save_checkpoint", "at least 1");
+  detail::make_folders(dir);
+  detail::folder_lock const lock(dir);
+  detail::step_folder const mine{run.steps(), false}, aside{run.steps(), true};
+  for (std::string const& n : detail::names_in(dir))
+    if (n.starts_with(".partial-") || n.starts_with(".discarded-")) detail::remove_folder(dir + "/" + n);       // of a process that died
+  for (detail::step_folder const& s : detail::step_folders(dir)) {
+    if (s.step <= mine.step) break;
+    if (detail::is_sound(dir + "/" + s.name()))
+      throw error("a checkpoint of a later step, " + s.name() + ", is there", dir, "another folder, or remove the later checkpoints first");
+    detail::discard(dir, s.name());
+  }
+
+  std::string const part = dir + "/.partial-" + mine.name(), whole = dir + "/" + mine.name(), old = dir + "/" + aside.name();
+  detail::make_folders(part);
+  checkpoint_manifest m;
+  m.step = run.steps();
+  m.seed = run.seed();
+  m.model = run.plan_value().model;
+  m.graph = training_hash(run.graph());
+  m.optimizer = run.plan_value().optimizer.kind;
+  m.scalar = name_of(stored_as<typename Run::scalar>::type);
+  try {
+    for (int kind : {0, 1}) m.files.push_back(detail::save_payload(run, part, kind));
+    output_file manifest(part + "/manifest.json");
+    manifest.write(encode(m).dump(1) + "\n");
+    manifest.finish();
+    detail::sync_folder(part);
+  } catch (...) {
+    detail::remove_folder(part);
+    throw;
+  }
+
+  if (detail::exists(whole)) {                                     // the same step again: at every moment one of the two is complete
+    if (detail::exists(old)) detail::discard(dir, detail::is_sound(whole) ? aside.name() : mine.name());
+    if (detail::exists(whole)) detail::rename_path(whole, old);
+  }
+  detail::rename_path(part, whole);
+  detail::sync_folder(dir);
+  int kept = 0;
+  for (detail::step_folder const& s : detail::step_folders(dir))
+    if (s.old || ++kept > keep_last) detail::discard(dir, s.name());
+  return whole;
+}
+
+/// Puts a checkpoint's parameters, optimizer state, step and seed into a run of the same model, under any plan, on any number of devices.
+/// `from` is a folder of checkpoints (the newest complete one is taken) or one checkpoint's own folder. The run is changed only after all has
+/// been checked. Throws `error`: no complete checkpoint, damage, another model, optimizer or scalar, tensors that are missing, too many, or
+/// of another shape.
+template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string const& from) {
+  found_checkpoint r;
+  if (detail::exists(from + "/manifest.json")) {
+    r.manifest = detail::sound_manifest(from);
+    r.path = from;
+  } else {
+    r = latest_checkpoint(from);
+    std::string why;
+    for (std::string const& s : r.skipped) why += "; " + s;
+    if (!r) throw error("there is no complete checkpoint" + why, from, "a folder that save_checkpoint has written");
+  }
+  checkpoint_manifest const& m = r.manifest;
+  std::string const place = r.path + "/manifest.json", type = name_of(stored_as<typename Run::scalar>::type);
+  auto const optimizer = [](optimizer_kind k) { return std::string(detail::optimizer_names[static_cast<int>(k)]); };
+  optimizer_kind const kind = run.plan_value().optimizer.kind;
+  if (m.scalar != type) throw error("a checkpoint of elements of type " + m.scalar, place + ": scalar", type);
+  if (m.optimizer != kind) throw error("a checkpoint of a run with " + optimizer(m.optimizer), place + ": optimizer", optimizer(kind));
+  if (u64 const h = training_hash(run.graph()); m.graph != h)
+    throw error("a checkpoint of another model, \"" + m.model + "\"", place + ": graph", "graph " + detail::hex_of(h) + ", \"" + run.plan_value().model + "\"");
+  if (m.files.size() != 2 || m.files[0].name != detail::payload_names[0] || m.files[1].name != detail::payload_names[1])
+    throw error("not the files of a checkpoint", place + ": files", std::string(detail::payload_names[0]) + ", " + detail::payload_names[1]);
+  safetensors_file const payload[] = {safetensors_file(r.path + "/" + m.files[0].name), safetensors_file(r.path + "/" + m.files[1].name)};
+  for (int k : {0, 1}) detail::check_payload(run, payload[k], k);
+  for (int k : {0, 1})
+    for (int x : detail::saved_values(run, k)) run.store(x, payload[k].template read<typename Run::scalar>(run.graph().graph.value(x).name));
+  run.set_steps(m.step);
+  run.set_seed(m.seed);
+  return r;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,101 @@
+// tensorpar/exec/evaluator.hpp - the forward operators alone, on one device of this process
+#pragma once
+#include <tensorpar/exec/executor.hpp>
+
+namespace tensorpar {
+
+/// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Its parameters are stored by name.
+template <compute_policy Compute> class evaluator {
+ public:
+  using scalar = typename Compute::scalar_type;
+
+  /// `forward` has its symbols bound; its batch need not be that of the training graph.
+  explicit evaluator(computation_graph const& forward) {
+    graph_.graph = forward;
+    graph_.forward_nodes = forward.node_count();
+    graph_.gradient.assign(forward.values.size(), -1);
+    graph_.home.assign(forward.values.size(), -1);
+    for (int v = 0; v < forward.node_count(); ++v) {
+      graph_.graph.node(v).origin = v;
+      for (int x : forward.node(v).in)
+        if (forward.value(x).role == value_role::parameter && graph_.home[static_cast<std::size_t>(x)] < 0) graph_.home[static_cast<std::size_t>(x)] = v;
+      if (!Compute::supports(forward.node(v).op)) throw error("operator " + spell(forward.node(v).op) + " has no kernel in this compute policy", "evaluator", "an operator of the policy");
+    }
+    plan p;
+    p.cluster = make_cluster("one device", {}, 1, 1, {}, {});
+    p.nodes.resize(forward.nodes.size());
+    p.scalar_bytes = sizeof(scalar);
+    program_ = unroll_forward(graph_, p, &Compute::workspace);
+    memory_ = detail::arena_memory(program_.arena[0]);
+  }
+
+  /// Copies every parameter of a trained executor, by name. Throws `error` if one is missing or has another size.
+  template <class Executor> void take_parameters(Executor const& trained) {
+    for (buffer const& b : program_.buffers) {
+      if (!b.persistent) continue;
+      std::string const& name = graph_.graph.value(b.value).name;
+      int from = -1;
+      computation_graph const& g = trained.graph().graph;
+      for (std::size_t x = 0; x < g.values.size(); ++x) if (g.values[x].role == value_role::parameter && g.values[x].name == name) from = static_cast<int>(x);
+      std::vector<scalar> const all = from < 0 ? std::vector<scalar>{} : trained.fetch(from);
+      if (static_cast<i64>(all.size()) != b.type.elements()) throw error("the trained model has no parameter '" + name + "' of this size", "evaluator", spell(b.type));
+      std::copy(all.begin(), all.end(), at<scalar>(b));
+    }
+  }
+
+  /// One forward pass. The result stays valid until the next.
+  void run(host_batch const& batch) {
+    for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
+      task const& t = program_.tasks[i];
+      std::vector<tensor_block> in, out;
+      std::vector<void const*> in_at;
+      std::vector<void*> out_at;
+      for (int b : t.in) {
+        buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
+        if (graph_.graph.value(q.value).role == value_role::input && q.first == static_cast<int>(i)) feed(q, batch);
+        in.push_back(block_of(q.where, q.type, 0));
+        in_at.push_back(at<std::byte>(q));
+      }
+      for (int b : t.out) {
+        buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
+        out.push_back(block_of(q.where, q.type, 0));
+        out_at.push_back(at<std::byte>(q));
+      }
+      kernel_call c;
+      c.op = &t.op;
+      c.inputs = static_cast<int>(in.size());
+      c.outputs = static_cast<int>(out.size());
+      c.in = in_at.data();
+      c.in_block = in.data();
+      c.out = out_at.data();
+      c.out_block = out.data();
+      if (t.workspace >= 0) c.workspace = at<std::byte>(program_.buffers[static_cast<std::size_t>(t.workspace)]);
+      compute_.run(c);
+    }
+  }
+  /// An output of the last pass. Throws `error` if the model has none of this name.
+  std::vector<scalar> output(std::string_view name) const {
+    int const x = graph_.graph.output(name);
+    for (buffer const& b : program_.buffers)
+      if (x >= 0 && b.value == x) return {at<scalar>(b), at<scalar>(b) + b.type.elements()};
+    throw error("the model has no output '" + std::string(name) + "'", "evaluator", "an output of the model");
+  }
+
+ private:
+  training_graph graph_;
+  program program_;
+  detail::arena_memory memory_;
+  Compute compute_;
+
+  template <class T> T* at(buffer const& b) const { return reinterpret_cast<T*>(memory_.data() + b.offset[0]); }
+  void feed(buffer const& b, host_batch const& batch) const {
+    std::string const& name = graph_.graph.value(b.value).name;
+    auto const it = batch.find(name);
+    if (it == batch.end()) throw error("the batch lacks input '" + name + "'", "evaluator", "every input of the model");
+    check_input(name, it->second, b.type, 1);
+    if (is_integer(b.type.type)) std::copy(it->second.index.begin(), it->second.index.end(), at<std::int32_t>(b));
+    else std::transform(it->second.real.begin(), it->second.real.end(), at<scalar>(b), [](float v) { return scalar_traits<scalar>::from_double(static_cast<double>(v)); });
+  }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,148 @@
+// tensorpar/exec/profile.hpp - how long operators really take: a compute policy's kernels, measured on local blocks
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <set>
+#include <tensorpar/cost/profiled.hpp>
+#include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/random.hpp>
+#include <tensorpar/exec/scalar.hpp>
+#include <tensorpar/plan/program.hpp>
+
+namespace tensorpar {
+
+struct profile_options {
+  int warm_ups = 2, samples = 7;       // runs before, and runs whose median is taken
+  double least_seconds = 2e-5;         // a sample repeats the kernel until so much time has passed, and is the mean
+  u64 seed = 1;                        // of the elements
+};
+
+namespace detail {
+
+/// One operator's blocks on one device, in memory of their own; buffers that the task names twice are one block, as in the arena.
+template <class Compute> class kernel_bench {
+  using scalar = typename Compute::scalar_type;
+  struct block_memory {
+    int buffer;
+    tensor_block block;
+    std::unique_ptr<std::byte[], void (*)(std::byte*)> at;
+  };
+  Compute compute_;
+  task const& task_;
+  std::vector<block_memory> memory_;
+  std::vector<tensor_block> in_, out_;
+  std::vector<void const*> in_at_;
+  std::vector<void*> out_at_;
+  kernel_call call_;
+
+  static std::unique_ptr<std::byte[], void (*)(std::byte*)> space(i64 elements, i64 size) {
+    std::size_t const n = static_cast<std::size_t>(std::max<i64>(elements, 1) * size);
+    return {static_cast<std::byte*>(::operator new(n, std::align_val_t{64})), [](std::byte* p) { ::operator delete(p, std::align_val_t{64}); }};
+  }
+  static i64 element_bytes(tensor_block const& b) { return is_integer(b.type) ? bytes_of(b.type) : static_cast<i64>(sizeof(scalar)); }
+
+  block_memory& place(program const& p, int b, int device) {
+    for (block_memory& m : memory_) if (m.buffer == b) return m;
+    buffer const& q = p.buffers[static_cast<std::size_t>(b)];
+    tensor_block const box = block_of(q.where, q.type, device);
+    memory_.push_back({b, box, space(box.elements(), element_bytes(box))});
+    return memory_.back();
+  }
+  /// Real numbers from [1/16, 1): no operator meets a root or a logarithm of less than nothing, nor numbers that make processors slow.
+  void fill(random_stream const& r, i64 index_end) {
+    u64 drawn = 0;
+    for (block_memory& m : memory_) {
+      i64 const n = m.block.elements();
+      for (i64 i = 0; i < n; ++i, ++drawn) {
+        double const x = r.uniform(drawn);
+        if (is_integer(m.block.type)) reinterpret_cast<std::int32_t*>(m.at.get())[i] = static_cast<std::int32_t>(x * static_cast<double>(index_end));
+        else reinterpret_cast<scalar*>(m.at.get())[i] = scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x);
+      }
+    }
+  }
+
+ public:
+  kernel_bench(program const& p, task const& t, int device, random_stream const& r) : task_(t) {
+    memory_.reserve(t.in.size() + t.out.size() + 1);
+    std::vector<shape> in, out;
+    for (int b : t.in) { block_memory& m = place(p, b, device); in_.push_back(m.block); in_at_.push_back(m.at.get()); in.push_back(m.block.local_shape()); }
+    for (int b : t.out) { block_memory& m = place(p, b, device); out_.push_back(m.block); out_at_.push_back(m.at.get()); out.push_back(m.block.local_shape()); }
+    call_.op = &task_.op;
+    call_.inputs = static_cast<int>(in_.size());
+    call_.outputs = static_cast<int>(out_.size());
+    call_.in = in_at_.data();
+    call_.in_block = in_.data();
+    call_.out = out_at_.data();
+    call_.out_block = out_.data();
+    call_.state = {0, r.seed, 0, 1e-3};
+    i64 const scratch = Compute::workspace(t.op, {in.data(), call_.inputs}, {out.data(), call_.outputs});
+    tensor_block workspace;
+    workspace.rank = 1;
+    workspace.local[0] = workspace.global[0] = scratch;
+    memory_.push_back({-1, workspace, space(scratch, sizeof(scalar))});
+    call_.workspace = memory_.back().at.get();
+    draw(r);
+  }
+
+  /// Indices reach as far as the operator allows: of the extents of its real tensors the largest that it does not refuse.
+  void draw(random_stream const& r) {
+    std::set<i64> ends{1};
+    i64 const most = INT32_MAX;
+    for (block_memory const& m : memory_)
+      for (int d = 0; d < m.block.rank; ++d)
+        if (m.buffer >= 0 && !is_integer(m.block.type)) ends.insert(std::min(m.block.global[d], most));
+    for (auto end = ends.rbegin();; ++end) {
+      fill(r, *end);
+      try {
+        compute_.run(call_);
+        return;
+      } catch (error const&) {
+        if (*end == 1) throw;
+      }
+    }
+  }
+
+  /// Mean seconds of a run, over at least `least` seconds.
+  double sample(double least) {
+    auto const start = std::chrono::steady_clock::now();
+    for (int n = 1;; ++n) {
+      compute_.run(call_);
+      double const t = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (t > 0 && t >= least) return t / n;
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Measures every distinct (operator, local shapes, kind of device) of a program that was unrolled with this policy's workspace rule, on this
+/// processor, one at a time on the caller's thread, with blocks in cache as far as they fit. All kinds of device are measured here: the table
+/// is true for machines whose devices are this one. What `have` holds already is kept and not measured again.
+/// Keys and samples are deterministic, seconds are measured. O(samples * work of one step's distinct operators).
+template <compute_policy Compute>
+profile_table measure_operators(program const& p, machine const& cluster, profile_options const& o = {}, profile_table have = {}) {
+  if (o.samples < 1 || o.warm_ups < 0) throw error("so many samples: " + std::to_string(o.samples), "measure_operators", "at least 1 sample, 0 warm-ups");
+  for (task const& t : p.tasks) {
+    if (t.kind != task_kind::compute) continue;
+    std::vector<shape> in, out;
+    for (int b : t.in) in.push_back(part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
+    for (int b : t.out) out.push_back(part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
+    for (int d : t.devices) {
+      device_kind const& kind = cluster.kinds[static_cast<std::size_t>(cluster.device[static_cast<std::size_t>(d)])];
+      compute_query const q{t.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, kind};
+      profile_key key = profile_key_of(q);
+      if (have.find(key)) continue;
+      detail::kernel_bench<Compute> bench(p, t, d, {o.seed, key.op_hash});
+      for (int i = 0; i < o.warm_ups; ++i) bench.sample(0);
+      std::vector<double> seconds;
+      for (int i = 0; i < o.samples; ++i) seconds.push_back(bench.sample(o.least_seconds));
+      std::nth_element(seconds.begin(), seconds.begin() + o.samples / 2, seconds.end());
+      have.add({std::move(key), seconds[static_cast<std::size_t>(o.samples / 2)], o.samples});
+    }
+  }
+  return have;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,54 @@
+// tensorpar/plan/check.hpp - an independent checker: is this program a correct training step of this graph under this plan?
+#pragma once
+#include <tensorpar/plan/check_memory.hpp>
+#include <tensorpar/plan/check_moves.hpp>
+
+namespace tensorpar {
+
+/// Does the plan fit graph and cluster: made for this graph, every loop split in parts that divide it, every part on a device of its own?
+/// Empty: accepted. O(nodes * devices).
+inline std::vector<finding> check(training_graph const& t, plan const& p, std::size_t limit = 50) {
+  findings out(limit);
+  detail::check::check_plan(t, p, out);
+  return out.take();
+}
+
+namespace detail::check {
+inline std::vector<finding> check_all(training_graph const& t, plan const& p, program const& q, bool updates, std::size_t limit) {
+  findings out(limit);
+  check_plan(t, p, out);
+  if (out.empty()) check_program_form(t, p, q, out);
+  if (!out.empty()) return out.take();                   // what follows relies on the form
+  replay(t, p, q, out).run(updates);
+  check_memory(t.graph, p, q, out);
+  return out.take();
+}
+}  // namespace detail::check
+
+/// All of the above and the program: it is replayed task by task, without numbers but with every device's boxes and contributions to sums.
+/// Accepted (empty) means:
+///  - every operator runs once per micro-batch, every update once, on the devices and parts that the plan says;
+///  - every operand is there, complete, of the right micro-batch, in exactly the part that the operator's notation asks for;
+///  - movements do what they state; each is joined by all of its devices, and all devices see one order, so none waits for ever;
+///  - every copy of a parameter is updated, with the gradients of all devices and micro-batches, each added once;
+///  - a buffer has memory whenever it is used, shares it with nobody meanwhile, and the arenas fit their devices and the prediction.
+/// Independent: it includes nothing of the search or the unrolling, only the meaning of notations and spreads. No program makes it crash.
+/// At most `limit` findings. O(tasks * devices + placements * log), exchanges O(senders * receivers).
+inline std::vector<finding> check(training_graph const& t, plan const& p, program const& q, std::size_t limit = 50) {
+  return detail::check::check_all(t, p, q, true, limit);
+}
+/// The same for a program that evaluates: the forward operators alone, all outputs kept.
+inline std::vector<finding> check_forward(training_graph const& t, plan const& p, program const& q, std::size_t limit = 50) {
+  return detail::check::check_all(t, p, q, false, limit);
+}
+
+/// Throws `error` with the first findings, if there are any.
+inline void require_accepted(std::vector<finding> const& all, std::string const& where) {
+  if (all.empty()) return;
+  std::string text = all.front().text;
+  for (std::size_t i = 1; i < all.size() && i < 3; ++i) text += "; " + all[i].text;
+  if (all.size() > 3) text += "; and " + std::to_string(all.size() - 3) + " more";
+  throw error("the plan is not accepted: " + text, where, "a plan that the checker accepts");
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,158 @@
+// tensorpar/plan/check_moves.hpp - the checker's own meaning of every movement: who gives what to whom, worked out from groups
+#pragma once
+#include <tensorpar/ir/exchange.hpp>
+#include <tensorpar/plan/check_replay.hpp>
+
+namespace tensorpar::detail::check {
+
+inline void replay::move() {
+  task const& k = task_();
+  move_step const& m = k.step;
+  int const b = k.in[0], o = k.out[0];
+  if (buf(b).value != buf(o).value) return say(fault::wrong_operand, o, -1, "moves one value into the buffer of another");
+  if (!(buf(b).where == m.before) || !(buf(o).where == m.after)) return say(fault::movement, o, -1, "moves between other layouts than those of its buffers");
+  std::vector<place> const &before = layout_of(b), &after = layout_of(o);
+  std::vector<int> senders = devices_of(before), who = devices_of(after);
+  bool const general = m.kind == move_kind::exchange;
+  if (general) {
+    std::vector<int> both;
+    std::set_union(senders.begin(), senders.end(), who.begin(), who.end(), std::back_inserter(both));
+    who = std::move(both);
+  } else if (senders != who) return say(fault::movement, o, -1, "is a collective between different devices");
+  if (who != k.devices) return say(fault::devices, b, -1, "lacks a device that takes part, or waits for one that does not");
+  if (general) return exchange(before, after);
+  int const rank = buf(b).type.rank;
+  auto axis = [&](int d) { return d >= 0 && d < rank; };
+  bool from = true, to = true;
+  switch (m.kind) {
+    case move_kind::all_reduce: break;
+    case move_kind::reduce_scatter:
+    case move_kind::keep: to = axis(m.to_dim); break;
+    case move_kind::all_gather: from = axis(m.from_dim); break;
+    case move_kind::all_to_all: from = axis(m.from_dim); to = axis(m.to_dim) && m.from_dim != m.to_dim; break;
+    default: from = false;
+  }
+  if (!from || !to) return say(fault::movement, o, -1, "names an axis that the tensor lacks");
+  collective(before);
+}
+
+/// The general exchange: from every (box, share of the sum) one holder's copy reaches every receiver whose box meets it.
+inline void replay::exchange(std::vector<place> const& before, std::vector<place> const& after) {
+  int const b = task_().in[0], o = task_().out[0];
+  struct source { box at; i64 sum; content what; std::vector<int> holders; };
+  std::vector<source> sources;
+  std::map<std::pair<box, i64>, std::size_t> known;
+  for (place const& p : before) {
+    content const* c = read(b, p.device);
+    auto const [it, fresh] = known.insert({{p.at, p.sum}, sources.size()});
+    if (fresh) sources.push_back({p.at, p.sum, c ? *c : content{true, false, false, p.at, {}}, {}});
+    source& s = sources[it->second];
+    s.holders.push_back(p.device);
+    if (!c) s.what.known = false;
+  }
+  i64 need = 0;
+  std::vector<std::pair<int, content>> now;
+  for (place const& p : after) {
+    content c{true, true, false, p.at, atoms(static_cast<std::size_t>((atom_count(buf(b).value) + 63) / 64), 0)};
+    std::map<atoms, i64> covered;                              // contributions -> elements of the wanted box that they reach
+    for (source const& s : sources) {
+      i64 const n = common(s.at, p.at).volume();
+      if (n == 0) continue;
+      c.known = c.known && s.what.known;
+      c.updated = c.updated || s.what.updated;
+      covered[s.what.has] += n;
+      if (!std::binary_search(s.holders.begin(), s.holders.end(), p.device)) need = std::max(need, n);
+    }
+    for (auto const& [has, n] : covered) {
+      if (!c.known) break;
+      if (!unite(c.has, has)) { say(fault::added_twice, o, p.device, "adds a contribution twice" + on_device(p.device)); c.known = false; }
+      else if (n != p.at.volume()) { say(fault::missing, o, p.device, "does not reach all of the box" + on_device(p.device)); c.known = false; }
+    }
+    now.push_back({p.device, std::move(c)});
+  }
+  packing_space(need);
+  write(o, std::move(now), contributions(b));
+}
+
+/// All collectives: groups of devices that differ along the group axes alone, members in order of their digits, major first.
+inline void replay::collective(std::vector<place> const& before) {
+  task const& k = task_();
+  move_step const& m = k.step;
+  int const b = k.in[0], o = k.out[0];
+  i64 n = 1;
+  for (group_axis const& a : m.group) n *= a.degree >= 1 && a.degree <= devices_ && n <= devices_ ? a.degree : 0;
+  if (n < 1 || n > devices_) return say(fault::movement, o, -1, "has a group that means nothing");
+  std::map<i64, std::map<i64, int>> groups;                    // first device -> position -> device
+  for (place const& p : before) {
+    i64 first = p.device, position = 0;
+    for (group_axis const& a : m.group) {
+      i64 digit = -1;
+      for (std::size_t j = 0; j < m.before.axes.size() && digit < 0; ++j) {
+        layout_axis const& l = m.before.axes[j];
+        if (l.stride > 0 && a.stride >= l.stride && a.stride % l.stride == 0 && a.stride * a.degree <= l.stride * l.degree) digit = p.digit[j] / (a.stride / l.stride) % a.degree;
+      }
+      if (digit < 0) return say(fault::movement, o, -1, "has a group that is no part of its layout");
+      first -= digit * a.stride;
+      position = position * a.degree + digit;
+    }
+    groups[first].insert({position, p.device});
+  }
+  if (m.kind != move_kind::keep) packing_space(packing_scalars(m, buf(b).type));
+  std::vector<std::pair<int, content>> now;
+  for (auto const& [first, members] : groups) {
+    if (static_cast<i64>(members.size()) != n) return say(fault::movement, o, static_cast<int>(first), "has a group of " + std::to_string(members.size()) + " devices instead of " + std::to_string(n));
+    std::vector<content const*> c;
+    bool known = true, updated = false, alike = true, apart = true;
+    atoms sum;
+    for (auto const& [i, d] : members) {
+      c.push_back(read(b, d));
+      known = known && c.back();
+      if (!known) continue;
+      updated = updated || c.back()->updated;
+      alike = alike && c.back()->has == c.front()->has;
+      if (i == 0) sum = c.back()->has;
+      else apart = unite(sum, c.back()->has) && apart;
+    }
+    bool const reduces = m.kind == move_kind::all_reduce || m.kind == move_kind::reduce_scatter;
+    bool const gathers = m.kind == move_kind::all_gather || m.kind == move_kind::all_to_all;
+    if (known && reduces && !apart) { say(fault::added_twice, o, static_cast<int>(first), "adds a contribution twice in the group of device " + std::to_string(first)); known = false; }
+    if (known && gathers && !alike) { say(fault::partial, o, static_cast<int>(first), "puts parts of different sums together in the group of device " + std::to_string(first)); known = false; }
+    for (auto const& [i, d] : members) {
+      content x{true, known, updated, known ? c[static_cast<std::size_t>(i)]->at : box{}, {}};
+      if (known) {
+        x.has = reduces ? sum : c[static_cast<std::size_t>(i)]->has;
+        if (gathers) {
+          x.at = c.front()->at;
+          x.at.n[m.from_dim] *= n;
+        }
+        for (i64 j = 0; j < n && x.known && m.kind != move_kind::keep; ++j) {
+          box const& theirs = c[static_cast<std::size_t>(j)]->at;
+          x.known = theirs == (gathers ? part(x.at, m.from_dim, j, n) : c.front()->at);
+        }
+        if (m.to_dim >= 0 && m.kind != move_kind::all_reduce && m.kind != move_kind::all_gather) {
+          x.known = x.known && x.at.n[m.to_dim] % n == 0;
+          x.at = part(x.at, m.to_dim, i, n);
+        }
+        if (!x.known) say(fault::movement, o, d, "joins parts that do not belong together" + on_device(d));
+      }
+      now.push_back({d, std::move(x)});
+    }
+  }
+  std::sort(now.begin(), now.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
+  write(o, std::move(now), contributions(b));
+}
+
+/// All that is in buffer b anywhere: a movement loses nothing.
+inline atoms replay::contributions(int b) const {
+  atoms all(static_cast<std::size_t>((atom_count(buf(b).value) + 63) / 64), 0);
+  for (content const& c : held_[static_cast<std::size_t>(b)]) if (c.known) unite(all, c.has);
+  return all;
+}
+/// Does the task have this many scalars to pack and unpack in?
+inline void replay::packing_space(i64 scalars) {
+  int const w = task_().workspace;
+  i64 const have = w < 0 ? 0 : buf(w).bytes, need = scalars * q_.scalar_bytes;
+  if (have < need) say(fault::bytes, w, -1, "has " + std::to_string(have) + " bytes to pack in and needs " + std::to_string(need));
+}
+
+}  // namespace tensorpar::detail::check

@@ -1,0 +1,105 @@
+// tensorpar/search/optimize.hpp - from a graph and a machine to a plan
+#pragma once
+#include <algorithm>
+#include <tensorpar/search/baselines.hpp>
+#include <tensorpar/search/mapping.hpp>
+#include <tensorpar/search/objective.hpp>
+
+namespace tensorpar {
+
+struct search_options {
+  std::string model;                          // a label for the plan
+  std::string loss = "loss";                  // the output to minimise
+  optimizer_choice optimizer;
+  int micro_batches = 1;
+  i64 scalar_bytes = 4;
+  std::optional<spread_limits> spreads;       // nothing: by the size of graph and machine, see `usual_limits`
+  int grain = 0;                              // 0: every division up to 8 devices, quarters beyond
+  bool compare = true;                        // price the baselines too
+  mapping_options mapping;
+};
+
+/// What was searched.
+struct search_space {
+  spread_limits spreads;
+  int grain = 1;
+  bool relaxed = false;                       // the graph is not series-parallel: placement follows a tree that orders more than it does
+  friend bool operator==(search_space const&, search_space const&) = default;
+};
+
+struct search_result {
+  std::optional<shortage> infeasible;         // then there is no plan
+  tensorpar::plan plan;
+  assignment_cost cost;                       // seconds of a step by the search's objective, bytes by its estimate
+  double bound = 0;                           // no assignment in the space costs less
+  double gap = 0;                             // (cost - bound) / cost
+  search_space space;
+  mapping_statistics statistics;
+  int operators = 0, kinds = 0;               // kinds: operators that differ in more than their place
+  i64 choices = 0;                            // spreads over all kinds
+  i64 moves_priced = 0;
+  std::vector<baseline> baselines;
+  bool feasible() const { return !infeasible; }
+};
+
+/// Rich on small machines, affordable on large ones: three axes and any grid size up to 8 devices, else two axes over all or half of the
+/// devices or on one device.
+inline spread_limits usual_limits(int devices) {
+  spread_limits l;
+  if (devices > l.any_size_up_to) l.max_axes = 2;
+  return l;
+}
+
+namespace detail {
+inline void require_bound(computation_graph const& g) {
+  for (std::size_t x = 0; x < g.values.size(); ++x)
+    if (!g.values[x].type.is_static()) throw error("value " + std::to_string(x) + " has shape " + spell(g.values[x].type) + " with an unbound size", "optimize", "a graph whose symbols are bound");
+}
+}  // namespace detail
+
+/// The fastest plan for one training step of `forward` on a machine, by a cost model, with a lower bound on every plan of the space stated
+/// in the result; or which device lacks how much memory. Time is the objective of problem.hpp: operators, movements, gradient
+/// synchronisation; memory per device is a hard constraint (estimate in objective.hpp). Deterministic: equal arguments, equal results.
+/// Throws `error` for a graph without the loss, with unbound sizes, or a machine without devices.
+template <cost_model M>
+search_result optimize(computation_graph const& forward, machine const& on, M const& model, search_options const& o = {}) {
+  if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
+  if (o.micro_batches < 1) throw error("micro_batches is " + std::to_string(o.micro_batches), "optimize", "1 or more");
+  detail::require_bound(forward);
+  search_result r;
+  r.space.spreads = o.spreads ? *o.spreads : usual_limits(on.size());
+  r.space.grain = o.grain > 0 ? o.grain : on.size() <= 8 ? 1 : (on.size() + 3) / 4;
+  training_options t;
+  t.loss = o.loss;
+  t.optimizer = o.optimizer;
+  t.micro_batches = o.micro_batches;
+  training_graph const graph = differentiate(forward, t);
+  objective_options const objective{r.space.spreads, r.space.grain, o.scalar_bytes, o.micro_batches};
+  detail::objective_builder<M> build(graph, on, model, objective);
+  mapping_problem const p = build.run();
+  r.moves_priced = static_cast<i64>(build.moves_asked());
+  r.space.relaxed = p.relaxed;
+  r.operators = p.operators();
+  r.kinds = static_cast<int>(p.sets.size());
+  for (choice_set const& s : p.sets) r.choices += s.count();
+  mapping_result m = best_mapping(p, o.mapping);
+  r.infeasible = m.infeasible;
+  r.bound = m.bound;
+  r.statistics = m.statistics;
+  if (o.compare) r.baselines = baselines(p, forward);
+  if (r.infeasible) return r;
+  r.cost = m.cost;
+  r.gap = m.gap();
+  r.plan.model = o.model;
+  r.plan.graph = forward.hash();
+  r.plan.cluster = on;
+  r.plan.nodes = node_choices(p, m.choices);
+  r.plan.micro_batches = o.micro_batches;
+  r.plan.optimizer = o.optimizer;
+  r.plan.scalar_bytes = o.scalar_bytes;
+  r.plan.cost = m.cost.seconds;
+  r.plan.bound = m.bound;
+  return r;
+}
+
+}  // namespace tensorpar

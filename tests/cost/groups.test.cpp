@@ -1,0 +1,97 @@
+// tests/cost/groups.test.cpp - how groups lie over link levels: digits against looking at every device
+#include <tensorpar/cost/groups.hpp>
+#include <tensorpar/ir/machine_presets.hpp>
+
+#include <algorithm>
+#include <random>
+
+#include "support/laws/cost_model.hpp"
+
+using namespace tensorpar;
+
+namespace {
+
+machine levels(std::vector<i64> const& groups) {
+  machine m{"levels", {kinds::logical()}, std::vector<int>(static_cast<std::size_t>(groups.back()), 0), {}};
+  for (i64 g : groups) m.links.push_back({"level", g, 1e-6, 1e9});
+  return m;
+}
+move_step reduce_over(layout const& l, std::vector<group_axis> g) { return {move_kind::all_reduce, -1, -1, std::move(g), l, l}; }
+group_levels only(move_step const& s, machine const& m) {
+  group_levels r;
+  int seen = 0;
+  worst_group(s, m, [&](group_levels const& g) { r = g; ++seen; return 1.0; });
+  CHECK(seen == 1);
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("a group inside nodes, across nodes, and over both") {
+  machine const m = levels({4, 16});
+  layout const grid{0, {{part_kind::copy, -1, 4, 4}, {part_kind::copy, -1, 4, 1}}};
+  group_levels const inner = only(reduce_over(grid, {{4, 1}}), m), outer = only(reduce_over(grid, {{4, 4}}), m), all = only(reduce_over(grid, {{4, 4}, {4, 1}}), m);
+  CHECK(inner.fan[0] == 4);
+  CHECK(inner.fan[1] == 1);
+  CHECK(outer.fan[0] == 1);
+  CHECK(outer.fan[1] == 4);
+  CHECK(outer.abreast[1] == 4);        // four groups leave each node
+  CHECK(all.fan[0] == 4);
+  CHECK(all.fan[1] == 4);
+  CHECK(all.even);
+}
+
+TEST_CASE("groups of six over nodes of three: sizes that are no powers of two") {
+  machine const m = levels({3, 6, 12});
+  layout const grid{6, {{part_kind::sum, -1, 6, 1}}};
+  group_levels const g = only(reduce_over(grid, {{6, 1}}), m);
+  CHECK(g.fan[0] == 3);
+  CHECK(g.fan[1] == 2);
+  CHECK(g.fan[2] == 1);
+}
+
+TEST_CASE("a group that does not divide evenly over nodes is uneven and spans the level that joins it") {
+  machine const m = levels({4, 8});
+  layout const grid{0, {{part_kind::sum, -1, 5, 1}}};
+  group_levels const g = only(reduce_over(grid, {{5, 1}}), m);
+  CHECK_FALSE(g.even);
+  CHECK(g.fan[0] == 1);
+  CHECK(g.fan[1] == 5);
+}
+
+TEST_CASE("groups that lie differently are both seen") {
+  machine const m = levels({3, 6});                                   // pairs {0,1} {2,3} {4,5}: the middle one crosses
+  layout const grid{0, {{part_kind::shard, 0, 3, 2}, {part_kind::sum, -1, 2, 1}}};
+  std::vector<i64> outer;
+  worst_group(reduce_over(grid, {{2, 1}}), m, [&](group_levels const& g) { outer.push_back(g.fan[1]); return 0.0; });
+  std::sort(outer.begin(), outer.end());
+  CHECK(outer == std::vector<i64>{1, 2});
+}
+
+TEST_CASE("groups_of agrees with move_step::members, and digits with enumeration, on random movements") {
+  std::mt19937_64 random(11);
+  int by_digits = 0, steps = 0;
+  for (auto const& groups : std::vector<std::vector<i64>>{{4, 16}, {2, 8, 16}, {3, 6, 24}, {8}, {2, 4}, {5, 30}, {6, 12, 36}}) {
+    machine const m = levels(groups);
+    for (move_step const& s : laws::some_steps(m, 60, random())) {
+      if (s.kind == move_kind::exchange) continue;
+      ++steps;
+      auto const all = detail::groups_of(s);
+      std::size_t devices = 0;
+      for (auto const& g : all) {
+        devices += g.size();
+        for (int d : g) CHECK(s.members(d) == g);
+      }
+      CHECK(devices == static_cast<std::size_t>(s.before.size()));
+      group_levels x;
+      x.levels = static_cast<int>(m.links.size());
+      if (!detail::levels_by_digits(s, m, x)) continue;
+      ++by_digits;
+      auto const seen = detail::levels_by_enumeration(s, m);
+      REQUIRE(seen.size() == 1);
+      CHECK(seen[0] == x);
+    }
+  }
+  CHECK(by_digits > 200);
+  CHECK(by_digits < steps);             // both ways were tried
+}

@@ -1,0 +1,259 @@
+// tests/exec/straight_loops.hpp - what every operator means, in the plainest possible loops over double
+#pragma once
+#include "../support/dense.hpp"
+#include <cmath>
+#include <tensorpar/exec/random.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/op/parallel.hpp>
+
+namespace tests {
+
+struct indexed {
+  tensor_block const& b;
+  std::vector<double> const& real;
+  double operator()(std::vector<i64> const& at) const { return real[flat(b, at)]; }
+  static std::size_t flat(tensor_block const& b, std::vector<i64> const& at) {
+    i64 e = 0;
+    for (int i = 0; i < b.rank; ++i) {
+      CHECK(at[static_cast<std::size_t>(i)] < b.local[i]);
+      e = e * b.local[i] + at[static_cast<std::size_t>(i)];
+    }
+    return static_cast<std::size_t>(e);
+  }
+};
+inline std::vector<i64> place_of(tensor_block const& b, std::size_t e) {
+  std::vector<i64> at(static_cast<std::size_t>(b.rank));
+  i64 rest = static_cast<i64>(e);
+  for (int i = b.rank - 1; i >= 0; --i) { at[static_cast<std::size_t>(i)] = rest % b.local[i]; rest /= b.local[i]; }
+  return at;
+}
+
+/// The sum over all letters missing on the right of the operands' product.
+inline void einsum(std::string const& notation, std::vector<dense<double>> const& x, dense<double>& y) {
+  auto const arrow = notation.find("->");
+  std::vector<std::string> terms(1);
+  for (char c : notation.substr(0, arrow)) if (c == ',') terms.emplace_back(); else terms.back() += c;
+  std::string const out = notation.substr(arrow + 2);
+  std::string letters;
+  std::vector<i64> extent;
+  for (std::size_t k = 0; k < terms.size(); ++k)
+    for (std::size_t i = 0; i < terms[k].size(); ++i)
+      if (letters.find(terms[k][i]) == letters.npos) { letters += terms[k][i]; extent.push_back(x[k].block.local[i]); }
+  i64 points = 1;
+  for (i64 n : extent) points *= n;
+  for (i64 p = 0; p < points; ++p) {
+    std::vector<i64> at(extent.size());
+    i64 rest = p;
+    for (std::size_t i = 0; i < extent.size(); ++i) { at[i] = rest % extent[i]; rest /= extent[i]; }
+    auto pick = [&](std::string const& t) { std::vector<i64> r; for (char c : t) r.push_back(at[letters.find(c)]); return r; };
+    double product = 1;
+    for (std::size_t k = 0; k < terms.size(); ++k) product *= indexed{x[k].block, x[k].real}(pick(terms[k]));
+    y.real[indexed::flat(y.block, pick(out))] += product;
+  }
+}
+inline std::string leads(int n) { std::string s; for (int i = 0; i < n; ++i) s += static_cast<char>('0' + i); return s; }
+
+/// softmax of n numbers, the plain formula
+inline std::vector<double> plain_softmax(std::vector<double> x) {
+  double s = 0;
+  for (double& e : x) s += e = std::exp(e);
+  for (double& e : x) e /= s;
+  return x;
+}
+inline double plain_gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
+
+/// Fills the results, which start as zeros. False: an operator unknown here.
+inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x, std::vector<dense<double>>& y, step_state const& state) {
+  auto in = [&](std::size_t k) { return indexed{x[k].block, x[k].real}; };
+  auto each = [&](std::size_t k, auto f) { for (std::size_t e = 0; e < y[k].real.size(); ++e) y[k].real[e] = f(e); };
+  auto unary = [&](auto f) { each(0, [&](std::size_t e) { return f(x[0].real[e]); }); };
+  auto moved = [&](auto f) {                                   // f: place in the result -> place in operand 0
+    for (std::size_t e = 0; e < y[0].size(); ++e) {
+      std::size_t const from = indexed::flat(x[0].block, f(place_of(y[0].block, e)));
+      if (y[0].integer()) y[0].index[e] = x[0].index[from];
+      else y[0].real[e] = x[0].real[from];
+    }
+  };
+  int const rank = x.empty() ? 0 : x[0].block.rank;
+  i64 const last = rank ? x[0].block.local[rank - 1] : 1;
+  auto row_of = [&](std::size_t k, std::size_t r) { auto const* p = x[k].real.data() + static_cast<i64>(r) * last; return std::vector<double>(p, p + last); };
+  if (o.is<linear>()) {
+    einsum(leads(rank - 1) + "i,oi->" + leads(rank - 1) + "o", x, y[0]);
+    if (o.as<linear>().bias) for (std::size_t e = 0; e < y[0].real.size(); ++e) y[0].real[e] += x[2].real[e % x[2].real.size()];
+  } else if (o.is<matmul>()) {
+    auto const m = o.as<matmul>();
+    std::string const l = leads(rank - 2);
+    einsum(l + (m.transpose_a ? "km," : "mk,") + l + (m.transpose_b ? "nk->" : "kn->") + l + "mn", x, y[0]);
+  } else if (o.is<contraction>()) {
+    einsum(std::string(o.as<contraction>().spelled().view()), x, y[0]);
+  } else if (o.is<conv2d>()) {
+    auto const c = o.as<conv2d>();
+    auto const w = c.window();
+    i64 const depth = x[1].block.local[1], per_group = c.out / c.groups;
+    each(0, [&](std::size_t e) {
+      auto const p = place_of(y[0].block, e);
+      double s = c.bias ? x[2].real[static_cast<std::size_t>(p[1])] : 0;
+      for (i64 d = 0; d < depth; ++d)
+        for (i64 i = 0; i < w.kernel_h; ++i)
+          for (i64 j = 0; j < w.kernel_w; ++j) {
+            i64 const h = p[2] * w.stride + i - w.pad_h, v = p[3] * w.stride + j - w.pad_w;
+            if (h < 0 || v < 0 || h >= x[0].block.local[2] || v >= x[0].block.local[3]) continue;
+            s += in(0)({p[0], p[1] / per_group * depth + d, h, v}) * in(1)({p[1], d, i, j});
+          }
+      return s;
+    });
+  } else if (o.is<pool2d>()) {
+    auto const c = o.as<pool2d>();
+    auto const w = c.window();
+    each(0, [&](std::size_t e) {
+      auto const p = place_of(y[0].block, e);
+      double s = 0, top = -1e300;
+      for (i64 i = 0; i < w.kernel_h; ++i)
+        for (i64 j = 0; j < w.kernel_w; ++j) {
+          i64 const h = p[2] * w.stride + i - w.pad_h, v = p[3] * w.stride + j - w.pad_w;
+          if (h < 0 || v < 0 || h >= x[0].block.local[2] || v >= x[0].block.local[3]) continue;
+          double const t = in(0)({p[0], p[1], h, v});
+          s += t;
+          top = std::max(top, t);
+        }
+      return c.average ? s / static_cast<double>(w.kernel_h * w.kernel_w) : top;
+    });
+  } else if (o.is<global_average>()) {
+    i64 const h = x[0].block.local[2], w = x[0].block.local[3];
+    each(0, [&](std::size_t e) {
+      double s = 0;
+      for (i64 i = 0; i < h * w; ++i) s += x[0].real[e * static_cast<std::size_t>(h * w) + static_cast<std::size_t>(i)];
+      return s / static_cast<double>(h * w);
+    });
+  } else if (o.is<relu>()) {
+    unary([](double v) { return std::max(v, 0.0); });
+  } else if (o.is<gelu>()) {
+    unary(plain_gelu);
+  } else if (o.is<sigmoid>()) {
+    unary([](double v) { return 1 / (1 + std::exp(-v)); });
+  } else if (o.is<tanh_>()) {
+    unary([](double v) { return std::tanh(v); });
+  } else if (o.is<scale>()) {
+    unary([&](double v) { return v * o.as<scale>().factor; });
+  } else if (o.is<constant>()) {
+    each(0, [&](std::size_t) { return o.as<constant>().value; });
+  } else if (o.is<add>()) {
+    each(0, [&](std::size_t e) { return x[0].real[e] + x[1].real[e]; });
+  } else if (o.is<mul>()) {
+    each(0, [&](std::size_t e) { return x[0].real[e] * x[1].real[e]; });
+  } else if (o.is<dropout>()) {
+    auto const d = o.as<dropout>();
+    hasher h;
+    h.add(d.seed).add(state.step).add(state.micro_batch);
+    each(0, [&](std::size_t e) {
+      double const u = random_stream{state.seed, h.value()}.words(e / 4)[e % 4] * 0x1p-32;
+      return u < d.rate ? 0 : x[0].real[e] / (1 - d.rate);
+    });
+  } else if (o.is<softmax>()) {
+    each(0, [&](std::size_t e) { return plain_softmax(row_of(0, e / static_cast<std::size_t>(last)))[e % static_cast<std::size_t>(last)]; });
+  } else if (o.is<layernorm>()) {
+    each(0, [&](std::size_t e) {
+      auto const row = row_of(0, e / static_cast<std::size_t>(last));
+      std::size_t const i = e % static_cast<std::size_t>(last);
+      double mean = 0, variance = 0;
+      for (double v : row) mean += v / static_cast<double>(last);
+      for (double v : row) variance += (v - mean) * (v - mean) / static_cast<double>(last);
+      return (row[i] - mean) / std::sqrt(variance + o.as<layernorm>().eps) * x[1].real[i] + x[2].real[i];
+    });
+  } else if (o.is<channel_moments>()) {
+    for (std::size_t e = 0; e < x[0].real.size(); ++e) {
+      std::size_t const c = static_cast<std::size_t>(place_of(x[0].block, e)[1]), channels = static_cast<std::size_t>(x[0].block.local[1]);
+      y[0].real[c] += x[0].real[e];
+      y[0].real[channels + c] += x[0].real[e] * x[0].real[e];
+    }
+  } else if (o.is<normalize>()) {
+    std::size_t const channels = static_cast<std::size_t>(x[0].block.local[1]);
+    double const count = static_cast<double>(x[0].real.size() / channels);
+    each(0, [&](std::size_t e) {
+      std::size_t const c = static_cast<std::size_t>(place_of(x[0].block, e)[1]);
+      double const mean = x[1].real[c] / count, variance = x[1].real[channels + c] / count - mean * mean;
+      return (x[0].real[e] - mean) / std::sqrt(variance + o.as<normalize>().eps) * x[2].real[c] + x[3].real[c];
+    });
+  } else if (o.is<concat>()) {
+    std::size_t const a = static_cast<std::size_t>(tensorpar::detail::axis_number(o.as<concat>().axis_no, rank));
+    each(0, [&](std::size_t e) {
+      auto p = place_of(y[0].block, e);
+      std::size_t k = 0;
+      while (p[a] >= x[k].block.local[a]) p[a] -= x[k++].block.local[a];
+      return in(k)(p);
+    });
+  } else if (o.is<split_axes>()) {
+    std::size_t const a = static_cast<std::size_t>(tensorpar::detail::axis_number(o.as<split_axes>().axis_no, rank));
+    for (std::size_t k = 0; k < y.size(); ++k)
+      each(k, [&](std::size_t e) { auto p = place_of(y[k].block, e); p[a] += static_cast<i64>(k) * y[k].block.local[a]; return in(0)(p); });
+  } else if (o.is<slice_axis>()) {
+    auto const s = o.as<slice_axis>();
+    moved([&](std::vector<i64> p) { p[static_cast<std::size_t>(s.axis_no)] += s.begin; return p; });
+  } else if (o.is<transpose>()) {
+    auto const t = o.as<transpose>();
+    moved([&](std::vector<i64> p) {
+      std::swap(p[static_cast<std::size_t>(tensorpar::detail::axis_number(t.a, rank))], p[static_cast<std::size_t>(tensorpar::detail::axis_number(t.b, rank))]);
+      return p;
+    });
+  } else if (o.is<reshape>() || o.is<flatten>() || o.is<merge_axes>() || o.is<split_axis>() || is_parallel(o)) {
+    y[0].real = x[0].real;
+    y[0].index = x[0].index;
+  } else if (o.is<embedding>() || o.is<embedding_bag>()) {
+    std::size_t const width = static_cast<std::size_t>(x[1].block.local[1]), bag = o.is<embedding>() ? 1 : static_cast<std::size_t>(last);
+    each(0, [&](std::size_t e) {
+      double s = 0;
+      for (std::size_t l = 0; l < bag; ++l) s += in(1)({x[0].index[e / width * bag + l], static_cast<i64>(e % width)});
+      return s;
+    });
+  } else if (o.is<attention>()) {
+    auto const t = o.as<attention>();
+    i64 const width = last / t.heads, keys = x[1].block.local[1];
+    each(0, [&](std::size_t e) {
+      auto const p = place_of(y[0].block, e);
+      i64 const head = p[2] / width;
+      std::vector<double> score;
+      for (i64 k = 0; k < keys && (!t.causal || k <= p[1]); ++k) {
+        double s = 0;
+        for (i64 i = 0; i < width; ++i) s += in(0)({p[0], p[1], head * width + i}) * in(1)({p[0], k, head * width + i});
+        score.push_back(s / std::sqrt(static_cast<double>(width)));
+      }
+      auto const weight = plain_softmax(score);
+      double s = 0;
+      for (std::size_t k = 0; k < weight.size(); ++k) s += weight[k] * in(2)({p[0], static_cast<i64>(k), p[2]});
+      return s;
+    });
+  } else if (o.is<cross_entropy>()) {
+    for (std::size_t r = 0; r < x[1].index.size(); ++r)
+      y[0].real[0] -= std::log(plain_softmax(row_of(0, r))[static_cast<std::size_t>(x[1].index[r])]) / static_cast<double>(x[1].index.size());
+  } else if (o.is<mean_squared_error>()) {
+    for (std::size_t e = 0; e < x[0].real.size(); ++e) y[0].real[0] += std::pow(x[0].real[e] - x[1].real[e], 2) / static_cast<double>(x[0].real.size());
+  } else if (o.is<sgd_update>()) {
+    double const clip = x.size() > 2 ? x[2].real[0] : 1;
+    each(0, [&](std::size_t e) { return x[0].real[e] - state.learning_rate * (x[1].real[e] * clip + o.as<sgd_update>().weight_decay * x[0].real[e]); });
+  } else if (o.is<momentum_update>()) {
+    auto const u = o.as<momentum_update>();
+    double const clip = x.size() > 3 ? x[3].real[0] : 1;
+    each(1, [&](std::size_t e) { return u.momentum * x[2].real[e] + x[1].real[e] * clip + u.weight_decay * x[0].real[e]; });
+    each(0, [&](std::size_t e) { return x[0].real[e] - state.learning_rate * y[1].real[e]; });
+  } else if (o.is<adamw_update>()) {
+    auto const u = o.as<adamw_update>();
+    double const clip = x.size() > 4 ? x[4].real[0] : 1, t = static_cast<double>(state.step + 1);
+    each(1, [&](std::size_t e) { return u.beta1 * x[2].real[e] + (1 - u.beta1) * x[1].real[e] * clip; });
+    each(2, [&](std::size_t e) { return u.beta2 * x[3].real[e] + (1 - u.beta2) * std::pow(x[1].real[e] * clip, 2); });
+    each(0, [&](std::size_t e) {
+      double const m = y[1].real[e] / (1 - std::pow(u.beta1, t)), v = y[2].real[e] / (1 - std::pow(u.beta2, t));
+      return x[0].real[e] - state.learning_rate * (m / (std::sqrt(v) + u.eps) + u.weight_decay * x[0].real[e]);
+    });
+  } else if (o.is<square_sum>()) {
+    for (double v : x[0].real) y[0].real[0] += v * v;
+  } else if (o.is<clip_factor>()) {
+    double s = 0;
+    for (auto const& t : x) s += t.real[0];
+    y[0].real[0] = std::min(1.0, o.as<clip_factor>().max_norm / std::sqrt(s));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace tests

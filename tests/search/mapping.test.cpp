@@ -1,0 +1,125 @@
+// tests/search/mapping.test.cpp - best_mapping against every spread in every structure
+#include "brute_force.hpp"
+#include "random_problem.hpp"
+
+#include <doctest/doctest.h>
+#include <tensorpar/search/mapping.hpp>
+#include <tensorpar/search/objective.hpp>
+
+using namespace tensorpar;
+using namespace tensorpar::search_test;
+
+namespace {
+
+struct instance {
+  training_graph graph;
+  machine cluster;
+  arbitrary_model model;
+  mapping_problem problem;
+  brute_force<arbitrary_model> all;
+  static objective_options options(recipe const& r) {
+    objective_options o;
+    o.spreads.max_axes = r.max_axes;
+    o.spreads.replicas = r.replicas;
+    o.grain = r.grain;
+    o.micro_batches = r.micro_batches;
+    return o;
+  }
+  explicit instance(recipe const& r)
+      : graph(r.build()), cluster(r.cluster()), model{r.seed}, problem(make_problem(graph, cluster, model, options(r))),
+        all(graph, cluster, model, problem.tree, r.grain, r.micro_batches, options(r).spreads) {}
+  std::vector<spread> spreads(assignment const& a) const {
+    std::vector<spread> s;
+    for (int v = 0; v < problem.operators(); ++v) s.push_back(problem.choices(v).spreads[static_cast<std::size_t>(a[static_cast<std::size_t>(v)])]);
+    return s;
+  }
+};
+
+struct tally { int cases = 0, six = 0, branching = 0, memory = 0, infeasible = 0, skips = 0, side = 0, large = 0; double looked_at = 0; };
+
+/// What is wrong with the search on this problem, or nothing.
+std::string verdict(recipe const& r, double most, tally* count = nullptr) {
+  instance x(r);
+  double const size = x.all.count();
+  if (size > most) return "skipped";
+  auto const differ = [](std::string const& what, double got, double want) { return what + ": " + std::to_string(got) + ", brute force " + std::to_string(want); };
+  double const least = x.all.least(x.problem.capacity);
+  mapping_result const free = best_mapping(x.problem);
+  if (free.infeasible) return "infeasible without need";
+  if (free.cost.seconds != least) return differ("optimum", free.cost.seconds, least);
+  if (free.bound != least) return differ("bound of an exact search", free.bound, least);
+  if (x.all.cost_of(x.spreads(free.choices)) != least) return differ("price of the assignment", x.all.cost_of(x.spreads(free.choices)), least);
+  if (best_mapping(x.problem).choices != free.choices) return "two runs differ";
+  mapping_options rough;
+  rough.exact_budget = 0;
+  rough.elimination.work = r.seed % 2 ? 60 : 2e8;
+  mapping_result const bounded = best_mapping(x.problem, rough);
+  if (bounded.bound > least) return differ("bound above the optimum", bounded.bound, least);
+  if (bounded.cost.seconds < least) return differ("cost below the optimum", bounded.cost.seconds, least);
+  if (x.all.cost_of(x.spreads(bounded.choices)) != bounded.cost.seconds) return "price of the rough assignment";
+  if (count) {
+    ++count->cases;
+    count->six += x.problem.operators() == 6;
+    count->branching += branches(x.problem);
+    count->looked_at += size;
+    count->large += size > 20'000;
+    int start = 0;
+    for (spread const& s : x.spreads(free.choices)) start = std::max(start, s.start);
+    count->side += start > 0;
+    for (auto const& n : r.nodes) if (n.from.size() > 1) { ++count->skips; break; }
+  }
+
+  // memory: between what the leanest assignment needs and what the fastest takes, and below the leanest
+  std::vector<i64> const none(static_cast<std::size_t>(x.problem.devices), 0);
+  i64 const lean = x.all.least_shortage(none);
+  i64 peak = 0;
+  for (i64 b : free.cost.bytes) peak = std::max(peak, b);
+  for (int share : {-1, 0, 1, 2}) {
+    if (static_cast<int>(r.seed % 4) != share + 1) continue;
+    for (int d = 0; d < x.problem.devices; ++d)
+      x.problem.capacity[static_cast<std::size_t>(d)] = share < 0 ? lean - 1 - 4 * (r.kinds > 1 ? d : 0) : lean + (peak - lean) * share / 3 + (r.kinds > 1 ? 16 * d : 0);
+    double const tight = x.all.least(x.problem.capacity);
+    mapping_result const m = best_mapping(x.problem), rough_m = best_mapping(x.problem, rough);
+    if (tight == never) {
+      i64 const lack = x.all.least_shortage(x.problem.capacity);
+      if (!m.infeasible) return "feasible where nothing fits";
+      if (!m.infeasible->proven) return "shortage not proven";
+      if (m.infeasible->missing != lack) return differ("missing bytes", static_cast<double>(m.infeasible->missing), static_cast<double>(lack));
+      if (m.infeasible->needed - m.infeasible->capacity != lack) return "needed - capacity is not missing";
+      if (m.infeasible->capacity != x.problem.capacity[static_cast<std::size_t>(m.infeasible->device)]) return "capacity of another device";
+      if (!rough_m.infeasible) return "rough search: feasible where nothing fits";
+      if (rough_m.infeasible->missing < lack) return "rough search: less missing than is";
+      if (count) ++count->infeasible;
+    } else {
+      if (m.infeasible) return "infeasible where something fits";
+      if (m.cost.seconds != tight) return differ("optimum in memory", m.cost.seconds, tight);
+      if (m.bound != tight) return differ("bound in memory", m.bound, tight);
+      for (int d = 0; d < x.problem.devices; ++d) if (m.cost.bytes[static_cast<std::size_t>(d)] > x.problem.capacity[static_cast<std::size_t>(d)]) return "does not fit";
+      if (rough_m.bound > tight) return differ("rough bound in memory", rough_m.bound, tight);
+      if (rough_m.infeasible && rough_m.infeasible->proven) return "rough search proves what is wrong";
+      if (!rough_m.infeasible && rough_m.cost.seconds < tight) return differ("rough cost in memory", rough_m.cost.seconds, tight);
+      if (count) ++count->memory;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("search: best_mapping equals brute force over every spread in every structure") {
+  tally count;
+  for (u64 seed = 1; count.cases < 600; ++seed) {
+    recipe const r = random_recipe(seed, 6, 4);
+    std::string const wrong = verdict(r, 200'000, &count);
+    if (wrong.empty() || wrong == "skipped") continue;
+    recipe const small = shrink(r, [](recipe const& x) { std::string const w = verdict(x, 200'000); return !w.empty() && w != "skipped"; });
+    FAIL_CHECK(verdict(small, 200'000) << " in " << small.text());
+    break;
+  }
+  MESSAGE(count.cases << " cases, " << count.six << " with 6 operators, " << count.branching << " with branches, " << count.side << " run side by side, " << count.skips
+                      << " with several operands, " << count.memory << " tight, " << count.infeasible << " infeasible, " << count.large << " beyond 20,000 assignments; " << count.looked_at << " assignments");
+  CHECK(count.cases >= 500);
+  CHECK(count.memory >= 100);
+  CHECK(count.infeasible >= 20);
+  CHECK(count.side >= 20);
+}
