@@ -20,7 +20,8 @@ layout_axis parts_of(part_kind k, i64 degree, i64 stride, int dim = -1) { return
 }  // namespace
 
 TEST_CASE("laws of a cost model, on machines of every shape") {
-  for (char const* name : {"logical:4", "logical-2x2", "logical:6", "summit:2", "dgx-h100:2", "autodist-b12", "autodist-b10", "predtop-2", "titan-x:5"}) {
+  for (char const* name :
+       {"logical:4", "logical-2x2", "logical:6", "summit:2", "dgx-h100:2", "autodist-b12", "autodist-b10", "predtop-2", "titan-x:5"}) {
     CAPTURE(name);
     laws::check_cost_model(analytical{}, preset(name));
     laws::check_cost_model(analytical{{.uplinks = 2}}, preset(name));
@@ -31,11 +32,14 @@ TEST_CASE("roofline: compute-bound, memory-bound, launch-bound") {
   shape const x{dim(1024), dim(1024)}, w{dim(1024), dim(1024)}, tiny{dim(4)};
   shape const in[] = {x, w};
   any_op const product = contraction("mk,nk->mn"), pointwise = relu{};
-  CHECK(exact.seconds(compute_query{product, {in, 2}, {&x, 1}, 4, round_numbers}) == doctest::Approx(1e-5 + 2.0 * 1024 * 1024 * 1024 / 1e12));
-  CHECK(exact.seconds(compute_query{pointwise, {&x, 1}, {&x, 1}, 4, round_numbers}) == doctest::Approx(1e-5 + 2.0 * 1024 * 1024 * 4 / 1e11));
+  CHECK(exact.seconds(compute_query{product, {in, 2}, {&x, 1}, 4, round_numbers}) ==
+        doctest::Approx(1e-5 + 2.0 * 1024 * 1024 * 1024 / 1e12));
+  CHECK(exact.seconds(compute_query{pointwise, {&x, 1}, {&x, 1}, 4, round_numbers}) ==
+        doctest::Approx(1e-5 + 2.0 * 1024 * 1024 * 4 / 1e11));
   CHECK(exact.seconds(compute_query{pointwise, {&tiny, 1}, {&tiny, 1}, 4, round_numbers}) == doctest::Approx(1e-5).epsilon(1e-3));
   // efficiencies divide the rates, not the launch
-  CHECK(analytical{}.seconds(compute_query{product, {in, 2}, {&x, 1}, 4, round_numbers}) == doctest::Approx(1e-5 + 2.0 * 1024 * 1024 * 1024 / 0.7e12));
+  CHECK(analytical{}.seconds(compute_query{product, {in, 2}, {&x, 1}, 4, round_numbers}) ==
+        doctest::Approx(1e-5 + 2.0 * 1024 * 1024 * 1024 / 0.7e12));
 }
 
 TEST_CASE("an embedding reads the rows it looks up, not its table; integers keep their size") {
@@ -48,31 +52,38 @@ TEST_CASE("an embedding reads the rows it looks up, not its table; integers keep
 TEST_CASE("collectives: bytes of the parts and levels that are crossed") {
   machine const m = cluster(8, 4);
   double const whole = 1024 * 1024 * 4;
-  layout const sums{0, {parts_of(part_kind::sum, 4, 1)}}, copies{0, {parts_of(part_kind::copy, 4, 1)}}, parts{0, {parts_of(part_kind::shard, 4, 1, 0)}};
+  layout const sums{0, {parts_of(part_kind::sum, 4, 1)}}, copies{0, {parts_of(part_kind::copy, 4, 1)}},
+      parts{0, {parts_of(part_kind::shard, 4, 1, 0)}};
   link_cost const inner{1e-6, 1e10}, outer{1e-5, 1e9};
   CHECK(seconds({move_kind::all_reduce, -1, -1, {{4, 1}}, sums, copies}, m) == doctest::Approx(flat::all_reduce_ring(4, whole, inner)));
-  CHECK(seconds({move_kind::reduce_scatter, -1, 0, {{4, 1}}, sums, parts}, m) == doctest::Approx(flat::reduce_scatter_tree(4, whole, inner)));
+  CHECK(seconds({move_kind::reduce_scatter, -1, 0, {{4, 1}}, sums, parts}, m) ==
+        doctest::Approx(flat::reduce_scatter_tree(4, whole, inner)));
   // an all-gather of quarters is priced by what everybody has at the end
   CHECK(seconds({move_kind::all_gather, 0, -1, {{4, 1}}, parts, copies}, m) == doctest::Approx(flat::reduce_scatter_tree(4, whole, inner)));
-  layout const across{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::sum, 2, 4)}}, done{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::copy, 2, 4)}};
+  layout const across{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::sum, 2, 4)}},
+      done{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::copy, 2, 4)}};
   CHECK(seconds({move_kind::all_reduce, -1, -1, {{2, 4}}, across, done}, m) == doctest::Approx(flat::all_reduce_ring(2, whole / 4, outer)));
 }
 
 TEST_CASE("the slowest group counts where groups lie differently") {
   machine const m = cluster(6, 3);                              // pairs {0,1} {2,3} {4,5}: only the middle one crosses
-  layout const from{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::sum, 2, 1)}}, to{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::copy, 2, 1)}};
+  layout const from{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::sum, 2, 1)}},
+      to{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::copy, 2, 1)}};
   shape const t{dim(3), dim(1 << 20)};
   move_step const s{move_kind::all_reduce, -1, -1, {{2, 1}}, from, to};
-  CHECK(exact.seconds(move_query{s, t, 4, m}) == doctest::Approx(flat::all_reduce(2, 4.0 * (1 << 20), {1e-5, 1e9}, collective_algorithm::best)));
+  CHECK(exact.seconds(move_query{s, t, 4, m}) ==
+        doctest::Approx(flat::all_reduce(2, 4.0 * (1 << 20), {1e-5, 1e9}, collective_algorithm::best)));
 }
 
 TEST_CASE("contention: with one uplink per node, four groups that leave it share it; one group does not") {
   machine const m = cluster(8, 4);
   analytical one = exact;
   one.use.uplinks = 1;
-  layout const four{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::sum, 2, 4)}}, four_to{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::copy, 2, 4)}};
+  layout const four{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::sum, 2, 4)}},
+      four_to{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::copy, 2, 4)}};
   layout const lone{0, {parts_of(part_kind::sum, 2, 4)}}, lone_to{0, {parts_of(part_kind::copy, 2, 4)}};
-  move_step const crowded{move_kind::all_reduce, -1, -1, {{2, 4}}, four, four_to}, quiet{move_kind::all_reduce, -1, -1, {{2, 4}}, lone, lone_to};
+  move_step const crowded{move_kind::all_reduce, -1, -1, {{2, 4}}, four, four_to},
+      quiet{move_kind::all_reduce, -1, -1, {{2, 4}}, lone, lone_to};
   CHECK(seconds(crowded, m, one) == doctest::Approx(flat::all_reduce(2, 1024 * 1024, {1e-5, 1e9 / 4}, collective_algorithm::best)));
   CHECK(seconds(quiet, m, one) == doctest::Approx(seconds(quiet, m)));
   // a ring over both nodes leaves each once, so it has the uplink to itself
@@ -86,12 +97,14 @@ TEST_CASE("contention: with one uplink per node, four groups that leave it share
 
 TEST_CASE("keep copies the part that stays; exchange pays for what one device sends or receives over the widest link") {
   machine const m = cluster(8, 4);
-  layout const copies{0, {parts_of(part_kind::copy, 4, 1)}}, parts{0, {parts_of(part_kind::shard, 4, 1, 0)}}, there{4, {parts_of(part_kind::shard, 4, 1, 0)}}, one{4, {}};
+  layout const copies{0, {parts_of(part_kind::copy, 4, 1)}}, parts{0, {parts_of(part_kind::shard, 4, 1, 0)}},
+      there{4, {parts_of(part_kind::shard, 4, 1, 0)}}, one{4, {}};
   double const whole = 1024 * 1024 * 4;
   CHECK(seconds({move_kind::keep, -1, 0, {{4, 1}}, copies, parts}, m) == doctest::Approx(1e-5 + 2 * whole / 4 / 1e11));
-  CHECK(seconds({move_kind::exchange, -1, -1, {}, parts, there}, m) == doctest::Approx(1e-5 + whole / 4 / 1e9));                // quarter each, one message
-  CHECK(seconds({move_kind::exchange, -1, -1, {}, parts, one}, m) == doctest::Approx(4 * 1e-5 + whole / 1e9));                  // one receiver
-  CHECK(seconds({move_kind::exchange, -1, -1, {}, one, there}, m) == doctest::Approx(1e-6 + whole / 1e10));                     // one sender, inside a node
+  CHECK(seconds({move_kind::exchange, -1, -1, {}, parts, there}, m) ==
+        doctest::Approx(1e-5 + whole / 4 / 1e9));                                                               // quarter each, one message
+  CHECK(seconds({move_kind::exchange, -1, -1, {}, parts, one}, m) == doctest::Approx(4 * 1e-5 + whole / 1e9));  // one receiver
+  CHECK(seconds({move_kind::exchange, -1, -1, {}, one, there}, m) == doctest::Approx(1e-6 + whole / 1e10));     // one sender, inside a node
 }
 
 TEST_CASE("the pace that a search needs") {

@@ -97,7 +97,8 @@ TEST_CASE("hierarchical: reduce-scatter inside, all-reduce of a part between nod
   for (i64 per : {2, 4, 8})
     for (i64 nodes : {2, 4}) {
       double const bytes = 1e7;
-      double const want = halving(per, per, bytes) * 2 + std::min(ring(nodes, 1, bytes / static_cast<double>(per), 2), doubling(nodes, 1, bytes / static_cast<double>(per)));
+      double const want = halving(per, per, bytes) * 2 + std::min(ring(nodes, 1, bytes / static_cast<double>(per), 2),
+                                                                  doubling(nodes, 1, bytes / static_cast<double>(per)));
       CHECK(layered::all_reduce(two_levels(per, nodes), bytes, link, collective_algorithm::hierarchical) == doctest::Approx(want));
       double const scatter = halving(per, per, bytes) + halving(nodes, 1, bytes / static_cast<double>(per));
       CHECK(layered::reduce_scatter(two_levels(per, nodes), bytes, link, collective_algorithm::hierarchical) == doctest::Approx(scatter));

@@ -30,7 +30,8 @@ group_levels only(move_step const& s, machine const& m) {
 TEST_CASE("a group inside nodes, across nodes, and over both") {
   machine const m = levels({4, 16});
   layout const grid{0, {{part_kind::copy, -1, 4, 4}, {part_kind::copy, -1, 4, 1}}};
-  group_levels const inner = only(reduce_over(grid, {{4, 1}}), m), outer = only(reduce_over(grid, {{4, 4}}), m), all = only(reduce_over(grid, {{4, 4}, {4, 1}}), m);
+  group_levels const inner = only(reduce_over(grid, {{4, 1}}), m), outer = only(reduce_over(grid, {{4, 4}}), m),
+                     all = only(reduce_over(grid, {{4, 4}, {4, 1}}), m);
   CHECK(inner.fan[0] == 4);
   CHECK(inner.fan[1] == 1);
   CHECK(outer.fan[0] == 1);

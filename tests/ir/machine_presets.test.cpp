@@ -41,8 +41,9 @@ TEST_CASE("every preset is sound: kinds in use, positive rates, nested links tha
 }
 
 TEST_CASE("AutoDist's Table 1: devices and kinds of each cluster") {
-  std::map<std::string, std::pair<int, int>> const m60_and_t4{{"b1", {8, 0}}, {"b2", {12, 0}}, {"b3", {16, 0}}, {"b4", {0, 4}}, {"b5", {0, 8}}, {"b6", {0, 12}}, {"b7", {0, 16}},
-                                                            {"b8", {0, 32}}, {"b9", {5, 0}}, {"b10", {4, 4}}, {"b11", {8, 8}}, {"b12", {0, 5}}};
+  std::map<std::string, std::pair<int, int>> const m60_and_t4{{"b1", {8, 0}}, {"b2", {12, 0}}, {"b3", {16, 0}}, {"b4", {0, 4}},
+                                                              {"b5", {0, 8}}, {"b6", {0, 12}}, {"b7", {0, 16}}, {"b8", {0, 32}},
+                                                              {"b9", {5, 0}}, {"b10", {4, 4}}, {"b11", {8, 8}}, {"b12", {0, 5}}};
   for (auto const& [row, count] : m60_and_t4) {
     machine const m = preset("autodist-" + row);
     CAPTURE(row);
@@ -92,7 +93,8 @@ TEST_CASE("PredTOP's platforms, DGX nodes and logical devices") {
 }
 
 TEST_CASE("unknown names say what is valid") {
-  for (char const* bad : {"", "Summit", "dgx", "autodist-b13", "summit:0", "summit:", "summit:x", "summit:-1", "summit:99999999999999999999", "logical-2x2:2", "a:b:c"}) {
+  for (char const* bad : {"", "Summit", "dgx", "autodist-b13", "summit:0", "summit:", "summit:x", "summit:-1",
+                          "summit:99999999999999999999", "logical-2x2:2", "a:b:c"}) {
     CAPTURE(bad);
     try {
       preset(bad);

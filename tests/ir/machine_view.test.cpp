@@ -11,7 +11,7 @@ using namespace tensorpar;
 namespace {
 constexpr projection inter = projection::inter, intra = projection::intra;
 /// Node and device in the node.
-std::pair<int, int> place(machine_view const& v, std::vector<i64> const& degrees, std::vector<i64> const& task, node_grid const& on) {
+std::pair<int, int> where(machine_view const& v, std::vector<i64> const& degrees, std::vector<i64> const& task, node_grid const& on) {
   int const d = device_of(v, degrees, task, on);
   return {d / on.per_node, d % on.per_node};
 }
@@ -34,10 +34,10 @@ TEST_CASE("one axis between nodes, one inside") {
   machine_view const v{1, 2, {{1, inter}, {2, intra}}};
   node_grid const on{3, 5};
   std::vector<i64> const degrees{2, 2};
-  CHECK(place(v, degrees, {0, 0}, on) == at{1, 2});
-  CHECK(place(v, degrees, {0, 1}, on) == at{1, 4});
-  CHECK(place(v, degrees, {1, 0}, on) == at{2, 2});
-  CHECK(place(v, degrees, {1, 1}, on) == at{2, 4});
+  CHECK(where(v, degrees, {0, 0}, on) == at{1, 2});
+  CHECK(where(v, degrees, {0, 1}, on) == at{1, 4});
+  CHECK(where(v, degrees, {1, 0}, on) == at{2, 2});
+  CHECK(where(v, degrees, {1, 1}, on) == at{2, 4});
   std::set<int> ids;
   for (i64 a : {0, 1}) for (i64 b : {0, 1}) ids.insert(device_of(v, degrees, {a, b}, on));
   CHECK(ids == std::set<int>{7, 9, 12, 14});
@@ -47,19 +47,19 @@ TEST_CASE("two axes of one projection nest: the second steps over all of the fir
   machine_view const v{1, 0, {{1, intra}, {2, intra}}};
   node_grid const on{2, 6};
   std::vector<i64> const degrees{2, 2};
-  CHECK(place(v, degrees, {0, 0}, on) == at{1, 0});
-  CHECK(place(v, degrees, {0, 1}, on) == at{1, 4});
-  CHECK(place(v, degrees, {1, 0}, on) == at{1, 1});
-  CHECK(place(v, degrees, {1, 1}, on) == at{1, 5});
+  CHECK(where(v, degrees, {0, 0}, on) == at{1, 0});
+  CHECK(where(v, degrees, {0, 1}, on) == at{1, 4});
+  CHECK(where(v, degrees, {1, 0}, on) == at{1, 1});
+  CHECK(where(v, degrees, {1, 1}, on) == at{1, 5});
 }
 
 TEST_CASE("three axes: between nodes, inside with stride 2, inside") {
   machine_view const v{0, 1, {{1, inter}, {2, intra}, {1, intra}}};
   node_grid const on{2, 8};
   std::vector<i64> const degrees{2, 2, 2};
-  CHECK(place(v, degrees, {0, 1, 0}, on) == at{0, 3});
-  CHECK(place(v, degrees, {1, 0, 1}, on) == at{1, 5});
-  CHECK(place(v, degrees, {1, 1, 1}, on) == at{1, 7});
+  CHECK(where(v, degrees, {0, 1, 0}, on) == at{0, 3});
+  CHECK(where(v, degrees, {1, 0, 1}, on) == at{1, 5});
+  CHECK(where(v, degrees, {1, 1, 1}, on) == at{1, 7});
 }
 
 TEST_CASE("allowed views of a node of five, degree 3") {
@@ -70,8 +70,9 @@ TEST_CASE("allowed views of a node of five, degree 3") {
 
 TEST_CASE("allowed views of three nodes of three, degrees 2 and 3") {
   auto const r = allowed_views({3, 3}, {2, 3});
-  std::vector<machine_view> const want{{0, 0, {{1, inter}, {1, intra}}}, {1, 0, {{1, inter}, {1, intra}}}, {0, 0, {{2, inter}, {1, intra}}},
-                                       {0, 0, {{1, intra}, {1, inter}}}, {0, 1, {{1, intra}, {1, inter}}}, {0, 0, {{2, intra}, {1, inter}}}};
+  std::vector<machine_view> const want{{0, 0, {{1, inter}, {1, intra}}}, {1, 0, {{1, inter}, {1, intra}}},
+                                       {0, 0, {{2, inter}, {1, intra}}}, {0, 0, {{1, intra}, {1, inter}}},
+                                       {0, 1, {{1, intra}, {1, inter}}}, {0, 0, {{2, intra}, {1, inter}}}};
   CHECK(r.size() == 6);
   for (machine_view const& v : want) CHECK(std::count(r.begin(), r.end(), v) == 1);
 }

@@ -22,7 +22,7 @@ std::string changed(std::string const& from, std::string const& to) {
 }
 std::string complaint_about(std::string const& text) {
   try {
-    decode_cluster(text, "c.json");
+    parse_cluster(text, "c.json");
   } catch (error const& e) {
     CHECK(e.where().find("c.json") == 0);
     return e.what();
@@ -32,7 +32,7 @@ std::string complaint_about(std::string const& text) {
 }  // namespace
 
 TEST_CASE("a cluster spelled out") {
-  machine const m = decode_cluster(good, "c.json");
+  machine const m = parse_cluster(good, "c.json");
   CHECK(m.name == "mine");
   CHECK(m.device == std::vector<int>{0, 0, 0, 0, 1, 1});
   CHECK(m.kinds[1].memory == 500000);
@@ -42,14 +42,15 @@ TEST_CASE("a cluster spelled out") {
 }
 
 TEST_CASE("every preset survives the file, and the file names presets") {
-  auto const path = (std::filesystem::temp_directory_path() / ("tensorpar_cluster_" + std::to_string(std::random_device{}()) + ".json")).string();
+  auto const path =
+      (std::filesystem::temp_directory_path() / ("tensorpar_cluster_" + std::to_string(std::random_device{}()) + ".json")).string();
   for (std::string const& name : preset_names()) {
     machine const m = preset(name);
     write_cluster(m, path);
     CHECK(read_cluster(path) == m);
     CHECK(find_cluster(path) == m);
     CHECK(find_cluster(name) == m);
-    CHECK(decode_cluster("{\"preset\": \"" + name + "\"}", "c.json") == m);
+    CHECK(parse_cluster("{\"preset\": \"" + name + "\"}", "c.json") == m);
   }
   std::remove(path.c_str());
   CHECK_THROWS_AS(read_cluster(path), error);
@@ -59,23 +60,32 @@ TEST_CASE("errors") {
   CHECK(complaint_about("{\"tensorpar_cluster\": 1").find("malformed JSON") == 0);
   CHECK(complaint_about("[]").find("not a cluster (at c.json); valid: an object with the key \"preset\"") == 0);
   CHECK(complaint_about("{\"name\": \"x\"}").find("not a cluster") == 0);
-  CHECK(complaint_about("{\"preset\": \"sumit\"}").find("no machine has this name: machine \"sumit\" (at c.json: preset); valid: summit, ") == 0);
+  CHECK(
+      complaint_about("{\"preset\": \"sumit\"}").find("no machine has this name: machine \"sumit\" (at c.json: preset); valid: summit, ") ==
+      0);
   CHECK(complaint_about("{\"preset\": 3}") == "not a text (at c.json: preset); valid: a text");
   CHECK(complaint_about("{\"preset\": \"summit\", \"name\": \"x\"}").find("unknown key (at c.json: \"name\"); valid: preset") == 0);
-  CHECK(complaint_about(changed("cluster\": 1", "cluster\": 2")) == "a cluster of schema version 2 (at c.json: tensorpar_cluster); valid: version 1");
+  CHECK(complaint_about(changed("cluster\": 1", "cluster\": 2")) ==
+        "a cluster of schema version 2 (at c.json: tensorpar_cluster); valid: version 1");
   CHECK(complaint_about(changed("\"flops\": 1e13", "\"flops\": -1")).find("-1 is out of range (at c.json: kinds[0].flops)") == 0);
   CHECK(complaint_about(changed("\"flops\": 1e13, ", "")).find("the key \"flops\" is missing (at c.json: kinds[0])") == 0);
-  CHECK(complaint_about(changed("\"launch\": 0", "\"lunch\": 0")).find("unknown key (at c.json: kinds[1].\"lunch\"); valid: name, flops") == 0);
-  CHECK(complaint_about(changed("\"name\": \"small\"", "\"name\": \"big\"")).find("the kind \"big\" stands twice (at c.json: kinds[1].name)") == 0);
-  CHECK(complaint_about(changed("\"kind\": \"small\"", "\"kind\": \"tiny\"")) == "no kind of device is called \"tiny\" (at c.json: devices[1].kind); valid: big, small");
+  CHECK(complaint_about(changed("\"launch\": 0", "\"lunch\": 0")).find("unknown key (at c.json: kinds[1].\"lunch\"); valid: name, flops") ==
+        0);
+  CHECK(complaint_about(changed("\"name\": \"small\"", "\"name\": \"big\""))
+            .find("the kind \"big\" stands twice (at c.json: kinds[1].name)") == 0);
+  CHECK(complaint_about(changed("\"kind\": \"small\"", "\"kind\": \"tiny\"")) ==
+        "no kind of device is called \"tiny\" (at c.json: devices[1].kind); valid: big, small");
   CHECK(complaint_about(changed("\"count\": 2", "\"count\": 0")).find("0 is out of range (at c.json: devices[1].count)") == 0);
   CHECK(complaint_about(changed("\"count\": 2", "\"count\": 1e9")).find("not a whole number (at c.json: devices[1].count)") == 0);
   CHECK(complaint_about(changed("\"count\": 2", "\"count\": 99999999999")).find("99999999999 is out of range") == 0);
-  CHECK(complaint_about(changed("\"group\": 6", "\"group\": 5")).find("5 is out of range (at c.json: links[1].group); valid: a whole number from 6") == 0);
+  CHECK(complaint_about(changed("\"group\": 6", "\"group\": 5"))
+            .find("5 is out of range (at c.json: links[1].group); valid: a whole number from 6") == 0);
   CHECK(complaint_about(changed("\"bandwidth\": 1e9", "\"bandwidth\": 0")).find("0 is out of range (at c.json: links[1].bandwidth)") == 0);
-  CHECK(complaint_about(changed("{\"name\": \"far\"", "{\"name\": \"odd\", \"group\": 3, \"latency\": 0, \"bandwidth\": 1e9}, {\"name\": \"far\"")) ==
+  CHECK(complaint_about(
+            changed("{\"name\": \"far\"", "{\"name\": \"odd\", \"group\": 3, \"latency\": 0, \"bandwidth\": 1e9}, {\"name\": \"far\"")) ==
         "groups of 3 do not consist of groups of 2 (at c.json: links[1].group); valid: a multiple of 2");
-  CHECK(complaint_about(changed("[{\"kind\": \"big\", \"count\": 4}, {\"kind\": \"small\", \"count\": 2}]", "[]")).find("a list of 0 (at c.json: devices)") == 0);
+  CHECK(complaint_about(changed("[{\"kind\": \"big\", \"count\": 4}, {\"kind\": \"small\", \"count\": 2}]", "[]"))
+            .find("a list of 0 (at c.json: devices)") == 0);
   machine m = logical(2);
   m.links[0].bandwidth = 1 / 0.0;
   CHECK_THROWS_AS(encode_cluster(m), error);

@@ -77,7 +77,9 @@ struct writer {
 };
 
 layout whole(int device) { return {device, {}}; }
-layout over(part_kind k, i64 degree, i64 stride = 1, int start = 0) { return {start, {{k, k == part_kind::shard ? 0 : -1, degree, stride}}}; }
+layout over(part_kind k, i64 degree, i64 stride = 1, int start = 0) {
+  return {start, {{k, k == part_kind::shard ? 0 : -1, degree, stride}}};
+}
 
 /// Operators take 10 s, movements 1 s, local copies 2 s.
 struct ten_and_one {
@@ -98,7 +100,11 @@ program random_program(machine const& m, int tasks, u64 seed) {
       case 0: live.push_back(w.compute({b})); break;
       case 1: live.push_back(w.compute({b}, gelu{})); break;
       case 2:
-        for (int c : live) if (c != b && w.p.buffers[at(c)].where == w.p.buffers[at(b)].where) { live.push_back(w.compute({b, c}, add{})); break; }
+        for (int c : live)
+          if (c != b && w.p.buffers[at(c)].where == w.p.buffers[at(b)].where) {
+            live.push_back(w.compute({b, c}, add{}));
+            break;
+          }
         break;
       case 3: {                                                            // in place
         task t;

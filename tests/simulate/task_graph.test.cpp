@@ -96,9 +96,11 @@ TEST_CASE("every schedule lies between the critical path and the sum; workers ke
       CHECK(t >= least);
       CHECK(t <= (2 - 1.0 / k) * std::max(longest, sum / k) + 1e-9);
       for (int i = 0; i < n; ++i) {
-        for (int p : g[static_cast<std::size_t>(i)].after) CHECK(r[static_cast<std::size_t>(p)].end <= r[static_cast<std::size_t>(i)].start);
+        for (int p : g[static_cast<std::size_t>(i)].after)
+          CHECK(r[static_cast<std::size_t>(p)].end <= r[static_cast<std::size_t>(i)].start);
         int busy = 0;                                            // at the moment this task starts
-        for (task_times const& x : r) busy += x.start <= r[static_cast<std::size_t>(i)].start && r[static_cast<std::size_t>(i)].start < x.end;
+        for (task_times const& x : r)
+          busy += x.start <= r[static_cast<std::size_t>(i)].start && r[static_cast<std::size_t>(i)].start < x.end;
         CHECK(busy <= k);
       }
     }

@@ -9,8 +9,9 @@
 
 namespace tensorpar {
 
-/// What queries a calibration treats alike. By the loops: a loop that several operands share and the result lacks makes a contraction;
-/// a loop the result lacks, a reduction; all else is elementwise. Movements by kind.
+/// What queries a calibration treats alike. By the loops of the operator: two operands that share a loop which the results lack, while each
+/// has a loop the other lacks, make a contraction (every element is used often); any other loop that the results lack makes a reduction;
+/// all else is elementwise. Movements by kind.
 enum class cost_family : int { contraction, reduction, elementwise, all_reduce, reduce_scatter, all_gather, all_to_all, keep, exchange };
 inline constexpr int cost_families = 9;
 constexpr char const* name_of(cost_family f) {
@@ -21,14 +22,21 @@ constexpr char const* name_of(cost_family f) {
 inline cost_family family_of(any_op const& op, shapes in) {
   int const activations = op.op->arity < 0 ? in.n : op.op->arity < in.n ? op.op->arity : in.n;
   loops const p = op.op->pattern(op.attr, {in.p, activations});
-  bool reduces = false;
-  for (int i = 0; i < p.n; ++i) {
-    if (!p.l[i].reduced) continue;
-    reduces = true;
-    int readers = 0;
-    for (int k = 0; k < p.operands; ++k) readers += p.l[i].in[k] != -1;
-    if (readers > 1) return cost_family::contraction;
-  }
+  auto reads = [&](int i, int k) { return i == p.n ? p.lead_in[k] : p.l[i].in[k] != -1; };          // loop n: the leading axes together
+  bool lead_out = false, reduces = false;
+  for (int k = 0; k < p.results; ++k) lead_out = lead_out || p.lead_out[k];
+  auto reduced = [&](int i) { return i == p.n ? p.leading && !lead_out : p.l[i].reduced; };
+  for (int i = 0; i <= p.n; ++i) reduces = reduces || reduced(i);
+  for (int a = 0; a < p.operands; ++a)
+    for (int b = 0; b < a; ++b) {
+      bool shared = false, only_a = false, only_b = false;
+      for (int i = 0; i <= p.n; ++i) {
+        shared = shared || (reduced(i) && reads(i, a) && reads(i, b));
+        only_a = only_a || (reads(i, a) && !reads(i, b));
+        only_b = only_b || (reads(i, b) && !reads(i, a));
+      }
+      if (shared && only_a && only_b) return cost_family::contraction;
+    }
   return reduces ? cost_family::reduction : cost_family::elementwise;
 }
 constexpr cost_family family_of(move_kind k) {

@@ -1,4 +1,4 @@
-// tensorpar/exec/eigen.hpp - the compute policy that runs every operator on this processor, with Eigen's matrix products
+// tensorpar/exec/eigen.hpp - the compute policy that runs every operator on this processor, vectorised with Eigen's packets
 #pragma once
 #include <tensorpar/exec/kernels_attention.hpp>
 #include <tensorpar/exec/kernels_batch_norm.hpp>
@@ -53,7 +53,8 @@ namespace compute {
 
 /// Models `compute_policy` (exec/concepts.hpp). Scalar: float, double, prime_field, or a type with scalar_traits.
 /// Own: your operators, as `op_set<my_op, ...>`; each brings its kernel as a static member template, see exec/kernels.hpp.
-/// Stateless; one thread per call; no memory is taken from the heap but Eigen's packing buffers. Results depend on the call alone: sums have a fixed order.
+/// Stateless; one thread per call; a thread's first matrix product takes 1 MiB of packing buffers from the heap, nothing else does. Results depend on the
+/// call alone: sums have a fixed order.
 template <class Scalar, class Own = op_set<>> class eigen {
   static constexpr detail::kernel_table<Scalar> make_table() {
     detail::kernel_table<Scalar> t{};

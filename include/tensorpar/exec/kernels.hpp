@@ -5,6 +5,7 @@
 #include <string>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/exec/kernel.hpp>
+#include <tensorpar/exec/kernels_gemm.hpp>
 #include <tensorpar/exec/scalar.hpp>
 
 namespace tensorpar {
@@ -38,23 +39,6 @@ inline i64 checked_index(std::int32_t i, i64 end, char const* what, kernel_call 
   if (i < 0 || i >= end)
     throw error(std::string(what) + " " + std::to_string(i) + " is out of range", std::string(c.op->op->name), "0 to " + std::to_string(end - 1));
   return i;
-}
-
-/// Sum of f(0) ... f(n - 1) in a fixed order that vectorises and keeps rounding small: 8 lanes, emptied every 4096 terms.
-template <class Scalar, class Term> Scalar sum_of(i64 n, Term&& f) {
-  constexpr i64 lanes = 8, block = 4096;
-  Scalar total(0);
-  for (i64 from = 0; from < n; from += block) {
-    i64 const to = n - from < block ? n : from + block;
-    Scalar lane[lanes]{};
-    i64 i = from;
-    for (; i + lanes <= to; i += lanes)
-      for (i64 j = 0; j < lanes; ++j) lane[j] += f(i + j);
-    for (i64 j = 0; i < to; ++i, ++j) lane[j] += f(i);
-    for (i64 j = 1; j < lanes; ++j) lane[0] += lane[j];
-    total += lane[0];
-  }
-  return total;
 }
 
 /// Calls visit(local offset, logical offset, length) for every contiguous last-axis run of a block, in row-major order.

@@ -1,5 +1,6 @@
-// tensorpar/graph/series_parallel.hpp - is a graph series-parallel, and if so, its tree
+// tensorpar/graph/series_parallel.hpp - the tree of a series-parallel graph, weights and inputs considered
 #pragma once
+#include <concepts>
 #include <optional>
 #include <tensorpar/graph/adjacency.hpp>
 #include <tensorpar/graph/sp_reduction.hpp>
@@ -8,13 +9,7 @@
 
 namespace tensorpar {
 
-/// Is the order that the graph puts on its nodes series-parallel? (Nodes are the things composed; a complete join of m nodes with n
-/// nodes is a series, edges implied by longer paths do not count.) False for a graph with a cycle and for the empty graph.
-/// Usable in constant expressions: about 180 constant-evaluation steps a node on clang, so 5,000 nodes within its default limit.
-/// Law: is_series_parallel(g) == sp_decomposition(g).has_value(). O(V + E) if every edge goes to a larger id, else O(V log V + E).
-template <topology G> constexpr bool is_series_parallel(G const& g) { return detail::reduce_series_parallel(g).ok; }
-
-/// The tree of that order, nothing if it has none. Laws: leaves are the nodes, each once; `keeps_dependencies(g, *t)`; `cover_edges(*t)`
+/// The tree of the order that the graph puts on its nodes, nothing if it is not series-parallel. Laws: is_series_parallel(g) says whether; leaves are the nodes, each once; `keeps_dependencies(g, *t)`; `cover_edges(*t)`
 /// are the edges of the transitive reduction. O(V log V + E), the logarithm for sorting parallel parts.
 /// Source: Valdes, Tarjan, Lawler, "The recognition of series parallel digraphs" (1982), see sp_reduction.hpp for what differs.
 template <topology G> std::optional<sp_tree> sp_decomposition(G const& g) {
@@ -28,30 +23,26 @@ template <topology G> std::optional<sp_tree> sp_decomposition(G const& g) {
 
 namespace detail {
 
-/// The graph with one more node, the last, that stands between the outermost leading nodes and the first nodes behind them.
+/// The graph with one more node, the last, that stands between the leading nodes that feed others and those others.
 /// A node leads if the predicate says so and all its predecessors lead.
 template <topology G, class Leading> adjacency with_barrier(G const& g, Leading const& leading) {
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
-  pool<int> lead(n, 0), behind(n, 0), feeds(n, 0);
+  pool<int> lead(n, 0), feeds(n, 0);
+  std::vector<edge> e = edges(a);
   for (int v : topological_order(a)) {
-    bool all = static_cast<bool>(leading(v)), touched = false, after = false;
+    bool all = static_cast<bool>(leading(v)), fed = false;
     for (int u : a.predecessors(v)) {
       all = all && lead[u];
-      touched = touched || lead[u];
-      after = after || behind[u] > 0;  // a node behind the barrier comes before: no barrier edge needed
+      fed = fed || lead[u];
     }
     lead[v] = all;
-    if (all) continue;
-    if (touched)
-      for (int u : a.predecessors(v)) feeds[u] = feeds[u] || lead[u];
-    behind[v] = after ? 2 : touched ? 1 : 0;
+    if (all || !fed) continue;
+    e.push_back({n, v});
+    for (int u : a.predecessors(v)) feeds[u] = feeds[u] || lead[u];
   }
-  std::vector<edge> e = edges(a);
-  for (int v = 0; v < n; ++v) {
-    if (feeds[v]) e.push_back({v, n});
-    if (behind[v] == 1) e.push_back({n, v});
-  }
+  for (int u = 0; u < n; ++u)
+    if (feeds[u]) e.push_back({u, n});
   return adjacency::from_edges(n + 1, {e.data(), static_cast<int>(e.size())});
 }
 

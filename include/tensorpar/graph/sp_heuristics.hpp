@@ -101,8 +101,7 @@ template <class T> struct cheapest_cut {
     auto best_cost = std::pair(up + down[0], down[0]);
     for (std::size_t k = 1; k <= open.size(); ++k) {
       up = std::max(up, open[k - 1]->through);
-      if (k < open.size() && open[k]->through == open[k - 1]->through) continue;  // equals go together
-      if (auto const cost = std::pair(up + down[k], down[k]); cost <= best_cost) {
+      if (auto const cost = std::pair(up + down[k], down[k]); cost <= best_cost) {  // of equals the last: a cut never parts equal paths
         best = k;
         best_cost = cost;
       }

@@ -1,9 +1,11 @@
-// tensorpar/graph/sp_reduction.hpp - the linear-time reduction behind series_parallel.hpp, the same at compile time and at run time
+// tensorpar/graph/sp_reduction.hpp - is a graph series-parallel: one linear-time reduction for compile time and run time
 #pragma once
 #include <cstddef>
 #include <tensorpar/graph/order.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar {
+
+namespace detail {
 
 /// Integers that start as 0. In constant evaluation this takes no steps, where a fill loop takes two for each element; and a plain pointer
 /// is indexed for free, where operator[] is a call.
@@ -183,4 +185,12 @@ template <topology G> constexpr sp_reduction reduce_series_parallel(G const& g) 
   return reduce_ordered(g, n, order.begin());  // no ?: here: g++ 12 then frees the result twice in constant evaluation
 }
 
-}  // namespace tensorpar::detail
+}  // namespace detail
+
+/// Is the order that the graph puts on its nodes series-parallel? (Nodes are the things composed; a complete join of m nodes with n
+/// nodes is a series, edges implied by longer paths do not count.) False for a graph with a cycle and for the empty graph.
+/// Usable in constant expressions: about 180 constant-evaluation steps a node on clang, so 5,000 nodes within its default limit.
+/// Law: is_series_parallel(g) == sp_decomposition(g).has_value(). O(V + E) if every edge goes to a larger id, else O(V log V + E).
+template <topology G> constexpr bool is_series_parallel(G const& g) { return detail::reduce_series_parallel(g).ok; }
+
+}  // namespace tensorpar

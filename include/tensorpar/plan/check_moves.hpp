@@ -18,22 +18,39 @@ inline void replay::move() {
     std::vector<int> both;
     std::set_union(senders.begin(), senders.end(), who.begin(), who.end(), std::back_inserter(both));
     who = std::move(both);
-  } else if (senders != who) return say(fault::movement, o, -1, "is a collective between different devices");
+  } else if (m.kind != move_kind::keep && senders != who) return say(fault::movement, o, -1, "is a collective between different devices");
   if (who != k.devices) return say(fault::devices, b, -1, "lacks a device that takes part, or waits for one that does not");
   if (general) return exchange(before, after);
+  if (m.kind == move_kind::keep) return keep(after);
   int const rank = buf(b).type.rank;
   auto axis = [&](int d) { return d >= 0 && d < rank; };
   bool from = true, to = true;
   switch (m.kind) {
     case move_kind::all_reduce: break;
-    case move_kind::reduce_scatter:
-    case move_kind::keep: to = axis(m.to_dim); break;
+    case move_kind::reduce_scatter: to = axis(m.to_dim); break;
     case move_kind::all_gather: from = axis(m.from_dim); break;
     case move_kind::all_to_all: from = axis(m.from_dim); to = axis(m.to_dim) && m.from_dim != m.to_dim; break;
     default: from = false;
   }
   if (!from || !to) return say(fault::movement, o, -1, "names an axis that the tensor lacks");
   collective(before);
+}
+
+/// Every device keeps a part of what it has. Nothing moves.
+inline void replay::keep(std::vector<place> const& after) {
+  int const b = task_().in[0], o = task_().out[0];
+  std::vector<std::pair<int, content>> now;
+  for (place const& p : after) {
+    content const* c = read(b, p.device);
+    content x = c ? *c : content{true, false, false, p.at, {}};
+    if (c && !(common(c->at, p.at) == p.at)) {
+      say(fault::movement, o, p.device, "keeps what is not there" + on_device(p.device));
+      x.known = false;
+    }
+    x.at = p.at;
+    now.push_back({p.device, std::move(x)});
+  }
+  write(o, std::move(now), contributions(b));
 }
 
 /// The general exchange: from every (box, share of the sum) one holder's copy reaches every receiver whose box meets it.
@@ -97,7 +114,7 @@ inline void replay::collective(std::vector<place> const& before) {
     }
     groups[first].insert({position, p.device});
   }
-  if (m.kind != move_kind::keep) packing_space(packing_scalars(m, buf(b).type));
+  packing_space(packing_scalars(m, buf(b).type));
   std::vector<std::pair<int, content>> now;
   for (auto const& [first, members] : groups) {
     if (static_cast<i64>(members.size()) != n) return say(fault::movement, o, static_cast<int>(first), "has a group of " + std::to_string(members.size()) + " devices instead of " + std::to_string(n));
@@ -125,11 +142,11 @@ inline void replay::collective(std::vector<place> const& before) {
           x.at = c.front()->at;
           x.at.n[m.from_dim] *= n;
         }
-        for (i64 j = 0; j < n && x.known && m.kind != move_kind::keep; ++j) {
+        for (i64 j = 0; j < n && x.known; ++j) {
           box const& theirs = c[static_cast<std::size_t>(j)]->at;
           x.known = theirs == (gathers ? part(x.at, m.from_dim, j, n) : c.front()->at);
         }
-        if (m.to_dim >= 0 && m.kind != move_kind::all_reduce && m.kind != move_kind::all_gather) {
+        if (m.kind == move_kind::reduce_scatter || m.kind == move_kind::all_to_all) {
           x.known = x.known && x.at.n[m.to_dim] % n == 0;
           x.at = part(x.at, m.to_dim, i, n);
         }

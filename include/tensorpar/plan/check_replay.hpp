@@ -185,12 +185,13 @@ class replay {
     if (!fits) return say(fault::wrong_operand, -1, -1, "does not read and write the values of " + label(g_, k.node));
     ++done_[static_cast<std::size_t>(k.node)][static_cast<std::size_t>(k.micro_batch)];
     spread const planned = n.origin >= 0 ? plan_.nodes[static_cast<std::size_t>(n.origin)].spread : spread{0, {{'\0', devices_, 1}}};
-    if (!(k.grid == planned)) {
-      bool replicas = sum;
-      for (grid_axis const& a : k.grid.axes) replicas = replicas && !a.letter;
-      if (replicas) return add_where_they_lie();
-      return say(fault::grid, -1, -1, "is not spread as the plan says");
+    bool lie_alike = sum && n.phase == step_phase::backward && buf(k.in[0]).where == buf(k.in[1]).where;
+    for (grid_axis const& a : k.grid.axes) lie_alike = lie_alike && !a.letter;
+    if (lie_alike) {
+      if (grid_devices(k.grid) != k.devices) return say(fault::grid, -1, -1, "does not run on the devices of its grid");
+      return add_where_they_lie();
     }
+    if (!(k.grid == planned)) return say(fault::grid, -1, -1, "is not spread as the plan says");
     spread_work const w = works(n, spaces_[static_cast<std::size_t>(k.node)], types(g_, n.in), types(g_, n.out), k.grid, devices_);
     if (w.all.empty()) return say(fault::spread, -1, -1, "cannot be spread like the operator it was derived from: " + w.why);
     std::vector<int> who;
@@ -215,6 +216,11 @@ class replay {
       }
       write(k.out[i], std::move(result[i]), of_batch(n.out[i], k.micro_batch), stored >= 0);
     }
+  }
+  std::vector<int> grid_devices(spread const& s) const {
+    layout l{s.start, {}};
+    for (grid_axis const& a : s.axes) l.axes.push_back({part_kind::copy, -1, a.degree, a.stride});
+    return devices_of(places(l, scalar, devices_));
   }
   void set_shares(int x, i64 s) {
     i64& have = shares_[static_cast<std::size_t>(x)];
@@ -292,7 +298,7 @@ class replay {
       }
       now.push_back({d, std::move(c)});
     }
-    if (buf(k.in[0]).devices != k.devices || buf(k.in[0]).devices != buf(k.in[1]).devices) return say(fault::devices, k.in[0], -1, "does not run where both of its operands are");
+    if (grid_devices(k.grid) != k.devices || buf(k.in[0]).devices != k.devices || buf(k.in[0]).devices != buf(k.in[1]).devices) return say(fault::devices, k.in[0], -1, "does not run where both of its operands are");
     for (int m = 0; m < k.micro_batch; ++m) {
       bool any = false;                              // a micro-batch whose contributions are there at all must be there as a whole
       atoms const batch = of_batch(x, m);
@@ -303,6 +309,7 @@ class replay {
   }
 
   void move();
+  void keep(std::vector<place> const& after);
   void exchange(std::vector<place> const& before, std::vector<place> const& after);
   void collective(std::vector<place> const& before);
   atoms contributions(int b) const;

@@ -109,7 +109,7 @@ inline machine decode_cluster(json const& from, std::string const& where) {
   return detail::decode_cluster(r);
 }
 /// The cluster written in `text`; errors also say line and column where the text is not JSON.
-inline machine decode_cluster(std::string_view text, std::string const& where) { return decode_cluster(parse_json(text, where), where); }
+inline machine parse_cluster(std::string_view text, std::string const& where) { return decode_cluster(parse_json(text, where), where); }
 inline machine read_cluster(std::string const& path) { return decode_cluster(read_json(path), path); }
 /// A preset's name, or the path of a cluster file if the name ends in ".json".
 inline machine find_cluster(std::string const& name_or_path) {

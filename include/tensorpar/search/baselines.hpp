@@ -12,6 +12,7 @@ struct baseline {
   std::string name;
   assignment choices;
   assignment_cost cost;
+  std::vector<node_choice> nodes;             // the same in a plan's form
 };
 
 /// The plan's form of an assignment.
@@ -111,7 +112,7 @@ inline std::vector<baseline> baselines(mapping_problem const& p, computation_gra
   std::string const batch = batch_loops(g, p.operators());
   std::vector<baseline> r;
   for (auto& [name, a] : {std::pair{"single device", single_device(p)}, std::pair{"data parallel", data_parallel(p, batch)}, std::pair{"tensor parallel", tensor_parallel(p, batch)}})
-    r.push_back({name, a, price(a)});
+    r.push_back({name, a, price(a), node_choices(p, a)});
   return r;
 }
 

@@ -11,7 +11,7 @@ namespace tensorpar {
 struct exact_options {
   bool memory = false;           // keep the frontier of seconds and bytes; points beyond capacity are dropped
   bool bytes_only = false;       // with memory: seconds count as nothing and capacities are ignored (how little memory is enough?)
-  i64 budget = 4'000'000;        // combinations looked at before giving up
+  i64 budget = 1'000'000;        // combinations looked at before giving up
 };
 
 /// One best or Pareto-optimal assignment.
@@ -34,6 +34,7 @@ class exact_mapper {
   std::vector<std::vector<int>> pairs_;
   std::vector<std::vector<int>> open_;                                         // by tree entry: operators with partners outside
   std::vector<std::vector<int>> class_, of_class_;                             // by operator: choice -> joint class, class -> a choice
+  std::vector<int> first_;                                                     // by operator: classes on the range of all devices
   std::map<std::vector<int>, int> memo_;
   std::vector<solved> solved_;
 
@@ -64,13 +65,17 @@ class exact_mapper {
     for (int v = 0; v < p_.operators(); ++v) {
       std::map<std::vector<int>, int> number;
       std::vector<int> of, some;
+      std::vector<int> at_zero;
       for (int i = 0; i < p_.choices(v).count(); ++i) {
         std::vector<int> key;
         for (int c : lists[at(v)]) key.push_back(p_.classes[at(c)].of[at(i)]);
         auto const [it, fresh] = number.try_emplace(std::move(key), static_cast<int>(number.size()));
         if (fresh) some.push_back(i);
         of.push_back(it->second);
+        if (p_.choices(v).spreads[at(i)].start == 0) at_zero.push_back(it->second);
       }
+      std::sort(at_zero.begin(), at_zero.end());
+      first_.push_back(static_cast<int>(std::unique(at_zero.begin(), at_zero.end()) - at_zero.begin()));
       class_.push_back(std::move(of));
       of_class_.push_back(std::move(some));
     }
@@ -86,6 +91,20 @@ class exact_mapper {
     for (auto& [key, f] : by_key) for (auto const& x : f.items()) s.states.push_back({key, x});
     solved_.push_back(std::move(s));
     return static_cast<int>(solved_.size()) - 1;
+  }
+
+  /// Combinations that the first range alone takes: every combination of open classes is a state.
+  double least_work() const {
+    std::vector<double> states;
+    double work = 0;
+    for (int i = 0; i < p_.tree.size(); ++i) {
+      auto const& e = p_.tree[i];
+      double n = 1;
+      for (int v : open_[at(i)]) n *= static_cast<double>(first_[at(v)]);
+      states.push_back(n);
+      if (e.kind != sp_kind::leaf) work += states[at(e.left)] * states[at(e.right)];
+    }
+    return work;
   }
 
   /// Number of the solved table, or -1 where the budget is used up.
@@ -175,6 +194,7 @@ class exact_mapper {
     find_classes();
   }
   std::optional<std::vector<exact_point>> run() {
+    if (least_work() > static_cast<double>(o_.budget)) return std::nullopt;
     int const top = solve(p_.tree.root(), {0, p_.devices});
     if (top < 0) return std::nullopt;
     std::vector<exact_point> r;

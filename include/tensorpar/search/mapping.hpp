@@ -9,8 +9,8 @@ namespace tensorpar {
 
 struct mapping_options {
   elimination_limits elimination;
-  i64 exact_budget = 4'000'000;         // for each of the exact programs; 0: never
-  int multiplier_rounds = 14;           // trials of a price on memory where no exact program finishes
+  i64 exact_budget = 1'000'000;         // for each of the exact programs; 0: never
+  int price_rounds = 16;                // trials of a price on memory where no exact program finishes
 };
 
 /// No assignment fits (proven), or none was found.
@@ -50,6 +50,7 @@ class mapper {
   mapping_result r_;
   bool have_ = false;                                   // r_.choices fits
   double bound_ = 0;
+  bool exact_ = true;                                   // no sum was split up
 
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -85,17 +86,17 @@ class mapper {
     return true;
   }
 
-  /// One pass with prices on bytes: returns whether its assignment fits.
-  bool pass(std::vector<double> const& weight) {
-    double paid = 0;
-    for (std::size_t d = 0; d < weight.size(); ++d) paid += weight[d] * static_cast<double>(p_.capacity[d]);
-    if (!branches_) {
-      additive_optimum const a = minimise(p_, weight);
-      raise(a.value - paid);
-      return offer(a.choices);
-    }
-    raise(minimise(*relaxed_, weight).value - paid);
-    return offer(sequential_->back(minimise(sequential_->problem, weight).choices));
+  /// The cheapest assignment in sequence with prices on bytes.
+  assignment in_sequence_with(std::vector<double> const& weight, double& value) {
+    additive_optimum a = minimise(branches_ ? sequential_->problem : p_, weight);
+    value = a.value;
+    exact_ = exact_ && a.exact;
+    return branches_ ? sequential_->back(std::move(a.choices)) : std::move(a.choices);
+  }
+  double worth(std::vector<double> const& weight, std::vector<i64> const& bytes) const {
+    double w = 0;
+    for (std::size_t d = 0; d < weight.size(); ++d) w += weight[d] * static_cast<double>(bytes[d]);
+    return w;
   }
   /// Sums in different orders differ in the last bits: the bound gives way by more than that.
   void raise(double value) { bound_ = std::max(bound_, value - 1e-9 * (value < 0 ? -value : value)); }
@@ -146,7 +147,7 @@ class mapper {
     return need > have;
   }
 
-  void constrained() {
+  void constrained(assignment const& fastest) {
     if (auto const all = exactly(true, false)) {
       if (!all->empty()) { settle(all->front()); return; }
       if (auto const lean = exactly(true, true)) {
@@ -157,44 +158,89 @@ class mapper {
       } else r_.infeasible = shortage_of(assignment_bytes(p_, leanest()), true);
       return;
     }
-    // A price on memory (Lagrange): double it until something fits, then narrow down. Every trial also gives a bound.
-    offer(leanest());
-    std::vector<double> shape(at(p_.devices), 0);
-    bool const even = p_.capacity == std::vector<i64>(at(p_.devices), p_.capacity.front());
-    if (branches_ || !even) shape.assign(at(p_.devices), 1.0 / p_.devices);
-    else shape[0] = 1;                                   // in sequence, device 0 takes part in everything
-    auto const weight = [&](double m) { std::vector<double> w = shape; for (double& x : w) x *= m; return w; };
-    double low = 0, high = bound_ / static_cast<double>(std::max<i64>(1, p_.capacity.front()));
-    int rounds = 0;
-    while (rounds++ < o_.multiplier_rounds && !pass(weight(high))) { low = high; high *= 4; }
-    while (rounds++ < o_.multiplier_rounds) { double const m = (low + high) / 2; (pass(weight(m)) ? high : low) = m; }
-    if (!have_) r_.infeasible = shortage_of(assignment_bytes(p_, leanest()), too_little_in_total() || (!branches_ && even));
+    prices_on_memory(fastest);
+    if (!have_) {
+      bool const even = p_.capacity == std::vector<i64>(at(p_.devices), p_.capacity.front());
+      r_.infeasible = shortage_of(assignment_bytes(p_, leanest()), too_little_in_total() || (!branches_ && even));
+    }
+  }
+
+  /// A byte on the scarcest device gets a price (Lagrange), between that at which the fastest assignment wins and that at which the
+  /// leanest does; each trial is where the two lines of what is known meet, so a handful of trials finds the best price. Every trial gives
+  /// a bound. Equal blocks of a network change sides together, so the last two assignments are then spliced.
+  void prices_on_memory(assignment fast) {
+    assignment lean = leanest();
+    offer(lean);
+    shortage const worst = shortage_of(assignment_bytes(p_, fast), false);
+    std::vector<double> one(at(p_.devices), 0);
+    one[at(worst.device)] = 1;
+    double const room = static_cast<double>(worst.capacity);
+    double fast_bytes = worth(one, assignment_bytes(p_, fast)), lean_bytes = worth(one, assignment_bytes(p_, lean));
+    double fast_seconds = price_(fast).seconds, lean_seconds = price_(lean).seconds, at_price = 0;
+    if (lean_bytes > room) return;
+    for (int round = 0; round < o_.price_rounds && fast_bytes > lean_bytes; ++round) {
+      double const m = (lean_seconds - fast_seconds) / (fast_bytes - lean_bytes);
+      if (!(m > 0)) break;
+      std::vector<double> w = one;
+      for (double& x : w) x *= m;
+      double value = 0;
+      assignment a = in_sequence_with(w, value);
+      assignment_cost const c = price_(a);
+      offer(a);
+      at_price = m;
+      if (!branches_) raise(value - m * room);
+      double const bytes = worth(one, c.bytes);
+      if (c.seconds + m * bytes >= (lean_seconds + m * lean_bytes) * (1 - 1e-12)) break;      // the lines meet here: no better price
+      if (bytes <= room) { lean = std::move(a); lean_bytes = bytes; lean_seconds = c.seconds; }
+      else { fast = std::move(a); fast_bytes = bytes; fast_seconds = c.seconds; }
+    }
+    splice(fast, lean);
+    if (!branches_) return;
+    for (bool all : {false, true}) {
+      std::vector<double> w(at(p_.devices), all ? at_price / p_.devices : 0);
+      if (!all) w[at(worst.device)] = at_price;
+      raise(minimise(*relaxed_, w).value - worth(w, p_.capacity));
+    }
+  }
+  /// One assignment up to some operator, the other from there on: the longest parts of the faster one that fit, either way round.
+  void splice(assignment const& fast, assignment const& lean) {
+    int const n = p_.operators();
+    for (bool fast_first : {true, false}) {
+      int tried = 0;
+      for (int k = n - 1; k > 0 && tried < 64; --k) {
+        assignment a = lean;
+        for (int v = 0; v < n; ++v) if (fast_first ? v < k : v >= n - k) a[at(v)] = fast[at(v)];
+        if (!fits(assignment_bytes(p_, a))) continue;
+        ++tried;
+        offer(std::move(a));
+      }
+    }
   }
 
  public:
   mapper(mapping_problem const& p, mapping_options const& o) : p_(p), o_(o), price_(p), branches_(branches(p)) {}
 
   mapping_result run() {
-    bool decided = false;
-    if (!branches_) {
-      additive_optimum const a = minimise(p_, {});
-      raise(a.value);
-      decided = offer(a.choices);
-      if (decided && a.exact) bound_ = r_.cost.seconds;
-    } else if (auto const best = exactly(false, false)) {
-      raise(best->front().cost.seconds);
-      decided = offer(best->front().choices);
-      if (decided) { bound_ = r_.cost.seconds; r_.statistics.exact_program = true; }
-    } else {
+    double value = 0;
+    assignment fastest;
+    if (branches_) {
       sequential_ = in_sequence_only(p_);
       relaxed_ = relaxed_sum(p_, pairs_at(p_));
-      decided = pass({});
+      raise(minimise(*relaxed_, {}).value);
     }
-    r_.statistics.time_only_fits = decided;
-    if (!decided) {
-      if (branches_ && !relaxed_) { sequential_ = in_sequence_only(p_); relaxed_ = relaxed_sum(p_, pairs_at(p_)); }
-      constrained();
-    }
+    fastest = in_sequence_with({}, value);
+    double const seconds = price_(fastest).seconds;
+    if (!branches_) raise(value);
+    bool closed = branches_ ? bound_ >= seconds * (1 - 2e-9) : exact_;
+    if (branches_ && !closed)
+      if (auto const best = exactly(false, false)) {
+        fastest = best->front().choices;
+        bound_ = best->front().cost.seconds;
+        closed = r_.statistics.exact_program = true;
+      }
+    r_.statistics.time_only_fits = offer(fastest);
+    if (have_ && closed) bound_ = r_.cost.seconds;
+    if (!have_) constrained(fastest);
     r_.bound = have_ ? std::min(bound_, r_.cost.seconds) : bound_;
     return std::move(r_);
   }

@@ -42,11 +42,12 @@ struct search_result {
   bool feasible() const { return !infeasible; }
 };
 
-/// Rich on small machines, affordable on large ones: three axes and any grid size up to 8 devices, else two axes over all or half of the
-/// devices or on one device.
+/// Rich on small machines, affordable on large ones: any grid size up to 8 devices; beyond, grids over at least half of the devices up to
+/// 16, and over all of them (or one) on larger machines. Two axes, which on a 2 x 2 x ... grid is the only limit up to 4 devices.
 inline spread_limits usual_limits(int devices) {
   spread_limits l;
-  if (devices > l.any_size_up_to) l.max_axes = 2;
+  l.max_axes = 2;
+  l.least_part = devices <= 16 ? 2 : 1;
   return l;
 }
 

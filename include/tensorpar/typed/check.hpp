@@ -52,7 +52,8 @@ template <class M, model_complaint const& C> struct complaint_of {
   static constexpr text op = subject(C, C.kind == complaint_kind::shape_mismatch ? "output" : "input or weight"), l = text{}.put(C.why.lhs), r = text{}.put(C.why.rhs),
                         why = text{}.put(C.why.rule), where = text{}.put(C.at), who = C.name.text ? text{}.put(C.name) : text{}.put(C.op->name);
   static auto pick() {
-    using namespace refused;
+    using refused::at, refused::because, refused::in_operator, refused::left, refused::name, refused::right, refused::tensor;
+    using refused::DANGLING_TENSOR, refused::NAME_CLASH, refused::SHAPE_MISMATCH;
     if constexpr (C.kind == complaint_kind::shape_mismatch)
       return std::type_identity<SHAPE_MISMATCH<lift<in_operator, op>(), lift<left, l>(), lift<right, r>(), lift<because, why>(), lift<at, where>(), M>>{};
     else if constexpr (C.kind == complaint_kind::dangling_tensor)
@@ -63,12 +64,9 @@ template <class M, model_complaint const& C> struct complaint_of {
   using type = typename decltype(pick())::type;
 };
 
-/// True, or one error: the size of the type that is never defined.
-template <class M, model_complaint const& C, bool Ok = C.ok()> struct accepted { static constexpr bool value = true; };
-template <class M, model_complaint const& C> struct accepted<M, C, false> {
-  enum : std::size_t { found = sizeof(typename complaint_of<M, C>::type) };
-  static constexpr bool value = true;
-};
+/// A complete type exactly if there is no complaint.
+template <class M, model_complaint const& C, bool Ok = C.ok()> struct verdict_type { using type = M; };
+template <class M, model_complaint const& C> struct verdict_type<M, C, false> { using type = typename complaint_of<M, C>::type; };
 
 }  // namespace detail
 }  // namespace tensorpar

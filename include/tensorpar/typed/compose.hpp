@@ -42,6 +42,10 @@ template <class A, class B> struct then {
   B b;
   constexpr auto operator()(auto const& x) const requires requires { x | a | b; } { return x | a | b; }
 };
+template <class A> struct only {
+  A a;
+  constexpr auto operator()(auto const& x) const requires requires { x | a; } { return x | a; }
+};
 constexpr place place_of(std::source_location const& l) { return {l.file_name(), static_cast<int>(l.line())}; }
 constexpr any_op at(any_op o, place p) { o.at = p; return o; }
 constexpr ref put(any_op const& o, place p, ref x) { return x.g->add(at(o, p), &x, 1); }
@@ -61,7 +65,7 @@ struct part_op {
 
 /// A sequence without its argument: `linear{512} | relu{}`, `seq(f, g, h)`.
 template <stage A, stage B> constexpr detail::then<A, B> operator|(A a, B b) { return {a, b}; }
-template <stage F> constexpr auto seq(F f) { return [=](auto const& x) { return x | f; }; }
+template <stage F> constexpr detail::only<F> seq(F f) { return {f}; }
 template <stage F, stage... G> constexpr auto seq(F f, G... g) { return (f | ... | g); }
 
 /// Every branch on the same tensor: `par(f, g)(x)` is all(x | f, x | g).
@@ -98,12 +102,13 @@ template <class F> struct repeated {
   i64 times;
   F body;
   place at;
-  constexpr ref operator()(ref x) const requires stage<F> {
+  // templates, so that a generic body is asked only about what it is given
+  constexpr ref operator()(std::same_as<ref> auto x) const requires stage<F> {
     bundle b = all(x);
     run(b, [this](bundle const& in) { return all(in.r[0] | body); });
     return b.r[0];
   }
-  constexpr bundle operator()(bundle b) const requires join<F> {
+  constexpr bundle operator()(std::same_as<bundle> auto b) const requires join<F> {
     run(b, [this](bundle const& in) { return in | body; });
     return b;
   }

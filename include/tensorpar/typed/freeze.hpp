@@ -41,7 +41,10 @@ template <class M> consteval auto freeze() {
   M::define(g);
   graph_view const v = g.view();
   frozen<sizes_of<M>> f{};
-  auto copy = [](auto const& from, auto& to) { for (int i = 0; i < from.size(); ++i) to[static_cast<std::size_t>(i)] = from[i]; };
+  auto copy = []<class T>(slice<T> from, auto& row) {
+    T* to = row.data();
+    for (T const& x : from) *to++ = x;
+  };
   copy(v.nodes, f.nodes);
   copy(v.values, f.values);
   copy(v.operands, f.operands);
@@ -73,7 +76,7 @@ template <class M> inline constexpr model_complaint verdict_of = verdict<M>();
 /// Models `topology`. Converts to graph_view, the common currency of models.
 template <model_definition M> struct typed_graph {
   using model_type = M;
-  static_assert(detail::accepted<M, detail::verdict_of<M>>::value);
+  enum : std::size_t { checked = sizeof(typename detail::verdict_type<M, detail::verdict_of<M>>::type) };   // a fault in the model ends here
   static constexpr graph_view view() { return detail::view_of<M>(); }
   static constexpr int size() { return detail::sizes_of<M>.nodes; }
   static constexpr int node_count() { return size(); }

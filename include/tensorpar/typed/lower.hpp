@@ -3,6 +3,7 @@
 #include <string>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/typed/audit.hpp>
+#include <tensorpar/typed/lowered.hpp>
 #include <tensorpar/typed/model.hpp>
 #include <tensorpar/typed/text.hpp>
 #include <vector>
@@ -15,31 +16,39 @@ class lowering {
   graph_view const g_;
   slice<binding> const bound_;
   computation_graph out_;
-  std::vector<int> now_;               // value of the model -> value of the result, in the current turn
-  std::vector<u64> names_;             // hashes of the names given to nodes, kept as an open table
+  pool<int> now_;               // value of the model -> value of the result, in the current turn
+  pool<u64> names_;             // hashes of the names given to nodes, kept as an open table
   int next_ = 0;                       // region
 
-  int& now(int v) { return now_[static_cast<std::size_t>(v)]; }
+  int& now(int v) { return now_[v]; }
   shape bound(shape const& s, std::string const& of) const {
     shape const r = bind(s, bound_);
-    for (int i = 0; i < r.rank; ++i) {
-      if (!r.d[i].is_static()) throw error("axis '" + spell(r.d[i].sym) + "' has no size", of, "lower(model, {" + spell(r.d[i].sym) + " = n})");
-      if (r.d[i].n < 1) throw error("axis " + std::to_string(i) + " of " + spell(s) + " has size " + std::to_string(r.d[i].n), of, "a size of at least 1");
-    }
+    for (int i = 0; i < r.rank; ++i) if (!r.d[i].is_static() || r.d[i].n < 1) bad_size(r.d[i], of);
     return r;
   }
-  static std::string spelled(label const& l) { return l.index < 0 ? std::string(l.text) : std::string(l.text) + "." + std::to_string(l.index); }
-  static std::string in_turn(std::string s, int region, i64 turn) { return region < 0 ? s : s + "@" + std::to_string(turn); }
+  [[noreturn]] static void bad_size(dim const& d, std::string const& of) {
+    text t, valid;
+    if (d.is_static()) t.put("an axis has size ").put(d.n); else t.put("axis '").put(d.sym).put("' has no size");
+    if (d.is_static()) valid.put("a size of at least 1"); else valid.put("lower(model, {").put(d.sym).put(" = n})");
+    throw error(std::string(t.view()), of, std::string(valid.view()));
+  }
+  static void append(std::string& s, i64 n) { text t; t.put(n); s.append(t.s, static_cast<std::size_t>(t.n)); }
+  static std::string spelled(label const& l) {
+    std::string s(l.text);
+    if (l.index >= 0) { s += '.'; append(s, l.index); }
+    return s;
+  }
+  static void add_turn(std::string& s, int region, i64 turn) { if (region >= 0) { s += '@'; append(s, turn); } }
 
   /// `wanted`, or that with underscores behind it where it is taken (an unnamed operator's "linear7" may be somebody's name).
-  std::string unused(std::string wanted) {
-    for (;;) {
-      std::size_t const mask = names_.size() - 1;
-      u64 const h = name_hash(wanted) | 1;   // 0: a free slot
-      std::size_t i = h & mask;
-      while (names_[i] && names_[i] != h) i = (i + 1) & mask;
-      if (!names_[i]) { names_[i] = h; return wanted; }
-      wanted += '_';
+  void make_unique(std::string& wanted) {
+    for (;; wanted += '_') {
+      u64 const mask = static_cast<u64>(names_.size()) - 1, h = name_hash(wanted) | 1;   // 0: a free slot
+      u64 i = h & mask;
+      while (names_[static_cast<int>(i)] && names_[static_cast<int>(i)] != h) i = (i + 1) & mask;
+      if (names_[static_cast<int>(i)]) continue;
+      names_[static_cast<int>(i)] = h;
+      return;
     }
   }
   int value_of(int v, i64 turn) {
@@ -48,20 +57,28 @@ class lowering {
       int k = 0;
       while (g_.weights[k].value != v) ++k;
       label const& l = g_.weights[k].name;
-      std::string const name = unused(in_turn(l.text ? spelled(l) : "weight" + std::to_string(k), x.region, turn));
-      now(v) = out_.add_parameter(name, bound(x.type, "weight " + name), x.start);
+      std::string name;
+      if (l.text) name = spelled(l); else { name = "weight"; append(name, k); }
+      add_turn(name, x.region, turn);
+      make_unique(name);
+      now(v) = out_.add_parameter(name, bound(x.type, name), x.start);
     }
     return now(v);
   }
   void one(int v, i64 turn) {
     model_node const& n = g_.nodes[v];
-    std::string const name = unused(n.name ? in_turn(n.name, n.region, turn) : std::string(n.op->name) + std::to_string(out_.node_count()));
+    std::string name(n.name ? std::string_view(n.name) : n.op->name);
+    if (n.name) add_turn(name, n.region, turn); else append(name, out_.node_count());
+    make_unique(name);
     std::vector<int> in;
     for (int i = 0; i < n.operand_count; ++i) {
       int const x = g_.operands[n.in0 + i];
       if (x >= n.out0) {               // the operator's own weight
         model_value const& w = g_.values[x];
-        now(x) = out_.add_parameter(name + "." + std::to_string(i - n.activations), bound(w.type, "weight of " + name), w.start);
+        std::string weight = name;
+        weight += '.';
+        append(weight, i - n.activations);
+        now(x) = out_.add_parameter(std::move(weight), bound(w.type, name), w.start);
         in.push_back(now(x));
       } else in.push_back(value_of(x, turn));
     }
@@ -72,18 +89,18 @@ class lowering {
   }
   void block(int r, i64 outer_turn) {
     model_region const& q = g_.regions[r];
-    std::vector<int> carried;
-    for (int i = 0; i < q.carried; ++i) carried.push_back(value_of(g_.values[q.value0 + i].source, outer_turn));
+    pool<int> carried;
+    for (int i = 0; i < q.carried; ++i) carried.push(value_of(g_.values[q.value0 + i].source, outer_turn));
     int const inner = next_;
     for (i64 t = 0; t < q.times; ++t) {
       for (int x = q.value0; x < q.value_end; ++x) now(x) = -1;
-      for (int i = 0; i < q.carried; ++i) now(q.value0 + i) = carried[static_cast<std::size_t>(i)];
+      for (int i = 0; i < q.carried; ++i) now(q.value0 + i) = carried[i];
       next_ = inner;
       range(q.first, q.last, r, outer_turn * q.times + t);
-      for (int i = 0; i < q.carried; ++i) carried[static_cast<std::size_t>(i)] = value_of(g_.values[q.value_end + i].source, outer_turn * q.times + t);
+      for (int i = 0; i < q.carried; ++i) carried[i] = value_of(g_.values[q.value_end + i].source, outer_turn * q.times + t);
     }
     if (q.times == 0) while (next_ < g_.regions.n && inside(next_, r)) ++next_;
-    for (int i = 0; i < q.carried; ++i) now(q.value_end + i) = carried[static_cast<std::size_t>(i)];
+    for (int i = 0; i < q.carried; ++i) now(q.value_end + i) = carried[i];
   }
   bool inside(int r, int outer) const {
     while (r >= 0 && r != outer) r = g_.regions[r].parent;
@@ -101,15 +118,17 @@ class lowering {
   }
 
  public:
-  lowering(graph_view const& g, slice<binding> b) : g_(g), bound_(b), now_(static_cast<std::size_t>(g.values.n), -1), names_(16, 0) {
+  lowering(graph_view const& g, slice<binding> b) : g_(g), bound_(b), now_(g.values.n, -1) {
     i64 most = g.weights.n;
     for (model_node const& n : g.nodes) most += g.times(n.region);
     for (model_region const& r : g.regions) most += g.weights.n ? g.times(r.parent) * r.times : 0;
-    if (most > (i64{1} << 26)) throw error("the unrolled model has " + std::to_string(most) + " operators", "lower", "at most 67108864");
-    while (names_.size() < 2 * static_cast<std::size_t>(most)) names_.resize(2 * names_.size(), 0);
+    if (most > (i64{1} << 26)) throw error("the unrolled model is too large", "lower", "at most 67108864 operators");
+    int slots = 16;
+    while (slots < 2 * most) slots *= 2;
+    names_ = pool<u64>(slots, 0);
   }
   computation_graph run() {
-    for (model_port const& p : g_.inputs) now(p.value) = out_.add_input(spelled(p.name), bound(g_.values[p.value].type, "input " + spelled(p.name)));
+    for (model_port const& p : g_.inputs) now(p.value) = out_.add_input(spelled(p.name), bound(g_.values[p.value].type, spelled(p.name)));
     range(0, g_.nodes.n, -1, 0);
     for (model_port const& p : g_.outputs) out_.add_output(spelled(p.name), value_of(p.value, 0));
     return std::move(out_);
@@ -118,14 +137,16 @@ class lowering {
 
 /// The complaint as one sentence: the same words as the error types of typed/check.hpp.
 inline error as_error(model_complaint const& c) {
-  std::string const who(subject(c, c.kind == complaint_kind::shape_mismatch ? "output" : "input or weight").view());
-  std::string what;
-  switch (c.kind) {
-    case complaint_kind::shape_mismatch: what = "shape mismatch in " + who + ": " + c.why.rule + ": " + spell(c.why.lhs) + ", " + spell(c.why.rhs); break;
-    case complaint_kind::dangling_tensor: what = "dangling tensor of " + who + ", " + spell(c.why.lhs) + ": " + c.why.rule; break;
-    default: what = "name clash of " + who + ": " + c.why.rule;
-  }
-  return error(what, std::string(text{}.put(c.at).view()), "");
+  std::string what(c.kind == complaint_kind::shape_mismatch ? "shape mismatch in " : c.kind == complaint_kind::dangling_tensor ? "dangling tensor of " : "name clash of ");
+  auto put = [&](text const& t) { what.append(t.s, static_cast<std::size_t>(t.n)); };
+  put(subject(c, c.kind == complaint_kind::shape_mismatch ? "output" : "input or weight"));
+  what += ": ";
+  what += c.why.rule;
+  if (c.kind != complaint_kind::name_clash) { what += ": "; put(text{}.put(c.why.lhs)); }
+  if (c.kind == complaint_kind::shape_mismatch) { what += ", "; put(text{}.put(c.why.rhs)); }
+  text where;
+  if (c.at.file) where.put(c.at);
+  return error(std::move(what), std::string(where.view()), "");
 }
 
 }  // namespace detail

@@ -14,19 +14,45 @@ template <class G> constexpr i64 value_times_of(G const& g, int x) {
   if constexpr (requires { { value_times(g, x) } -> std::convertible_to<i64>; }) return value_times(g, x);
   else return 1;
 }
+constexpr i64 parameters(graph_view const& g) {
+  i64 n = 0;
+  for (model_value const& v : g.values) if (v.role == model_role::parameter) n += v.type.elements() * g.times(v.region);
+  return n;
+}
 template <operator_graph G> constexpr i64 parameters(G const& g) {
   i64 n = 0;
   for (int x = 0, k = value_count(g); x < k; ++x) if (is_parameter(g, x)) n += type_of(g, x).elements() * value_times_of(g, x);
   return n;
 }
+/// Contiguous types of the values with these ids, symbols bound; no copy where the table has them so already.
+constexpr slice<shape> types_of(graph_view const& g, int const* ids, int first, int n, slice<binding> b, shape* room) {
+  for (int i = 0; i < n; ++i) {
+    shape const& s = g.values[ids ? ids[i] : first + i].type;
+    if (n == 1 && s.is_static()) return {&s, 1};
+    room[i] = s;
+    for (int k = 0; k < s.rank; ++k)
+      if (s.d[k].sym)
+        for (binding const& x : b) if (x.sym == s.d[k].sym) { room[i].d[k].n *= x.n; room[i].d[k].sym = axis(u64{0}); break; }
+  }
+  return {room, n};
+}
+constexpr double flops(graph_view const& g, slice<binding> b) {
+  double total = 0;
+  shape in[bundle::max], out[inference::max_out];
+  for (model_node const& n : g.nodes) {
+    slice<shape> const x = types_of(g, g.operands.p + n.in0, 0, n.activations, b, in), y = types_of(g, nullptr, n.out0, n.result_count, b, out);
+    total += n.op->flops(g.attrs.p + n.attr0, x, y) * static_cast<double>(g.times(n.region));
+  }
+  return total;
+}
 template <operator_graph G> constexpr double flops(G const& g, slice<binding> b) {
   double total = 0;
-  shape in[bundle::max + weight_list::max], out[inference::max_out];
+  shape in[bundle::max], out[inference::max_out];
   for (int v = 0, n = tensorpar::node_count(g); v < n; ++v) {
-    int ni = 0, no = 0;
-    for (int x : operands(g, v)) in[ni++] = bind(type_of(g, x), b);
-    for (int x : results(g, v)) out[no++] = bind(type_of(g, x), b);
     any_op const o = op_of(g, v);
+    int ni = 0, no = 0;
+    for (int x : operands(g, v)) if (ni < bundle::max && (o.op->arity < 0 || ni < o.op->arity)) in[ni++] = bind(type_of(g, x), b);
+    for (int x : results(g, v)) out[no++] = bind(type_of(g, x), b);
     total += o.op->flops(o.attr, {in, ni}, {out, no}) * static_cast<double>(node_times_of(g, v));
   }
   return total;
@@ -47,11 +73,11 @@ template <operator_graph G, std::same_as<binding>... B> constexpr double flops(G
   else return detail::flops(g, s);
 }
 
-/// The shape of an output, its symbols bound. Precondition: there is an output of this name (in constant evaluation a compile error).
+/// The shape of an output, its symbols bound. Precondition: there is an output of this name (else no constant expression).
 template <std::same_as<binding>... B> constexpr shape output_shape(graph_view const& g, std::string_view name, B... bound) {
   binding const b[sizeof...(B) + 1]{bound..., binding{axis{u64{0}}, 1}};
   for (model_port const& p : g.outputs) if (p.name.index < 0 && p.name.text == name) return bind(g.values[p.value].type, {b, static_cast<int>(sizeof...(B))});
-  throw error("the model has no output of this name: " + std::string(name), "output_shape", "the name of an output");
+  throw "tensorpar: the model has no output of this name";
 }
 
 }  // namespace tensorpar

@@ -1,8 +1,6 @@
 // tensorpar/typed/topology.hpp - models as the graphs that generic algorithms know, structure and meaning
 #pragma once
-#include <tensorpar/graph/order.hpp>
-#include <tensorpar/graph/series_parallel.hpp>
-#include <tensorpar/ir/computation_graph.hpp>
+#include <tensorpar/graph/concepts.hpp>
 #include <tensorpar/typed/freeze.hpp>
 
 namespace tensorpar {
@@ -31,13 +29,6 @@ constexpr shape const& type_of(graph_view const& g, int x) { return g.values[x].
 constexpr bool is_parameter(graph_view const& g, int x) { return g.values[x].role == model_role::parameter; }
 constexpr i64 node_times(graph_view const& g, int v) { return g.times(g.nodes[v].region); }
 constexpr i64 value_times(graph_view const& g, int x) { return g.times(g.values[x].region); }
-
-inline any_op const& op_of(computation_graph const& g, int v) { return g.node(v).op; }
-inline std::vector<int> const& operands(computation_graph const& g, int v) { return g.node(v).in; }
-inline std::vector<int> const& results(computation_graph const& g, int v) { return g.node(v).out; }
-inline int value_count(computation_graph const& g) { return static_cast<int>(g.values.size()); }
-inline shape const& type_of(computation_graph const& g, int x) { return g.type(x); }
-inline bool is_parameter(computation_graph const& g, int x) { return g.value(x).role == value_role::parameter; }
 
 /// A topology whose nodes are operators over typed values: what cost models and queries need.
 /// Valid expressions (g a constant graph, v a node, x a value): `op_of(g, v)` -> any_op; `operands(g, v)`, `results(g, v)` -> ranges of value

@@ -63,7 +63,8 @@ inline layout_pair random_layouts(int devices, std::mt19937_64& random) {
     while (left % d) ++d;
     auto axis = [&](int kinds) {
       i64 const k = pick(kinds);
-      return k < 2 ? layout_axis{part_kind::shard, static_cast<int>(k), d, stride} : layout_axis{k == 2 ? part_kind::copy : part_kind::sum, -1, d, stride};
+      return k < 2 ? layout_axis{part_kind::shard, static_cast<int>(k), d, stride}
+                   : layout_axis{k == 2 ? part_kind::copy : part_kind::sum, -1, d, stride};
     };
     layout_axis const a = axis(4);
     r.from.axes.push_back(a);
@@ -71,7 +72,8 @@ inline layout_pair random_layouts(int devices, std::mt19937_64& random) {
     stride *= d;
     left /= d;
   }
-  if (pick(4) == 0 && r.to.size() * 2 <= devices) r.to.start = static_cast<int>((r.to.start + r.to.size()) % (devices / r.to.size() * r.to.size()));
+  if (pick(4) == 0 && r.to.size() * 2 <= devices)
+    r.to.start = static_cast<int>((r.to.start + r.to.size()) % (devices / r.to.size() * r.to.size()));
   r.from = canonical(r.from);
   r.to = canonical(r.to);
   return r;

@@ -1,16 +1,16 @@
-// tensorpar/exec/evaluator.hpp - the forward operators alone, on one device of this process
+// tensorpar/exec/forward_pass.hpp - the forward operators alone, on one device of this process
 #pragma once
 #include <tensorpar/exec/executor.hpp>
 
 namespace tensorpar {
 
 /// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Its parameters are stored by name.
-template <compute_policy Compute> class evaluator {
+template <compute_policy Compute> class forward_pass {
  public:
   using scalar = typename Compute::scalar_type;
 
   /// `forward` has its symbols bound; its batch need not be that of the training graph.
-  explicit evaluator(computation_graph const& forward) {
+  explicit forward_pass(computation_graph const& forward) {
     graph_.graph = forward;
     graph_.forward_nodes = forward.node_count();
     graph_.gradient.assign(forward.values.size(), -1);
@@ -19,7 +19,7 @@ template <compute_policy Compute> class evaluator {
       graph_.graph.node(v).origin = v;
       for (int x : forward.node(v).in)
         if (forward.value(x).role == value_role::parameter && graph_.home[static_cast<std::size_t>(x)] < 0) graph_.home[static_cast<std::size_t>(x)] = v;
-      if (!Compute::supports(forward.node(v).op)) throw error("operator " + spell(forward.node(v).op) + " has no kernel in this compute policy", "evaluator", "an operator of the policy");
+      if (!Compute::supports(forward.node(v).op)) throw error("operator " + spell(forward.node(v).op) + " has no kernel in this compute policy", "forward_pass", "an operator of the policy");
     }
     plan p;
     p.cluster = make_cluster("one device", {}, 1, 1, {}, {});
@@ -38,7 +38,7 @@ template <compute_policy Compute> class evaluator {
       computation_graph const& g = trained.graph().graph;
       for (std::size_t x = 0; x < g.values.size(); ++x) if (g.values[x].role == value_role::parameter && g.values[x].name == name) from = static_cast<int>(x);
       std::vector<scalar> const all = from < 0 ? std::vector<scalar>{} : trained.fetch(from);
-      if (static_cast<i64>(all.size()) != b.type.elements()) throw error("the trained model has no parameter '" + name + "' of this size", "evaluator", spell(b.type));
+      if (static_cast<i64>(all.size()) != b.type.elements()) throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass", spell(b.type));
       std::copy(all.begin(), all.end(), at<scalar>(b));
     }
   }
@@ -78,7 +78,7 @@ template <compute_policy Compute> class evaluator {
     int const x = graph_.graph.output(name);
     for (buffer const& b : program_.buffers)
       if (x >= 0 && b.value == x) return {at<scalar>(b), at<scalar>(b) + b.type.elements()};
-    throw error("the model has no output '" + std::string(name) + "'", "evaluator", "an output of the model");
+    throw error("the model has no output '" + std::string(name) + "'", "forward_pass", "an output of the model");
   }
 
  private:
@@ -91,7 +91,7 @@ template <compute_policy Compute> class evaluator {
   void feed(buffer const& b, host_batch const& batch) const {
     std::string const& name = graph_.graph.value(b.value).name;
     auto const it = batch.find(name);
-    if (it == batch.end()) throw error("the batch lacks input '" + name + "'", "evaluator", "every input of the model");
+    if (it == batch.end()) throw error("the batch lacks input '" + name + "'", "forward_pass", "every input of the model");
     check_input(name, it->second, b.type, 1);
     if (is_integer(b.type.type)) std::copy(it->second.index.begin(), it->second.index.end(), at<std::int32_t>(b));
     else std::transform(it->second.real.begin(), it->second.real.end(), at<scalar>(b), [](float v) { return scalar_traits<scalar>::from_double(static_cast<double>(v)); });

@@ -1,0 +1,256 @@
+// examples/train_digits.cpp - declare, plan, train, check: two networks on real handwritten digits, on as many devices as you ask for
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <tensorpar/core/json.hpp>
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/cost/measure_host.hpp>
+#include <tensorpar/cost/profiled.hpp>
+#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/forward_pass.hpp>
+#include <tensorpar/exec/executor.hpp>
+#include <tensorpar/exec/profile.hpp>
+#include <tensorpar/exec/schedule.hpp>
+#include <tensorpar/exec/threads.hpp>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/cluster_file.hpp>
+#include <tensorpar/plan/plan_file.hpp>
+#include <tensorpar/report/chrome_trace.hpp>
+#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/text.hpp>
+#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/simulate/engine.hpp>
+
+#include "digits.hpp"
+
+using namespace tensorpar;
+
+namespace {
+
+struct settings {
+  std::vector<std::string> models{"mlp", "cnn"};
+  std::vector<int> devices{4};
+  std::string cluster;
+  std::string data = TENSORPAR_EXAMPLE_DATA "/digits.csv";
+  std::string out = ".";
+  std::string plan_file;
+  i64 batch = 96;
+  int micro_batches = 1;
+  int epochs = 12;
+  double rate = 0.1;
+  double clip = 0;
+  u64 seed = 1;
+  int check_steps = 100, field_steps = 20;
+  bool json = false;
+};
+
+template <class S> using run_of = executor<compute::eigen<S>, comm::threads>;
+
+void event(settings const& s, json const& j) {
+  if (s.json) std::cout << j.dump() << std::endl;
+}
+void say(settings const& s, std::string const& text) {
+  if (!s.json) std::cout << text << std::flush;
+}
+std::string number(char const* format, double x) {
+  char b[64];
+  std::snprintf(b, sizeof b, format, x);
+  return b;
+}
+
+/// Another assignment of spreads, unrolled and simulated like the chosen one.
+plan_summary summarise(std::string const& name, training_graph const& graph, plan const& p, cost_model auto const& cost) {
+  program const q = unroll(graph, p, &compute::eigen<float>::workspace);
+  return summary_of(name, graph, p, q, simulate(q, p.cluster, cost));
+}
+
+struct checks {
+  double relative = 0;
+  bool equal = false;
+};
+
+/// Trains the same model on the planned devices and on one, and compares all parameters.
+template <class S> std::vector<std::vector<S>> train_for_check(training_graph const& graph, plan const& p, std::vector<digits::sample> const& train, settings const& s, int steps) {
+  run_of<S> e(graph, p);
+  e.initialise(s.seed);
+  i64 const rows = s.batch;
+  shape const image = graph.graph.type(0);
+  std::vector<std::size_t> const order = digits::shuffled(train.size(), s.seed);
+  std::size_t const batches = train.size() / static_cast<std::size_t>(rows);
+  for (int k = 0; k < steps; ++k)
+    e.step(digits::make_batch(train, order, (static_cast<std::size_t>(k) % batches) * static_cast<std::size_t>(rows), rows, image), 0.0625);
+  std::vector<std::vector<S>> r;
+  for (std::size_t x = 0; x < graph.gradient.size(); ++x)
+    if (graph.graph.values[x].role == value_role::parameter) r.push_back(e.fetch(static_cast<int>(x)));
+  return r;
+}
+checks compare_with_serial(training_graph const& graph, plan const& p, plan const& serial, std::vector<digits::sample> const& train, settings const& s) {
+  checks c;
+  auto const a = train_for_check<double>(graph, p, train, s, s.check_steps), b = train_for_check<double>(graph, serial, train, s, s.check_steps);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    double most = 0, differ = 0;
+    for (std::size_t j = 0; j < a[i].size(); ++j) {
+      most = std::max(most, std::abs(b[i][j]));
+      differ = std::max(differ, std::abs(a[i][j] - b[i][j]));
+    }
+    c.relative = std::max(c.relative, most > 0 ? differ / most : differ);
+  }
+  c.equal = train_for_check<prime_field>(graph, p, train, s, s.field_steps) == train_for_check<prime_field>(graph, serial, train, s, s.field_steps);
+  return c;
+}
+
+void run(settings const& s, std::string const& model, graph_view const& net, int devices, bool alone, std::vector<digits::sample> const& all) {
+  machine const cluster = s.cluster.empty() ? logical(devices) : find_cluster(s.cluster);
+  int const n = cluster.size();
+  if (s.batch % s.micro_batches) throw error("a batch of " + std::to_string(s.batch) + " in " + std::to_string(s.micro_batches) + " micro-batches", "--micro-batches", "a divisor of the batch");
+  computation_graph const forward = lower(net, {digits::batch = s.batch / s.micro_batches});
+  training_options options;
+  options.optimizer.kind = optimizer_kind::momentum;
+  options.optimizer.clip_norm = s.clip;
+  options.micro_batches = s.micro_batches;
+  training_graph const graph = differentiate(forward, options);
+  analytical const cost;
+
+  // plan, or take the plan that is given
+  plan p;
+  std::vector<plan_summary> table;
+  auto const t0 = std::chrono::steady_clock::now();
+  if (!s.plan_file.empty()) {
+    p = read_plan(s.plan_file);
+    if (p.graph != forward.hash()) throw error("this plan was made for another model or batch", s.plan_file, "a plan of " + model + " with --batch " + std::to_string(s.batch));
+    if (!(p.optimizer == options.optimizer) || p.micro_batches != s.micro_batches) throw error("this plan was made for another optimizer or number of micro-batches", s.plan_file, "the flags it was made with");
+  } else {
+    search_options o;
+    o.model = model;
+    o.optimizer = options.optimizer;
+    o.micro_batches = s.micro_batches;
+    search_result const r = optimize(forward, cluster, cost, o);
+    if (!r.feasible())
+      throw error("no plan fits: device " + std::to_string(r.infeasible->device) + " lacks " + std::to_string(r.infeasible->missing) + " bytes", "the cluster", "more memory or more devices");
+    p = r.plan;
+    for (baseline const& b : r.baselines) {
+      plan q = p;
+      q.nodes = b.nodes;
+      table.push_back(summarise(b.name, graph, q, cost));
+    }
+  }
+  program const q = unroll(graph, p, &compute::eigen<float>::workspace);
+  timeline const predicted = simulate(q, p.cluster, cost);
+  p.step_seconds = predicted.seconds;
+  p.peak_bytes = q.arena;
+  require_accepted(check(graph, p, q), "train_digits");
+  double const search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
+  table.insert(table.begin(), summary_of("chosen", graph, p, q, predicted));
+  say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" + explain(graph, p, q, predicted) + "\n" + comparison(table));
+  event(s, {{"event", "plan"}, {"model", model}, {"devices", p.cluster.size()}, {"cluster", p.cluster.name}, {"search_s", search_s}, {"cost_s", p.cost}, {"bound_s", p.bound}, {"step_s", p.step_seconds}, {"peak_bytes", p.peak_bytes}});
+
+  // what this very machine will take: its rates measured, its kernels profiled; devices beyond its cores take turns
+  host_rates const rates = measure_host();
+  machine const host = host_machine(n, rates);
+  profile_table profile = measure_operators<compute::eigen<float>>(q, host);
+  double const turns = std::max(1.0, static_cast<double>(n) / rates.cores);
+  profile_table shared;
+  for (auto [key, k] : profile.all()) { k.seconds *= turns; shared.add(std::move(k)); }
+  timeline const expected = simulate(q, host, profiled<analytical>(std::move(shared), analytical{measured_rates}), {.overlap = false});
+
+  // train
+  digits::split const data = digits::divide(all, s.seed);
+  run_of<float> e(graph, p);
+  e.initialise(s.seed);
+  computation_graph const whole = lower(net, {digits::batch = static_cast<i64>(data.test.size())});
+  forward_pass<compute::eigen<float>> eval(whole);
+  std::vector<std::size_t> in_order(data.test.size());
+  std::iota(in_order.begin(), in_order.end(), std::size_t{0});
+  host_batch const test = digits::make_batch(data.test, in_order, 0, static_cast<i64>(data.test.size()), forward.type(0));
+  std::size_t const steps = data.train.size() / static_cast<std::size_t>(s.batch);
+  if (steps == 0) throw error("a batch of " + std::to_string(s.batch) + " samples", "--batch", "at most " + std::to_string(data.train.size()));
+  schedule const learn = warm_up_cosine{s.rate, steps, steps * static_cast<u64>(std::max(2, s.epochs)), s.rate / 50};
+  timeline measured;
+  double accuracy = 0;
+  std::vector<double> seconds;
+  for (int epoch = 0; epoch < s.epochs; ++epoch) {
+    std::vector<std::size_t> const order = digits::shuffled(data.train.size(), s.seed + 1000 + static_cast<u64>(epoch));
+    double loss = 0, spent = 0;
+    for (std::size_t k = 0; k < steps; ++k) {
+      bool const last = epoch + 1 == s.epochs && k + 1 == steps;
+      step_result const r = e.step(digits::make_batch(data.train, order, k * static_cast<std::size_t>(s.batch), s.batch, forward.type(0)), rate(learn, e.steps()), last ? &measured : nullptr);
+      loss += r.loss / static_cast<double>(steps);
+      spent += r.seconds;
+      seconds.push_back(r.seconds);
+    }
+    eval.take_parameters(e);
+    eval.run(test);
+    accuracy = digits::accuracy(eval.output("logits"), test.at("label").index);
+    double const each = spent / static_cast<double>(steps), rate_s = static_cast<double>(s.batch) / each;
+    say(s, "epoch " + std::to_string(epoch + 1) + "/" + std::to_string(s.epochs) + number("  loss %.4f", loss) + number("  test accuracy %.2f %%", 100 * accuracy) + number("  %.0f samples/s", rate_s) +
+               number("  step %.3f ms", 1e3 * each) + number(" (predicted %.3f ms)", 1e3 * expected.seconds) + "\n");
+    event(s, {{"event", "epoch"}, {"model", model}, {"epoch", epoch + 1}, {"loss", loss}, {"accuracy", accuracy}, {"samples_per_s", rate_s}, {"measured_step_s", each}, {"predicted_step_s", expected.seconds}});
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
+  double const median = seconds.empty() ? 0 : seconds[seconds.size() / 2];
+
+  // check
+  plan serial = p;
+  serial.cluster = logical(1);
+  for (node_choice& c : serial.nodes) c.spread = {};
+  checks const c = compare_with_serial(graph, p, serial, data.train, s);
+  say(s, "check: " + std::to_string(s.check_steps) + " steps in double differ from serial training by " + number("%.1e", c.relative) + " relative; " + std::to_string(s.field_steps) + " steps in the prime field are " +
+             (c.equal ? "equal" : "NOT EQUAL") + "; each arena is " + (e.allocated_bytes() == p.peak_bytes ? "what was planned, to the byte" : "NOT what was planned") + "\n");
+
+  // write
+  std::filesystem::path dir(s.out);
+  if (!alone) dir /= model + "-" + std::to_string(n);
+  std::filesystem::create_directories(dir);
+  write_plan(p, (dir / "plan.json").string());
+  write_whole_file((dir / "plan.html").string(), html_report(graph, p, q, expected, &measured));
+  write_whole_file((dir / "trace.json").string(), chrome_trace(expected, &measured));
+  say(s, "wrote " + (dir / "plan.json").string() + ", plan.html, trace.json\n");
+  event(s, {{"event", "result"}, {"model", model}, {"devices", n}, {"accuracy", accuracy}, {"max_rel_diff_double", c.relative}, {"prime_field_equal", c.equal},
+            {"predicted_peak_bytes", p.peak_bytes}, {"allocated_peak_bytes", e.allocated_bytes()}, {"predicted_step_s", expected.seconds}, {"measured_step_s", median}});
+  if (!c.equal || !(c.relative <= 1e-12) || e.allocated_bytes() != p.peak_bytes) throw error("a check failed", model, "equal to serial training");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  settings s;
+  CLI::App app("Declares, plans, trains and checks two networks on 1,797 handwritten digits.");
+  app.add_option("--model", s.models, "mlp, cnn, or both")->delimiter(',')->check(CLI::IsMember({"mlp", "cnn"}))->capture_default_str();
+  app.add_option("--devices", s.devices, "numbers of logical devices (threads), e.g. 1,2,4")->delimiter(',')->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--cluster", s.cluster, "a machine by name (logical-2x2: two nodes with a slow link) or a cluster file, instead of --devices");
+  app.add_option("--plan", s.plan_file, "start from this plan.json instead of searching (one model)");
+  app.add_option("--batch", s.batch, "samples per step")->check(CLI::Range(1, 1437))->capture_default_str();
+  app.add_option("--micro-batches", s.micro_batches, "parts of a batch whose gradients are accumulated")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--epochs", s.epochs)->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--rate", s.rate, "peak learning rate")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--clip", s.clip, "clip gradients to this global norm; 0: do not")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--seed", s.seed)->capture_default_str();
+  app.add_option("--check-steps", s.check_steps, "steps compared with serial training in double")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--field-steps", s.field_steps, "steps compared in the prime field")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--data", s.data, "the digits, as csv")->capture_default_str();
+  app.add_option("--out", s.out, "folder for plan.json, plan.html, trace.json")->capture_default_str();
+  app.add_flag("--json", s.json, "one JSON object per line instead of text");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    std::vector<digits::sample> const all = digits::read(s.data);
+    if (!s.plan_file.empty()) {
+      plan const given = read_plan(s.plan_file);
+      s.models = {given.model};
+      s.devices = {given.cluster.size()};
+      s.cluster.clear();
+    }
+    if (!s.cluster.empty()) s.devices = {0};
+    bool const alone = s.models.size() * s.devices.size() == 1;
+    for (int n : s.devices)
+      for (std::string const& m : s.models) {
+        if (m != "mlp" && m != "cnn") throw error("model '" + m + "' is not one of this program's", s.plan_file, "mlp or cnn");
+        run(s, m, m == "mlp" ? graph_view(typed<digits::mlp>) : graph_view(typed<digits::cnn>), n, alone, all);
+      }
+  } catch (std::exception const& e) {
+    if (s.json) std::cout << json({{"event", "error"}, {"what", e.what()}}).dump() << std::endl;
+    else std::cerr << "train_digits: " << e.what() << std::endl;
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,51 @@
+// tensorpar/core/meta.hpp - type lists, and the one door to Boost.Hana
+#pragma once
+#include <boost/hana/accessors.hpp>
+#include <boost/hana/all_of.hpp>
+#include <boost/hana/any_of.hpp>
+#include <boost/hana/at.hpp>
+#include <boost/hana/at_key.hpp>
+#include <boost/hana/bool.hpp>
+#include <boost/hana/contains.hpp>
+#include <boost/hana/equal.hpp>
+#include <boost/hana/fold_left.hpp>
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/integral_constant.hpp>
+#include <boost/hana/keys.hpp>
+#include <boost/hana/length.hpp>
+#include <boost/hana/map.hpp>
+#include <boost/hana/members.hpp>
+#include <boost/hana/pair.hpp>
+#include <boost/hana/size.hpp>
+#include <boost/hana/string.hpp>
+#include <boost/hana/core/to.hpp>
+#include <boost/hana/tuple.hpp>
+#include <boost/hana/type.hpp>
+#include <boost/hana/unpack.hpp>
+#include <utility>
+
+namespace tensorpar {
+
+/// Heterogeneous values (maps, sequences, structs) are Hana's; every header of this library that uses it comes through here.
+namespace hana = boost::hana;
+
+namespace detail {
+template <int I, class T> struct type_leaf { using type = T; };
+template <class, class...> struct indexed_types;
+template <int... I, class... T> struct indexed_types<std::integer_sequence<int, I...>, T...> : type_leaf<I, T>... {};
+template <int I, class T> type_leaf<I, T> pick_type(type_leaf<I, T>*);
+template <class L> struct type_list_access;
+template <template <class...> class L, class... T> struct type_list_access<L<T...>> {
+  using indexed = indexed_types<std::make_integer_sequence<int, static_cast<int>(sizeof...(T))>, T...>;
+  static constexpr int size = static_cast<int>(sizeof...(T));
+};
+template <class A, class B> struct join_lists;
+template <template <class...> class L, class... A, class... B> struct join_lists<L<A...>, L<B...>> { using type = L<A..., B...>; };
+}  // namespace detail
+
+/// Type number I of a plain list of types: O(1) instantiations once the list is indexed, where a Hana tuple takes O(I).
+template <class List, int I> using type_at = typename decltype(detail::pick_type<I>(static_cast<typename detail::type_list_access<List>::indexed*>(nullptr)))::type;
+template <class List> inline constexpr int type_count = detail::type_list_access<List>::size;
+template <class A, class B> using join_types = typename detail::join_lists<A, B>::type;
+
+}  // namespace tensorpar

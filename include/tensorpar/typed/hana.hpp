@@ -1,0 +1,128 @@
+// tensorpar/typed/hana.hpp - a typed graph as a Boost.Hana sequence of typed nodes; an operator as a Hana Struct
+#pragma once
+#include <concepts>
+#include <tensorpar/core/meta.hpp>
+#include <tensorpar/typed/freeze.hpp>
+
+namespace tensorpar {
+
+struct typed_graph_tag {};
+
+namespace detail {
+template <class M> struct operators_of { using type = forward_operators; };
+template <class M> requires requires { typename M::operators; } struct operators_of<M> { using type = join_types<typename M::operators, forward_operators>; };
+
+template <class... Op> constexpr int find_operator(op_set<Op...>, op_info const* p) {
+  u64 const id[] = {name_hash(Op::name)...};
+  for (int i = 0; i < static_cast<int>(sizeof...(Op)); ++i) if (id[i] == p->id) return i;
+  return -1;
+}
+template <class... Op> constexpr bool distinct_names(op_set<Op...>) {
+  u64 const id[] = {name_hash(Op::name)...};
+  for (int i = 1; i < static_cast<int>(sizeof...(Op)); ++i) for (int k = 0; k < i; ++k) if (id[i] == id[k]) return false;
+  return true;
+}
+/// For every node the number of its operator in the list, then for every operator whether it occurs. One evaluation for the whole model.
+template <class M> struct operator_table {
+  using set = typename operators_of<M>::type;
+  static_assert(distinct_names(set{}), "tensorpar: two operators of M::operators and the library's have one name");
+  static constexpr int nodes = typed_graph<M>::size();
+  struct table {
+    int kind[nodes > 0 ? nodes : 1];
+    int used[type_count<set>];
+    int distinct;
+    bool complete;
+  };
+  static constexpr table value = [] {
+    table t{};
+    t.complete = true;
+    int first[type_count<set>]{};
+    for (int v = 0; v < nodes; ++v) {
+      t.kind[v] = find_operator(set{}, typed_graph<M>::view().nodes[v].op);
+      if (t.kind[v] < 0) t.complete = false;
+      else if (!first[t.kind[v]]++) t.used[t.distinct++] = t.kind[v];
+    }
+    return t;
+  }();
+  static_assert(value.complete, "tensorpar: the model uses an operator that it does not announce; write `using operators = op_set<...>;` in the model");
+};
+}  // namespace detail
+
+/// A node as a type: its operator's type, the operator with its attributes, and the shapes around it, all constants.
+template <class M, int I> struct typed_node {
+  using hana_tag = typed_node;
+  static constexpr int index = I;
+  using op_type = type_at<typename detail::operator_table<M>::set, detail::operator_table<M>::value.kind[I]>;
+  static constexpr model_node const& data() { return typed_graph<M>::view().nodes[I]; }
+  static constexpr op_type op() { return load<op_type>(typed_graph<M>::view().attrs.p + data().attr0); }
+  static constexpr char const* name() { return data().name; }
+  static constexpr int operands() { return data().operand_count; }
+  static constexpr int results() { return data().result_count; }
+  static constexpr shape const& operand(int i = 0) { constexpr graph_view g = typed_graph<M>::view(); return g.values[g.operands[data().in0 + i]].type; }
+  static constexpr shape const& result(int i = 0) { return typed_graph<M>::view().values[data().out0 + i].type; }
+};
+
+/// The distinct operator types of a model as a hana::tuple_t, in order of first use: few, however large the model. Kernel tables and policy
+/// maps are checked against it: `static_assert(hana::all_of(op_types(net), [](auto t) { return hana::contains(kernels, t); }))`.
+/// A model's own operators are announced with `using operators = op_set<rotary>;` in the model. O(nodes) once, O(distinct) instantiations.
+template <class M> constexpr auto op_types(typed_graph<M>) {
+  using table = detail::operator_table<M>;
+  return []<int... K>(std::integer_sequence<int, K...>) { return hana::tuple_t<type_at<typename table::set, table::value.used[K]>...>; }(std::make_integer_sequence<int, table::value.distinct>{});
+}
+
+namespace detail {
+/// The text of attribute I's name as a type, and the attribute as a value of its kind.
+template <class Op, int I> struct attribute {
+  static constexpr std::string_view text = info<Op>.attr_name(I);
+  static constexpr char kind = info<Op>.attr_kind(I);
+  static constexpr auto key() { return []<std::size_t... K>(std::index_sequence<K...>) { return hana::string<text[K]...>{}; }(std::make_index_sequence<text.size()>{}); }
+  constexpr auto operator()(Op const& o) const {
+    i64 a[max_attrs]{};
+    save(o, a);
+    if constexpr (kind == 'a') return axis(static_cast<u64>(a[I]));
+    else if constexpr (kind == 'f') return std::bit_cast<double>(a[I]);
+    else if constexpr (kind == 'b') return a[I] != 0;
+    else return a[I];
+  }
+};
+/// Operators whose attributes `describe` lists are Hana Structs.
+template <class Op> concept attribute_struct = operator_<Op> && described<Op>;
+}  // namespace detail
+
+}  // namespace tensorpar
+
+namespace boost::hana {
+
+template <tensorpar::model_definition M> struct tag_of<tensorpar::typed_graph<M>> { using type = tensorpar::typed_graph_tag; };
+template <> struct unpack_impl<tensorpar::typed_graph_tag> {
+  template <class M, class F> static constexpr decltype(auto) apply(tensorpar::typed_graph<M>, F&& f) {
+    return [&]<int... I>(std::integer_sequence<int, I...>) -> decltype(auto) {
+      return static_cast<F&&>(f)(tensorpar::typed_node<M, I>{}...);
+    }(std::make_integer_sequence<int, tensorpar::typed_graph<M>::size()>{});
+  }
+};
+template <> struct length_impl<tensorpar::typed_graph_tag> {
+  template <class M> static constexpr auto apply(tensorpar::typed_graph<M>) { return hana::size_c<static_cast<std::size_t>(tensorpar::typed_graph<M>::size())>; }
+};
+template <> struct at_impl<tensorpar::typed_graph_tag> {
+  template <class M, class N> static constexpr auto apply(tensorpar::typed_graph<M>, N const&) { return tensorpar::typed_node<M, static_cast<int>(N::value)>{}; }
+};
+/// Without a pack of handles: one call per node.
+template <> struct for_each_impl<tensorpar::typed_graph_tag> {
+  template <class M, class F> static constexpr void apply(tensorpar::typed_graph<M>, F&& f) {
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      int const done[] = {(static_cast<void>(f(tensorpar::typed_node<M, I>{})), 0)..., 0};
+      static_cast<void>(done);
+    }(std::make_integer_sequence<int, tensorpar::typed_graph<M>::size()>{});
+  }
+};
+/// Keys are the names that `describe` gives, values copies of the attributes (i64, bool, double or axis).
+template <class Op> struct accessors_impl<Op, when<tensorpar::detail::attribute_struct<Op>>> {
+  static constexpr auto apply() {
+    return []<int... I>(std::integer_sequence<int, I...>) {
+      return hana::make_tuple(hana::make_pair(tensorpar::detail::attribute<Op, I>::key(), tensorpar::detail::attribute<Op, I>{})...);
+    }(std::make_integer_sequence<int, tensorpar::attr_count<Op>()>{});
+  }
+};
+
+}  // namespace boost::hana

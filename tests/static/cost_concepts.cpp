@@ -1,0 +1,55 @@
+// tests/static/cost_concepts.cpp - the cost_model concept: an archetype with the minimal definition, and types that lack exactly one thing
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/cost/combinators.hpp>
+#include <tensorpar/cost/concepts.hpp>
+#include <tensorpar/cost/profiled.hpp>
+#include <tensorpar/simulate/engine.hpp>
+
+#include "support/laws/cost_table.hpp"
+
+namespace {
+
+using namespace tensorpar;
+
+/// Nothing but what the concept asks for: no default constructor, no copy.
+struct archetype {
+  explicit archetype(int) {}
+  archetype(archetype const&) = delete;
+  archetype& operator=(archetype const&) = delete;
+  double seconds(compute_query const&) const { return 1; }
+  double seconds(move_query const&) const { return 1; }
+};
+struct no_compute { double seconds(move_query const&) const { return 1; } };
+struct no_moves { double seconds(compute_query const&) const { return 1; } };
+struct not_constant {
+  double seconds(compute_query const&) { return 1; }
+  double seconds(move_query const&) { return 1; }
+};
+struct not_a_double {
+  float seconds(compute_query const&) const { return 1; }
+  double seconds(move_query const&) const { return 1; }
+};
+struct wrong_name {
+  double cost(compute_query const&) const { return 1; }
+  double cost(move_query const&) const { return 1; }
+};
+
+static_assert(cost_model<archetype>);
+static_assert(require_cost_model<archetype>());
+static_assert(!cost_model<no_compute> && prices_moves<no_compute>);
+static_assert(!cost_model<no_moves> && prices_compute<no_moves>);
+static_assert(!cost_model<not_constant>);
+static_assert(!cost_model<not_a_double> && prices_moves<not_a_double>);
+static_assert(!cost_model<wrong_name>);
+static_assert(!cost_model<int> && !cost_model<void>);
+
+static_assert(cost_model<analytical> && cost_model<scaled<analytical>> && cost_model<calibrated<analytical>> &&
+              cost_model<cached<analytical>> && cost_model<profiled<analytical>>);
+static_assert(cost_model<cached<profiled<calibrated<scaled<analytical>>>>>);
+static_assert(cost_model<laws::decreed>);
+static_assert(std::regular<analytical_options> && std::regular<profile_table> && std::regular<simulation_options>);
+
+// what takes a cost model takes the archetype
+[[maybe_unused]] timeline run(program const& p, machine const& m, archetype const& a) { return simulate(p, m, a); }
+
+}  // namespace
