@@ -41,7 +41,8 @@ target_link_libraries(tensorpar_developer INTERFACE tensorpar::tensorpar tensorp
 add_library(tensorpar_native INTERFACE)
 target_link_libraries(tensorpar_native INTERFACE tensorpar_developer)
 if(TENSORPAR_NATIVE AND CMAKE_BUILD_TYPE STREQUAL "Release")
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -E -v -x c++ /dev/null OUTPUT_QUIET ERROR_VARIABLE _native RESULT_VARIABLE _failed)
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -E -v -x c++ /dev/null OUTPUT_QUIET ERROR_VARIABLE _native
+    RESULT_VARIABLE _failed)
   if(_failed)
     message(STATUS "native: ${CMAKE_CXX_COMPILER} knows no -march=native; examples and benchmarks are compiled for the base processor")
   else()

@@ -66,7 +66,8 @@ TEST_CASE("a trainer's own graph goes through all algorithms without copying") {
 
 TEST_CASE("a node that does not exist is named") {
   tests::lists const g{{}, {0, 5}};
-  CHECK_THROWS_WITH_AS(adjacency{g}, "the graph names a node that does not exist: 5 (at predecessors of node 1); valid: node ids 0 to 1", error);
+  CHECK_THROWS_WITH_AS(adjacency{g},
+                       "the graph names a node that does not exist: 5 (at predecessors of node 1); valid: node ids 0 to 1", error);
   CHECK_THROWS_AS((void)is_series_parallel(g), error);
   CHECK_THROWS_AS((void)topological_order(tests::lists{{-1}}), error);
 }

@@ -24,7 +24,8 @@ std::vector<int> sorted(std::vector<int> v) {
 
 TEST_CASE("dominators") {
   dominator_tree const d = dominators(two_levels());
-  std::vector<std::vector<int>> const all{{0}, {0, 1}, {0, 1, 2}, {0, 1, 3}, {0, 1, 3, 4}, {0, 1, 5}, {0, 6}, {0, 7}, {0, 7, 8}, {0, 7, 9}, {0, 7, 10}};
+  std::vector<std::vector<int>> const all{{0},    {0, 1}, {0, 1, 2}, {0, 1, 3}, {0, 1, 3, 4}, {0, 1, 5},
+                                          {0, 6}, {0, 7}, {0, 7, 8}, {0, 7, 9}, {0, 7, 10}};
   std::vector<int> const immediate{dominator_tree::none, 0, 1, 1, 3, 1, 0, 0, 7, 7, 7};
   for (int v = 0; v < 11; ++v) {
     CHECK(sorted(d.all(v)) == all[tests::at(v)]);

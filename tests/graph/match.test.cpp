@@ -26,7 +26,10 @@ template <class P, class G, class F> images all_matches(P const& p, G const& g, 
 template <class F> images try_all(lists const& p, lists const& g, F const& ok, match_kind kind) {
   images r;
   std::vector<int> image(p.size(), -1);
-  auto const has = [](lists const& x, int u, int v) { return std::find(x[tests::at(v)].begin(), x[tests::at(v)].end(), u) != x[tests::at(v)].end(); };
+  auto const has = [](lists const& x, int u, int v) {
+    auto const& before = x[tests::at(v)];
+    return std::find(before.begin(), before.end(), u) != before.end();
+  };
   auto const go = [&](auto const& self, std::size_t v) -> void {
     if (v == p.size()) {
       for (int a = 0; a < static_cast<int>(p.size()); ++a)
@@ -38,7 +41,8 @@ template <class F> images try_all(lists const& p, lists const& g, F const& ok, m
       return;
     }
     for (int x = 0; x < static_cast<int>(g.size()); ++x) {
-      if (std::find(image.begin(), image.begin() + static_cast<std::ptrdiff_t>(v), x) != image.begin() + static_cast<std::ptrdiff_t>(v)) continue;
+      auto const used = image.begin() + static_cast<std::ptrdiff_t>(v);
+      if (std::find(image.begin(), used, x) != used) continue;
       if (!ok(static_cast<int>(v), x)) continue;
       image[v] = x;
       self(self, v + 1);

@@ -12,9 +12,11 @@ TEST_CASE("transitive reduction drops what longer paths imply") {
   auto const reduced = [](int n, std::vector<edge> const& e) { return digraph(transitive_reduction(digraph(n, e))); };
   CHECK(reduced(4, {{0, 1}, {1, 2}, {2, 3}, {0, 3}}) == digraph(4, {{0, 1}, {1, 2}, {2, 3}}));
   CHECK(reduced(5, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {0, 3}, {1, 4}}) == digraph(5, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}));
-  CHECK(reduced(5, {{0, 1}, {0, 2}, {0, 3}, {0, 4}, {1, 3}, {2, 3}, {2, 4}, {3, 4}}) == digraph(5, {{0, 1}, {0, 2}, {1, 3}, {2, 3}, {3, 4}}));
+  CHECK(reduced(5, {{0, 1}, {0, 2}, {0, 3}, {0, 4}, {1, 3}, {2, 3}, {2, 4}, {3, 4}}) ==
+        digraph(5, {{0, 1}, {0, 2}, {1, 3}, {2, 3}, {3, 4}}));
   CHECK(reduced(3, {{0, 1}, {1, 2}, {0, 2}}) == digraph(3, {{0, 1}, {1, 2}}));
-  CHECK(reduced(7, {{0, 3}, {0, 4}, {1, 2}, {1, 3}, {1, 5}, {2, 3}, {3, 4}, {3, 5}, {4, 5}}) == digraph(7, {{0, 3}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}));
+  CHECK(reduced(7, {{0, 3}, {0, 4}, {1, 2}, {1, 3}, {1, 5}, {2, 3}, {3, 4}, {3, 5}, {4, 5}}) ==
+        digraph(7, {{0, 3}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}));
 }
 
 TEST_CASE("descendants and ancestors") {

@@ -33,7 +33,8 @@ TEST_CASE("dependencies kept or not") {
   CHECK(keeps_dependencies(rhombus, sp_tree::parse("S(0,1,2,3)")));
   CHECK_FALSE(keeps_dependencies(rhombus, sp_tree::parse("P(0,S(1,3),2)")));
   digraph const diamond(6, {{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 4}, {3, 5}, {4, 5}});
-  for (char const* s : {"S(0,P(1,2),P(3,4),5)", "S(0,1,2,P(3,4),5)", "S(0,P(1,2),3,4,5)"}) CHECK(keeps_dependencies(diamond, sp_tree::parse(s)));
+  for (char const* s : {"S(0,P(1,2),P(3,4),5)", "S(0,1,2,P(3,4),5)", "S(0,P(1,2),3,4,5)"})
+    CHECK(keeps_dependencies(diamond, sp_tree::parse(s)));
   CHECK_FALSE(keeps_dependencies(diamond, sp_tree::parse("S(0,P(1,2,4),3,5)")));
 }
 

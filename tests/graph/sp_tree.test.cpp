@@ -47,8 +47,8 @@ TEST_CASE("parallel parts have no order, series parts do") {
 }
 
 TEST_CASE("text that is no expression") {
-  for (char const* bad : {"", " ", "S", "S(", "S(1", "S(1,", "S(1,)", "S(,1)", "1)", "1 2", "1,2", "Q(1)", "S(1)(2)", "S(1 2)", "-1", "S(1)x",
-                          "9999999999", "(1)", "P()S()"}) {
+  for (char const* bad : {"", " ", "S", "S(", "S(1", "S(1,", "S(1,)", "S(,1)", "1)", "1 2", "1,2", "Q(1)", "S(1)(2)", "S(1 2)", "-1",
+                          "S(1)x", "9999999999", "(1)", "P()S()"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(sp_tree::parse(bad), error);
   }
@@ -68,7 +68,8 @@ TEST_CASE("parse reads what to_string writes; normal forms are fixed points") {
     sp_expr e;
     int const root = append(e, t);
     CHECK(normalise(e, root) == t);
-    CHECK(t.visit([](int v) { return std::to_string(v); }, [](sp_series s) { return spell(s); }, [](sp_parallel p) { return spell(p); }) == to_string(t));
+    auto const leaf = [](int v) { return std::to_string(v); };
+    CHECK(t.visit(leaf, [](sp_series s) { return spell(s); }, [](sp_parallel p) { return spell(p); }) == to_string(t));
     for (int k = 0; k < t.size(); ++k) {  // parts before their whole, at least two, kinds in turn
       if (t.kind(k) == sp_kind::leaf) continue;
       CHECK(t.parts(k).size() >= 2);
@@ -96,7 +97,8 @@ TEST_CASE("equality is up to the order of parallel parts, however nested") {
         std::vector<int> parts;
         auto const p = t.parts(k);
         auto const order = r.permutation(p.size());
-        for (int j = 0; j < p.size(); ++j) parts.push_back(handle[tests::at(p[t.kind(k) == sp_kind::parallel || series_too ? order[tests::at(j)] : j])]);
+        bool const any_order = t.kind(k) == sp_kind::parallel || series_too;
+        for (int j = 0; j < p.size(); ++j) parts.push_back(handle[tests::at(p[any_order ? order[tests::at(j)] : j])]);
         handle.push_back(e.compose(t.kind(k), parts));
       }
       return normalise(e, handle.back());

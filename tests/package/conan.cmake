@@ -43,7 +43,8 @@ tools.cmake.cmaketoolchain:extra_variables={'TENSORPAR_CONSUMER': '${SOURCE}/tes
 file(READ ${SOURCE}/include/tensorpar/core/config.hpp config)
 string(REGEX REPLACE ".*version_major = ([0-9]+).*version_minor = ([0-9]+).*" "\\1.\\2" release "${config}")
 
-set(create ${conan} create ${SOURCE} -pr:a system --no-remote -tf ${SOURCE}/tests/package/conan -c:a tools.cmake.cmake_layout:test_folder=${WORK}/conan_build)
+set(create ${conan} create ${SOURCE} -pr:a system --no-remote -tf ${SOURCE}/tests/package/conan
+  -c:a tools.cmake.cmake_layout:test_folder=${WORK}/conan_build)
 run(${create})
 if(NOT output MATCHES "tensorpar ${release}: core json eigen threads")
   message(FATAL_ERROR "the consumer did not run with all parts:\n${output}")

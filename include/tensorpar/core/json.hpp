@@ -45,8 +45,11 @@ inline std::size_t json_too_deep(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     char const c = text[i];
     if (quoted) {
-      if (c == '\\') ++i;
-      else if (c == '"') quoted = false;
+      if (c == '\\') {
+        ++i;
+      } else if (c == '"') {
+        quoted = false;
+      }
     } else if (c == '"') {
       quoted = true;
     } else if (c == '[' || c == '{') {

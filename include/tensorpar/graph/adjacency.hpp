@@ -62,7 +62,8 @@ constexpr packed_lists transpose(packed_lists const& a, int n) {
 }  // namespace detail
 
 /// A packed copy of the structure of a graph: predecessors and successors of every node, each edge once. Move-only, O(V + E) memory.
-/// Models `bidirectional_topology`; predecessors come in the order in which the graph gives them, successors ascend. Throws `error` if the graph names a node outside [0, V).
+/// Models `bidirectional_topology`; predecessors come in the order in which the graph gives them, successors ascend.
+/// Throws `error` if the graph names a node outside [0, V).
 class adjacency {
   int n_ = 0;
   detail::packed_lists pred_, succ_;

@@ -43,7 +43,8 @@ template <class Compatible> class matcher {
   pool<int> image_, used_, order_;
 
   constexpr bool fits(int v, int x) const {
-    if (used_[x] || p_.predecessors(v).size() > g_.predecessors(x).size() || p_.successors(v).size() > g_.successors(x).size()) return false;
+    if (used_[x] || p_.predecessors(v).size() > g_.predecessors(x).size()) return false;
+    if (p_.successors(v).size() > g_.successors(x).size()) return false;
     for (int u : p_.predecessors(v))
       if (image_[u] >= 0 && !contains(g_.predecessors(x), image_[u])) return false;
     for (int w : p_.successors(v))

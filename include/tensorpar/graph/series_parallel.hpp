@@ -9,8 +9,9 @@
 
 namespace tensorpar {
 
-/// The tree of the order that the graph puts on its nodes, nothing if it is not series-parallel. Laws: is_series_parallel(g) says whether; leaves are the nodes, each once; `keeps_dependencies(g, *t)`; `cover_edges(*t)`
-/// are the edges of the transitive reduction. O(V log V + E), the logarithm for sorting parallel parts.
+/// The tree of the order that the graph puts on its nodes, nothing if `is_series_parallel(g)` is false. Laws: leaves are the nodes, each
+/// once; `keeps_dependencies(g, *t)`; `cover_edges(*t)` are the edges of the transitive reduction.
+/// O(V log V + E), the logarithm for sorting parallel parts. Throws `error` if the graph names a node that does not exist.
 /// Source: Valdes, Tarjan, Lawler, "The recognition of series parallel digraphs" (1982), see sp_reduction.hpp for what differs.
 template <topology G> std::optional<sp_tree> sp_decomposition(G const& g) {
   auto const r = detail::reduce_series_parallel(g);

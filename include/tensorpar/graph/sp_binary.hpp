@@ -27,9 +27,9 @@ class sp_binary {
   /// Edges on the longest way from the root to a leaf. O(size).
   int height() const {
     std::vector<int> h(entries_.size(), 0);
-    for (int i = 0; i < size(); ++i)
-      if ((*this)[i].kind != sp_kind::leaf)
-        h[static_cast<std::size_t>(i)] = 1 + std::max(h[static_cast<std::size_t>((*this)[i].left)], h[static_cast<std::size_t>((*this)[i].right)]);
+    for (std::size_t i = 0; i < h.size(); ++i)
+      if (auto const& e = entries_[i]; e.kind != sp_kind::leaf)
+        h[i] = 1 + std::max(h[static_cast<std::size_t>(e.left)], h[static_cast<std::size_t>(e.right)]);
     return h.back();
   }
   friend bool operator==(sp_binary const&, sp_binary const&) = default;

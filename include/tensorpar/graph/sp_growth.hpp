@@ -7,9 +7,10 @@
 
 namespace tensorpar::detail {
 
-/// A growing series-parallel tree. A new group of nodes with the direct predecessors M is put behind the smallest part of the tree that holds M
-/// and everything after it (the forest); the forest is cut into an upper and a lower set, and upper runs before lower and group. Which
-/// cut, is the policy: by depth gives the algorithm of Escribano, by cost the flexible one. T: type of weights.
+/// A growing series-parallel tree. A new group of nodes with the direct predecessors M is put behind the smallest part of the tree that
+/// holds M and everything after it (the forest); the forest is cut into an upper and a lower set, and upper runs before lower and group.
+/// Which cut, is the policy: by depth gives the algorithm of Escribano, by cost the flexible one. T: type of weights.
+/// Recursion goes as deep as the tree.
 template <class T> class sp_growth {
   struct part {
     sp_kind kind;

@@ -12,8 +12,10 @@ namespace detail {
 /// Number of nodes before each on the longest path to it.
 inline std::vector<int> depths(adjacency const& a) {
   std::vector<int> d(static_cast<std::size_t>(a.node_count()), 0);
-  for (int v : topological_order(a))
-    for (int u : a.predecessors(v)) d[static_cast<std::size_t>(v)] = std::max(d[static_cast<std::size_t>(v)], d[static_cast<std::size_t>(u)] + 1);
+  for (int v : topological_order(a)) {
+    int& mine = d[static_cast<std::size_t>(v)];
+    for (int u : a.predecessors(v)) mine = std::max(mine, d[static_cast<std::size_t>(u)] + 1);
+  }
   return d;
 }
 
@@ -94,7 +96,8 @@ template <class T> struct cheapest_cut {
       else open.push_back(&m);
       m.up = m.needed;
     }
-    std::sort(open.begin(), open.end(), [](auto const* x, auto const* y) { return std::pair(x->through, x->node) < std::pair(y->through, y->node); });
+    std::sort(open.begin(), open.end(),
+              [](auto const* x, auto const* y) { return std::pair(x->through, x->node) < std::pair(y->through, y->node); });
     std::vector<T> down(open.size() + 1, group);
     for (std::size_t k = open.size(); k-- > 0;) down[k] = std::max(down[k + 1], open[k]->onward);
     std::size_t best = 0;

@@ -51,7 +51,10 @@ class sp_tree {
   /// The graph node of a leaf. Precondition: kind(i) == leaf.
   int node(int i) const { return at(i).first; }
   /// The parts of a composition in order; empty for a leaf.
-  slice<int> parts(int i) const { return at(i).kind == sp_kind::leaf ? slice<int>{nullptr, 0} : slice<int>{links_.data() + at(i).first, at(i).count}; }
+  slice<int> parts(int i) const {
+    if (at(i).kind == sp_kind::leaf) return {nullptr, 0};
+    return {links_.data() + at(i).first, at(i).count};
+  }
 
   /// Typed access, in which the alternation of series and parallel is a matter of types.
   template <std::invocable<int> L, std::invocable<sp_series> S, std::invocable<sp_parallel> P>
@@ -125,16 +128,16 @@ class sp_normaliser {
 
   /// A total order on normal forms: first leaf, then shape, depth first. With distinct leaves the first comparison decides.
   bool less(int a, int b) const {
-    std::vector<std::pair<int, int>> todo{{a, b}};
-    while (!todo.empty()) {
-      auto const [x, y] = todo.back();
-      todo.pop_back();
+    std::vector<std::pair<int, int>> pairs{{a, b}};
+    while (!pairs.empty()) {
+      auto const [x, y] = pairs.back();
+      pairs.pop_back();
       if (x == y) continue;
       if (at(x).least != at(y).least) return at(x).least < at(y).least;
       if (at(x).kind != at(y).kind) return at(x).kind < at(y).kind;
       if (at(x).kind == sp_kind::leaf) continue;
       if (at(x).count != at(y).count) return at(x).count < at(y).count;
-      for (int k = at(x).count - 1; k >= 0; --k) todo.emplace_back(part(x, k), part(y, k));
+      for (int k = at(x).count - 1; k >= 0; --k) pairs.emplace_back(part(x, k), part(y, k));
     }
     return false;
   }
@@ -144,13 +147,14 @@ class sp_normaliser {
     std::size_t const n = items_.size() - from;
     if (n == 0 || (n > 1 && kind == into)) return;
     if (n > 1) {
-      if (kind == sp_kind::parallel) std::sort(items_.begin() + static_cast<std::ptrdiff_t>(from), items_.end(), [this](int a, int b) { return less(a, b); });
+      auto const first = items_.begin() + static_cast<std::ptrdiff_t>(from);
+      if (kind == sp_kind::parallel) std::sort(first, items_.end(), [this](int a, int b) { return less(a, b); });
       temps_.push_back({kind, static_cast<int>(links_.size()), static_cast<int>(n), at(items_[from]).least});
-      links_.insert(links_.end(), items_.begin() + static_cast<std::ptrdiff_t>(from), items_.end());
+      links_.insert(links_.end(), first, items_.end());
       items_.resize(from);
       items_.push_back(static_cast<int>(temps_.size()) - 1);
-    } else if (temp const only = at(items_.back()); only.kind == into && into != sp_kind::leaf) {  // S(P(S(a,b)),c): the lone part is spliced into the parent
-      items_.pop_back();
+    } else if (temp const only = at(items_.back()); only.kind == into && into != sp_kind::leaf) {
+      items_.pop_back();  // S(P(S(a,b)),c): the lone part is spliced into the parent
       for (int k = 0; k < only.count; ++k) items_.push_back(links_[static_cast<std::size_t>(only.first + k)]);
     }
   }

@@ -1,0 +1,21 @@
+// expect: tensorpar: this type is not an operator
+// expect-nvcc: tensorpar: this type is not an operator
+#include <tensorpar/typed/typed.hpp>
+
+using namespace tensorpar;
+constexpr axis batch{"batch"}, features{"features"};
+
+struct nothing_of_the_kind {};
+
+struct tower {
+  static constexpr void define(auto& g) {
+    auto x = g.input("x", {batch, features(8)});
+#ifdef TENSORPAR_FAIL
+    g.output("y", x | nothing_of_the_kind{});
+#else
+    g.output("y", x | relu{});
+#endif
+  }
+};
+constexpr auto net = typed<tower>;
+static_assert(net.size() == 1);
