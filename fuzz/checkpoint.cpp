@@ -19,9 +19,7 @@ void as_safetensors(std::string_view file) {
   tensorpar::stored_tensors h;
   try {
     h = tensorpar::read_safetensors(file, "input");
-  } catch (tensorpar::error const&) {
-    return;
-  }
+  } catch (tensorpar::error const&) { return; }
   tensorpar::u64 at = 0;
   for (tensorpar::stored_tensor const& t : h.tensors) {
     if (t.begin != at) std::abort();
@@ -42,8 +40,7 @@ void as_manifest(std::string_view text) {
   try {
     tensorpar::checkpoint_manifest const m = tensorpar::decode_manifest(text, "input");
     if (!(tensorpar::decode_manifest(tensorpar::encode(m).dump(), "again") == m)) std::abort();
-  } catch (tensorpar::error const&) {
-  }
+  } catch (tensorpar::error const&) {}
 }
 
 /// A manifest whose checksum is set right, so that the reader is reached behind it.
@@ -54,8 +51,7 @@ void as_mended_manifest(std::string_view text) {
     body["checksum"] = "";
     body["checksum"] = tensorpar::detail::plan_checksum(body);
     as_manifest(body.dump());
-  } catch (tensorpar::error const&) {
-  }
+  } catch (tensorpar::error const&) {}
 }
 
 }  // namespace
@@ -70,8 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   if (cut != bytes.npos && !bytes.empty() && bytes[0] == '{') {
     try {
       tensorpar::parse_safetensors_header(bytes.substr(0, cut + 1), size - cut - 1, "header");
-    } catch (tensorpar::error const&) {
-    }
+    } catch (tensorpar::error const&) {}
   }
   return 0;
 }

@@ -1,14 +1,12 @@
 // tests/exec/checkpoint.test.cpp - resuming is as if nothing had happened, under any plan; and no crash or damage goes unnoticed
+#include "support/scratch_folder.hpp"
+#include "support/spine.hpp"
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-
 #include <tensorpar/exec/checkpoint.hpp>
-
-#include "support/scratch_folder.hpp"
-#include "support/spine.hpp"
 
 using namespace tests;
 
@@ -56,11 +54,13 @@ struct small_run {
     step = n;
     run_seed = ~n;
     for (buffer const& b : prog.buffers)
-      if (b.persistent) at[b.value] = std::vector<double>(static_cast<std::size_t>(b.type.elements()), static_cast<double>(n) + b.value / 64.0);
+      if (b.persistent)
+        at[b.value] = std::vector<double>(static_cast<std::size_t>(b.type.elements()), static_cast<double>(n) + b.value / 64.0);
   }
   bool whole() const {
     for (auto const& [value, all] : at)
-      for (double x : all) if (x != static_cast<double>(step) + value / 64.0) return false;
+      for (double x : all)
+        if (x != static_cast<double>(step) + value / 64.0) return false;
     return run_seed == ~step;
   }
   training_graph const& graph() const { return g; }
@@ -75,7 +75,9 @@ struct small_run {
 };
 static_assert(resumable<small_run>);
 static_assert(resumable<executor_of<float>> && resumable<executor_of<double>> && resumable<executor_of<prime_field>>);
-struct lacks_seed : small_run { void set_seed(u64) = delete; };
+struct lacks_seed : small_run {
+  void set_seed(u64) = delete;
+};
 static_assert(!resumable<lacks_seed> && !resumable<int>);
 
 std::string load_refused(small_run& run, std::string const& from) {
@@ -84,7 +86,7 @@ std::string load_refused(small_run& run, std::string const& from) {
   try {
     load_checkpoint(run, from);
   } catch (error const& e) {
-    CHECK(run.at == before);                                        // nothing was stored
+    CHECK(run.at == before);  // nothing was stored
     CHECK(run.step == step);
     return e.what();
   }
@@ -100,7 +102,7 @@ TEST_CASE_TEMPLATE("a run resumed under another plan equals the uninterrupted on
     for (optimizer_kind k : {optimizer_kind::sgd, optimizer_kind::momentum, optimizer_kind::adamw}) {
       training_options o;
       o.optimizer.kind = k;
-      o.optimizer.eps = 1e-3;                                       // a gradient that is zero but for rounding stays small after AdamW's division
+      o.optimizer.eps = 1e-3;  // a gradient that is zero but for rounding stays small after AdamW's division
       plan four = random_plan(g, 4, draw), two = random_plan(g, 2, draw), one = serial_plan(g);
       four.optimizer = two.optimizer = one.optimizer = o.optimizer;
       scratch_folder const folder;
@@ -128,8 +130,11 @@ TEST_CASE_TEMPLATE("a run resumed under another plan equals the uninterrupted on
           bool const exact = all_of(again) == want;
           CHECK(exact);
         } else {
-          if (p == four) { bool const bitwise = all_of(again) == want; CHECK(bitwise); }
-          else CHECK(distance(all_of(again), want) < 1e-12);
+          if (p == four) {
+            bool const bitwise = all_of(again) == want;
+            CHECK(bitwise);
+          } else
+            CHECK(distance(all_of(again), want) < 1e-12);
         }
         ++trial;
       }
@@ -141,7 +146,7 @@ TEST_CASE("another number of micro-batches is the same model") {
   training_options once, twice;
   twice.micro_batches = 2;
   CHECK(training_hash(differentiate(g, once)) == training_hash(differentiate(g, twice)));
-  computation_graph const other = [] {                               // the same graph bound to half of the rows
+  computation_graph const other = [] {  // the same graph bound to half of the rows
     computation_graph h;
     int const x = h.add_input("x", {12, 48}), labels = h.add_input("labels", shape({12}, dtype::i32));
     int v = h.add_with_weights(linear{24}, {x}, "fc1");
@@ -170,7 +175,7 @@ TEST_CASE("the newest complete checkpoint is found, older ones go") {
   }
   CHECK(detail::names_in(dir) == std::vector<std::string>{"step-10", "step-2"});
   CHECK(detail::names_in(dir + "/step-10") == std::vector<std::string>{"manifest.json", "optimizer.safetensors", "parameters.safetensors"});
-  CHECK(latest_checkpoint(dir).path == dir + "/step-10");                        // by number, not by name
+  CHECK(latest_checkpoint(dir).path == dir + "/step-10");  // by number, not by name
   small_run back;
   CHECK(load_checkpoint(back, dir + "/step-2").manifest.step == 2);
   CHECK(back.step == 2);
@@ -185,10 +190,10 @@ TEST_CASE("the newest complete checkpoint is found, older ones go") {
   CHECK(f.path == dir + "/step-2");
   REQUIRE(f.skipped.size() == 1);
   CHECK(f.skipped[0].find("the file has 1 bytes (at " + dir + "/step-10/parameters.safetensors); valid: ") == 0);
-  save_checkpoint(back, dir);                                                     // the same step again
+  save_checkpoint(back, dir);  // the same step again
   CHECK(detail::names_in(dir) == std::vector<std::string>{"step-2"});
   back.set(3);
-  back.at.begin()->second[0] = 5;                                                 // same step, other content: replaced
+  back.at.begin()->second[0] = 5;  // same step, other content: replaced
   save_checkpoint(back, dir, 1);
   back.set(3);
   save_checkpoint(back, dir, 1);
@@ -229,9 +234,12 @@ TEST_CASE("damage is found: any byte, any cut") {
       bad[i] = static_cast<char>(bad[i] ^ 1 << draw() % 7);
       write_bytes(file, bad);
       bool refused = false;
-      try { detail::sound_manifest(path); } catch (error const&) { refused = true; }
-      bool const blank = name[0] == 'm' && (good[i] == ' ' || good[i] == '\n') && (bad[i] == ' ' || bad[i] == '\n' || bad[i] == '\t' || bad[i] == '\r');
-      if (!blank) CHECK_MESSAGE(refused, i);                                       // white space between words carries nothing
+      try {
+        detail::sound_manifest(path);
+      } catch (error const&) { refused = true; }
+      bool const blank =
+          name[0] == 'm' && (good[i] == ' ' || good[i] == '\n') && (bad[i] == ' ' || bad[i] == '\n' || bad[i] == '\t' || bad[i] == '\r');
+      if (!blank) CHECK_MESSAGE(refused, i);  // white space between words carries nothing
     }
     for (std::size_t n = 0; n < good.size(); n += 23) {
       write_bytes(file, good.substr(0, n));
@@ -244,7 +252,8 @@ TEST_CASE("damage is found: any byte, any cut") {
     CHECK(load_refused(run, folder.path()).find("there is no complete checkpoint; ") == 0);
     write_bytes(file, good);
   }
-  CHECK(load_refused(run, folder / "nowhere") == "there is no complete checkpoint (at " + folder / "nowhere" + "); valid: a folder that save_checkpoint has written");
+  CHECK(load_refused(run, folder / "nowhere") ==
+        "there is no complete checkpoint (at " + folder / "nowhere" + "); valid: a folder that save_checkpoint has written");
 }
 
 TEST_CASE("a checkpoint of something else is refused, in one sentence, before anything is stored") {
@@ -254,7 +263,8 @@ TEST_CASE("a checkpoint of something else is refused, in one sentence, before an
   std::string const path = save_checkpoint(run, folder.path());
   small_run momentum(optimizer_kind::momentum), wide(optimizer_kind::adamw, 7);
   CHECK(load_refused(momentum, path) == "a checkpoint of a run with adamw (at " + path + "/manifest.json: optimizer); valid: momentum");
-  CHECK(load_refused(wide, path).find("a checkpoint of another model, \"small\" (at " + path + "/manifest.json: graph); valid: graph ") == 0);
+  CHECK(load_refused(wide, path).find("a checkpoint of another model, \"small\" (at " + path + "/manifest.json: graph); valid: graph ") ==
+        0);
   computation_graph const g = residual_mlp();
   executor_of<float> f(differentiate(g), serial_plan(g));
   CHECK_THROWS_WITH_AS(load_checkpoint(f, path), doctest::Contains("a checkpoint of elements of type F64"), error);
@@ -269,11 +279,16 @@ TEST_CASE("a checkpoint of something else is refused, in one sentence, before an
     for (std::size_t k = 0; k < 2; ++k) {
       safetensors_writer w(copy / detail::payload_names[k], headers[k]);
       for (stored_tensor const& t : headers[k].tensors) {
-        if (t.type == stored_type::f64) w.write(std::vector<double>(static_cast<std::size_t>(t.elements())));
-        else w.write(std::vector<float>(static_cast<std::size_t>(t.elements())));
+        if (t.type == stored_type::f64)
+          w.write(std::vector<double>(static_cast<std::size_t>(t.elements())));
+        else
+          w.write(std::vector<float>(static_cast<std::size_t>(t.elements())));
       }
       w.finish();
-      if (k < m.files.size()) { m.files[k].bytes = w.bytes(); m.files[k].hash = w.hash(); }
+      if (k < m.files.size()) {
+        m.files[k].bytes = w.bytes();
+        m.files[k].hash = w.hash();
+      }
     }
     write_bytes(copy / "manifest.json", encode(m).dump());
     std::string const said = load_refused(run, copy.path());
@@ -281,22 +296,30 @@ TEST_CASE("a checkpoint of something else is refused, in one sentence, before an
   };
   using manifest = checkpoint_manifest;
   CHECK(forge([](manifest&, stored_tensors& h) { h.tensors.pop_back(); }, 0) == "a tensor is missing; valid: every parameter of the model");
-  CHECK(forge([](manifest&, stored_tensors& h) { h.tensors.pop_back(); }, 1) == "a tensor is missing; valid: every optimizer state of the model");
-  CHECK(forge([](manifest&, stored_tensors& h) { h.tensors.push_back({"more", stored_type::f64, {2}, 0, 0}); }, 0) ==
-        "a tensor that the model does not have; valid: the model's own tensors alone");
-  CHECK(forge([](manifest&, stored_tensors& h) { std::swap(h.tensors[0].extents[0], h.tensors[0].extents[1]); }, 0) == "a tensor of shape [3,6]; valid: [6,3]");
+  CHECK(forge([](manifest&, stored_tensors& h) { h.tensors.pop_back(); }, 1) ==
+        "a tensor is missing; valid: every optimizer state of the model");
+  CHECK(forge(
+            [](manifest&, stored_tensors& h) {
+              h.tensors.push_back({"more", stored_type::f64, {2}, 0, 0});
+            },
+            0) == "a tensor that the model does not have; valid: the model's own tensors alone");
+  CHECK(forge([](manifest&, stored_tensors& h) { std::swap(h.tensors[0].extents[0], h.tensors[0].extents[1]); }, 0) ==
+        "a tensor of shape [3,6]; valid: [6,3]");
   CHECK(forge([](manifest&, stored_tensors& h) { h.tensors[0].extents = {18}; }, 1) == "a tensor of shape [18]; valid: [6,3]");
   CHECK(forge([](manifest&, stored_tensors& h) { h.tensors[0].type = stored_type::f32; }, 0) == "elements of type F32; valid: F64");
   CHECK(forge([](manifest& m, stored_tensors&) { m.files.pop_back(); }, 0).find("not the files of a checkpoint") == 0);
-  CHECK(forge([](manifest&, stored_tensors&) {}, 0) == "");                        // the forger's tools work
+  CHECK(forge([](manifest&, stored_tensors&) {}, 0) == "");  // the forger's tools work
 
   auto const edited = [&](std::string const& from, std::string const& to) {
     std::string text = bytes_of_file(path + "/manifest.json");
     text.replace(text.find(from), from.size(), to);
-    try { decode_manifest(text, "m"); } catch (error const& e) { return std::string(e.what()); }
+    try {
+      decode_manifest(text, "m");
+    } catch (error const& e) { return std::string(e.what()); }
     return std::string();
   };
-  CHECK(edited("\"tensorpar_checkpoint\": 1", "\"tensorpar_checkpoint\": 2") == "a checkpoint of schema version 2 (at m: tensorpar_checkpoint); valid: version 1");
+  CHECK(edited("\"tensorpar_checkpoint\": 1", "\"tensorpar_checkpoint\": 2") ==
+        "a checkpoint of schema version 2 (at m: tensorpar_checkpoint); valid: version 1");
   CHECK(edited("\"step\": 3", "\"step\": 4").find("the manifest was edited or damaged") == 0);
   CHECK(edited("\"step\": 3", "\"step\": -4") == "not a whole number from 0 (at m: step); valid: a whole number below 2^64");
   CHECK(edited("adamw", "adam") == "unknown optimizer (at m: optimizer); valid: sgd, momentum, adamw");
@@ -325,7 +348,7 @@ TEST_CASE("manifests survive, at the ends of their ranges too") {
 
 TEST_CASE("two processes do not save to one folder") {
   scratch_folder const folder;
-  detail::folder_lock const other(folder.path());                   // locks belong to open files, so this stands for another process
+  detail::folder_lock const other(folder.path());  // locks belong to open files, so this stands for another process
   small_run run;
   CHECK_THROWS_WITH_AS(save_checkpoint(run, folder.path()), doctest::Contains("another process is saving here"), error);
   CHECK(detail::names_in(folder.path()).empty());
@@ -338,12 +361,14 @@ TEST_CASE("a disk that is full leaves the old checkpoint") {
   save_checkpoint(run, folder.path());
   pid_t const child = ::fork();
   REQUIRE(child >= 0);
-  if (child == 0) {                                                 // writing beyond the limit fails, as on a full disk
+  if (child == 0) {  // writing beyond the limit fails, as on a full disk
     ::signal(SIGXFSZ, SIG_IGN);
     ::rlimit const limit{100, 100};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     run.set(2);
-    try { save_checkpoint(run, folder.path()); } catch (error const&) { ::_exit(detail::names_in(folder.path()).size() == 1 ? 7 : 8); }
+    try {
+      save_checkpoint(run, folder.path());
+    } catch (error const&) { ::_exit(detail::names_in(folder.path()).size() == 1 ? 7 : 8); }
     ::_exit(9);
   }
   int status = 0;
@@ -362,16 +387,21 @@ bool saved_despite_kill(small_run const& run, std::string const& dir, int keep, 
   if (child == 0) {
     if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(3);
     ::raise(SIGSTOP);
-    try { save_checkpoint(run, dir, keep); } catch (...) { ::_exit(2); }
+    try {
+      save_checkpoint(run, dir, keep);
+    } catch (...) { ::_exit(2); }
     ::_exit(0);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   REQUIRE_MESSAGE(WIFSTOPPED(status), "this system lets no process trace another");
-  for (int stops = 0; stops < 2 * n + 1; ++stops) {                 // stops at entries and at exits
+  for (int stops = 0; stops < 2 * n + 1; ++stops) {  // stops at entries and at exits
     ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
     ::waitpid(child, &status, 0);
-    if (WIFEXITED(status)) { REQUIRE(WEXITSTATUS(status) == 0); return true; }
+    if (WIFEXITED(status)) {
+      REQUIRE(WEXITSTATUS(status) == 0);
+      return true;
+    }
   }
   ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
@@ -382,12 +412,19 @@ bool saved_despite_kill(small_run const& run, std::string const& dir, int keep, 
 
 TEST_CASE("a process killed at any system call of a save leaves a complete checkpoint") {
   // what is saved next, over which folder: a new step, a new step that pushes an old one out, the same step again
-  struct scene { std::vector<u64> before; u64 next; int keep; };
+  struct scene {
+    std::vector<u64> before;
+    u64 next;
+    int keep;
+  };
   for (scene const& s : {scene{{1}, 2, 2}, scene{{1, 2}, 3, 1}, scene{{1}, 1, 1}}) {
     int kills = 0;
     scratch_folder const start;
     small_run run;
-    for (u64 k : s.before) { run.set(k); save_checkpoint(run, start.path(), 2); }
+    for (u64 k : s.before) {
+      run.set(k);
+      save_checkpoint(run, start.path(), 2);
+    }
     for (int n = 0;; ++n) {
       CAPTURE(n);
       CAPTURE(s.next);
@@ -398,11 +435,11 @@ TEST_CASE("a process killed at any system call of a save leaves a complete check
       kills += !done;
       small_run back;
       found_checkpoint const f = load_checkpoint(back, folder.path());
-      CHECK(f.skipped.empty());                                     // what a crash leaves is never even mistaken for a checkpoint
+      CHECK(f.skipped.empty());  // what a crash leaves is never even mistaken for a checkpoint
       CHECK(back.whole());
       CHECK((f.manifest.step == s.before.back() || f.manifest.step == s.next));
       if (done) CHECK(f.manifest.step == s.next);
-      if (done || n % 3 == 0) {                                     // the next save works, and sweeps up
+      if (done || n % 3 == 0) {  // the next save works, and sweeps up
         run.set(s.next + 1);
         save_checkpoint(run, folder.path(), 1);
         CHECK(detail::names_in(folder.path()) == std::vector<std::string>{"step-" + std::to_string(s.next + 1)});
@@ -420,17 +457,21 @@ TEST_CASE("a process killed at any time between saves leaves a complete checkpoi
   small_run run;
   u64 last = 1;
   run.set(last);
+  auto const start = std::chrono::steady_clock::now();
   save_checkpoint(run, folder.path());
+  auto const one = 1 + std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
   for (int trial = 0; trial < 30; ++trial) {
     pid_t const child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
       for (u64 n = last + 1;; ++n) {
         run.set(n);
-        try { save_checkpoint(run, folder.path()); } catch (...) { ::_exit(2); }
+        try {
+          save_checkpoint(run, folder.path());
+        } catch (...) { ::_exit(2); }
       }
     }
-    ::usleep(1000 + static_cast<unsigned>(draw() % 30000));
+    std::this_thread::sleep_for(std::chrono::microseconds(draw() % (6 * one)));  // about three saves, whatever the disk
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);

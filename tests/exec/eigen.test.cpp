@@ -105,9 +105,28 @@ TEST_CASE("gradients agree with finite differences") {
     }
   }
   CHECK(directions > 1000);
-  for (char const* name : {"contraction", "conv2d_grad_x", "conv2d_grad_w", "pool2d_grad", "global_average_grad", "relu_grad", "gelu_grad", "sigmoid_grad", "tanh_grad", "softmax_grad",
-                           "layernorm_grad_x", "layernorm_grad_gamma", "channel_moments_grad", "normalize_sums", "normalize_grad_x", "normalize_grad_moments", "unslice",
-                           "embedding_grad", "embedding_bag_grad", "attention_grad", "cross_entropy_grad", "mean_squared_error_grad"})
+  for (char const* name : {"contraction",
+                           "conv2d_grad_x",
+                           "conv2d_grad_w",
+                           "pool2d_grad",
+                           "global_average_grad",
+                           "relu_grad",
+                           "gelu_grad",
+                           "sigmoid_grad",
+                           "tanh_grad",
+                           "softmax_grad",
+                           "layernorm_grad_x",
+                           "layernorm_grad_gamma",
+                           "channel_moments_grad",
+                           "normalize_sums",
+                           "normalize_grad_x",
+                           "normalize_grad_moments",
+                           "unslice",
+                           "embedding_grad",
+                           "embedding_bag_grad",
+                           "attention_grad",
+                           "cross_entropy_grad",
+                           "mean_squared_error_grad"})
     CHECK_MESSAGE(seen.count(name), name);
 }
 
@@ -124,8 +143,12 @@ TEST_CASE("updates may run in place, and add may write its first operand") {
     std::vector<void*> out;
     std::vector<tensor_block> in_block, out_block;
     for (auto& t : x) { in.push_back(t.data()); in_block.push_back(t.block); }
-    for (std::size_t k = 0; k < y.size(); ++k) { out.push_back(x[static_cast<std::size_t>(slot[k])].data()); out_block.push_back(y[k].block); }
-    policy{}.run({&s.op, static_cast<int>(in.size()), static_cast<int>(out.size()), in.data(), in_block.data(), out.data(), out_block.data(), nullptr, true, state});
+    for (std::size_t k = 0; k < y.size(); ++k) {
+      out.push_back(x[static_cast<std::size_t>(slot[k])].data());
+      out_block.push_back(y[k].block);
+    }
+    policy{}.run({&s.op, static_cast<int>(in.size()), static_cast<int>(out.size()), in.data(), in_block.data(), out.data(),
+                  out_block.data(), nullptr, true, state});
     for (std::size_t k = 0; k < y.size(); ++k) CHECK(x[static_cast<std::size_t>(slot[k])].real == y[k].real);
   }
   auto a = tests::random_dense<double>({12}, 1, r), b = tests::random_dense<double>({12}, 1, r);
@@ -168,7 +191,8 @@ TEST_CASE("indices outside their range are the user's error") {
   auto const logits = tests::make_dense<double>(tests::whole({2, 4}));
   for (int bad : {-1, 4}) {
     x.index[1] = bad;
-    CHECK_THROWS_WITH_AS((void)tests::run_whole<policy>(embedding{4, 3}, {x, table}), doctest::Contains("index " + doctest::String(std::to_string(bad).c_str())), error);
+    CHECK_THROWS_WITH_AS((void)tests::run_whole<policy>(embedding{4, 3}, {x, table}),
+                         doctest::Contains("index " + doctest::String(std::to_string(bad).c_str())), error);
     CHECK_THROWS_WITH_AS((void)tests::run_whole<policy>(cross_entropy{}, {logits, x}), doctest::Contains("label"), error);
   }
 }

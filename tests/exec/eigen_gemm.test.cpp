@@ -30,9 +30,11 @@ template <class Scalar> void check_product(i64 m, i64 n, i64 k, std::mt19937_64&
         for (i64 j = 0; j < n; ++j) {
           Scalar& s = expected[static_cast<std::size_t>(i * sc.first + j * sc.second)];
           if (!accumulate) s = Scalar(0);
-          for (i64 l = 0; l < k; ++l) s += a[static_cast<std::size_t>(i * sa.first + l * sa.second)] * b[static_cast<std::size_t>(l * sb.first + j * sb.second)];
+          for (i64 l = 0; l < k; ++l)
+            s += a[static_cast<std::size_t>(i * sa.first + l * sa.second)] * b[static_cast<std::size_t>(l * sb.first + j * sb.second)];
         }
-      multiply<Scalar>(m, n, k, {a.data(), sa.first, sa.second}, {b.data(), sb.first, sb.second}, {got.data(), sc.first, sc.second}, accumulate);
+      multiply<Scalar>(m, n, k, {a.data(), sa.first, sa.second}, {b.data(), sb.first, sb.second}, {got.data(), sc.first, sc.second},
+                       accumulate);
       bool same = true;
       for (std::size_t e = 0; e < got.size(); ++e) same = same && close(got[e], expected[e], k);
       CHECK_MESSAGE(same, (std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + ", order " + std::to_string(order)));

@@ -11,7 +11,8 @@ constexpr u64 p = prime_field::modulus;
 
 std::vector<prime_field> interesting() {
   std::vector<prime_field> r;
-  for (u64 x : {u64{0}, u64{1}, u64{2}, u64{3}, p - 1, p - 2, p / 2, p / 2 + 1, u64{1} << 60, (u64{1} << 60) - 1, u64{1} << 32}) r.push_back(prime_field::raw(x));
+  for (u64 x : {u64{0}, u64{1}, u64{2}, u64{3}, p - 1, p - 2, p / 2, p / 2 + 1, u64{1} << 60, (u64{1} << 60) - 1, u64{1} << 32})
+    r.push_back(prime_field::raw(x));
   std::mt19937_64 g(1);
   for (int i = 0; i < 20; ++i) { prime_field x; tests::draw(x, g); r.push_back(x); }
   return r;

@@ -1,10 +1,8 @@
 // tests/exec/profile.test.cpp - every operator of a step gets a measurement that the cost model finds
+#include "support/spine.hpp"
 #include <doctest/doctest.h>
-
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/profile.hpp>
-
-#include "support/spine.hpp"
 
 using namespace tests;
 
@@ -22,7 +20,11 @@ template <class F> void each_query(program const& p, machine const& m, F&& f) {
     std::vector<shape> in, res;
     for (int b : t.in) in.push_back(part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
     for (int b : t.out) res.push_back(part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
-    f(compute_query{t.op, {in.data(), static_cast<int>(in.size())}, {res.data(), static_cast<int>(res.size())}, p.scalar_bytes, m.kind_of(t.devices[0])});
+    f(compute_query{t.op,
+                    {in.data(), static_cast<int>(in.size())},
+                    {res.data(), static_cast<int>(res.size())},
+                    p.scalar_bytes,
+                    m.kind_of(t.devices[0])});
   }
 }
 
@@ -36,7 +38,7 @@ TEST_CASE_TEMPLATE("every operator of a spread step is measured", S, float, prim
     training_options o;
     o.optimizer.kind = optimizer_kind::adamw;
     o.optimizer.clip_norm = 1;
-    o.micro_batches = 2;                                             // adds accumulations
+    o.micro_batches = 2;  // adds accumulations
     plan p = random_plan(g, 4, draw);
     p.micro_batches = 2;
     p.scalar_bytes = sizeof(S);
@@ -46,7 +48,7 @@ TEST_CASE_TEMPLATE("every operator of a spread step is measured", S, float, prim
     each_query(prog, p.cluster, [&](compute_query const& q) { asked.insert(profile_key_of(q)); });
     CHECK(keys_of(t) == asked);
     CHECK(t.size() > 20);
-    CHECK(t.size() < prog.tasks.size());                             // measured once, however often it runs
+    CHECK(t.size() < prog.tasks.size());  // measured once, however often it runs
     for (auto const& [k, x] : t.all()) {
       CHECK(x.seconds > 0);
       CHECK(x.seconds < 1);
@@ -82,13 +84,14 @@ TEST_CASE("a larger product takes longer, and every kind of device has its own e
     p.nodes[0].spread.axes = {{'\0', 2, 1}};
     program const prog = unroll(differentiate(g), p, &compute::eigen<float>::workspace);
     double fc[2] = {0, 0};
-    for (auto const& [k, t] : measure_operators<compute::eigen<float>>(prog, p.cluster).all())
+    profile_table const measured = measure_operators<compute::eigen<float>>(prog, p.cluster);
+    for (auto const& [k, t] : measured.all())
       if (k.op == "linear") fc[k.device == "other"] = t.seconds;
     CHECK(fc[0] > 0);
     CHECK(fc[1] > 0);
     return fc[0];
   };
-  CHECK(seconds(256) > 2 * seconds(32));                              // 64 times the work
+  CHECK(seconds(256) > 2 * seconds(32));  // 64 times the work
 }
 
 TEST_CASE("indices are drawn as far as the data allow, refused options are named") {
@@ -99,5 +102,6 @@ TEST_CASE("indices are drawn as far as the data allow, refused options are named
   g.add_output("loss", out(g, v));
   program const prog = unroll(differentiate(g), serial_plan(g), &compute::eigen<float>::workspace);
   CHECK(measure_operators<compute::eigen<float>>(prog, devices(1), quick).size() >= 5);
-  CHECK_THROWS_WITH_AS(measure_operators<compute::eigen<float>>(prog, devices(1), {.samples = 0}), doctest::Contains("at least 1 sample"), error);
+  CHECK_THROWS_WITH_AS(measure_operators<compute::eigen<float>>(prog, devices(1), {.samples = 0}), doctest::Contains("at least 1 sample"),
+                       error);
 }

@@ -1,10 +1,8 @@
 // tests/exec/safetensors.test.cpp - the format as others write it, round trips, and every kind of damage refused
+#include "support/scratch_folder.hpp"
 #include <doctest/doctest.h>
-
 #include <random>
 #include <tensorpar/exec/safetensors_file.hpp>
-
-#include "support/scratch_folder.hpp"
 
 using namespace tensorpar;
 
@@ -21,14 +19,14 @@ std::string file_of(std::string const& header, std::string const& data) {
 std::string refusal(std::string const& header, std::size_t data) {
   try {
     read_safetensors(file_of(header, std::string(data, '\0')), "x.safetensors");
-  } catch (error const& e) {
-    return e.what();
-  }
+  } catch (error const& e) { return e.what(); }
   return "";
 }
 
 std::string_view constexpr data_of_python{
-    "\x01\0\0\0\0\0\0\0\xfe\xff\xff\xff\xff\xff\xff\x1f\0\0\0\0\0\0\xf8?\0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\xd0?\0\0\0?\x03\0\0\0\xfc\xff\xff\xff", 52};
+    "\x01\0\0\0\0\0\0\0\xfe\xff\xff\xff\xff\xff\xff\x1f\0\0\0\0\0\0\xf8?\0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\xd0?\0\0\0?"
+    "\x03\0\0\0\xfc\xff\xff\xff",
+    52};
 
 }  // namespace
 
@@ -55,10 +53,11 @@ TEST_CASE("a file of the reference implementation (Python, safetensors 0.4) is r
   CHECK(again == h);
 
   std::string beyond = file;
-  beyond[264 + 8] = '\xff';                                        // 2^61 - 1 and 0 are one field element: the second way to write it is refused
+  beyond[264 + 8] = '\xff';  // 2^61 - 1 and 0 are one field element: the second way to write it is refused
   CHECK_THROWS_WITH_AS(read_tensor<prime_field>(beyond, h, "f", "p"), doctest::Contains("element 1 is 2305843009213693951"), error);
   CHECK_THROWS_WITH_AS(read_tensor<float>(file, h, "w", "p"), "elements of type F64 (at p: tensor \"w\", dtype); valid: F32", error);
-  CHECK_THROWS_WITH_AS(read_tensor<float>(file, h, "W", "p"), "there is no such tensor (at p: tensor \"W\"); valid: one of its 4 tensors", error);
+  CHECK_THROWS_WITH_AS(read_tensor<float>(file, h, "W", "p"), "there is no such tensor (at p: tensor \"W\"); valid: one of its 4 tensors",
+                       error);
 }
 
 TEST_CASE("every claim of a header is checked") {
@@ -71,21 +70,28 @@ TEST_CASE("every claim of a header is checked") {
   CHECK(refusal("{}", 0) == "");
   CHECK(refusal("{}      ", 0) == "");
 
-  struct row { std::string header; std::size_t data; char const* says; };
+  struct row {
+    std::string header;
+    std::size_t data;
+    char const* says;
+  };
   std::string const f = "\"F32\"";
   for (row const& r : std::initializer_list<row>{
            {one("\"F16\"", "[2]", "[0,4]"), 4, "unknown element type (at x.safetensors: tensor \"a\", dtype); valid: F32, F64, I32, U64"},
            {one("7", "[2]", "[0,4]"), 4, "unknown element type"},
            {one(f, "2", "[0,8]"), 8, "not a list (at x.safetensors: tensor \"a\", shape); valid: a list of extents"},
-           {one(f, "[-2]", "[0,8]"), 8, "not a whole number (at x.safetensors: tensor \"a\", shape); valid: a whole number from 0 to 9223372036854775807"},
+           {one(f, "[-2]", "[0,8]"), 8,
+            "not a whole number (at x.safetensors: tensor \"a\", shape); valid: a whole number from 0 to 9223372036854775807"},
            {one(f, "[2.0]", "[0,8]"), 8, "not a whole number"},
            {one(f, "[18446744073709551615]", "[0,8]"), 8, "not a whole number"},
-           {one(f, "[4294967296,4294967296]", "[0,0]"), 0, "more elements than can be counted (at x.safetensors: tensor \"a\", shape); valid: a tensor below 2^63 bytes"},
+           {one(f, "[4294967296,4294967296]", "[0,0]"), 0,
+            "more elements than can be counted (at x.safetensors: tensor \"a\", shape); valid: a tensor below 2^63 bytes"},
            {one(f, "[9223372036854775807]", "[0,0]"), 0, "more elements than can be counted"},
            {one(f, "[2]", "[0]"), 8, "not a pair (at x.safetensors: tensor \"a\", data_offsets); valid: [begin, end]"},
            {one(f, "[2]", "[0,8,8]"), 8, "not a pair"},
            {one(f, "[2]", "[8,0]"), 8, "bytes 8 to 0 are not in the file"},
-           {one(f, "[2]", "[0,8]"), 7, "bytes 0 to 8 are not in the file (at x.safetensors: tensor \"a\", data_offsets); valid: 0 <= begin <= end <= 7"},
+           {one(f, "[2]", "[0,8]"), 7,
+            "bytes 0 to 8 are not in the file (at x.safetensors: tensor \"a\", data_offsets); valid: 0 <= begin <= end <= 7"},
            {one(f, "[2]", "[0,18446744073709551615]"), 8, "not a whole number"},
            {one(f, "[3]", "[0,8]"), 8, "8 bytes for 12 bytes of elements"},
            {one(f, "[1]", "[4,8]"), 8, "a gap in the data (at x.safetensors: tensor \"a\", data_offsets); valid: begin = 0"},
@@ -109,7 +115,9 @@ TEST_CASE("every claim of a header is checked") {
 
 TEST_CASE("the header's length is checked before anything is read") {
   auto const says = [](std::string const& file) -> std::string {
-    try { read_safetensors(file, "x"); } catch (error const& e) { return e.what(); }
+    try {
+      read_safetensors(file, "x");
+    } catch (error const& e) { return e.what(); }
     return "";
   };
   CHECK(says("") == "the file ends within the header's length (at x); valid: a safetensors file, of at least 10 bytes");
@@ -136,8 +144,10 @@ TEST_CASE("what is written is read back, in memory and on disk") {
       reals.emplace_back();
       fields.emplace_back();
       for (i64 k = 0; k < t.elements(); ++k) {
-        if (t.type == stored_type::f64) reals.back().push_back(static_cast<double>(draw()) / 7);
-        else fields.back().push_back(prime_field(static_cast<i64>(draw() >> 1)));
+        if (t.type == stored_type::f64)
+          reals.back().push_back(static_cast<double>(draw()) / 7);
+        else
+          fields.back().push_back(prime_field(static_cast<i64>(draw() >> 1)));
       }
       h.tensors.push_back(std::move(t));
     }
@@ -145,8 +155,10 @@ TEST_CASE("what is written is read back, in memory and on disk") {
     std::string const path = folder / "t.safetensors";
     safetensors_writer out(path, h);
     for (std::size_t i = 0; i < h.tensors.size(); ++i) {
-      if (h.tensors[i].type == stored_type::f64) out.write(reals[i]);
-      else out.write(fields[i]);
+      if (h.tensors[i].type == stored_type::f64)
+        out.write(reals[i]);
+      else
+        out.write(fields[i]);
     }
     out.finish();
     std::string const bytes = tests::bytes_of_file(path);
@@ -167,7 +179,8 @@ TEST_CASE("what is written is read back, in memory and on disk") {
         CHECK(in.read<prime_field>(name) == fields[i]);
       }
     }
-    for (std::size_t cut = 0; cut < bytes.size(); cut += 1 + bytes.size() / 40) CHECK_THROWS_AS(read_safetensors(std::string_view(bytes).substr(0, cut), "cut"), error);
+    for (std::size_t cut = 0; cut < bytes.size(); cut += 1 + bytes.size() / 40)
+      CHECK_THROWS_AS(read_safetensors(std::string_view(bytes).substr(0, cut), "cut"), error);
     CHECK_THROWS_AS(read_safetensors(bytes + "x", "long"), error);
   }
 }
@@ -186,9 +199,7 @@ TEST_CASE("any damaged byte gives an error or another valid file, never more") {
       u64 all = 0;
       for (stored_tensor const& t : r.tensors) all += t.end - t.begin;
       CHECK(r.header_bytes + all == bad.size());
-    } catch (error const&) {
-      ++refused;
-    }
+    } catch (error const&) { ++refused; }
   }
   CHECK(refused > 2000);
 }
@@ -198,7 +209,9 @@ TEST_CASE("headers that cannot be written are refused before there is a file") {
   auto const says = [&](std::vector<stored_tensor> t) -> std::string {
     stored_tensors h;
     h.tensors = std::move(t);
-    try { safetensors_writer(folder / "never", h); } catch (error const& e) { return e.problem(); }
+    try {
+      safetensors_writer(folder / "never", h);
+    } catch (error const& e) { return e.problem(); }
     return "";
   };
   CHECK(says({{"a", stored_type::f32, {1}, 0, 0}, {"a", stored_type::f32, {1}, 0, 0}}) == "a name that stands twice");
@@ -234,7 +247,7 @@ TEST_CASE("the checksum depends on the bytes and not on their pieces") {
     bad[draw() % bad.size()] ^= static_cast<char>(1 << draw() % 8);
     CHECK(content_hash().add(bad.data(), bad.size()).value() != whole);
   }
-  std::set<u64> lengths;                                            // zeros at the end count
+  std::set<u64> lengths;  // zeros at the end count
   for (std::size_t n = 0; n <= 40; ++n) lengths.insert(content_hash().add(std::string(n, '\0').data(), n).value());
   CHECK(lengths.size() == 41);
 }

@@ -6,8 +6,8 @@
 
 namespace tests {
 
-/// Operand shapes: activations, then weights. Integer operands draw from [0, end). A contraction differentiates only where each letter of an operand is
-/// in the result or in the other operand, and only with two operands.
+/// Operand shapes: activations, then weights. Integer operands draw from [0, end). A contraction differentiates only where each letter of
+/// an operand is in the result or in the other operand, and only with two operands.
 struct sample {
   any_op op;
   std::vector<shape> in;
@@ -106,7 +106,8 @@ inline std::vector<sample> other_samples() {
   };
 }
 
-/// Operands of a sample. What has to be positive over the reals is: second moments (batch norm: sums over the block's count), gammas stay free.
+/// Operands of a sample. What has to be positive over the reals is: second moments (batch norm: sums over the block's count), gammas stay
+/// free.
 template <class Scalar> std::vector<dense<Scalar>> operands_of(sample const& s, std::mt19937_64& r) {
   std::vector<dense<Scalar>> x;
   for (shape const& t : s.in) x.push_back(random_dense<Scalar>(t, s.end, r));
@@ -132,7 +133,8 @@ template <compute_policy Policy> class eager final : public gradient_builder {
   std::vector<tensor> given;                                   // gradient of each operand, -1: none
   step_state state;
 
-  eager(any_op const& o, std::vector<dense<scalar>> const& x, std::vector<dense<scalar>> const& y, std::vector<dense<scalar>> const& dy, step_state const& s)
+  eager(any_op const& o, std::vector<dense<scalar>> const& x, std::vector<dense<scalar>> const& y, std::vector<dense<scalar>> const& dy,
+        step_state const& s)
       : given(x.size(), -1), state(s), in_(static_cast<int>(x.size())), out_(static_cast<int>(y.size())) {
     for (auto const* list : {&x, &y, &dy}) tensors.insert(tensors.end(), list->begin(), list->end());
     o.op->derive(o.attr, *this);

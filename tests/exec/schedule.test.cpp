@@ -1,6 +1,5 @@
 // tests/exec/schedule.test.cpp - rates at the points that matter, and the laws over random schedules
 #include <doctest/doctest.h>
-
 #include <random>
 #include <tensorpar/exec/schedule.hpp>
 
@@ -17,7 +16,7 @@ TEST_CASE("warm-up and half a cosine") {
   CHECK(rate(s, 1) == doctest::Approx(0.4));
   CHECK(rate(s, 3) == 0.8);
   CHECK(rate(s, 4) == 0.8);
-  CHECK(rate(s, 54) == doctest::Approx(0.5));                  // the middle of the cosine
+  CHECK(rate(s, 54) == doctest::Approx(0.5));  // the middle of the cosine
   CHECK(rate(s, 4 + 25) == doctest::Approx(0.2 + 0.6 * (1 + std::sqrt(0.5)) / 2));
   CHECK(rate(s, 104) == 0.2);
   CHECK(rate(s, u64{1} << 60) == 0.2);
@@ -39,7 +38,8 @@ TEST_CASE("laws: within bounds, up in the warm-up and down after it, nearly cont
   for (int trial = 0; trial < 300; ++trial) {
     u64 const warm_up = draw() % 30, total = warm_up + 1 + draw() % 60;
     double const peak = real() + 0.001;
-    std::vector<schedule> const all{constant_rate{peak}, warm_up_cosine{peak, warm_up, total, peak * real()}, step_decay{peak, 1 + draw() % 20, 0.05 + 0.95 * real()}};
+    std::vector<schedule> const all{constant_rate{peak}, warm_up_cosine{peak, warm_up, total, peak * real()},
+                                    step_decay{peak, 1 + draw() % 20, 0.05 + 0.95 * real()}};
     for (schedule const& s : all) {
       bool const cosine = std::holds_alternative<warm_up_cosine>(s);
       for (u64 k = 0; k < 120; ++k) {
@@ -47,8 +47,10 @@ TEST_CASE("laws: within bounds, up in the warm-up and down after it, nearly cont
         CHECK(x == rate(schedule(s), k));
         CHECK(x >= 0);
         CHECK(x <= peak);
-        if (cosine && k + 1 < warm_up) CHECK(y > x);
-        else CHECK(y <= x);
+        if (cosine && k + 1 < warm_up)
+          CHECK(y > x);
+        else
+          CHECK(y <= x);
         // a cosine over n steps falls by at most pi / (2 n) of its height in one
         if (cosine && k >= warm_up) CHECK(x - y <= peak * (1.5708 / static_cast<double>(total - warm_up)) + 1e-12);
       }
@@ -58,7 +60,9 @@ TEST_CASE("laws: within bounds, up in the warm-up and down after it, nearly cont
 
 TEST_CASE("schedules that make no sense are refused") {
   auto const says = [](schedule const& s) -> std::string {
-    try { rate(s, 0); } catch (error const& e) { return e.where(); }
+    try {
+      rate(s, 0);
+    } catch (error const& e) { return e.where(); }
     return "";
   };
   CHECK(says(constant_rate{-1}) == "constant_rate.value");

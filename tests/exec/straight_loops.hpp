@@ -76,7 +76,10 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
   };
   int const rank = x.empty() ? 0 : x[0].block.rank;
   i64 const last = rank ? x[0].block.local[rank - 1] : 1;
-  auto row_of = [&](std::size_t k, std::size_t r) { auto const* p = x[k].real.data() + static_cast<i64>(r) * last; return std::vector<double>(p, p + last); };
+  auto row_of = [&](std::size_t k, std::size_t r) {
+    auto const* p = x[k].real.data() + static_cast<i64>(r) * last;
+    return std::vector<double>(p, p + last);
+  };
   if (o.is<linear>()) {
     einsum(leads(rank - 1) + "i,oi->" + leads(rank - 1) + "o", x, y[0]);
     if (o.as<linear>().bias) for (std::size_t e = 0; e < y[0].real.size(); ++e) y[0].real[e] += x[2].real[e % x[2].real.size()];
@@ -150,7 +153,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       return u < d.rate ? 0 : x[0].real[e] / (1 - d.rate);
     });
   } else if (o.is<softmax>()) {
-    each(0, [&](std::size_t e) { return plain_softmax(row_of(0, e / static_cast<std::size_t>(last)))[e % static_cast<std::size_t>(last)]; });
+    each(0,
+         [&](std::size_t e) { return plain_softmax(row_of(0, e / static_cast<std::size_t>(last)))[e % static_cast<std::size_t>(last)]; });
   } else if (o.is<layernorm>()) {
     each(0, [&](std::size_t e) {
       auto const row = row_of(0, e / static_cast<std::size_t>(last));
@@ -192,7 +196,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
   } else if (o.is<transpose>()) {
     auto const t = o.as<transpose>();
     moved([&](std::vector<i64> p) {
-      std::swap(p[static_cast<std::size_t>(tensorpar::detail::axis_number(t.a, rank))], p[static_cast<std::size_t>(tensorpar::detail::axis_number(t.b, rank))]);
+      std::swap(p[static_cast<std::size_t>(tensorpar::detail::axis_number(t.a, rank))],
+                p[static_cast<std::size_t>(tensorpar::detail::axis_number(t.b, rank))]);
       return p;
     });
   } else if (o.is<reshape>() || o.is<flatten>() || o.is<merge_axes>() || o.is<split_axis>() || is_parallel(o)) {
@@ -224,12 +229,16 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
     });
   } else if (o.is<cross_entropy>()) {
     for (std::size_t r = 0; r < x[1].index.size(); ++r)
-      y[0].real[0] -= std::log(plain_softmax(row_of(0, r))[static_cast<std::size_t>(x[1].index[r])]) / static_cast<double>(x[1].index.size());
+      y[0].real[0] -=
+          std::log(plain_softmax(row_of(0, r))[static_cast<std::size_t>(x[1].index[r])]) / static_cast<double>(x[1].index.size());
   } else if (o.is<mean_squared_error>()) {
-    for (std::size_t e = 0; e < x[0].real.size(); ++e) y[0].real[0] += std::pow(x[0].real[e] - x[1].real[e], 2) / static_cast<double>(x[0].real.size());
+    for (std::size_t e = 0; e < x[0].real.size(); ++e)
+      y[0].real[0] += std::pow(x[0].real[e] - x[1].real[e], 2) / static_cast<double>(x[0].real.size());
   } else if (o.is<sgd_update>()) {
     double const clip = x.size() > 2 ? x[2].real[0] : 1;
-    each(0, [&](std::size_t e) { return x[0].real[e] - state.learning_rate * (x[1].real[e] * clip + o.as<sgd_update>().weight_decay * x[0].real[e]); });
+    each(0, [&](std::size_t e) {
+      return x[0].real[e] - state.learning_rate * (x[1].real[e] * clip + o.as<sgd_update>().weight_decay * x[0].real[e]);
+    });
   } else if (o.is<momentum_update>()) {
     auto const u = o.as<momentum_update>();
     double const clip = x.size() > 3 ? x[3].real[0] : 1;

@@ -64,7 +64,8 @@ TEST_CASE("disjoint and overlapping groups work side by side") {
   threads::hub h(6);
   std::vector<std::string> found(6);
   comm::run_ranks(h, [&](threads& c) {
-    std::vector<int> const row = c.rank() < 3 ? std::vector<int>{0, 1, 2} : std::vector<int>{3, 4, 5}, column{c.rank() % 3, c.rank() % 3 + 3};
+    std::vector<int> const row = c.rank() < 3 ? std::vector<int>{0, 1, 2} : std::vector<int>{3, 4, 5},
+                           column{c.rank() % 3, c.rank() % 3 + 3};
     auto const a = c.make_group(view(row)), b = c.make_group(view(column)), everyone = c.make_group(view(first(6)));
     for (u64 turn = 0; turn < 20; ++turn) {
       auto& mine = found[static_cast<std::size_t>(c.rank())];
@@ -85,7 +86,8 @@ TEST_CASE("group and endpoint know themselves; wrong members are refused") {
   CHECK(g.size() == 2);
   CHECK(g.index() == 1);
   CHECK(g.member(0) == 1);
-  for (std::vector<int> const& wrong : {std::vector<int>{0, 1}, {2, 1}, {2, 2}, {2, 4}, {-1, 2}, {}}) CHECK_THROWS_AS((void)c.make_group(view(wrong)), error);
+  for (std::vector<int> const& wrong : {std::vector<int>{0, 1}, {2, 1}, {2, 2}, {2, 4}, {-1, 2}, {}})
+    CHECK_THROWS_AS((void)c.make_group(view(wrong)), error);
   CHECK_THROWS_AS(threads(h, 4), error);
   CHECK_THROWS_AS(threads(h, -1), error);
   CHECK_THROWS_AS(threads::hub(0), error);
@@ -128,13 +130,24 @@ TEST_CASE("calls that do not fit each other are an error on every member") {
   auto reduce8 = [](threads& c, threads::group const& g, float* x, float* y) { c.all_reduce(g, x, y, 8); };
   mismatch([](threads& c, threads::group const& g, float* x, float* y) { c.all_gather(g, x, y, 8); }, reduce8,
            {"operation number 2 of group {0,1,2}", "rank 0 calls all_reduce of 8", "rank 1 calls all_gather of 8"});
-  mismatch([](threads& c, threads::group const& g, float* x, float* y) { c.all_reduce(g, x, y, 9); }, reduce8, {"all_reduce of 8", "all_reduce of 9"});
-  mismatch([](threads& c, threads::group const& g, float*, float*) { double d[8] = {}; c.all_reduce(g, d, d, 8); }, reduce8, {"of 4 bytes", "of 8 bytes"});
+  mismatch([](threads& c, threads::group const& g, float* x, float* y) { c.all_reduce(g, x, y, 9); }, reduce8,
+           {"all_reduce of 8", "all_reduce of 9"});
+  mismatch(
+      [](threads& c, threads::group const& g, float*, float*) {
+        double d[8] = {};
+        c.all_reduce(g, d, d, 8);
+      },
+      reduce8, {"of 4 bytes", "of 8 bytes"});
   mismatch([](threads& c, threads::group const& g, float* x, float*) { c.broadcast(g, 1, x, 4); },
            [](threads& c, threads::group const& g, float* x, float*) { c.broadcast(g, 0, x, 4); }, {"from member 0", "from member 1"});
   // another group, and one operation missing: nobody can go on, which is seen at once
-  mismatch([](threads& c, threads::group const&, float* x, float* y) { c.all_reduce(c.make_group(view({0, 1})), x, y, 8); }, reduce8, {"every rank waits", "{0,1}", "{0,1,2}"});
-  mismatch([](threads& c, threads::group const&, float* x, float*) { c.receive(0, 5, x, 1); }, reduce8, {"every rank waits", "from rank 0 with tag 5"});
+  mismatch(
+      [](threads& c, threads::group const&, float* x, float* y) {
+        c.all_reduce(c.make_group(view({0, 1})), x, y, 8);
+      },
+      reduce8, {"every rank waits", "{0,1}", "{0,1,2}"});
+  mismatch([](threads& c, threads::group const&, float* x, float*) { c.receive(0, 5, x, 1); }, reduce8,
+           {"every rank waits", "from rank 0 with tag 5"});
 }
 
 TEST_CASE("a message of another size than expected is an error") {
@@ -157,7 +170,8 @@ TEST_CASE("a member that never comes: the deadline names who waited, in what, an
   });
   CHECK(said[0] == said[1]);
   CHECK(said[2] == "");
-  for (char const* part : {"waits in all_reduce number 2 of group {0,1,2} for more than 60 ms"}) CHECK(said[0].find(part) != std::string::npos);
+  for (char const* part : {"waits in all_reduce number 2 of group {0,1,2} for more than 60 ms"})
+    CHECK(said[0].find(part) != std::string::npos);
 }
 
 TEST_CASE("many small operations under load stay correct") {

@@ -1,5 +1,4 @@
-// expect: tensorpar: this type is not an operator
-// expect-nvcc: tensorpar: this type is not an operator
+// expect: NOT_AN_OPERATOR<nothing_of_the_kind>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;

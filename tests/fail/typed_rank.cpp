@@ -1,4 +1,4 @@
-// expect: SHAPE_MISMATCH<.*in_operator.*"conv2d 'first'".*"\[batch,pixels=64\]".*"conv2d takes \[n,c,h,w\]".*"typed_rank.cpp:14".*picture
+// expect: SHAPE_MISMATCH<.*in_operator.*"conv2d\(first\)".*"\[batch,pixels=64\]".*"conv2d takes \[n,c,h,w\]".*"typed_rank.cpp:14".*picture
 // expect-nvcc: SHAPE_MISMATCH_IN<.*conv2d.*left_extents<-1L?, 64L?>.*right_extents<>, 14, picture>
 #include <tensorpar/typed/typed.hpp>
 

@@ -17,17 +17,21 @@ struct instance {
   arbitrary_model model;
   mapping_problem problem;
   brute_force<arbitrary_model> all;
+  static spread_limits limits(recipe const& r) {
+    spread_limits l;
+    l.max_axes = r.max_axes;
+    l.replicas = r.replicas;
+    return l;
+  }
   static objective_options options(recipe const& r) {
     objective_options o;
-    o.spreads.max_axes = r.max_axes;
-    o.spreads.replicas = r.replicas;
     o.grain = r.grain;
     o.micro_batches = r.micro_batches;
     return o;
   }
   explicit instance(recipe const& r)
-      : graph(r.build()), cluster(r.cluster()), model{r.seed}, problem(make_problem(graph, cluster, model, options(r))),
-        all(graph, cluster, model, problem.tree, r.grain, r.micro_batches, options(r).spreads) {}
+      : graph(r.build()), cluster(r.cluster()), model{r.seed}, problem(make_problem(graph, cluster, model, limits(r), options(r))),
+        all(graph, cluster, model, problem.tree, r.grain, r.micro_batches, limits(r)) {}
   std::vector<spread> spreads(assignment const& a) const {
     std::vector<spread> s;
     for (int v = 0; v < problem.operators(); ++v) s.push_back(problem.choices(v).spreads[static_cast<std::size_t>(a[static_cast<std::size_t>(v)])]);

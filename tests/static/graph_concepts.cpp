@@ -23,7 +23,8 @@ static_assert(!topology<int> && !topology<std::vector<int>> && !topology<std::st
 static_assert(!topology<std::vector<std::string>>);
 static_assert(!topology<archetypes::no_node_count> && !topology<archetypes::no_predecessors>);
 static_assert(!topology<archetypes::predecessors_no_range>);
-static_assert(!topology<archetypes::predecessors_no_ids> && !topology<archetypes::node_count_no_number> && !topology<archetypes::not_const>);
+static_assert(!topology<archetypes::predecessors_no_ids>);
+static_assert(!topology<archetypes::node_count_no_number> && !topology<archetypes::not_const>);
 
 // a type of this very namespace may customise by hidden friends: the customisation points do not collide with them
 namespace tensorpar {

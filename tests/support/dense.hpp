@@ -92,8 +92,10 @@ template <class Scalar> std::vector<shape> infer_all(any_op const& o, std::vecto
 
 /// Runs the policy's kernel on these blocks, results starting as rubbish and workspace of just the size asked for.
 template <compute_policy Policy>
-std::vector<dense<typename Policy::scalar_type>> run_blocks(any_op const& o, std::vector<dense<typename Policy::scalar_type>> const& operands,
-                                                           std::vector<tensor_block> const& results, step_state const& state = {}, bool first_share = true) {
+std::vector<dense<typename Policy::scalar_type>> run_blocks(any_op const& o,
+                                                            std::vector<dense<typename Policy::scalar_type>> const& operands,
+                                                            std::vector<tensor_block> const& results, step_state const& state = {},
+                                                            bool first_share = true) {
   using scalar = typename Policy::scalar_type;
   std::vector<dense<scalar>> out;
   std::vector<void const*> in_pointers;
@@ -108,7 +110,8 @@ std::vector<dense<typename Policy::scalar_type>> run_blocks(any_op const& o, std
   for (auto& x : out) out_pointers.push_back(x.data());
   std::vector<shape> const in_types = types_of(operands), out_types = types_of(out);
   REQUIRE(Policy::supports(o));
-  i64 const scratch = Policy::workspace(o, {in_types.data(), static_cast<int>(in_types.size())}, {out_types.data(), static_cast<int>(out_types.size())});
+  i64 const scratch =
+      Policy::workspace(o, {in_types.data(), static_cast<int>(in_types.size())}, {out_types.data(), static_cast<int>(out_types.size())});
   REQUIRE(scratch >= 0);
   std::vector<scalar> workspace(static_cast<std::size_t>(scratch), scalar(77));
   kernel_call c;
@@ -126,7 +129,9 @@ std::vector<dense<typename Policy::scalar_type>> run_blocks(any_op const& o, std
   return out;
 }
 template <compute_policy Policy>
-std::vector<dense<typename Policy::scalar_type>> run_whole(any_op const& o, std::vector<dense<typename Policy::scalar_type>> const& operands, step_state const& state = {}) {
+std::vector<dense<typename Policy::scalar_type>> run_whole(any_op const& o,
+                                                           std::vector<dense<typename Policy::scalar_type>> const& operands,
+                                                           step_state const& state = {}) {
   std::vector<tensor_block> results;
   for (shape const& s : infer_all(o, operands)) results.push_back(whole(s));
   return run_blocks<Policy>(o, operands, results, state);

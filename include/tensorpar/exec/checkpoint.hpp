@@ -7,8 +7,8 @@
 
 namespace tensorpar {
 
-/// What can be saved and resumed: parameters and optimizer state by value id, as whole row-major tensors (`fetch` and `store`; those that the
-/// program keeps are its persistent buffers), and the run's step and seed. Model: `executor`.
+/// What can be saved and resumed: parameters and optimizer state by value id, as whole row-major tensors (`fetch` and `store`; those that
+/// the program keeps are its persistent buffers), and the run's step and seed. Model: `executor`.
 template <class Run>
 concept resumable = requires(Run& run, Run const& saved, int value, std::vector<typename Run::scalar> const& all, u64 n) {
   { stored_as<typename Run::scalar>::type } -> std::convertible_to<stored_type>;
@@ -31,7 +31,8 @@ template <class Run> std::vector<int> saved_values(Run const& run, int kind) {
   for (buffer const& b : static_cast<program const&>(run.program()).buffers)
     if (b.persistent && b.value >= 0) ids.insert(b.value);
   std::vector<int> r;
-  for (int x : ids) if (run.graph().graph.value(x).role == (kind ? value_role::state : value_role::parameter)) r.push_back(x);
+  for (int x : ids)
+    if (run.graph().graph.value(x).role == (kind ? value_role::state : value_role::parameter)) r.push_back(x);
   return r;
 }
 template <class Run> stored_tensor tensor_of(Run const& run, int x) {
@@ -59,14 +60,19 @@ template <class Run> void check_payload(Run const& run, safetensors_file const& 
   for (int x : saved_values(run, kind)) wanted.emplace(run.graph().graph.value(x).name, tensor_of(run, x));
   for (auto const& [name, w] : wanted) {
     stored_tensor const* t = in.header().find(name);
-    if (!t) throw error("a tensor is missing", tensor_place(in.path(), name), "every " + std::string(kind ? "optimizer state" : "parameter") + " of the model");
-    if (t->extents != w.extents) throw error("a tensor of shape " + extents_text(t->extents), tensor_place(in.path(), name, "shape"), extents_text(w.extents));
-    if (t->type != w.type) throw error("elements of type " + std::string(name_of(t->type)), tensor_place(in.path(), name, "dtype"), name_of(w.type));
+    if (!t)
+      throw error("a tensor is missing", tensor_place(in.path(), name),
+                  "every " + std::string(kind ? "optimizer state" : "parameter") + " of the model");
+    if (t->extents != w.extents)
+      throw error("a tensor of shape " + extents_text(t->extents), tensor_place(in.path(), name, "shape"), extents_text(w.extents));
+    if (t->type != w.type)
+      throw error("elements of type " + std::string(name_of(t->type)), tensor_place(in.path(), name, "dtype"), name_of(w.type));
   }
   for (stored_tensor const& t : in.header().tensors)
-    if (!wanted.contains(t.name)) throw error("a tensor that the model does not have", tensor_place(in.path(), t.name), "the model's own tensors alone");
+    if (!wanted.contains(t.name))
+      throw error("a tensor that the model does not have", tensor_place(in.path(), t.name), "the model's own tensors alone");
   if constexpr (std::is_same_v<typename Run::scalar, prime_field>)
-    for (auto const& w : wanted) in.read<typename Run::scalar>(w.first);                     // elements that are none are found before any is stored
+    for (auto const& w : wanted) in.read<typename Run::scalar>(w.first);  // elements that are none are found before any is stored
 }
 
 }  // namespace detail
@@ -83,7 +89,7 @@ template <resumable Run> std::string save_checkpoint(Run const& run, std::string
   detail::folder_lock const lock(dir);
   detail::step_folder const mine{run.steps(), false}, aside{run.steps(), true};
   for (std::string const& n : detail::names_in(dir))
-    if (n.starts_with(".partial-") || n.starts_with(".discarded-")) detail::remove_folder(dir + "/" + n);       // of a process that died
+    if (n.starts_with(".partial-") || n.starts_with(".discarded-")) detail::remove_folder(dir + "/" + n);  // of a process that died
   for (detail::step_folder const& s : detail::step_folders(dir)) {
     if (s.step <= mine.step) break;
     if (detail::is_sound(dir + "/" + s.name()))
@@ -111,7 +117,7 @@ template <resumable Run> std::string save_checkpoint(Run const& run, std::string
     throw;
   }
 
-  if (detail::exists(whole)) {                                     // the same step again: at every moment one of the two is complete
+  if (detail::exists(whole)) {  // the same step again: at every moment one of the two is complete
     if (detail::exists(old)) detail::discard(dir, detail::is_sound(whole) ? aside.name() : mine.name());
     if (detail::exists(whole)) detail::rename_path(whole, old);
   }
@@ -124,9 +130,9 @@ template <resumable Run> std::string save_checkpoint(Run const& run, std::string
 }
 
 /// Puts a checkpoint's parameters, optimizer state, step and seed into a run of the same model, under any plan, on any number of devices.
-/// `from` is a folder of checkpoints (the newest complete one is taken) or one checkpoint's own folder. The run is changed only after all has
-/// been checked. Throws `error`: no complete checkpoint, damage, another model, optimizer or scalar, tensors that are missing, too many, or
-/// of another shape.
+/// `from` is a folder of checkpoints (the newest complete one is taken) or one checkpoint's own folder. The run is changed only after all
+/// has been checked. Throws `error`: no complete checkpoint, damage, another model, optimizer or scalar, tensors that are missing, too
+/// many, or of another shape.
 template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string const& from) {
   found_checkpoint r;
   if (detail::exists(from + "/manifest.json")) {
@@ -145,13 +151,16 @@ template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string 
   if (m.scalar != type) throw error("a checkpoint of elements of type " + m.scalar, place + ": scalar", type);
   if (m.optimizer != kind) throw error("a checkpoint of a run with " + optimizer(m.optimizer), place + ": optimizer", optimizer(kind));
   if (u64 const h = training_hash(run.graph()); m.graph != h)
-    throw error("a checkpoint of another model, \"" + m.model + "\"", place + ": graph", "graph " + detail::hex_of(h) + ", \"" + run.plan_value().model + "\"");
+    throw error("a checkpoint of another model, \"" + m.model + "\"", place + ": graph",
+                "graph " + detail::hex_of(h) + ", \"" + run.plan_value().model + "\"");
   if (m.files.size() != 2 || m.files[0].name != detail::payload_names[0] || m.files[1].name != detail::payload_names[1])
-    throw error("not the files of a checkpoint", place + ": files", std::string(detail::payload_names[0]) + ", " + detail::payload_names[1]);
+    throw error("not the files of a checkpoint", place + ": files",
+                std::string(detail::payload_names[0]) + ", " + detail::payload_names[1]);
   safetensors_file const payload[] = {safetensors_file(r.path + "/" + m.files[0].name), safetensors_file(r.path + "/" + m.files[1].name)};
   for (int k : {0, 1}) detail::check_payload(run, payload[k], k);
   for (int k : {0, 1})
-    for (int x : detail::saved_values(run, k)) run.store(x, payload[k].template read<typename Run::scalar>(run.graph().graph.value(x).name));
+    for (int x : detail::saved_values(run, k))
+      run.store(x, payload[k].template read<typename Run::scalar>(run.graph().graph.value(x).name));
   run.set_steps(m.step);
   run.set_seed(m.seed);
   return r;

@@ -8,9 +8,9 @@ namespace tensorpar {
 
 /// A complete checkpoint, and why newer ones were passed over.
 struct found_checkpoint {
-  std::string path;                      // its folder; empty: there is none
+  std::string path;  // its folder; empty: there is none
   checkpoint_manifest manifest;
-  std::vector<std::string> skipped;      // one sentence each, newest first
+  std::vector<std::string> skipped;  // one sentence each, newest first
   explicit operator bool() const { return !path.empty(); }
 };
 
@@ -35,7 +35,8 @@ inline std::vector<step_folder> step_folders(std::string const& dir) {
     s.old = n.ends_with(".old");
     if (s.name() == n) r.push_back(s);
   }
-  std::sort(r.begin(), r.end(), [](step_folder const& a, step_folder const& b) { return a.step != b.step ? a.step > b.step : a.old < b.old; });
+  std::sort(r.begin(), r.end(),
+            [](step_folder const& a, step_folder const& b) { return a.step != b.step ? a.step > b.step : a.old < b.old; });
   return r;
 }
 
@@ -46,13 +47,18 @@ inline checkpoint_manifest sound_manifest(std::string const& folder) {
   checkpoint_manifest const m = decode_manifest(input_file(path).text(), path);
   for (checkpoint_part const& p : m.files) {
     input_file const f(folder + "/" + p.name);
-    if (f.bytes() != p.bytes) throw error("the file has " + std::to_string(f.bytes()) + " bytes", f.path(), std::to_string(p.bytes) + " bytes, by the manifest");
-    if (f.hash() != p.hash) throw error("the file is damaged: its content is not what the manifest's hash says", f.path(), "the file as it was saved");
+    if (f.bytes() != p.bytes)
+      throw error("the file has " + std::to_string(f.bytes()) + " bytes", f.path(), std::to_string(p.bytes) + " bytes, by the manifest");
+    if (f.hash() != p.hash)
+      throw error("the file is damaged: its content is not what the manifest's hash says", f.path(), "the file as it was saved");
   }
   return m;
 }
 inline bool is_sound(std::string const& folder) {
-  try { sound_manifest(folder); return true; } catch (error const&) { return false; }
+  try {
+    sound_manifest(folder);
+    return true;
+  } catch (error const&) { return false; }
 }
 
 /// Under a name that nobody looks at, then file by file: half of a removal is never taken for a checkpoint.
@@ -73,7 +79,8 @@ inline found_checkpoint latest_checkpoint(std::string const& dir) {
     std::string const path = dir + "/" + s.name();
     try {
       r.manifest = detail::sound_manifest(path);
-      if (r.manifest.step != s.step) throw error("the manifest speaks of step " + std::to_string(r.manifest.step), path, "step " + std::to_string(s.step));
+      if (r.manifest.step != s.step)
+        throw error("the manifest speaks of step " + std::to_string(r.manifest.step), path, "step " + std::to_string(s.step));
       r.path = path;
       return r;
     } catch (error const& e) {

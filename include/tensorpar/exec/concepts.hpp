@@ -12,8 +12,9 @@ namespace tensorpar {
 ///  - `Policy::supports(o)`             bool: is there a kernel?
 ///  - `Policy::workspace(o, in, out)`   i64: scratch scalars that a call with these local shapes needs
 ///  - `p.run(c)`                        computes the results' blocks; may throw `error`
-/// Laws (tests/support/laws/compute.hpp): equal calls give equal bits; where a loop of the operator's iteration space is split into parts, the parts' results laid side
-/// by side (loop in the result) or added (loop absent from it) are the whole's: exactly over an exact scalar, up to rounding otherwise.
+/// Laws (tests/support/laws/compute.hpp): equal calls give equal bits; where a loop of the operator's iteration space is split into parts,
+/// the parts' results laid side by side (loop in the result) or added (loop absent from it) are the whole's: exactly over an exact scalar,
+/// up to rounding otherwise.
 /// `run` may be called from several threads at once. Complexity: run O(the operator's work), supports O(1).
 /// Minimal definition: all four. Models: compute::eigen.
 template <class Policy>
@@ -30,8 +31,9 @@ concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, ke
 ///  - `c.rank()`, `c.size()`       ints, 0 <= rank < size
 ///  - `c.make_group(members)`      `Comm::group`: a handle that may be kept and used for any number of operations
 ///  - `g.size()`, `g.index()`      members of the group, and this one's place among them
-/// Semantics of all operations: blocking; every member of a group calls the same operations on it in the same order; an operation that some member never
-/// joins, or joins with other arguments, ends in an exception on every member. Buffers must outlive the operation on *every* member.
+/// Semantics of all operations: blocking; every member of a group calls the same operations on it in the same order; an operation that some
+/// member never joins, or joins with other arguments, ends in an exception on every member. Buffers must outlive the operation on *every*
+/// member.
 /// Minimal definition: this and the collectives a plan needs. Models: comm::threads.
 template <class Comm>
 concept communicator = requires(Comm& c, Comm const& cc, typename Comm::group const& g, slice<int> members) {
@@ -42,33 +44,46 @@ concept communicator = requires(Comm& c, Comm const& cc, typename Comm::group co
   { g.index() } -> std::same_as<int>;
 };
 
-/// `c.all_reduce(g, in, out, n)`: out[i] on every member = sum over members j, in group order, of in_j[i], for 0 <= i < n; the same bits on all. in == out is allowed.
+/// `c.all_reduce(g, in, out, n)`: out[i] on every member = sum over members j, in group order, of in_j[i], for 0 <= i < n; the same bits on
+/// all. in == out is allowed.
 template <class Comm, class Element>
-concept has_all_reduce = communicator<Comm> && requires(Comm& c, typename Comm::group const& g, Element const* in, Element* out, i64 n) { c.all_reduce(g, in, out, n); };
+concept has_all_reduce = communicator<Comm> && requires(Comm& c, typename Comm::group const& g, Element const* in, Element* out, i64 n) {
+  c.all_reduce(g, in, out, n);
+};
 
-/// `c.reduce_scatter(g, in, out, n)`: in holds g.size() chunks of n; out[i] on member m = sum over members j, in group order, of chunk m of in_j.
-/// Law: all_reduce == all_gather after reduce_scatter. out may be chunk m of in.
+/// `c.reduce_scatter(g, in, out, n)`: in holds g.size() chunks of n; out[i] on member m = sum over members j, in group order, of chunk m of
+/// in_j. Law: all_reduce == all_gather after reduce_scatter. out may be chunk m of in.
 template <class Comm, class Element>
-concept has_reduce_scatter = communicator<Comm> && requires(Comm& c, typename Comm::group const& g, Element const* in, Element* out, i64 n) { c.reduce_scatter(g, in, out, n); };
+concept has_reduce_scatter = communicator<Comm> &&
+    requires(Comm& c, typename Comm::group const& g, Element const* in, Element* out, i64 n) {
+  c.reduce_scatter(g, in, out, n);
+};
 
 /// `c.all_gather(g, in, out, n)`: chunk j of out on every member = the n elements of in_j. in may be chunk m of out.
 template <class Comm, class Element>
-concept has_all_gather = communicator<Comm> && requires(Comm& c, typename Comm::group const& g, Element const* in, Element* out, i64 n) { c.all_gather(g, in, out, n); };
+concept has_all_gather = communicator<Comm> && requires(Comm& c, typename Comm::group const& g, Element const* in, Element* out, i64 n) {
+  c.all_gather(g, in, out, n);
+};
 
-/// `c.all_to_all(g, in, out, n)`: chunk j of out on member m = chunk m of in_j; chunks of n. Law: twice is the identity. in and out do not overlap.
+/// `c.all_to_all(g, in, out, n)`: chunk j of out on member m = chunk m of in_j; chunks of n. Law: twice is the identity. in and out do not
+/// overlap.
 template <class Comm, class Element>
-concept has_all_to_all = communicator<Comm> && requires(Comm& c, typename Comm::group const& g, Element const* in, Element* out, i64 n) { c.all_to_all(g, in, out, n); };
+concept has_all_to_all = communicator<Comm> && requires(Comm& c, typename Comm::group const& g, Element const* in, Element* out, i64 n) {
+  c.all_to_all(g, in, out, n);
+};
 
 /// `c.broadcast(g, root, data, n)`: data on every member = data on member number `root` of the group.
 template <class Comm, class Element>
-concept has_broadcast = communicator<Comm> && requires(Comm& c, typename Comm::group const& g, Element* data, i64 n) { c.broadcast(g, 0, data, n); };
+concept has_broadcast = communicator<Comm> && requires(Comm& c, typename Comm::group const& g, Element* data, i64 n) {
+  c.broadcast(g, 0, data, n);
+};
 
 /// `c.barrier(g)`: returns once every member has called it.
 template <class Comm>
 concept has_barrier = communicator<Comm> && requires(Comm& c, typename Comm::group const& g) { c.barrier(g); };
 
-/// `c.send(to, tag, data, n)` and `c.receive(from, tag, data, n)`: ranks, not group indices. Messages of one sender, receiver and tag arrive in order.
-/// A send does not wait for its receive, so any order of sends before receives is safe.
+/// `c.send(to, tag, data, n)` and `c.receive(from, tag, data, n)`: ranks, not group indices. Messages of one sender, receiver and tag
+/// arrive in order. A send does not wait for its receive, so any order of sends before receives is safe.
 template <class Comm, class Element>
 concept has_send_receive = communicator<Comm> && requires(Comm& c, Element const* from, Element* to, i64 n) {
   c.send(0, 0, from, n);
@@ -77,7 +92,7 @@ concept has_send_receive = communicator<Comm> && requires(Comm& c, Element const
 
 /// Everything that a plan may ask for.
 template <class Comm, class Element>
-concept full_communicator = has_all_reduce<Comm, Element> && has_reduce_scatter<Comm, Element> && has_all_gather<Comm, Element> && has_all_to_all<Comm, Element> &&
-                            has_broadcast<Comm, Element> && has_barrier<Comm> && has_send_receive<Comm, Element>;
+concept full_communicator = has_all_reduce<Comm, Element> && has_reduce_scatter<Comm, Element> && has_all_gather<Comm, Element> &&
+    has_all_to_all<Comm, Element> && has_broadcast<Comm, Element> && has_barrier<Comm> && has_send_receive<Comm, Element>;
 
 }  // namespace tensorpar

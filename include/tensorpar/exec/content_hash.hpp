@@ -20,8 +20,10 @@ class content_hash {
     for (; n && bytes_ % 8; --n) put(*p++);
     for (; n >= 8; n -= 8, p += 8, bytes_ += 8) {
       u64 w = 0;
-      if constexpr (std::endian::native == std::endian::little) std::memcpy(&w, p, 8);
-      else for (int i = 8; i-- > 0;) w = w << 8 | p[i];
+      if constexpr (std::endian::native == std::endian::little)
+        std::memcpy(&w, p, 8);
+      else
+        for (int i = 8; i-- > 0;) w = w << 8 | p[i];
       h_.add(w);
     }
     for (; n; --n) put(*p++);
@@ -36,7 +38,10 @@ class content_hash {
  private:
   void put(unsigned char c) {
     word_ |= u64{c} << bytes_ % 8 * 8;
-    if (++bytes_ % 8 == 0) { h_.add(word_); word_ = 0; }
+    if (++bytes_ % 8 == 0) {
+      h_.add(word_);
+      word_ = 0;
+    }
   }
 };
 

@@ -17,13 +17,14 @@ namespace tensorpar {
 
 namespace detail {
 struct kernel_entry {
-  u64 id = 0;
+  u64 id = 0;                            // 0: an empty slot (under -fsanitize=undefined g++ 12 compares no function pointer in a constant)
   void (*run)(kernel_call const&) = nullptr;
   i64 (*workspace)(any_op const&, shapes, shapes) = nullptr;
 };
 template <class Scalar, class Op> void run_kernel(kernel_call const& c) { kernel<Scalar, Op>::run(c, load<Op>(c.op->attr)); }
 template <class Scalar, class Op> i64 kernel_workspace(any_op const& o, shapes in, shapes out) {
-  if constexpr (requires(Op const& op) { kernel<Scalar, Op>::workspace(op, in, out); }) return kernel<Scalar, Op>::workspace(load<Op>(o.attr), in, out);
+  if constexpr (requires(Op const& op) { kernel<Scalar, Op>::workspace(op, in, out); })
+    return kernel<Scalar, Op>::workspace(load<Op>(o.attr), in, out);
   else return 0;
 }
 
@@ -33,16 +34,18 @@ template <class Scalar> struct kernel_table {
   kernel_entry entry[slots];
   int count = 0;
   static constexpr int slot_of(u64 id) { return static_cast<int>(mix(id) & (slots - 1)); }
-  template <class... Op> constexpr void add(op_set<Op...>) { (put({name_hash(Op::name), &run_kernel<Scalar, Op>, &kernel_workspace<Scalar, Op>}), ...); }
+  template <class... Op> constexpr void add(op_set<Op...>) {
+    (put({name_hash(Op::name), &run_kernel<Scalar, Op>, &kernel_workspace<Scalar, Op>}), ...);
+  }
   /// A later entry of the same name replaces the earlier one.
   constexpr void put(kernel_entry const& e) {
     int i = slot_of(e.id);
-    while (entry[i].run && entry[i].id != e.id) i = (i + 1) % slots;
-    if (!entry[i].run && ++count > slots / 4) throw "kernel_table: too many operators";
+    while (entry[i].id && entry[i].id != e.id) i = (i + 1) % slots;
+    if (!entry[i].id && ++count > slots / 4) throw "kernel_table: too many operators";
     entry[i] = e;
   }
   constexpr kernel_entry const* find(u64 id) const {
-    for (int i = slot_of(id); entry[i].run; i = (i + 1) % slots) if (entry[i].id == id) return &entry[i];
+    for (int i = slot_of(id); entry[i].id; i = (i + 1) % slots) if (entry[i].id == id) return &entry[i];
     return nullptr;
   }
 };
@@ -53,8 +56,8 @@ namespace compute {
 
 /// Models `compute_policy` (exec/concepts.hpp). Scalar: float, double, prime_field, or a type with scalar_traits.
 /// Own: your operators, as `op_set<my_op, ...>`; each brings its kernel as a static member template, see exec/kernels.hpp.
-/// Stateless; one thread per call; a thread's first matrix product takes 1 MiB of packing buffers from the heap, nothing else does. Results depend on the
-/// call alone: sums have a fixed order.
+/// Stateless; one thread per call; a thread's first matrix product takes 1 MiB of packing buffers from the heap, nothing else does. Results
+/// depend on the call alone: sums have a fixed order.
 template <class Scalar, class Own = op_set<>> class eigen {
   static constexpr detail::kernel_table<Scalar> make_table() {
     detail::kernel_table<Scalar> t{};

@@ -1,19 +1,18 @@
 // tensorpar/exec/files.hpp - files and folders that survive a crash: read by position, written through to the disk
 #pragma once
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
 #include <string>
 #include <string_view>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/exec/content_hash.hpp>
+#include <unistd.h>
 #include <vector>
 
 namespace tensorpar {
@@ -32,10 +31,19 @@ class descriptor {
  public:
   explicit descriptor(int fd = -1) : fd_(fd) {}
   descriptor(descriptor&& o) noexcept : fd_(o.fd_) { o.fd_ = -1; }
-  descriptor& operator=(descriptor&& o) noexcept { std::swap(fd_, o.fd_); return *this; }
-  ~descriptor() { if (fd_ >= 0) ::close(fd_); }
+  descriptor& operator=(descriptor&& o) noexcept {
+    std::swap(fd_, o.fd_);
+    return *this;
+  }
+  ~descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   int get() const { return fd_; }
-  bool close() { int const fd = fd_; fd_ = -1; return ::close(fd) == 0; }
+  bool close() {
+    int const fd = fd_;
+    fd_ = -1;
+    return ::close(fd) == 0;
+  }
 };
 
 }  // namespace detail

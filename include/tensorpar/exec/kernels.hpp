@@ -10,12 +10,15 @@
 
 namespace tensorpar {
 
-/// The kernel of one operator over one scalar: `run(call, op)`, and where scratch memory is needed `workspace(op, in, out)` in scalars, from local shapes.
-/// The operators of op/ have specialisations in kernels_*.hpp. Your own operator brings its kernel along as a static member template
-/// `template <class Scalar> static void compute(kernel_call const&, Op const&)`, and maybe a member `i64 workspace(shapes in, shapes out) const`.
+/// The kernel of one operator over one scalar: `run(call, op)`, and where scratch memory is needed `workspace(op, in, out)` in scalars,
+/// from local shapes. The operators of op/ have specialisations in kernels_*.hpp. Your own operator brings its kernel along as a static
+/// member template `template <class Scalar> static void compute(kernel_call const&, Op const&)`, and maybe a member
+/// `i64 workspace(shapes in, shapes out) const`.
 template <class Scalar, class Op> struct kernel {
   static constexpr bool given = requires(kernel_call const& c, Op const& op) { Op::template compute<Scalar>(c, op); };
-  static_assert(given, "tensorpar: this operator has no kernel: give it `template <class Scalar> static void compute(kernel_call const&, Op const&)`");
+  static_assert(
+      given,
+      "tensorpar: this operator has no kernel: give it `template <class Scalar> static void compute(kernel_call const&, Op const&)`");
   static void run(kernel_call const& c, Op const& op) {
     if constexpr (given) Op::template compute<Scalar>(c, op);
   }
@@ -32,12 +35,17 @@ template <class Element> Element* result(kernel_call const& c, int k = 0) { retu
 inline i64 last_extent(tensor_block const& b) { return b.rank ? b.local[b.rank - 1] : 1; }
 inline i64 row_count(tensor_block const& b) { i64 e = 1; for (int i = 0; i + 1 < b.rank; ++i) e *= b.local[i]; return e; }
 /// Distance of neighbours along an axis, in elements.
-inline i64 stride_of(tensor_block const& b, int axis_no) { i64 e = 1; for (int i = axis_no + 1; i < b.rank; ++i) e *= b.local[i]; return e; }
+inline i64 stride_of(tensor_block const& b, int axis_no) {
+  i64 e = 1;
+  for (int i = axis_no + 1; i < b.rank; ++i) e *= b.local[i];
+  return e;
+}
 
 /// An index that a user's data must keep within [0, end).
 inline i64 checked_index(std::int32_t i, i64 end, char const* what, kernel_call const& c) {
   if (i < 0 || i >= end)
-    throw error(std::string(what) + " " + std::to_string(i) + " is out of range", std::string(c.op->op->name), "0 to " + std::to_string(end - 1));
+    throw error(std::string(what) + " " + std::to_string(i) + " is out of range", std::string(c.op->op->name),
+                "0 to " + std::to_string(end - 1));
   return i;
 }
 

@@ -52,7 +52,8 @@ template <class Scalar> struct kernel<Scalar, attention_grad> {
   static i64 workspace(attention_grad const&, shapes in, shapes) { return 2 * in[1].d[1].n * in[2].d[1].n; }
   static void run(kernel_call const& c, attention_grad const& op) {
     detail::attention_block<Scalar> const a(c.in_block[1], c.in_block[2], op.heads, op.causal);
-    Scalar const *d = detail::operand<Scalar>(c, 0), *q = detail::operand<Scalar>(c, 1), *k = detail::operand<Scalar>(c, 2), *v = detail::operand<Scalar>(c, 3);
+    Scalar const *d = detail::operand<Scalar>(c, 0), *q = detail::operand<Scalar>(c, 1), *k = detail::operand<Scalar>(c, 2),
+                 *v = detail::operand<Scalar>(c, 3);
     Scalar *dq = detail::result<Scalar>(c, 0), *dk = detail::result<Scalar>(c, 1), *dv = detail::result<Scalar>(c, 2);
     Scalar *p = static_cast<Scalar*>(c.workspace), *s = p + a.queries * a.keys;
     for (i64 b = 0; b < a.batches; ++b)

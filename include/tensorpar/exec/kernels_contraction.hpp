@@ -53,8 +53,9 @@ struct contraction_loops {
   }
 };
 
-/// Turns all loops but those in `skip` (a bit mask) and calls visit(out offset, in offsets, first): first says whether no skipped-over reduction has
-/// turned yet, so the result is to be overwritten. Loops of the result turn slowest, so each piece of it is finished before the next.
+/// Turns all loops but those in `skip` (a bit mask) and calls visit(out offset, in offsets, first): first says whether no skipped-over
+/// reduction has turned yet, so the result is to be overwritten. Loops of the result turn slowest, so each piece of it is finished before
+/// the next.
 template <class Visit> void turn_outer(contraction_loops const& c, unsigned skip, Visit&& visit) {
   int order[contraction_loops::max], n = 0;
   for (int pass = 0; pass < 2; ++pass)
@@ -122,7 +123,8 @@ inline product_choice choose_product(contraction_loops const& c) {
       if (n >= 0 && !(c.l[n].kept && !c.l[n].reads[0] && c.l[n].reads[1])) continue;
       for (int k = -1; k < c.n; ++k) {
         if (k >= 0 && !(!c.l[k].kept && c.l[k].reads[0] && c.l[k].reads[1])) continue;
-        i64 const am = m < 0 ? 0 : c.l[m].in[0], ak = k < 0 ? 0 : c.l[k].in[0], bk = k < 0 ? 0 : c.l[k].in[1], bn = n < 0 ? 0 : c.l[n].in[1];
+        i64 const am = m < 0 ? 0 : c.l[m].in[0], ak = k < 0 ? 0 : c.l[k].in[0], bk = k < 0 ? 0 : c.l[k].in[1],
+                  bn = n < 0 ? 0 : c.l[n].in[1];
         i64 const cm = m < 0 ? 0 : c.l[m].out, cn = n < 0 ? 0 : c.l[n].out;
         if (!(unit(am) || unit(ak)) || !(unit(bk) || unit(bn)) || !(unit(cm) || unit(cn))) continue;
         i64 const work = (m < 0 ? 1 : c.l[m].extent) * (n < 0 ? 1 : c.l[n].extent) * (k < 0 ? 1 : c.l[k].extent);
@@ -144,7 +146,8 @@ template <class Scalar> void contract(kernel_call const& c, loops const& notatio
   auto step = [](i64 s) { return s ? s : 1; };
   turn_outer(all, taken, [&](i64 out, i64 const* in, bool first) {
     multiply<Scalar>(m.extent, n.extent, k.extent, {operand<Scalar>(c, 0) + in[0], step(m.in[0]), step(k.in[0])},
-                     {operand<Scalar>(c, 1) + in[1], step(k.in[1]), step(n.in[1])}, {result<Scalar>(c) + out, step(m.out), step(n.out)}, !first);
+                     {operand<Scalar>(c, 1) + in[1], step(k.in[1]), step(n.in[1])}, {result<Scalar>(c) + out, step(m.out), step(n.out)},
+                     !first);
   });
 }
 }  // namespace detail
@@ -174,8 +177,8 @@ template <class Scalar> struct kernel<Scalar, matmul> {
     Scalar const *p = detail::operand<Scalar>(c, 0), *q = detail::operand<Scalar>(c, 1);
     Scalar* to = detail::result<Scalar>(c);
     for (i64 b = 0; b < batches; ++b)
-      multiply<Scalar>(m, n, k, {p + b * m * k, op.transpose_a ? 1 : k, op.transpose_a ? m : 1}, {q + b * k * n, op.transpose_b ? 1 : n, op.transpose_b ? k : 1},
-                       {to + b * m * n, n, 1});
+      multiply<Scalar>(m, n, k, {p + b * m * k, op.transpose_a ? 1 : k, op.transpose_a ? m : 1},
+                       {q + b * k * n, op.transpose_b ? 1 : n, op.transpose_b ? k : 1}, {to + b * m * n, n, 1});
   }
 };
 

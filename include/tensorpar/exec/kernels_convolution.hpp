@@ -12,15 +12,24 @@ struct convolution_block {
   window w;
   i64 images, channels, height, width, filters, high, wide, groups, depth;   // depth: channels per group
   convolution_block(window const& v, tensor_block const& x, tensor_block const& y, i64 per_group)
-      : w(v), images(x.local[0]), channels(x.local[1]), height(x.local[2]), width(x.local[3]), filters(y.local[1]), high(y.local[2]), wide(y.local[3]),
-        groups(channels / per_group), depth(per_group) {}
+      : w(v),
+        images(x.local[0]),
+        channels(x.local[1]),
+        height(x.local[2]),
+        width(x.local[3]),
+        filters(y.local[1]),
+        high(y.local[2]),
+        wide(y.local[3]),
+        groups(channels / per_group),
+        depth(per_group) {}
   i64 rows() const { return depth * w.kernel_h * w.kernel_w; }
   i64 points() const { return high * wide; }
   i64 per_group() const { return filters / groups; }
   /// The image itself is its column matrix.
   bool direct() const { return w.kernel_h == 1 && w.kernel_w == 1 && w.stride == 1 && w.pad_h == 0 && w.pad_w == 0; }
 
-  /// Calls visit(row of the column matrix, its start, image offset of result row y's first element, first and past-last result column inside the image).
+  /// Calls visit(row of the column matrix, its start, image offset of result row y's first element, first and past-last result column
+  /// inside the image).
   template <class Visit> void each_row(Visit&& visit) const {
     for (i64 c = 0; c < depth; ++c)
       for (i64 r = 0; r < w.kernel_h; ++r)
@@ -65,8 +74,8 @@ template <class Scalar> struct kernel<Scalar, conv2d> {
       for (i64 g = 0; g < b.groups; ++g) {
         Scalar const* image = x + (n * b.channels + g * b.depth) * b.height * b.width;
         if (!b.direct()) b.unroll(image, col);
-        multiply<Scalar>(b.per_group(), b.points(), b.rows(), {filter + g * b.per_group() * b.rows(), b.rows(), 1}, {b.direct() ? image : col, b.points(), 1},
-                         {y + (n * b.filters + g * b.per_group()) * b.points(), b.points(), 1});
+        multiply<Scalar>(b.per_group(), b.points(), b.rows(), {filter + g * b.per_group() * b.rows(), b.rows(), 1},
+                         {b.direct() ? image : col, b.points(), 1}, {y + (n * b.filters + g * b.per_group()) * b.points(), b.points(), 1});
       }
     if (op.bias && c.first_share) {
       Scalar const* bias = detail::operand<Scalar>(c, 2);

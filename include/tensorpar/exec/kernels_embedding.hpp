@@ -49,7 +49,9 @@ template <class Scalar> struct kernel<Scalar, embedding_bag> {
   static void run(kernel_call const& c, embedding_bag const& op) { detail::gather<Scalar>(c, op.rows, detail::last_extent(c.in_block[0])); }
 };
 template <class Scalar> struct kernel<Scalar, embedding_bag_grad> {
-  static void run(kernel_call const& c, embedding_bag_grad const& op) { detail::scatter<Scalar>(c, op.rows, detail::last_extent(c.in_block[1])); }
+  static void run(kernel_call const& c, embedding_bag_grad const& op) {
+    detail::scatter<Scalar>(c, op.rows, detail::last_extent(c.in_block[1]));
+  }
 };
 
 }  // namespace tensorpar

@@ -30,8 +30,8 @@ template <class Scalar, class Term> Scalar sum_of(i64 n, Term&& f) {
 }
 
 /// c (+)= a b with a: [m, k], b: [k, n], c: [m, n], summed in the order of k. O(m n k).
-template <class Scalar>
-void multiply_plainly(i64 m, i64 n, i64 k, matrix_view<Scalar const> a, matrix_view<Scalar const> b, matrix_view<Scalar> c, bool accumulate) {
+template <class Scalar> void multiply_plainly(i64 m, i64 n, i64 k, matrix_view<Scalar const> a, matrix_view<Scalar const> b,
+                                              matrix_view<Scalar> c, bool accumulate) {
   for (i64 i = 0; i < m; ++i)
     for (i64 j = 0; j < n; ++j) {
       Scalar& to = c.p[i * c.row + j * c.col];
@@ -42,7 +42,8 @@ void multiply_plainly(i64 m, i64 n, i64 k, matrix_view<Scalar const> a, matrix_v
 }
 
 /// The same over the prime field: panels are packed on the stack, 2 x 2 sums are kept in 128 bits and reduced once per panel.
-inline void multiply_lazily(i64 m, i64 n, i64 k, matrix_view<prime_field const> a, matrix_view<prime_field const> b, matrix_view<prime_field> c, bool accumulate) {
+inline void multiply_lazily(i64 m, i64 n, i64 k, matrix_view<prime_field const> a, matrix_view<prime_field const> b,
+                            matrix_view<prime_field> c, bool accumulate) {
   constexpr i64 depth = 2 * field_sum::batch, high = 32;
   u64 left[high][depth], right[2][depth];
   if (!accumulate)

@@ -22,16 +22,24 @@ template <class Scalar, class Function> void map_two(kernel_call const& c, Funct
 }  // namespace detail
 
 template <class Scalar> struct kernel<Scalar, relu> {
-  static void run(kernel_call const& c, relu const&) { detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::relu(x); }); }
+  static void run(kernel_call const& c, relu const&) {
+    detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::relu(x); });
+  }
 };
 template <class Scalar> struct kernel<Scalar, gelu> {
-  static void run(kernel_call const& c, gelu const&) { detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::gelu(x); }); }
+  static void run(kernel_call const& c, gelu const&) {
+    detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::gelu(x); });
+  }
 };
 template <class Scalar> struct kernel<Scalar, sigmoid> {
-  static void run(kernel_call const& c, sigmoid const&) { detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::sigmoid(x); }); }
+  static void run(kernel_call const& c, sigmoid const&) {
+    detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::sigmoid(x); });
+  }
 };
 template <class Scalar> struct kernel<Scalar, tanh_> {
-  static void run(kernel_call const& c, tanh_ const&) { detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::tanh(x); }); }
+  static void run(kernel_call const& c, tanh_ const&) {
+    detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::tanh(x); });
+  }
 };
 // Derivatives: operands dy and v, where v is the operand (relu, gelu) or the result (sigmoid, tanh).
 template <class Scalar> struct kernel<Scalar, relu_grad> {
@@ -45,10 +53,14 @@ template <class Scalar> struct kernel<Scalar, gelu_grad> {
   }
 };
 template <class Scalar> struct kernel<Scalar, sigmoid_grad> {
-  static void run(kernel_call const& c, sigmoid_grad const&) { detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * v * (Scalar(1) - v); }); }
+  static void run(kernel_call const& c, sigmoid_grad const&) {
+    detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * v * (Scalar(1) - v); });
+  }
 };
 template <class Scalar> struct kernel<Scalar, tanh__grad> {
-  static void run(kernel_call const& c, tanh__grad const&) { detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * (Scalar(1) - v * v); }); }
+  static void run(kernel_call const& c, tanh__grad const&) {
+    detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * (Scalar(1) - v * v); });
+  }
 };
 
 /// May write its first operand, hence no __restrict.

@@ -16,7 +16,8 @@ inline window_part clipped(window const& w, i64 y, i64 x, i64 height, i64 width)
 }
 /// Calls visit(window's place in the result, image offset, part) for every window of every plane.
 template <class Visit> void each_window(tensor_block const& image, tensor_block const& pooled, window const& w, Visit&& visit) {
-  i64 const planes = image.local[0] * image.local[1], height = image.local[2], width = image.local[3], high = pooled.local[2], wide = pooled.local[3];
+  i64 const planes = image.local[0] * image.local[1], height = image.local[2], width = image.local[3], high = pooled.local[2],
+            wide = pooled.local[3];
   for (i64 p = 0; p < planes; ++p)
     for (i64 y = 0; y < high; ++y)
       for (i64 x = 0; x < wide; ++x) visit((p * high + y) * wide + x, p * height * width, clipped(w, y, x, height, width));

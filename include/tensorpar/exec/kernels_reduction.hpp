@@ -6,8 +6,8 @@
 namespace tensorpar {
 
 namespace detail {
-/// What is subtracted before exp. Over the reals the maximum, against overflow; an exact scalar has no overflow, and its stand-in for exp does not obey
-/// the law that would make the subtraction harmless.
+/// What is subtracted before exp. Over the reals the maximum, against overflow; an exact scalar has no overflow, and its stand-in for exp
+/// does not obey the law that would make the subtraction harmless.
 template <class Scalar> Scalar top_of(Scalar const* x, i64 n) {
   Scalar top(0);
   if constexpr (!scalar_traits<Scalar>::exact) {

@@ -8,7 +8,9 @@
 namespace tensorpar {
 
 namespace detail {
-template <class Scalar> std::size_t element_size(tensor_block const& b) { return is_integer(b.type) ? sizeof(std::int32_t) : sizeof(Scalar); }
+template <class Scalar> std::size_t element_size(tensor_block const& b) {
+  return is_integer(b.type) ? sizeof(std::int32_t) : sizeof(Scalar);
+}
 
 /// Row-major order is kept.
 template <class Scalar> void copy_all(kernel_call const& c) {
@@ -37,8 +39,8 @@ inline void copy_along(void const* x, axis_view const& xv, i64 from, void* y, ax
 
 template <class Op, class... Listed> inline constexpr bool one_of = (std::is_same_v<Op, Listed> || ...);
 /// Local blocks of these hold the same elements in the same order on both sides: what changes is the shape, or the spread.
-template <class Op>
-inline constexpr bool keeps_order = one_of<Op, reshape, flatten, merge_axes, split_axis, partition, combine, replicate, reduce, pipeline, batch>;
+template <class Op> inline constexpr bool keeps_order =
+    one_of<Op, reshape, flatten, merge_axes, split_axis, partition, combine, replicate, reduce, pipeline, batch>;
 }  // namespace detail
 
 template <class Scalar, class Op>
@@ -50,7 +52,8 @@ struct kernel<Scalar, Op> {
 template <class Scalar> struct kernel<Scalar, slice_axis> {
   static void run(kernel_call const& c, slice_axis const& op) {
     int const a = detail::axis_number(op.axis_no, c.in_block[0].rank);
-    detail::copy_along(c.in[0], detail::view_along<Scalar>(c.in_block[0], a), op.begin, c.out[0], detail::view_along<Scalar>(c.out_block[0], a), 0, op.length);
+    detail::copy_along(c.in[0], detail::view_along<Scalar>(c.in_block[0], a), op.begin, c.out[0],
+                       detail::view_along<Scalar>(c.out_block[0], a), 0, op.length);
   }
 };
 template <class Scalar> struct kernel<Scalar, unslice_axis> {

@@ -8,7 +8,9 @@ namespace tensorpar {
 
 namespace detail {
 /// The trailing scalar operand, or one.
-template <class Scalar> Scalar clip_of(kernel_call const& c, int without) { return c.inputs > without ? *operand<Scalar>(c, without) : Scalar(1); }
+template <class Scalar> Scalar clip_of(kernel_call const& c, int without) {
+  return c.inputs > without ? *operand<Scalar>(c, without) : Scalar(1);
+}
 }  // namespace detail
 
 // Every operand is read before the result of the same index is written: results may be the operands.
@@ -25,8 +27,10 @@ template <class Scalar> struct kernel<Scalar, sgd_update> {
 template <class Scalar> struct kernel<Scalar, momentum_update> {
   static void run(kernel_call const& c, momentum_update const& op) {
     using traits = scalar_traits<Scalar>;
-    Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2), clip = detail::clip_of<Scalar>(c, 3);
-    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay), keep = traits::from_double(op.momentum);
+    Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2),
+                 clip = detail::clip_of<Scalar>(c, 3);
+    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay),
+                 keep = traits::from_double(op.momentum);
     Scalar *to_w = detail::result<Scalar>(c, 0), *to_v = detail::result<Scalar>(c, 1);
     i64 const n = c.out_block[0].elements();
     for (i64 i = 0; i < n; ++i) {
@@ -39,11 +43,14 @@ template <class Scalar> struct kernel<Scalar, momentum_update> {
 template <class Scalar> struct kernel<Scalar, adamw_update> {
   static void run(kernel_call const& c, adamw_update const& op) {
     using traits = scalar_traits<Scalar>;
-    Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), *m = detail::operand<Scalar>(c, 2), *v = detail::operand<Scalar>(c, 3);
+    Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), *m = detail::operand<Scalar>(c, 2),
+                 *v = detail::operand<Scalar>(c, 3);
     Scalar const clip = detail::clip_of<Scalar>(c, 4);
     double const t = static_cast<double>(c.state.step) + 1;
-    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay), eps = traits::from_double(op.eps);
-    Scalar const b1 = traits::from_double(op.beta1), b2 = traits::from_double(op.beta2), c1 = traits::from_double(1 - op.beta1), c2 = traits::from_double(1 - op.beta2);
+    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay),
+                 eps = traits::from_double(op.eps);
+    Scalar const b1 = traits::from_double(op.beta1), b2 = traits::from_double(op.beta2), c1 = traits::from_double(1 - op.beta1),
+                 c2 = traits::from_double(1 - op.beta2);
     Scalar const fix1 = traits::from_double(1 / (1 - std::pow(op.beta1, t))), fix2 = traits::from_double(1 / (1 - std::pow(op.beta2, t)));
     Scalar *to_w = detail::result<Scalar>(c, 0), *to_m = detail::result<Scalar>(c, 1), *to_v = detail::result<Scalar>(c, 2);
     i64 const n = c.out_block[0].elements();
@@ -69,7 +76,8 @@ template <class Scalar> struct kernel<Scalar, clip_factor> {
     Scalar s(0);
     for (int k = 0; k < c.inputs; ++k) s += *detail::operand<Scalar>(c, k);
     Scalar const norm = traits::sqrt(s), limit = traits::from_double(op.max_norm);
-    *detail::result<Scalar>(c) = traits::greater(norm, limit) ? limit * traits::reciprocal(norm) : Scalar(1);   // a norm of zero divides nothing
+    *detail::result<Scalar>(c) =
+        traits::greater(norm, limit) ? limit * traits::reciprocal(norm) : Scalar(1);  // a norm of zero divides nothing
   }
 };
 

@@ -15,8 +15,8 @@ struct checkpoint_part {
 /// A regular value. `scalar` is the payload's element type ("F32", "F64", "U64"), `graph` the `training_hash` of what was trained.
 struct checkpoint_manifest {
   static constexpr int schema = 1;
-  u64 step = 0, seed = 0;                // training steps done; seed of the run
-  std::string model;                     // a label
+  u64 step = 0, seed = 0;  // training steps done; seed of the run
+  std::string model;       // a label
   u64 graph = 0;
   optimizer_kind optimizer = optimizer_kind::sgd;
   std::string scalar;
@@ -80,9 +80,7 @@ inline json encode(checkpoint_manifest const& m) {
   r["files"] = std::move(files);
   try {
     r["checksum"] = detail::plan_checksum(r);
-  } catch (json::exception const&) {
-    throw error("a model's label that is not UTF-8", "checkpoint", "UTF-8");
-  }
+  } catch (json::exception const&) { throw error("a model's label that is not UTF-8", "checkpoint", "UTF-8"); }
   return r;
 }
 
@@ -92,9 +90,11 @@ inline json encode(checkpoint_manifest const& m) {
 inline checkpoint_manifest decode_manifest(std::string_view text, std::string const& where) {
   json const from = parse_json(text, where);
   detail::plan_reader const r{from, where, ""};
-  if (!from.is_object() || !from.contains("tensorpar_checkpoint")) r.fail("not a checkpoint's manifest", "an object with \"tensorpar_checkpoint\"");
+  if (!from.is_object() || !from.contains("tensorpar_checkpoint"))
+    r.fail("not a checkpoint's manifest", "an object with \"tensorpar_checkpoint\"");
   if (i64 const v = r["tensorpar_checkpoint"].integer(0, INT64_MAX); v != checkpoint_manifest::schema)
-    r["tensorpar_checkpoint"].fail("a checkpoint of schema version " + std::to_string(v), "version " + std::to_string(checkpoint_manifest::schema));
+    r["tensorpar_checkpoint"].fail("a checkpoint of schema version " + std::to_string(v),
+                                   "version " + std::to_string(checkpoint_manifest::schema));
   r.object({"tensorpar_checkpoint", "checksum", "step", "seed", "model", "graph", "optimizer", "scalar", "files"});
   checkpoint_manifest m;
   m.step = detail::read_u64(r["step"]);
@@ -112,8 +112,10 @@ inline checkpoint_manifest decode_manifest(std::string_view text, std::string co
     detail::plan_reader const f = files[i];
     f.object({"name", "bytes", "hash"});
     m.files.push_back({f["name"].text(), detail::read_u64(f["bytes"]), f["hash"].hex()});
-    if (!detail::is_plain_name(m.files.back().name)) f["name"].fail("not a plain file's name", "lower-case letters, digits, '_', '-' and '.'");
-    for (std::size_t j = 0; j < i; ++j) if (m.files[j].name == m.files[i].name) f["name"].fail("a file that stands twice", "each file once");
+    if (!detail::is_plain_name(m.files.back().name))
+      f["name"].fail("not a plain file's name", "lower-case letters, digits, '_', '-' and '.'");
+    for (std::size_t j = 0; j < i; ++j)
+      if (m.files[j].name == m.files[i].name) f["name"].fail("a file that stands twice", "each file once");
   }
   json const again = encode(m);
   if (r["checksum"].hex() != detail::plan_reader{again, where, ""}["checksum"].hex())

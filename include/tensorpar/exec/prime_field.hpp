@@ -11,8 +11,9 @@ __extension__ typedef unsigned __int128 u128;
 }
 
 /// An element of the field of integers modulo p = 2^61 - 1 (a Mersenne prime). A regular value of 8 bytes, always in [0, p).
-/// Laws: a commutative field; 1 / 0 is 0 by convention. Addition and multiplication are exact, hence independent of order: a parallel sum equals
-/// the serial one bit for bit, and two different polynomial programs agree on random inputs with probability at most degree / p (Schwartz 1980, Zippel 1979).
+/// Laws: a commutative field; 1 / 0 is 0 by convention. Addition and multiplication are exact, hence independent of order: a parallel sum
+/// equals the serial one bit for bit, and two different polynomial programs agree on random inputs with probability at most degree / p
+/// (Schwartz 1980, Zippel 1979).
 struct prime_field {
   static constexpr u64 modulus = (u64{1} << 61) - 1;
   u64 v = 0;
@@ -30,8 +31,8 @@ struct prime_field {
     s = (s & modulus) + (s >> 61);
     return raw(s >= modulus ? s - modulus : s);
   }
-  /// A double is mantissa * 2^e; 2 has order 61, so 2^e is 2^(e mod 61), for negative e as well. Exact: x = y + z in the reals (without rounding) gives
-  /// x = y + z here. Throws `error` for infinities and NaN.
+  /// A double is mantissa * 2^e; 2 has order 61, so 2^e is 2^(e mod 61), for negative e as well. Exact: x = y + z in the reals (without
+  /// rounding) gives x = y + z here. Throws `error` for infinities and NaN.
   static constexpr prime_field from_double(double x) {
     u64 const bits = std::bit_cast<u64>(x), fraction = bits & ((u64{1} << 52) - 1);
     int const biased = static_cast<int>(bits >> 52 & 2047);

@@ -14,9 +14,9 @@
 namespace tensorpar {
 
 struct profile_options {
-  int warm_ups = 2, samples = 7;       // runs before, and runs whose median is taken
-  double least_seconds = 2e-5;         // a sample repeats the kernel until so much time has passed, and is the mean
-  u64 seed = 1;                        // of the elements
+  int warm_ups = 2, samples = 7;  // runs before, and runs whose median is taken
+  double least_seconds = 2e-5;    // a sample repeats the kernel until so much time has passed, and is the mean
+  u64 seed = 1;                   // of the elements
 };
 
 namespace detail {
@@ -39,12 +39,14 @@ template <class Compute> class kernel_bench {
 
   static std::unique_ptr<std::byte[], void (*)(std::byte*)> space(i64 elements, i64 size) {
     std::size_t const n = static_cast<std::size_t>(std::max<i64>(elements, 1) * size);
-    return {static_cast<std::byte*>(::operator new(n, std::align_val_t{64})), [](std::byte* p) { ::operator delete(p, std::align_val_t{64}); }};
+    return {static_cast<std::byte*>(::operator new (n, std::align_val_t{64})),
+            [](std::byte* p) { ::operator delete (p, std::align_val_t{64}); }};
   }
   static i64 element_bytes(tensor_block const& b) { return is_integer(b.type) ? bytes_of(b.type) : static_cast<i64>(sizeof(scalar)); }
 
   block_memory& place(program const& p, int b, int device) {
-    for (block_memory& m : memory_) if (m.buffer == b) return m;
+    for (block_memory& m : memory_)
+      if (m.buffer == b) return m;
     buffer const& q = p.buffers[static_cast<std::size_t>(b)];
     tensor_block const box = block_of(q.where, q.type, device);
     memory_.push_back({b, box, space(box.elements(), element_bytes(box))});
@@ -57,8 +59,10 @@ template <class Compute> class kernel_bench {
       i64 const n = m.block.elements();
       for (i64 i = 0; i < n; ++i, ++drawn) {
         double const x = r.uniform(drawn);
-        if (is_integer(m.block.type)) reinterpret_cast<std::int32_t*>(m.at.get())[i] = static_cast<std::int32_t>(x * static_cast<double>(index_end));
-        else reinterpret_cast<scalar*>(m.at.get())[i] = scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x);
+        if (is_integer(m.block.type))
+          reinterpret_cast<std::int32_t*>(m.at.get())[i] = static_cast<std::int32_t>(x * static_cast<double>(index_end));
+        else
+          reinterpret_cast<scalar*>(m.at.get())[i] = scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x);
       }
     }
   }
@@ -67,8 +71,18 @@ template <class Compute> class kernel_bench {
   kernel_bench(program const& p, task const& t, int device, random_stream const& r) : task_(t) {
     memory_.reserve(t.in.size() + t.out.size() + 1);
     std::vector<shape> in, out;
-    for (int b : t.in) { block_memory& m = place(p, b, device); in_.push_back(m.block); in_at_.push_back(m.at.get()); in.push_back(m.block.local_shape()); }
-    for (int b : t.out) { block_memory& m = place(p, b, device); out_.push_back(m.block); out_at_.push_back(m.at.get()); out.push_back(m.block.local_shape()); }
+    for (int b : t.in) {
+      block_memory& m = place(p, b, device);
+      in_.push_back(m.block);
+      in_at_.push_back(m.at.get());
+      in.push_back(m.block.local_shape());
+    }
+    for (int b : t.out) {
+      block_memory& m = place(p, b, device);
+      out_.push_back(m.block);
+      out_at_.push_back(m.at.get());
+      out.push_back(m.block.local_shape());
+    }
     call_.op = &task_.op;
     call_.inputs = static_cast<int>(in_.size());
     call_.outputs = static_cast<int>(out_.size());
@@ -117,13 +131,14 @@ template <class Compute> class kernel_bench {
 
 }  // namespace detail
 
-/// Measures every distinct (operator, local shapes, kind of device) of a program that was unrolled with this policy's workspace rule, on this
-/// processor, one at a time on the caller's thread, with blocks in cache as far as they fit. All kinds of device are measured here: the table
-/// is true for machines whose devices are this one. What `have` holds already is kept and not measured again.
-/// Keys and samples are deterministic, seconds are measured. O(samples * work of one step's distinct operators).
+/// Measures every distinct (operator, local shapes, kind of device) of a program that was unrolled with this policy's workspace rule, on
+/// this processor, one at a time on the caller's thread, with blocks in cache as far as they fit. All kinds of device are measured here:
+/// the table is true for machines whose devices are this one. What `have` holds already is kept and not measured again. Keys and samples
+/// are deterministic, seconds are measured. O(samples * work of one step's distinct operators).
 template <compute_policy Compute>
 profile_table measure_operators(program const& p, machine const& cluster, profile_options const& o = {}, profile_table have = {}) {
-  if (o.samples < 1 || o.warm_ups < 0) throw error("so many samples: " + std::to_string(o.samples), "measure_operators", "at least 1 sample, 0 warm-ups");
+  if (o.samples < 1 || o.warm_ups < 0)
+    throw error("so many samples: " + std::to_string(o.samples), "measure_operators", "at least 1 sample, 0 warm-ups");
   for (task const& t : p.tasks) {
     if (t.kind != task_kind::compute) continue;
     std::vector<shape> in, out;
@@ -131,7 +146,8 @@ profile_table measure_operators(program const& p, machine const& cluster, profil
     for (int b : t.out) out.push_back(part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
     for (int d : t.devices) {
       device_kind const& kind = cluster.kinds[static_cast<std::size_t>(cluster.device[static_cast<std::size_t>(d)])];
-      compute_query const q{t.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, kind};
+      compute_query const q{
+          t.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, kind};
       profile_key key = profile_key_of(q);
       if (have.find(key)) continue;
       detail::kernel_bench<Compute> bench(p, t, d, {o.seed, key.op_hash});

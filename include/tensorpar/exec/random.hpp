@@ -14,8 +14,8 @@ using random_words = std::array<std::uint32_t, 4>;
 constexpr random_words philox(random_words x, std::uint32_t key0, std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     u64 const p = u64{0xD2511F53} * x[0], q = u64{0xCD9E8D57} * x[2];
-    x = {static_cast<std::uint32_t>(q >> 32) ^ x[1] ^ key0, static_cast<std::uint32_t>(q), static_cast<std::uint32_t>(p >> 32) ^ x[3] ^ key1,
-         static_cast<std::uint32_t>(p)};
+    x = {static_cast<std::uint32_t>(q >> 32) ^ x[1] ^ key0, static_cast<std::uint32_t>(q),
+         static_cast<std::uint32_t>(p >> 32) ^ x[3] ^ key1, static_cast<std::uint32_t>(p)};
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }

@@ -34,20 +34,25 @@ struct stored_tensor {
   std::string name;
   stored_type type = stored_type::f32;
   std::vector<i64> extents;
-  u64 begin = 0, end = 0;                        // bytes within the data; filled by `lay_out` and by the readers
-  i64 elements() const { i64 n = 1; for (i64 e : extents) n *= e; return n; }
+  u64 begin = 0, end = 0;  // bytes within the data; filled by `lay_out` and by the readers
+  i64 elements() const {
+    i64 n = 1;
+    for (i64 e : extents) n *= e;
+    return n;
+  }
   friend bool operator==(stored_tensor const&, stored_tensor const&) = default;
 };
 
 /// What a header says. A regular value; `tensors` stand in the order of their data.
 struct stored_tensors {
   std::vector<stored_tensor> tensors;
-  std::map<std::string, std::string> notes;      // "__metadata__"
-  u64 header_bytes = 8;                          // where the data start in the file
+  std::map<std::string, std::string> notes;  // "__metadata__"
+  u64 header_bytes = 8;                      // where the data start in the file
   u64 data_bytes = 0;
   /// O(tensors).
   stored_tensor const* find(std::string_view name) const {
-    for (stored_tensor const& t : tensors) if (t.name == name) return &t;
+    for (stored_tensor const& t : tensors)
+      if (t.name == name) return &t;
     return nullptr;
   }
   friend bool operator==(stored_tensors const&, stored_tensors const&) = default;
@@ -57,7 +62,8 @@ namespace detail {
 
 /// Errors about one tensor of one file. Names come from outside, hence escaped.
 inline std::string tensor_place(std::string const& where, std::string const& name, char const* key = nullptr) {
-  return where + ": tensor " + json(name).dump(-1, ' ', true, json::error_handler_t::replace) + (key ? ", " + std::string(key) : std::string());
+  return where + ": tensor " + json(name).dump(-1, ' ', true, json::error_handler_t::replace) +
+         (key ? ", " + std::string(key) : std::string());
 }
 
 inline u64 whole_number(json const& x, std::string const& place) {
@@ -82,7 +88,8 @@ inline stored_tensor tensor_entry(std::string const& name, json const& x, u64 da
   u64 bytes = static_cast<u64>(bytes_of(t.type));
   for (json const& e : extents) {
     u64 const n = whole_number(e, tensor_place(where, name, "shape"));
-    if (n && bytes > u64{INT64_MAX} / n) throw error("more elements than can be counted", tensor_place(where, name, "shape"), "a tensor below 2^63 bytes");
+    if (n && bytes > u64{INT64_MAX} / n)
+      throw error("more elements than can be counted", tensor_place(where, name, "shape"), "a tensor below 2^63 bytes");
     bytes *= n;
     t.extents.push_back(static_cast<i64>(n));
   }
@@ -90,11 +97,11 @@ inline stored_tensor tensor_entry(std::string const& name, json const& x, u64 da
   t.begin = whole_number(offsets[0], tensor_place(where, name, "data_offsets"));
   t.end = whole_number(offsets[1], tensor_place(where, name, "data_offsets"));
   if (t.begin > t.end || t.end > data_bytes)
-    throw error("bytes " + std::to_string(t.begin) + " to " + std::to_string(t.end) + " are not in the file", tensor_place(where, name, "data_offsets"),
-                "0 <= begin <= end <= " + std::to_string(data_bytes));
+    throw error("bytes " + std::to_string(t.begin) + " to " + std::to_string(t.end) + " are not in the file",
+                tensor_place(where, name, "data_offsets"), "0 <= begin <= end <= " + std::to_string(data_bytes));
   if (t.end - t.begin != bytes)
-    throw error(std::to_string(t.end - t.begin) + " bytes for " + std::to_string(bytes) + " bytes of elements", tensor_place(where, name, "data_offsets"),
-                "end - begin = product of shape * bytes of dtype");
+    throw error(std::to_string(t.end - t.begin) + " bytes for " + std::to_string(bytes) + " bytes of elements",
+                tensor_place(where, name, "data_offsets"), "end - begin = product of shape * bytes of dtype");
   return t;
 }
 
@@ -105,7 +112,8 @@ inline u64 checked_header(unsigned char const* first, u64 available, u64 file_by
   for (int i = 8; i-- > 0;) n = n << 8 | first[i];
   u64 const most = std::min(safetensors_max_header, file_bytes - 8);
   if (n < 2 || n > most)
-    throw error("a header of " + std::to_string(n) + " bytes", where, most < 2 ? "a file of at least 10 bytes" : "from 2 to " + std::to_string(most) + " here");
+    throw error("a header of " + std::to_string(n) + " bytes", where,
+                most < 2 ? "a file of at least 10 bytes" : "from 2 to " + std::to_string(most) + " here");
   return n;
 }
 
@@ -120,21 +128,27 @@ inline stored_tensors parse_safetensors_header(std::string_view header, u64 data
   r.header_bytes = 8 + header.size();
   r.data_bytes = data_bytes;
   for (auto const& [name, x] : all.items()) {
-    if (name != "__metadata__") { r.tensors.push_back(detail::tensor_entry(name, x, data_bytes, where)); continue; }
+    if (name != "__metadata__") {
+      r.tensors.push_back(detail::tensor_entry(name, x, data_bytes, where));
+      continue;
+    }
     if (!x.is_object()) throw error("not an object", where + ": __metadata__", "an object of texts");
     for (auto const& [key, text] : x.items()) {
       if (!text.is_string()) throw error("not a text", detail::tensor_place(where, name, "metadata"), "an object of texts");
       r.notes[key] = text.get<std::string>();
     }
   }
-  std::stable_sort(r.tensors.begin(), r.tensors.end(), [](auto const& a, auto const& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
+  std::stable_sort(r.tensors.begin(), r.tensors.end(),
+                   [](auto const& a, auto const& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
   u64 at = 0;
   for (stored_tensor const& t : r.tensors) {
     if (t.begin != at)
-      throw error(t.begin < at ? "the data of two tensors overlap" : "a gap in the data", detail::tensor_place(where, t.name, "data_offsets"), "begin = " + std::to_string(at));
+      throw error(t.begin < at ? "the data of two tensors overlap" : "a gap in the data",
+                  detail::tensor_place(where, t.name, "data_offsets"), "begin = " + std::to_string(at));
     at = t.end;
   }
-  if (at != data_bytes) throw error("the data have " + std::to_string(data_bytes) + " bytes", where, std::to_string(at) + " bytes, those of all tensors");
+  if (at != data_bytes)
+    throw error("the data have " + std::to_string(data_bytes) + " bytes", where, std::to_string(at) + " bytes, those of all tensors");
   return r;
 }
 
@@ -152,7 +166,8 @@ inline std::string safetensors_header(stored_tensors& t, std::string const& wher
   std::set<std::string_view> names{"__metadata__"};
   u64 at = 0;
   for (stored_tensor& x : t.tensors) {
-    if (!names.insert(x.name).second) throw error("a name that stands twice", detail::tensor_place(where, x.name), "each name once, and not __metadata__");
+    if (!names.insert(x.name).second)
+      throw error("a name that stands twice", detail::tensor_place(where, x.name), "each name once, and not __metadata__");
     u64 bytes = static_cast<u64>(bytes_of(x.type));
     for (i64 e : x.extents) {
       if (e < 0 || (e && bytes > u64{INT64_MAX} / static_cast<u64>(e)))
@@ -170,10 +185,8 @@ inline std::string safetensors_header(stored_tensors& t, std::string const& wher
   std::string text;
   try {
     text = all.dump();
-  } catch (json::exception const&) {
-    throw error("a name or a note that is not UTF-8", where, "UTF-8");
-  }
-  text.resize((text.size() + 7) / 8 * 8, ' ');                // the data start on a multiple of 8 bytes
+  } catch (json::exception const&) { throw error("a name or a note that is not UTF-8", where, "UTF-8"); }
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data start on a multiple of 8 bytes
   if (text.size() > safetensors_max_header)
     throw error("a header of " + std::to_string(text.size()) + " bytes", where, "at most " + std::to_string(safetensors_max_header));
   t.header_bytes = 8 + text.size();
@@ -185,24 +198,32 @@ inline std::string safetensors_header(stored_tensors& t, std::string const& wher
 
 /// The named tensor's elements, row-major. `fetch(at, to, n)` copies n bytes from byte `at` of the data.
 /// Throws `error` if there is no such tensor, its elements are stored as another type, or a field element is none.
-template <class Element, class Fetch> std::vector<Element> stored_elements(stored_tensors const& from, std::string const& name, std::string const& where, Fetch&& fetch) {
+template <class Element, class Fetch>
+std::vector<Element> stored_elements(stored_tensors const& from, std::string const& name, std::string const& where, Fetch&& fetch) {
   static_assert(std::endian::native == std::endian::little, "tensorpar: safetensors are read on little-endian machines only");
   static_assert(sizeof(Element) == static_cast<std::size_t>(bytes_of(stored_as<Element>::type)));
   stored_tensor const* t = from.find(name);
-  if (!t) throw error("there is no such tensor", detail::tensor_place(where, name), "one of its " + std::to_string(from.tensors.size()) + " tensors");
+  if (!t)
+    throw error("there is no such tensor", detail::tensor_place(where, name),
+                "one of its " + std::to_string(from.tensors.size()) + " tensors");
   if (t->type != stored_as<Element>::type)
-    throw error("elements of type " + std::string(name_of(t->type)), detail::tensor_place(where, name, "dtype"), name_of(stored_as<Element>::type));
+    throw error("elements of type " + std::string(name_of(t->type)), detail::tensor_place(where, name, "dtype"),
+                name_of(stored_as<Element>::type));
   std::vector<Element> r(static_cast<std::size_t>(t->elements()));
   if (!r.empty()) fetch(t->begin, r.data(), t->end - t->begin);
   if constexpr (std::is_same_v<Element, prime_field>)
     for (std::size_t i = 0; i < r.size(); ++i)
       if (r[i].v >= prime_field::modulus)
-        throw error("element " + std::to_string(i) + " is " + std::to_string(r[i].v), detail::tensor_place(where, name), "whole numbers below 2^61 - 1");
+        throw error("element " + std::to_string(i) + " is " + std::to_string(r[i].v), detail::tensor_place(where, name),
+                    "whole numbers below 2^61 - 1");
   return r;
 }
 /// From a whole file in memory, whose header this is.
-template <class Element> std::vector<Element> read_tensor(std::string_view file, stored_tensors const& header, std::string const& name, std::string const& where) {
-  return stored_elements<Element>(header, name, where, [&](u64 at, void* to, u64 n) { std::memcpy(to, file.data() + header.header_bytes + at, static_cast<std::size_t>(n)); });
+template <class Element>
+std::vector<Element> read_tensor(std::string_view file, stored_tensors const& header, std::string const& name, std::string const& where) {
+  return stored_elements<Element>(header, name, where, [&](u64 at, void* to, u64 n) {
+    std::memcpy(to, file.data() + header.header_bytes + at, static_cast<std::size_t>(n));
+  });
 }
 
 }  // namespace tensorpar

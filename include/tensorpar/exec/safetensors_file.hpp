@@ -24,7 +24,8 @@ class safetensors_file {
 
   /// Throws `error` as stored_elements does.
   template <class Element> std::vector<Element> read(std::string const& name) const {
-    return stored_elements<Element>(header_, name, path(), [&](u64 at, void* to, u64 n) { file_.read_at(header_.header_bytes + at, to, n); });
+    return stored_elements<Element>(header_, name, path(),
+                                    [&](u64 at, void* to, u64 n) { file_.read_at(header_.header_bytes + at, to, n); });
   }
 };
 
@@ -37,18 +38,23 @@ class safetensors_writer {
 
  public:
   /// Throws `error` as safetensors_header does, before there is a file.
-  safetensors_writer(std::string const& path, stored_tensors header) : header_(std::move(header)), text_(safetensors_header(header_, path)), file_(path) { file_.write(text_); }
+  safetensors_writer(std::string const& path, stored_tensors header)
+      : header_(std::move(header)), text_(safetensors_header(header_, path)), file_(path) {
+    file_.write(text_);
+  }
   /// Precondition: the next tensor of the header has this type and so many elements.
   template <class Element> void write(std::vector<Element> const& all) {
     static_assert(std::endian::native == std::endian::little, "tensorpar: safetensors are written on little-endian machines only");
     stored_tensor const& t = header_.tensors.at(next_++);
     if (t.type != stored_as<Element>::type || t.end - t.begin != all.size() * sizeof(Element))
-      throw error("not the elements that the header promised", detail::tensor_place(file_.path(), t.name), std::to_string(t.elements()) + " of " + name_of(t.type));
+      throw error("not the elements that the header promised", detail::tensor_place(file_.path(), t.name),
+                  std::to_string(t.elements()) + " of " + name_of(t.type));
     file_.write(all.data(), all.size() * sizeof(Element));
   }
   /// Returns once the file is on the disk. Throws `error` if tensors are missing.
   void finish() {
-    if (next_ != header_.tensors.size()) throw error("tensors are missing", file_.path(), std::to_string(header_.tensors.size()) + " tensors");
+    if (next_ != header_.tensors.size())
+      throw error("tensors are missing", file_.path(), std::to_string(header_.tensors.size()) + " tensors");
     file_.finish();
   }
   u64 bytes() const { return file_.bytes(); }

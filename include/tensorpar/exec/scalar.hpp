@@ -8,9 +8,9 @@
 namespace tensorpar {
 
 /// Specialise it to run kernels on your own scalar.
-/// Members: name; exact (true: operations do not round, so no kernel may trade one formula for a numerically better one); from_double, from_integer;
-/// exp, log, tanh, sqrt, rsqrt, sigmoid, gelu, relu; gelu_slope, relu_slope (derivatives as functions of the operand); greater (a strict weak order);
-/// reciprocal; not_below_zero (clears a negative rounding error).
+/// Members: name; exact (true: operations do not round, so no kernel may trade one formula for a numerically better one); from_double,
+/// from_integer; exp, log, tanh, sqrt, rsqrt, sigmoid, gelu, relu; gelu_slope, relu_slope (derivatives as functions of the operand);
+/// greater (a strict weak order); reciprocal; not_below_zero (clears a negative rounding error).
 template <class Scalar> struct scalar_traits;
 
 /// Real numbers. Derivatives of sigmoid and tanh are polynomials of the results, so kernels write them out.
@@ -44,10 +44,10 @@ template <std::floating_point Real> struct scalar_traits<Real> {
   static constexpr Real bend = static_cast<Real>(0.79788456080286535588), cube = static_cast<Real>(0.044715);   // sqrt(2 / pi)
 };
 
-/// The check's field. Each function that is not a polynomial is replaced by one fixed pseudo-random function of its operand, the same in every
-/// program, so a parallel program equals the serial one exactly or one of them computes something else.
-/// What this can not see: a plan that relies on a law of such a function, as exp(a + b) = exp(a) exp(b); none of the operators here lets its softmax axis be split.
-/// The order compares representatives in [0, p); it is fixed, which is all that a maximum asks for.
+/// The check's field. Each function that is not a polynomial is replaced by one fixed pseudo-random function of its operand, the same in
+/// every program, so a parallel program equals the serial one exactly or one of them computes something else. What this can not see: a plan
+/// that relies on a law of such a function, as exp(a + b) = exp(a) exp(b); none of the operators here lets its softmax axis be split. The
+/// order compares representatives in [0, p); it is fixed, which is all that a maximum asks for.
 template <> struct scalar_traits<prime_field> {
   using value = prime_field;
   static constexpr auto name = "prime_field";

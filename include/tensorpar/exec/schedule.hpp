@@ -13,8 +13,8 @@ struct constant_rate {
   double value = 0.1;
   friend bool operator==(constant_rate const&, constant_rate const&) = default;
 };
-/// Grows linearly over the first `warm_up` steps to `peak` (Goyal et al. 2017, section 2.2), then falls along half a cosine to `last` at step
-/// `total` (Loshchilov and Hutter 2017, equation 5, one period), where it stays.
+/// Grows linearly over the first `warm_up` steps to `peak` (Goyal et al. 2017, section 2.2), then falls along half a cosine to `last` at
+/// step `total` (Loshchilov and Hutter 2017, equation 5, one period), where it stays.
 struct warm_up_cosine {
   double peak = 0.1;
   u64 warm_up = 0, total = 1000;
@@ -37,8 +37,8 @@ inline void check_rate(double x, char const* name) {
 }
 }  // namespace detail
 
-/// The learning rate of step 0, 1, ... Pure, so a resumed run goes on as it would have. O(1). Throws `error` for a schedule that makes no sense.
-/// Laws: 0 <= rate <= the largest of the rates named; a warm-up never falls, what follows it never grows.
+/// The learning rate of step 0, 1, ... Pure, so a resumed run goes on as it would have. O(1). Throws `error` for a schedule that makes no
+/// sense. Laws: 0 <= rate <= the largest of the rates named; a warm-up never falls, what follows it never grows.
 inline double rate(constant_rate const& s, u64) {
   detail::check_rate(s.value, "constant_rate.value");
   return s.value;
@@ -47,12 +47,14 @@ inline double rate(warm_up_cosine const& s, u64 step) {
   detail::check_rate(s.peak, "warm_up_cosine.peak");
   detail::check_rate(s.last, "warm_up_cosine.last");
   if (s.last > s.peak) throw error("the last rate is above the peak", "warm_up_cosine.last", "from 0 to " + std::to_string(s.peak));
-  if (s.total <= s.warm_up) throw error("a warm-up of " + std::to_string(s.warm_up) + " steps", "warm_up_cosine.warm_up", "fewer than all " + std::to_string(s.total) + " steps");
-  if (step < s.warm_up) return s.peak * (static_cast<double>(step + 1) / static_cast<double>(s.warm_up));       // step 0 learns, too
+  if (s.total <= s.warm_up)
+    throw error("a warm-up of " + std::to_string(s.warm_up) + " steps", "warm_up_cosine.warm_up",
+                "fewer than all " + std::to_string(s.total) + " steps");
+  if (step < s.warm_up) return s.peak * (static_cast<double>(step + 1) / static_cast<double>(s.warm_up));  // step 0 learns, too
   if (step >= s.total) return s.last;
   double const done = static_cast<double>(step - s.warm_up) / static_cast<double>(s.total - s.warm_up);
   double const x = s.last + (s.peak - s.last) * (0.5 * (1 + std::cos(3.14159265358979323846 * done)));
-  return x < s.peak ? x : s.peak;                     // a sum may round to just above
+  return x < s.peak ? x : s.peak;  // a sum may round to just above
 }
 inline double rate(step_decay const& s, u64 step) {
   detail::check_rate(s.first, "step_decay.first");

@@ -8,8 +8,9 @@
 namespace tensorpar::comm {
 
 /// One rank's endpoint. Models `full_communicator` (exec/concepts.hpp) for every trivially copyable element with +=.
-/// Collectives copy straight from the other members' buffers: one copy per element received, two for the result of an all-reduce; a message is copied in and out.
-/// Complexity per member, n elements, g members: all_reduce O(n) additions and copies per member of the group, the others O(elements received).
+/// Collectives copy straight from the other members' buffers: one copy per element received, two for the result of an all-reduce; a message
+/// is copied in and out. Complexity per member, n elements, g members: all_reduce O(n) additions and copies per member of the group, the
+/// others O(elements received).
 class threads {
  public:
   using hub = threads_hub;
@@ -29,7 +30,8 @@ class threads {
 
   /// Throws `error` unless 0 <= rank < h.size().
   threads(hub& h, int rank) : hub_(&h), rank_(rank) {
-    if (rank < 0 || rank >= h.size()) throw error("no such rank: " + std::to_string(rank), "comm::threads", "0 to " + std::to_string(h.size() - 1));
+    if (rank < 0 || rank >= h.size())
+      throw error("no such rank: " + std::to_string(rank), "comm::threads", "0 to " + std::to_string(h.size() - 1));
   }
   int rank() const { return rank_; }
   int size() const { return hub_->size(); }
@@ -61,7 +63,9 @@ class threads {
     }
     hub_->meet(*g.state_, g.index_);
     for (int j = 0; j < members; ++j)
-      if (j != g.index_) copy(out + n * j / members, static_cast<Element const*>(call_of(g, j).out) + n * j / members, n * (j + 1) / members - n * j / members);
+      if (j != g.index_)
+        copy(out + n * j / members, static_cast<Element const*>(call_of(g, j).out) + n * j / members,
+             n * (j + 1) / members - n * j / members);
     hub_->meet(*g.state_, g.index_);
   }
 
@@ -114,7 +118,8 @@ class threads {
   static constexpr i64 block = 512;                            // elements added up on the stack at a time
 
   void known(int rank) const {
-    if (rank < 0 || rank >= size()) throw error("no such rank: " + std::to_string(rank), "rank " + std::to_string(rank_), "0 to " + std::to_string(size() - 1));
+    if (rank < 0 || rank >= size())
+      throw error("no such rank: " + std::to_string(rank), "rank " + std::to_string(rank_), "0 to " + std::to_string(size() - 1));
   }
   template <class Element> void open(group const& g, char const* what, Element const* in, Element* out, i64 n, int root = -1) {
     static_assert(std::is_trivially_copyable_v<Element>);
@@ -137,7 +142,8 @@ class threads {
   int rank_;
 };
 
-/// Runs work(endpoint) for every rank of a hub, each on its own thread, and waits for all. What one rank throws stops the others and is thrown here.
+/// Runs work(endpoint) for every rank of a hub, each on its own thread, and waits for all. What one rank throws stops the others and is
+/// thrown here.
 template <class Work> void run_ranks(threads_hub& h, Work const& work) {
   std::vector<std::thread> running;
   auto one = [&h, &work](int rank) {

@@ -16,10 +16,11 @@
 
 namespace tensorpar::comm {
 
-/// Shared by n ranks, each driven by one thread at a time. Outlives its endpoints. Data is not copied here; ranks publish pointers and meet.
+/// Shared by n ranks, each driven by one thread at a time. Outlives its endpoints. Data is not copied here; ranks publish pointers and
+/// meet.
 ///
-/// Nothing hangs. The first failure (`fail`, a deadline, calls that do not fit each other, or all ranks waiting for each other) is kept, and every operation that
-/// waits or starts afterwards throws that same exception on every rank. A hub that has failed stays failed.
+/// Nothing hangs. The first failure (`fail`, a deadline, calls that do not fit each other, or all ranks waiting for each other) is kept,
+/// and every operation that waits or starts afterwards throws that same exception on every rank. A hub that has failed stays failed.
 class threads_hub {
  public:
   /// What one member of a group calls.
@@ -57,7 +58,12 @@ class threads_hub {
   std::exception_ptr failure() const { std::lock_guard lock(m_); return failure_; }
   int failed_rank() const { std::lock_guard lock(m_); return failed_rank_; }
   /// Messages sent and not yet received.
-  i64 undelivered() const { std::lock_guard lock(m_); i64 n = 0; for (auto const& s : seats_) n += static_cast<i64>(s->inbox.size()); return n; }
+  i64 undelivered() const {
+    std::lock_guard lock(m_);
+    i64 n = 0;
+    for (auto const& s : seats_) n += static_cast<i64>(s->inbox.size());
+    return n;
+  }
 
   /// O(members * log groups). Throws `error` unless members are sorted, distinct, in range and contain `rank`.
   group_state& group_of(slice<int> members, int rank) {
@@ -107,7 +113,9 @@ class threads_hub {
       stop_if_failed();
       if (!spare_.empty()) {
         std::size_t best = spare_.size() - 1;
-        for (std::size_t i = 0; i < spare_.size(); ++i) if (spare_[i].capacity() >= bytes && (spare_[best].capacity() < bytes || spare_[i].capacity() < spare_[best].capacity())) best = i;
+        for (std::size_t i = 0; i < spare_.size(); ++i)
+          if (spare_[i].capacity() >= bytes && (spare_[best].capacity() < bytes || spare_[i].capacity() < spare_[best].capacity()))
+            best = i;
         b.swap(spare_[best]);
         spare_[best].swap(spare_.back());
         spare_.pop_back();
@@ -147,8 +155,11 @@ class threads_hub {
     message r = std::move(s.inbox[i]);
     s.inbox.erase(s.inbox.begin() + static_cast<std::ptrdiff_t>(i));
     if (r.count != count || r.element != element) {
-      fail_locked(std::make_exception_ptr(error("rank " + std::to_string(from) + " sends " + sized(r.count, r.element) + " with tag " + std::to_string(tag) + ", but rank " +
-                                                    std::to_string(rank) + " expects " + sized(count, element), "comm::threads", "equal counts on both sides")), rank);
+      fail_locked(std::make_exception_ptr(error("rank " + std::to_string(from) + " sends " + sized(r.count, r.element) + " with tag " +
+                                                    std::to_string(tag) + ", but rank " + std::to_string(rank) + " expects " +
+                                                    sized(count, element),
+                                                "comm::threads", "equal counts on both sides")),
+                  rank);
       stop_if_failed();
     }
     return r;
@@ -174,7 +185,9 @@ class threads_hub {
     for (auto& s : seats_) s->cv.notify_all();
   }
   static void wake(seat& s) { s.waiting = false; s.cv.notify_all(); }
-  static std::string sized(i64 count, std::size_t element) { return std::to_string(count) + " elements of " + std::to_string(element) + " bytes"; }
+  static std::string sized(i64 count, std::size_t element) {
+    return std::to_string(count) + " elements of " + std::to_string(element) + " bytes";
+  }
   static std::string listed(std::vector<int> const& v) {
     std::string r;
     for (int x : v) r += (r.empty() ? "{" : ",") + std::to_string(x);
@@ -183,7 +196,8 @@ class threads_hub {
   std::string waits_for(int rank) const {
     seat const& s = *seats_[static_cast<std::size_t>(rank)];
     return "rank " + std::to_string(rank) + " waits in " + s.what + " number " + std::to_string(s.number) +
-           (s.group ? " of group " + listed(s.group->members) : " from rank " + std::to_string(s.peer) + " with tag " + std::to_string(s.tag));
+           (s.group ? " of group " + listed(s.group->members)
+                    : " from rank " + std::to_string(s.peer) + " with tag " + std::to_string(s.tag));
   }
 
   void meet(std::unique_lock<std::mutex>& lock, group_state& g, int index, bool opening) {
@@ -212,10 +226,13 @@ class threads_hub {
       if (a.count == b.count && a.element == b.element && a.root == b.root && std::string(a.what) == b.what) continue;
       auto tell = [&](std::size_t k) {
         call const& c = g.calls[k];
-        return "rank " + std::to_string(g.members[k]) + " calls " + c.what + " of " + sized(c.count, c.element) + (c.root < 0 ? "" : " from member " + std::to_string(c.root));
+        return "rank " + std::to_string(g.members[k]) + " calls " + c.what + " of " + sized(c.count, c.element) +
+               (c.root < 0 ? "" : " from member " + std::to_string(c.root));
       };
-      fail_locked(std::make_exception_ptr(error("operation number " + std::to_string(g.sequence[0]) + " of group " + listed(g.members) + " does not fit: " + tell(0) + ", " + tell(i),
-                                                "comm::threads", "the same operation and sizes on every member")), g.members[i]);
+      fail_locked(std::make_exception_ptr(error("operation number " + std::to_string(g.sequence[0]) + " of group " + listed(g.members) +
+                                                    " does not fit: " + tell(0) + ", " + tell(i),
+                                                "comm::threads", "the same operation and sizes on every member")),
+                  g.members[i]);
       return;
     }
   }
@@ -227,13 +244,17 @@ class threads_hub {
     if (all) {
       std::string who;
       for (int i = 0; i < size(); ++i) who += (i ? "; " : "") + waits_for(i);
-      fail_locked(std::make_exception_ptr(error("every rank waits for another: " + who, "comm::threads", "the same operations in the same order on every member")), rank);
+      fail_locked(std::make_exception_ptr(error("every rank waits for another: " + who, "comm::threads",
+                                                "the same operations in the same order on every member")),
+                  rank);
     }
     auto const end = std::chrono::steady_clock::now() + deadline_;
     while (!ready()) {
       if (failure_) break;
       if (s.cv.wait_until(lock, end) == std::cv_status::timeout && !ready() && !failure_)
-        fail_locked(std::make_exception_ptr(error(waits_for(rank) + " for more than " + std::to_string(deadline_.count()) + " ms", "comm::threads", "every member joins in time")), rank);
+        fail_locked(std::make_exception_ptr(error(waits_for(rank) + " for more than " + std::to_string(deadline_.count()) + " ms",
+                                                  "comm::threads", "every member joins in time")),
+                    rank);
     }
     s.waiting = false;
     stop_if_failed();

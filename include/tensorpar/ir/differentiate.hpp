@@ -72,10 +72,10 @@ class differentiator final : public gradient_builder {
         int const x = forward_in_[k];
         if (t.graph.value(x).role != value_role::parameter || home(x) != v || parts_[static_cast<std::size_t>(x)].empty() || complete(x) >= 0) continue;
         finish(x, operand_letters(static_cast<int>(k)));
-        if (!options_.optimizer.clip_norm) update(x, operand_letters(static_cast<int>(k)), -1);
+        if (options_.optimizer.clip_norm == 0) update(x, operand_letters(static_cast<int>(k)), -1);
       }
     }
-    if (options_.optimizer.clip_norm) clip();
+    if (options_.optimizer.clip_norm != 0) clip();
   }
 
   int operands() const override { return static_cast<int>(forward_in_.size()); }

@@ -28,7 +28,7 @@ struct op_info {
 };
 
 namespace detail {
-template <class T> constexpr u64 type_hash() { return name_hash(std::source_location::current().function_name()); }   // spells T
+template <class T> constexpr u64 type_hash() { return name_hash(__PRETTY_FUNCTION__); }   // spells T; source_location does not under nvcc
 }  // namespace detail
 
 namespace detail {

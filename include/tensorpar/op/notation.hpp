@@ -59,7 +59,7 @@ constexpr loops parse_notation(std::string_view s) {
     }
     bool const last = e >= s.size();
     // an empty side ("->", or a scalar result) still counts as one term on the right, none on the left
-    if (right) ++term; else if (any || (!last && s[e] == ',')) ++term;
+    if (right) ++term; else if (any || term > 0 || (!last && s[e] == ',')) ++term;
     if (last) { (right ? r.results : r.operands) = term; break; }
     if (s[e] == '-') { r.operands = term; right = true; term = 0; e += 1; }
     if (term >= (right ? loop::max_out : loop::max_in)) throw "notation: too many terms";

@@ -57,7 +57,10 @@ constexpr bool same_axis(dim const& a, dim const& b) { return a.name == b.name |
 constexpr bool fits(dim const& a, dim const& b) { return same_extent(a, b) && same_axis(a, b); }
 
 /// The kind of a tensor's elements. f32 stands for "a real number": an executor maps it to its own scalar.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"   // g++ 12 takes a scoped enumerator for a shadow of the type i64
 enum class dtype : int { f32, f16, bf16, i32, i64 };
+#pragma GCC diagnostic pop
 constexpr tensorpar::i64 bytes_of(dtype t) { return t == dtype::f32 || t == dtype::i32 ? 4 : t == dtype::i64 ? 8 : 2; }
 constexpr bool is_integer(dtype t) { return t == dtype::i32 || t == dtype::i64; }
 constexpr char const* name_of(dtype t) {

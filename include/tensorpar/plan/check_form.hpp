@@ -74,7 +74,10 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     if (!ascending(b.devices) || b.offset.size() != b.devices.size()) { say(fault::malformed, "has no good list of devices and offsets"); continue; }
     if (b.first < 0 || b.last < b.first || b.last >= tasks) { say(fault::lifetime, "lives from task " + std::to_string(b.first) + " to " + std::to_string(b.last)); continue; }
     if (b.bytes < 0) say(fault::bytes, "has " + std::to_string(b.bytes) + " bytes");
-    if (b.value < 0) continue;
+    if (b.value < 0) {
+      if (b.persistent) say(fault::malformed, "is persistent workspace");
+      continue;
+    }
     if (!(b.type == g.type(b.value))) { say(fault::malformed, "has shape " + tensorpar::spell(b.type) + " for " + value_label(g, b.value) + " of " + tensorpar::spell(g.type(b.value))); continue; }
     auto const at = places(b.where, b.type, devices);
     if (at.empty()) { say(fault::malformed, "has a layout that does not fit " + tensorpar::spell(b.type)); continue; }

@@ -1,6 +1,5 @@
 // tensorpar/search/layout_prices.hpp - layouts and shapes as small numbers, and the price of moving between them, asked once each
 #pragma once
-#include <array>
 #include <map>
 #include <tensorpar/cost/concepts.hpp>
 #include <vector>
@@ -16,6 +15,36 @@ class interner {
   int size() const { return static_cast<int>(ids_.size()); }
 };
 
+/// Numbers by triples of small numbers: an open-addressed table with the whole key in it. Nothing is ever enumerated.
+class triple_table {
+  struct slot { u64 key; double value; };
+  static constexpr u64 none = ~u64{0};
+  std::vector<slot> slots_ = std::vector<slot>(1024, slot{none, 0});
+  std::size_t used_ = 0;
+
+  std::size_t find(u64 key) const {
+    std::size_t i = static_cast<std::size_t>(mix(key)) & (slots_.size() - 1);
+    while (slots_[i].key != none && slots_[i].key != key) i = (i + 1) & (slots_.size() - 1);
+    return i;
+  }
+
+ public:
+  std::size_t size() const { return used_; }
+  /// The value at (a, b, c), made by `make()` the first time. Precondition: a < 2^15, b and c < 2^24, none negative.
+  template <class Make> double at(int a, int b, int c, Make const& make) {
+    u64 const key = static_cast<u64>(a) << 48 | static_cast<u64>(b) << 24 | static_cast<u64>(c);
+    if (std::size_t const i = find(key); slots_[i].key == key) return slots_[i].value;
+    double const v = make();
+    if (2 * ++used_ > slots_.size()) {
+      std::vector<slot> old(4 * slots_.size(), slot{none, 0});
+      old.swap(slots_);
+      for (slot const& s : old) if (s.key != none) slots_[find(s.key)] = s;
+    }
+    slots_[find(key)] = {key, v};
+    return v;
+  }
+};
+
 /// Remembers every layout and shape it is shown, and what it costs to bring a tensor from one layout to another: the cost model is asked
 /// once per (shape, layout, layout), however many choices of however many operators lead to it.
 /// Precondition: cost model and machine outlive it.
@@ -26,7 +55,7 @@ template <cost_model M> class layout_prices {
   interner layout_id_, shape_id_;
   std::vector<layout> layouts_;
   std::vector<shape> shapes_;
-  std::map<std::array<int, 3>, double> known_;
+  triple_table known_;
 
  public:
   layout_prices(M const& model, machine const& on, i64 scalar_bytes) : model_(model), on_(on), scalar_bytes_(scalar_bytes) {}
@@ -55,14 +84,12 @@ template <cost_model M> class layout_prices {
   /// Seconds of all steps of the movement.
   double seconds(int shape_id, int from, int to) {
     if (from == to) return 0;
-    auto const [at, fresh] = known_.try_emplace({shape_id, from, to}, 0.0);
-    if (fresh) {
+    return known_.at(shape_id, from, to, [&] {
       shape const& s = shapes_[static_cast<std::size_t>(shape_id)];
       double t = 0;
       for (move_step const& m : movement(layout_of(from), layout_of(to), s)) t += model_.seconds(move_query{m, s, scalar_bytes_, on_});
-      at->second = t;
-    }
-    return at->second;
+      return t;
+    });
   }
 };
 

@@ -1,16 +1,17 @@
 // tensorpar/search/objective.hpp - from a training graph, a machine and a cost model to a mapping problem
 #pragma once
 #include <algorithm>
+#include <array>
+#include <map>
 #include <tensorpar/graph/relaxation.hpp>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/search/evaluate.hpp>
 #include <tensorpar/search/layout_prices.hpp>
-#include <tensorpar/search/problem.hpp>
 #include <tensorpar/search/spreads.hpp>
 
 namespace tensorpar {
 
 struct objective_options {
-  spread_limits spreads;
   int grain = 1;                  // side by side: ranges are divided at multiples of this
   i64 scalar_bytes = 4;
   int micro_batches = 1;          // forward, backward and their movements count so many times, updates once
@@ -36,19 +37,32 @@ struct value_flow {
 template <cost_model M> class objective_builder {
  public:
   objective_builder(training_graph const& t, machine const& on, M const& model, objective_options const& o)
-      : t_(t), g_(t.graph), on_(on), model_(model), o_(o), prices_(model, on, o.scalar_bytes) {}
-
-  mapping_problem run() {
+      : t_(t), g_(t.graph), on_(on), model_(model), o_(o), prices_(model, on, o.scalar_bytes) {
     if (t_.forward_nodes < 1) throw error("the graph has no operators", "search", "at least one operator");
+    make_tree();
+    gather();
+    ranges_ = reachable_ranges(tree_, on_.size(), o_.grain);
+    leaf_of_.assign(static_cast<std::size_t>(t_.forward_nodes), -1);
+    for (int i = 0; i < tree_.size(); ++i) if (tree_[i].kind == sp_kind::leaf) leaf_of_[static_cast<std::size_t>(tree_[i].left)] = i;
+  }
+
+  /// The problem over the spreads within these limits. Choices that cannot be part of an assignment of at most `worth_having` seconds are
+  /// left out: those with which the operators alone take longer. Movements between two choices that cannot be together so either are
+  /// not priced: they cost `never`.
+  mapping_problem make(spread_limits const& l, double worth_having = never) {
+    limits_ = l;
+    p_ = {};
+    p_.tree = tree_;
+    p_.relaxed = relaxed_;
     p_.devices = on_.size();
     p_.grain = o_.grain;
     for (int d = 0; d < on_.size(); ++d) p_.capacity.push_back(on_.kind_of(d).memory);
-    make_tree();
-    gather();
-    ranges_ = reachable_ranges(p_.tree, p_.devices, p_.grain);
-    leaf_of_.assign(static_cast<std::size_t>(t_.forward_nodes), -1);
-    for (int i = 0; i < p_.tree.size(); ++i) if (p_.tree[i].kind == sp_kind::leaf) leaf_of_[static_cast<std::size_t>(p_.tree[i].left)] = i;
+    kinds_.clear();
+    set_id_ = classes_id_ = cost_id_ = {};
+    cost_parts_.clear();
     for (int f = 0; f < t_.forward_nodes; ++f) make_choices(f);
+    excess_.clear();
+    if (worth_having < never) leave_out(worth_having);
     make_pairs();
     return std::move(p_);
   }
@@ -74,6 +88,11 @@ template <cost_model M> class objective_builder {
   M const& model_;
   objective_options o_;
   layout_prices<M> prices_;
+  sp_binary tree_;
+  bool relaxed_ = false;
+  spread_limits limits_;
+  std::vector<std::vector<double>> excess_;       // set -> choice -> seconds above the set's least, where there is a bar;
+  double slack_ = never;                          // how much all operators may be above their least together
   mapping_problem p_;
   std::vector<group> groups_;
   std::vector<int> local_;                        // training node -> index in its group
@@ -95,8 +114,8 @@ template <cost_model M> class objective_builder {
       return 1 + op.op->flops(op.attr, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())});
     };
     auto const r = relax(before, work);
-    p_.relaxed = !r.added.empty();
-    p_.tree = binary(r.tree, sp_shape::left);
+    relaxed_ = !r.added.empty();
+    tree_ = binary(r.tree, sp_shape::left);
   }
 
   /// Where a value is before anyone asks for it: the group and slot of its producer or, for parameters and states, of its home.
@@ -220,13 +239,52 @@ template <cost_model M> class objective_builder {
     auto const& ranges = ranges_[static_cast<std::size_t>(leaf_of_[static_cast<std::size_t>(f)])];
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       if (i + 1 < ranges.size() && ranges[i + 1].start == ranges[i].start) continue;   // the largest range from this start has them all
-      auto const some = legal_spreads(k.spaces.front(), ranges[i].start, ranges[i].size, p_.devices, o_.spreads);
+      auto const some = legal_spreads(k.spaces.front(), ranges[i].start, ranges[i].size, p_.devices, limits_);
       c.spreads.insert(c.spreads.end(), some.begin(), some.end());
     }
     for (spread const& s : c.spreads) c.sizes.push_back(static_cast<int>(s.size()));
     p_.sets.push_back(std::move(c));
     kinds_.push_back(std::move(k));
     price(set, q);
+  }
+
+  /// Relaxed costs (reduced.hpp) make this safe whatever runs side by side.
+  void leave_out(double worth_having) {
+    std::vector<std::vector<double>> least(p_.sets.size());
+    std::vector<double> best(p_.sets.size(), never);
+    double sum = 0;
+    for (int f = 0; f < p_.operators(); ++f) {
+      auto const s = static_cast<std::size_t>(p_.set_of[static_cast<std::size_t>(f)]);
+      if (least[s].empty())
+        for (int i = 0; i < p_.sets[s].count(); ++i) {
+          int size = p_.devices;
+          for (device_range r : ranges_[static_cast<std::size_t>(leaf_of_[static_cast<std::size_t>(f)])]) if (p_.fits(f, i, r)) size = std::min(size, r.size);
+          least[s].push_back(p_.sets[s].seconds[static_cast<std::size_t>(i)] * size / p_.devices);
+          best[s] = std::min(best[s], least[s].back());
+        }
+      sum += best[s];
+    }
+    slack_ = worth_having * (1 + 1e-9) - sum;
+    excess_.assign(p_.sets.size(), {});
+    for (std::size_t s = 0; s < p_.sets.size(); ++s) {
+      choice_set& c = p_.sets[s];
+      std::vector<char> keep;
+      for (double x : least[s]) keep.push_back(x - best[s] <= slack_);
+      std::size_t n = 0;
+      for (std::size_t i = 0; i < keep.size(); ++i) {
+        if (!keep[i]) continue;
+        excess_[s].push_back(least[s][i] - best[s]);
+        c.spreads[n] = c.spreads[i];
+        c.sizes[n] = c.sizes[i];
+        c.seconds[n] = c.seconds[i];
+        c.bytes[n++] = c.bytes[i];
+      }
+      c.spreads.resize(n);
+      c.sizes.resize(n);
+      c.seconds.resize(n);
+      c.bytes.resize(n);
+      kinds_[s].layouts.clear();
+    }
   }
 
   double compute_seconds(graph_node const& n, std::vector<shape> const& in, std::vector<shape> const& out, int start, int size) const {
@@ -265,7 +323,10 @@ template <cost_model M> class objective_builder {
     }
     std::vector<int> wanted;
     for (std::size_t i = 0; i < n; ++i) {
-      for (value_flow const& f : q.inner) c.seconds[i] += flow_seconds(f, set, static_cast<int>(i), set, static_cast<int>(i), wanted);
+      for (value_flow const& f : q.inner) {
+        wanted_by(f, set, static_cast<int>(i), wanted);
+        for (int w : wanted) c.seconds[i] += f.times * prices_.seconds(f.shape_id, layouts(set, f.from)[i], w);
+      }
       for (auto const& [s, shape_id] : q.everywhere) {
         int const all = prices_.id(canonical(layout{0, {{part_kind::copy, -1, p_.devices, 1}}}));
         c.seconds[i] += prices_.seconds(shape_id, layouts(set, s)[i], all);
@@ -297,17 +358,13 @@ template <cost_model M> class objective_builder {
     }
   }
 
-  double flow_seconds(value_flow const& f, int from_set, int from, int to_set, int to, std::vector<int>& wanted) {
-    int const have = layouts(from_set, f.from)[static_cast<std::size_t>(from)];
+  /// The different layouts in which a choice of the receiver wants a value.
+  void wanted_by(value_flow const& f, int set, int choice, std::vector<int>& wanted) {
     wanted.clear();
-    double t = 0;
     for (value_slot const& s : f.to) {
-      int const want = layouts(to_set, s)[static_cast<std::size_t>(to)];
-      if (std::find(wanted.begin(), wanted.end(), want) != wanted.end()) continue;
-      wanted.push_back(want);
-      t += prices_.seconds(f.shape_id, have, want);
+      int const want = layouts(set, s)[static_cast<std::size_t>(choice)];
+      if (std::find(wanted.begin(), wanted.end(), want) == wanted.end()) wanted.push_back(want);
     }
-    return f.times * t;
   }
 
   /// Choices of one side with the same layouts at all slots of these flows.
@@ -347,19 +404,38 @@ template <cost_model M> class objective_builder {
       if (fresh) {
         int const rows = classes_for(sa, all, true), cols = classes_for(sb, all, false);
         std::vector<int> const ra = representatives(rows), rb = representatives(cols);
-        pair_cost c{static_cast<int>(ra.size()), static_cast<int>(rb.size()), {}};
-        c.seconds.reserve(ra.size() * rb.size());
-        for (int i : ra)
-          for (int j : rb) {
-            double t = 0;
-            for (value_flow const& f : all) t += f.from_first ? flow_seconds(f, sa, i, sb, j, wanted) : flow_seconds(f, sb, j, sa, i, wanted);
-            c.seconds.push_back(t);
+        std::vector<double> const above_a = least_excess(rows), above_b = least_excess(cols);
+        pair_cost c{static_cast<int>(ra.size()), static_cast<int>(rb.size()), std::vector<double>(ra.size() * rb.size(), 0)};
+        for (value_flow const& f : all) {
+          auto const &from = f.from_first ? ra : rb, &to = f.from_first ? rb : ra;
+          auto const have = layouts(f.from_first ? sa : sb, f.from);
+          std::size_t const from_step = f.from_first ? rb.size() : 1, to_step = f.from_first ? 1 : rb.size();
+          for (std::size_t j = 0; j < to.size(); ++j) {
+            wanted_by(f, f.from_first ? sb : sa, to[j], wanted);
+            for (std::size_t i = 0; i < from.size(); ++i) {
+              double& cell = c.seconds[i * from_step + j * to_step];
+              if (!excess_.empty() && (f.from_first ? above_a[i] + above_b[j] : above_b[i] + above_a[j]) > slack_) { cell = never; continue; }
+              double t = 0;
+              for (int w : wanted) t += prices_.seconds(f.shape_id, have[static_cast<std::size_t>(from[i])], w);
+              cell += f.times * t;
+            }
           }
+        }
         p_.costs.push_back(std::move(c));
         at->second = {static_cast<int>(p_.costs.size()) - 1, rows, cols};
       }
       p_.pairs.push_back({ab.first, ab.second, at->second[0], at->second[1], at->second[2]});
     }
+  }
+  std::vector<double> least_excess(int classes) const {
+    choice_classes const& c = p_.classes[static_cast<std::size_t>(classes)];
+    std::vector<double> r(static_cast<std::size_t>(c.count), never);
+    if (!excess_.empty())
+      for (std::size_t i = 0; i < c.of.size(); ++i) {
+        double& x = r[static_cast<std::size_t>(c.of[i])];
+        x = std::min(x, excess_[static_cast<std::size_t>(c.set)][i]);
+      }
+    return r;
   }
   std::vector<int> representatives(int classes) const {
     choice_classes const& c = p_.classes[static_cast<std::size_t>(classes)];
@@ -378,8 +454,8 @@ template <cost_model M> class objective_builder {
 /// Graphs that are not series-parallel get the tree of graph/relaxation.hpp; all their movements still count.
 /// Throws `error` for a graph without operators. O(operators * choices + pairs of layouts), the latter asked of the model once each.
 template <cost_model M>
-mapping_problem make_problem(training_graph const& t, machine const& on, M const& model, objective_options const& o = {}) {
-  return detail::objective_builder<M>(t, on, model, o).run();
+mapping_problem make_problem(training_graph const& t, machine const& on, M const& model, spread_limits const& l = {}, objective_options const& o = {}) {
+  return detail::objective_builder<M>(t, on, model, o).make(l);
 }
 
 }  // namespace tensorpar

@@ -36,14 +36,14 @@ struct search_result {
   search_space space;
   mapping_statistics statistics;
   int operators = 0, kinds = 0;               // kinds: operators that differ in more than their place
-  i64 choices = 0;                            // spreads over all kinds
+  i64 choices = 0;                            // spreads over all kinds that could matter
   i64 moves_priced = 0;
   std::vector<baseline> baselines;
   bool feasible() const { return !infeasible; }
 };
 
-/// Rich on small machines, affordable on large ones: any grid size up to 8 devices; beyond, grids over at least half of the devices up to
-/// 16, and over all of them (or one) on larger machines. Two axes, which on a 2 x 2 x ... grid is the only limit up to 4 devices.
+/// Rich on small machines, affordable on large ones: any grid size up to 4 devices; one device or at least half of them up to 16; one or
+/// all of them, or the largest power of two among them, beyond. Two axes (up to 4 devices that is no limit).
 inline spread_limits usual_limits(int devices) {
   spread_limits l;
   l.max_axes = 2;
@@ -55,6 +55,13 @@ namespace detail {
 inline void require_bound(computation_graph const& g) {
   for (std::size_t x = 0; x < g.values.size(); ++x)
     if (!g.values[x].type.is_static()) throw error("value " + std::to_string(x) + " has shape " + spell(g.values[x].type) + " with an unbound size", "optimize", "a graph whose symbols are bound");
+}
+/// Seconds of some good assignment, whether it fits into memory or not.
+inline double quick_bar(mapping_problem const& p, mapping_options const& o) {
+  smaller_problem const q = in_sequence_only(p);
+  std::vector<std::vector<double>> seconds;
+  for (choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);
+  return evaluator(p)(q.back(least_sum(q.problem, seconds, o.elimination).choices)).seconds;
 }
 }  // namespace detail
 
@@ -75,19 +82,26 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   t.optimizer = o.optimizer;
   t.micro_batches = o.micro_batches;
   training_graph const graph = differentiate(forward, t);
-  objective_options const objective{r.space.spreads, r.space.grain, o.scalar_bytes, o.micro_batches};
-  detail::objective_builder<M> build(graph, on, model, objective);
-  mapping_problem const p = build.run();
+  detail::objective_builder<M> build(graph, on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches});
+  // One axis per operator holds the baselines, and its fastest assignment is a bar that many choices of the whole space cannot clear.
+  spread_limits one_axis = r.space.spreads;
+  one_axis.max_axes = std::min(one_axis.max_axes, 1);
+  mapping_problem const small = build.make(one_axis);
+  if (o.compare) r.baselines = baselines(small, forward);
+  mapping_problem p = build.make(r.space.spreads, detail::quick_bar(small, o.mapping));
+  mapping_result m = best_mapping(p, o.mapping);
+  if (!m.statistics.time_only_fits) {                  // what fits may be slower than the bar
+    p = build.make(r.space.spreads);
+    m = best_mapping(p, o.mapping);
+  }
   r.moves_priced = static_cast<i64>(build.moves_asked());
   r.space.relaxed = p.relaxed;
   r.operators = p.operators();
   r.kinds = static_cast<int>(p.sets.size());
   for (choice_set const& s : p.sets) r.choices += s.count();
-  mapping_result m = best_mapping(p, o.mapping);
   r.infeasible = m.infeasible;
   r.bound = m.bound;
   r.statistics = m.statistics;
-  if (o.compare) r.baselines = baselines(p, forward);
   if (r.infeasible) return r;
   r.cost = m.cost;
   r.gap = m.gap();

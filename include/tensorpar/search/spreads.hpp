@@ -10,8 +10,9 @@ namespace tensorpar {
 struct spread_limits {
   int max_axes = 3;              // grid axes of one node, a replica axis included
   bool replicas = true;          // may several devices do the same work?
-  i64 any_size_up_to = 8;        // on machines of at most so many devices every grid size and replica count is tried,
-  i64 least_part = 2;            // on larger ones 1 device, or at least 1 / least_part of the room, in sizes that divide the machine
+  i64 any_size_up_to = 4;        // on machines of at most so many devices every grid size and replica count is tried; on larger ones one
+  i64 least_part = 2;            // device, at least 1 / least_part of the room, or the largest power of two in it, and replica counts that
+                                 // divide the machine or are powers of two
   friend bool operator==(spread_limits const&, spread_limits const&) = default;
 };
 
@@ -25,11 +26,13 @@ inline std::vector<spread> legal_spreads(iteration_space const& s, int start, in
   for (node_loop const& p : s.loops) if (p.units > 1) letters.push_back({p.letter, p.units});
   if (l.replicas) letters.push_back({'\0', 0});
   bool const any = machine <= l.any_size_up_to;
+  i64 power = 1;
+  while (2 * power <= room) power *= 2;
   std::vector<spread> r;
   std::vector<grid_axis> axes;
   std::vector<char> used(letters.size(), 0);
   auto const put = [&](i64 size) {
-    if (size > 1 && !any && (size * l.least_part < room || machine % size)) return;
+    if (size > 1 && !any && size * l.least_part < room && size != power) return;
     spread x{start, axes};
     i64 stride = 1;
     for (std::size_t k = x.axes.size(); k-- > 0;) { x.axes[k].stride = stride; stride *= x.axes[k].degree; }
@@ -42,7 +45,7 @@ inline std::vector<spread> legal_spreads(iteration_space const& s, int start, in
       if (used[i]) continue;
       used[i] = 1;
       for (i64 d = 2; d * size <= room; ++d) {
-        if (letters[i].c ? letters[i].units % d : !any && machine % d) continue;
+        if (letters[i].c ? letters[i].units % d : !any && machine % d && (d & (d - 1))) continue;
         axes.push_back({letters[i].c, d, 1});
         self(self, size * d);
         axes.pop_back();

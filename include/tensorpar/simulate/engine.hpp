@@ -34,7 +34,11 @@ class simulator {
           born_[std::min(static_cast<std::size_t>(p.buffers[b].first), p.tasks.size())].push_back(b);
       arena_.resize(m.device.size());
     }
-    if (lanes) begin_.resize(2 * m.device.size());
+    if (!lanes) return;
+    begin_.resize(2 * m.device.size());
+    std::vector<std::size_t> tasks(m.device.size(), 0);
+    for (task const& t : p.tasks) for (int d : t.devices) ++tasks[static_cast<std::size_t>(d)];
+    for (std::size_t d = 0; d < tasks.size(); ++d) begin_[2 * d].reserve(tasks[d]);
   }
 
   void run() {

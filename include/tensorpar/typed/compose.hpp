@@ -28,13 +28,14 @@ constexpr ref operator|(bundle const& b, any_op const& o) { return b.r[0].g->add
 template <block F> constexpr auto operator|(ref x, F const& f) { return f(x); }
 template <join F> constexpr auto operator|(bundle const& b, F const& f) { return f(b); }
 
-/// What is not an operator says why: the failing requirement follows this line.
+namespace refused {
+/// An operator needs `name`, `notation` and `infer(shapes) -> inference` (op/concepts.hpp); a function of tensors takes `ref` or `bundle`.
+template <class T> struct NOT_AN_OPERATOR;
+}  // namespace refused
+/// What is neither names itself in one error.
 template <class T>
   requires(std::is_class_v<T> && !operator_<T> && !block<T> && !std::same_as<T, any_op> && !std::same_as<T, ref> && !std::same_as<T, bundle>)
-constexpr ref operator|(ref x, T const&) {
-  static_assert(operator_<T>, "tensorpar: this type is not an operator (needs name, notation, infer(shapes) -> inference)");
-  return x;
-}
+constexpr refused::NOT_AN_OPERATOR<T> operator|(ref, T const&);
 
 namespace detail {
 template <class A, class B> struct then {

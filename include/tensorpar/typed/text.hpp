@@ -33,7 +33,7 @@ struct text {
   constexpr text& put(place p) {
     std::string_view f(p.file ? p.file : "");
     if (auto const k = f.rfind('/'); k != f.npos) f.remove_prefix(k + 1);
-    if (f.size() > 28) f.remove_prefix(f.size() - 28);
+    if (f.size() > 30) f.remove_prefix(f.size() - 30);
     return put(f).put(':').put(static_cast<i64>(p.line));
   }
   constexpr text& put(dim const& d) {
@@ -54,11 +54,11 @@ struct text {
   constexpr std::string_view view() const { return {s, static_cast<std::size_t>(n)}; }
 };
 
-/// "linear", "linear 'head'", "input 'x'"
+/// "linear", "linear(head)", "input(x)"
 constexpr text subject(model_complaint const& c, char const* otherwise) {
   text t;
   if (c.op) t.put(c.op->name); else t.put(otherwise);
-  return c.name.text ? t.put(" '").put(c.name).put('\'') : t;
+  return c.name.text ? t.put('(').put(c.name).put(')') : t;
 }
 
 }  // namespace tensorpar::detail

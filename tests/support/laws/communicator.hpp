@@ -27,8 +27,10 @@ template <class Element> std::vector<Element> summed(u64 seed, int members, i64 
   return r;
 }
 
-/// Called by every member of g with the same n and seed. Returns the laws that failed (empty: none); checks nothing by itself, so it may run on any thread.
-template <class Element, full_communicator<Element> Comm> std::string broken_collective_laws(Comm& c, typename Comm::group const& g, i64 n, u64 seed) {
+/// Called by every member of g with the same n and seed. Returns the laws that failed (empty: none); checks nothing by itself, so it may
+/// run on any thread.
+template <class Element, full_communicator<Element> Comm>
+std::string broken_collective_laws(Comm& c, typename Comm::group const& g, i64 n, u64 seed) {
   std::string broken;
   auto law = [&](bool holds, char const* name) { if (!holds) broken += std::string(broken.empty() ? "" : ", ") + name; };
   int const members = g.size(), me = g.index();
@@ -60,7 +62,8 @@ template <class Element, full_communicator<Element> Comm> std::string broken_col
   c.all_to_all(g, mine.data(), turned.data(), n);
   for (int j = 0; j < members; ++j) {
     auto const theirs = contributions<Element>(seed, j, all);
-    law(std::equal(turned.begin() + j * n, turned.begin() + (j + 1) * n, theirs.begin() + me * n), "all_to_all brings chunk `index` of every member");
+    law(std::equal(turned.begin() + j * n, turned.begin() + (j + 1) * n, theirs.begin() + me * n),
+        "all_to_all brings chunk `index` of every member");
   }
   c.all_to_all(g, turned.data(), back.data(), n);
   law(back == mine, "all_to_all twice is the identity");
@@ -88,7 +91,8 @@ template <class Element, has_send_receive<Element> Comm> std::string broken_mess
       for (int turn = 0; turn < 2; ++turn) {
         std::vector<Element> data(static_cast<std::size_t>(n));
         c.receive(from, tag, data.data(), n);
-        if (data != contributions<Element>(seed + static_cast<u64>(100 * turn + tag), from, n)) broken = "messages arrive whole, in order, by sender and tag";
+        if (data != contributions<Element>(seed + static_cast<u64>(100 * turn + tag), from, n))
+          broken = "messages arrive whole, in order, by sender and tag";
       }
   return broken;
 }

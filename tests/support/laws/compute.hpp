@@ -6,14 +6,16 @@
 namespace tests {
 
 /// Equal calls give equal bits.
-template <compute_policy Policy> void check_deterministic(any_op const& o, std::vector<dense<typename Policy::scalar_type>> const& operands, step_state const& state) {
+template <compute_policy Policy>
+void check_deterministic(any_op const& o, std::vector<dense<typename Policy::scalar_type>> const& operands, step_state const& state) {
   CHECK(run_whole<Policy>(o, operands, state) == run_whole<Policy>(o, operands, state));
 }
 
 /// Runs all parts of a split and puts the results together: laid side by side where the result has the loop, else added.
 template <compute_policy Policy>
-std::vector<dense<typename Policy::scalar_type>> run_split(any_op const& o, node_loop const& l, int parts, std::vector<dense<typename Policy::scalar_type>> const& operands,
-                                                          std::vector<shape> const& results, step_state const& state) {
+std::vector<dense<typename Policy::scalar_type>> run_split(any_op const& o, node_loop const& l, int parts,
+                                                           std::vector<dense<typename Policy::scalar_type>> const& operands,
+                                                           std::vector<shape> const& results, step_state const& state) {
   using scalar = typename Policy::scalar_type;
   std::vector<dense<scalar>> sum;
   for (shape const& s : results) sum.push_back(make_dense<scalar>(whole(s)));
@@ -36,8 +38,8 @@ inline double distance(prime_field a, prime_field b) { return a == b ? 0 : 1; }
 inline double distance(double a, double b) { return std::fabs(a - b) / (1 + std::fabs(b)); }
 
 /// Splitting any loop into any number of parts changes nothing. Returns how many splits were tried.
-template <compute_policy Policy>
-int check_splits(any_op const& o, std::vector<dense<typename Policy::scalar_type>> const& operands, step_state const& state, double tolerance) {
+template <compute_policy Policy> int check_splits(any_op const& o, std::vector<dense<typename Policy::scalar_type>> const& operands,
+                                                  step_state const& state, double tolerance) {
   std::vector<shape> const in = types_of(operands), out = infer_all(o, operands);
   auto const expected = run_whole<Policy>(o, operands, state);
   int tried = 0;
@@ -52,7 +54,8 @@ int check_splits(any_op const& o, std::vector<dense<typename Policy::scalar_type
         REQUIRE(got[k].real.size() == expected[k].real.size());
         for (std::size_t e = 0; e < got[k].real.size(); ++e) worst = std::max(worst, distance(got[k].real[e], expected[k].real[e]));
       }
-      CHECK_MESSAGE(worst <= tolerance, (spell(o) + ", loop " + std::string(1, l.letter) + " in " + std::to_string(parts) + " parts: off by " + std::to_string(worst)));
+      CHECK_MESSAGE(worst <= tolerance, (spell(o) + ", loop " + std::string(1, l.letter) + " in " + std::to_string(parts) +
+                                         " parts: off by " + std::to_string(worst)));
     }
   return tried;
 }

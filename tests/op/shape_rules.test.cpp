@@ -1,0 +1,67 @@
+// tests/op/shape_rules.test.cpp - what operators refuse, and in which words
+#include <support/laws/operator.hpp>
+
+using namespace tensorpar;
+
+namespace {
+std::string refusal(any_op const& o, std::vector<shape> const& in) {
+  inference const r = o.op->infer(o.attr, {in.data(), static_cast<int>(in.size())});
+  return r.ok() ? "" : r.rule;
+}
+constexpr axis batch_axis{"batch"}, a_axis{"a"}, b_axis{"b"};
+}  // namespace
+
+TEST_CASE("refusals") {
+  shape const x{batch_axis, a_axis(8)}, tokens = x.of(dtype::i32), image{batch_axis, 6, 8, 8};
+  CHECK(refusal(linear{.out = 4}, {x}) == "");
+  CHECK(refusal(linear{.out = 0}, {x}) == "linear: out must be positive");
+  CHECK(refusal(linear{.out = 4}, {tokens}) == "linear takes real numbers");
+  CHECK(refusal(linear{.out = 4}, {scalar}) == "linear takes at least one axis");
+  CHECK(refusal(linear{.out = 4}, {{8, batch_axis}}) == "linear: last axis must be static");
+  CHECK(refusal(matmul{}, {{4, 5}, {6, 7}}) == "inner dimensions differ");
+  CHECK(refusal(matmul{}, {{4, a_axis(5)}, {b_axis(5), 7}}) == "inner dimensions differ");
+  CHECK(refusal(matmul{}, {{4, 5}, {1, 5, 7}}) == "ranks differ");
+  CHECK(refusal(matmul{}, {{2, 4, 5}, {3, 5, 7}}) == "batch dimensions differ");
+  CHECK(refusal(contraction("mk,kn->mn"), {{4, 5}, {6, 7}}) == "contraction: one letter, two extents");
+  CHECK(refusal(contraction("mk,kn->mn"), {{4, 5}}) == "contraction: wrong number of operands");
+  CHECK(refusal(conv2d{.out = 4}, {x}) == "conv2d takes [n,c,h,w]");
+  CHECK(refusal(conv2d{.out = 4, .groups = 4}, {image}) == "channels not divisible by groups");
+  CHECK(refusal(conv2d{.out = 4, .kernel = 11, .pad = 0}, {image}) == "the window is larger than the image");
+  CHECK(refusal(max_pool(2, 2, 2), {image}) == "pool2d: padding over half the kernel");
+  CHECK(refusal(add{}, {x, {batch_axis, b_axis(8)}}) == "operands must have one shape");
+  CHECK(refusal(add{}, {x, {batch_axis, 8}}) == "");
+  CHECK(refusal(relu{}, {tokens}) == "takes real numbers");
+  CHECK(refusal(dropout{.rate = 1}, {x}) == "dropout: rate must be in [0, 1)");
+  CHECK(refusal(concat{}, {{2, 3}, {3, 3}}) == "dimensions off the concat axis differ");
+  CHECK(refusal(concat{.axis_no = 2}, {{2, 3}, {2, 3}}) == "concat: no such axis");
+  CHECK(refusal(split_axes{.parts = 3}, {{2, 8}}) == "dimension not divisible by the number of parts");
+  CHECK(refusal(split_axes{.parts = 9}, {{2, 9}}) == "split: between 1 and 8 parts");
+  CHECK(refusal(slice_axis{0, 2, 4}, {{5}}) == "slice: window outside the axis");
+  CHECK(refusal(reshape{.keep = 1, .rank = 1, .d = {9}}, {{2, 8}}) == "reshape: element counts differ");
+  CHECK(refusal(flatten{}, {{8}}) == "flatten: nothing to flatten");
+  CHECK(refusal(merge_axes{.first = 1}, {{8, 8}}) == "no such pair of axes");
+  CHECK(refusal(split_axis{.which = 0, .inner = 3}, {{8}}) == "extent not divisible by the inner extent");
+  CHECK(refusal(embedding{.rows = 8, .width = 4}, {x}) == "embedding takes integer indices");
+  CHECK(refusal(attention{.heads = 3}, {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}}) == "width not divisible by heads");
+  CHECK(refusal(attention{.heads = 2}, {{2, 4, 8}, {2, 4, 8}, {2, 5, 8}}) == "key and value differ");
+  CHECK(refusal(cross_entropy{}, {x, x}) == "labels must be integers");
+  CHECK(refusal(cross_entropy{}, {x, tokens}) == "labels have one axis less than logits");
+  CHECK(refusal(normalize{}, {image, {2, 5}}) == "moments do not fit the channels");
+}
+
+TEST_CASE("results") {
+  auto one = [](any_op const& o, std::vector<shape> const& in) { return spell(tests::results_of(o, in)[0]); };
+  CHECK(one(linear{.out = 10, .to = axis("classes")}, {{batch_axis, a_axis(8)}}) == "[batch,classes=10]");
+  CHECK(one(linear{.out = 10}, {{batch_axis, a_axis(8)}}) == "[batch,a=10]");
+  CHECK(one(conv2d{.out = 16, .stride = 2}, {{batch_axis, 3, 9, 8}}) == "[batch,16,5,4]");
+  CHECK(one(conv2d{.out = 16, .kernel = 1, .kernel_w = 7, .pad_w = 3}, {{batch_axis, 3, 9, 8}}) == "[batch,16,9,8]");
+  CHECK(one(max_pool(3, 2), {{batch_axis, 3, 9, 9}}) == "[batch,3,4,4]");
+  CHECK(one(global_average{}, {{batch_axis, 3, 9, 9}}) == "[batch,3]");
+  CHECK(one(flatten{}, {{batch_axis, 3, 9, 9}}) == "[batch,243]");
+  CHECK(one(embedding{.rows = 9, .width = 4, .to = a_axis}, {shape{batch_axis, 7}.of(dtype::i32)}) == "[batch,7,a=4]");
+  CHECK(one(embedding_bag{.rows = 9, .width = 4}, {shape{batch_axis, 7}.of(dtype::i32)}) == "[batch,4]");
+  CHECK(one(split_axis{.which = 0, .inner = 2}, {{8, 3}}) == "[4,2,3]");
+  CHECK(one(merge_axes{.first = 0}, {{batch_axis, 4, 3}}) == "[4*batch,3]");
+  CHECK(one(transpose{.a = 0}, {{2, 3, 4}}) == "[4,3,2]");
+  CHECK(one(cross_entropy{}, {{batch_axis, 10}, shape{batch_axis}.of(dtype::i32)}) == "[]");
+}
