@@ -169,7 +169,7 @@ TEST_CASE("the newest complete checkpoint is found, older ones go") {
   std::string const dir = folder / "a/b/run";
   CHECK(!latest_checkpoint(dir));
   small_run run;
-  for (u64 n : {1, 2, 10}) {
+  for (u64 n : {u64{1}, u64{2}, u64{10}}) {
     run.set(n);
     save_checkpoint(run, dir, 2);
   }
@@ -471,7 +471,7 @@ TEST_CASE("a process killed at any time between saves leaves a complete checkpoi
         } catch (...) { ::_exit(2); }
       }
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(draw() % (6 * one)));  // about three saves, whatever the disk
+    std::this_thread::sleep_for(std::chrono::microseconds(static_cast<long>(draw()) % (6 * one)));  // about three saves, whatever the disk
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);

@@ -7,10 +7,13 @@
 #include <boost/hana/at_key.hpp>
 #include <boost/hana/bool.hpp>
 #include <boost/hana/contains.hpp>
+#include <boost/hana/drop_front.hpp>
 #include <boost/hana/equal.hpp>
 #include <boost/hana/fold_left.hpp>
 #include <boost/hana/for_each.hpp>
+#include <boost/hana/front.hpp>
 #include <boost/hana/integral_constant.hpp>
+#include <boost/hana/is_empty.hpp>
 #include <boost/hana/keys.hpp>
 #include <boost/hana/length.hpp>
 #include <boost/hana/map.hpp>

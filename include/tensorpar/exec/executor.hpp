@@ -121,7 +121,7 @@ class executor {
     }
     std::vector<std::vector<span>> spans(static_cast<std::size_t>(devices()));
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(devices()));
-    step_state state{steps_, seed_, 0, learning_rate};
+    step_state state{steps_, seed_, 0, 0, learning_rate};
     auto const t0 = std::chrono::steady_clock::now();
     auto work = [&](int d) {
       try {
@@ -286,6 +286,7 @@ class executor {
     c.first_share = p.first_share;
     c.state = state;
     c.state.micro_batch = static_cast<u64>(t.micro_batch);
+    c.state.site = static_cast<u64>(graph_.graph.node(t.node).origin);
     compute_.run(c);
   }
 

@@ -4,7 +4,7 @@
 
 namespace tensorpar {
 
-/// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Its parameters are stored by name.
+/// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Nothing is dropped out. Its parameters are stored by name.
 template <compute_policy Compute> class forward_pass {
  public:
   using scalar = typename Compute::scalar_type;
@@ -17,6 +17,7 @@ template <compute_policy Compute> class forward_pass {
     graph_.home.assign(forward.values.size(), -1);
     for (int v = 0; v < forward.node_count(); ++v) {
       graph_.graph.node(v).origin = v;
+      if (forward.node(v).op.is<dropout>()) graph_.graph.node(v).op = dropout{0, 0};
       for (int x : forward.node(v).in)
         if (forward.value(x).role == value_role::parameter && graph_.home[static_cast<std::size_t>(x)] < 0) graph_.home[static_cast<std::size_t>(x)] = v;
       if (!Compute::supports(forward.node(v).op)) throw error("operator " + spell(forward.node(v).op) + " has no kernel in this compute policy", "forward_pass", "an operator of the policy");
@@ -69,6 +70,7 @@ template <compute_policy Compute> class forward_pass {
       c.in_block = in.data();
       c.out = out_at.data();
       c.out_block = out.data();
+      c.state.site = static_cast<u64>(t.node);
       if (t.workspace >= 0) c.workspace = at<std::byte>(program_.buffers[static_cast<std::size_t>(t.workspace)]);
       compute_.run(c);
     }

@@ -62,6 +62,19 @@ template <class M, int I> struct typed_node {
   static constexpr shape const& result(int i = 0) { return typed_graph<M>::view().values[data().out0 + i].type; }
 };
 
+/// The nodes of a model from number First on: what is left of a typed graph when its first nodes are dropped.
+template <class M, int First> struct typed_nodes {};
+
+namespace detail {
+template <class Xs> struct nodes_of;
+template <class M, int First> struct nodes_of<typed_nodes<M, First>> {
+  static constexpr int size = typed_graph<M>::size() - First;
+  template <int I> using at = typed_node<M, First + I>;
+  template <int N> using rest = typed_nodes<M, (N < size ? First + N : First + size)>;
+};
+template <class M> struct nodes_of<typed_graph<M>> : nodes_of<typed_nodes<M, 0>> {};
+}  // namespace detail
+
 /// The distinct operator types of a model as a hana::tuple_t, in order of first use: few, however large the model. Kernel tables and policy
 /// maps are checked against it: `static_assert(hana::all_of(op_types(net), [](auto t) { return hana::contains(kernels, t); }))`.
 /// A model's own operators are announced with `using operators = op_set<rotary>;` in the model. O(nodes) once, O(distinct) instantiations.
@@ -94,26 +107,37 @@ template <class Op> concept attribute_struct = operator_<Op> && described<Op>;
 namespace boost::hana {
 
 template <tensorpar::model_definition M> struct tag_of<tensorpar::typed_graph<M>> { using type = tensorpar::typed_graph_tag; };
+template <class M, int First> struct tag_of<tensorpar::typed_nodes<M, First>> { using type = tensorpar::typed_graph_tag; };
+
+// Foldable and Iterable by their minimal definitions
 template <> struct unpack_impl<tensorpar::typed_graph_tag> {
-  template <class M, class F> static constexpr decltype(auto) apply(tensorpar::typed_graph<M>, F&& f) {
+  template <class Xs, class F> static constexpr decltype(auto) apply(Xs const&, F&& f) {
+    using nodes = tensorpar::detail::nodes_of<Xs>;
     return [&]<int... I>(std::integer_sequence<int, I...>) -> decltype(auto) {
-      return static_cast<F&&>(f)(tensorpar::typed_node<M, I>{}...);
-    }(std::make_integer_sequence<int, tensorpar::typed_graph<M>::size()>{});
+      return static_cast<F&&>(f)(typename nodes::template at<I>{}...);
+    }(std::make_integer_sequence<int, nodes::size>{});
   }
 };
 template <> struct length_impl<tensorpar::typed_graph_tag> {
-  template <class M> static constexpr auto apply(tensorpar::typed_graph<M>) { return hana::size_c<static_cast<std::size_t>(tensorpar::typed_graph<M>::size())>; }
+  template <class Xs> static constexpr auto apply(Xs const&) { return hana::size_c<static_cast<std::size_t>(tensorpar::detail::nodes_of<Xs>::size)>; }
 };
 template <> struct at_impl<tensorpar::typed_graph_tag> {
-  template <class M, class N> static constexpr auto apply(tensorpar::typed_graph<M>, N const&) { return tensorpar::typed_node<M, static_cast<int>(N::value)>{}; }
+  template <class Xs, class N> static constexpr auto apply(Xs const&, N const&) { return typename tensorpar::detail::nodes_of<Xs>::template at<static_cast<int>(N::value)>{}; }
+};
+template <> struct drop_front_impl<tensorpar::typed_graph_tag> {
+  template <class Xs, class N> static constexpr auto apply(Xs const&, N const&) { return typename tensorpar::detail::nodes_of<Xs>::template rest<static_cast<int>(N::value)>{}; }
+};
+template <> struct is_empty_impl<tensorpar::typed_graph_tag> {
+  template <class Xs> static constexpr auto apply(Xs const&) { return hana::bool_c<tensorpar::detail::nodes_of<Xs>::size == 0>; }
 };
 /// Without a pack of handles: one call per node.
 template <> struct for_each_impl<tensorpar::typed_graph_tag> {
-  template <class M, class F> static constexpr void apply(tensorpar::typed_graph<M>, F&& f) {
+  template <class Xs, class F> static constexpr void apply(Xs const&, F&& f) {
+    using nodes = tensorpar::detail::nodes_of<Xs>;
     [&]<int... I>(std::integer_sequence<int, I...>) {
-      int const done[] = {(static_cast<void>(f(tensorpar::typed_node<M, I>{})), 0)..., 0};
+      int const done[] = {(static_cast<void>(f(typename nodes::template at<I>{})), 0)..., 0};
       static_cast<void>(done);
-    }(std::make_integer_sequence<int, tensorpar::typed_graph<M>::size()>{});
+    }(std::make_integer_sequence<int, nodes::size>{});
   }
 };
 /// Keys are the names that `describe` gives, values copies of the attributes (i64, bool, double or axis).

@@ -1,0 +1,62 @@
+// tensorpar/report/json.hpp - events for programs: one JSON object per line, always complete, always valid
+#pragma once
+#include <tensorpar/core/json.hpp>
+#include <tensorpar/report/text.hpp>
+
+namespace tensorpar {
+
+/// One line, newline included: {"event":name, ...fields}. Text that is not UTF-8 is replaced, numbers that JSON lacks become null.
+/// Precondition: fields is an object. Law: parse_json of the line gives the fields back, after "event".
+inline std::string event_line(std::string const& name, json const& fields = json::object()) {
+  json line = json::object();
+  line["event"] = name;
+  for (auto const& [key, value] : fields.items()) if (key != "event") line[key] = value;
+  return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+/// Of a summary: times, bytes by collective, memory by device, and how every operator is spread.
+inline json to_json(plan_summary const& s) {
+  json bytes = json::object(), peaks = json::array(), ops = json::array();
+  for (int k = 0; k < move_kinds; ++k)
+    if (static_cast<move_kind>(k) != move_kind::keep) bytes[name_of(static_cast<move_kind>(k))] = s.bytes[static_cast<std::size_t>(k)];
+  for (device_summary const& d : s.devices) peaks.push_back(d.peak);
+  for (operator_summary const& o : s.operators) {
+    json x = json::object();
+    x["node"] = o.node;
+    x["name"] = o.name;
+    x["op"] = o.op;
+    x["spread"] = o.spread;
+    x["devices"] = o.devices;
+    x["compute_s"] = o.compute;
+    x["move_s"] = o.move;
+    x["bytes"] = o.sent();
+    ops.push_back(std::move(x));
+  }
+  json r = json::object();
+  r["name"] = s.name;
+  r["model"] = s.model;
+  r["cluster"] = s.cluster;
+  r["devices"] = s.devices.size();
+  r["micro_batches"] = s.micro_batches;
+  r["predicted_step_s"] = s.seconds;
+  r["cost_s"] = s.cost;
+  r["bound_s"] = s.bound;
+  r["bytes"] = std::move(bytes);
+  r["predicted_peak_bytes"] = std::move(peaks);
+  r["dominated"] = s.dominated;
+  r["operators"] = std::move(ops);
+  return r;
+}
+inline json to_json(progress const& p) {
+  json r = json::object();
+  r["epoch"] = p.epoch;
+  r["epochs"] = p.epochs;
+  r["loss"] = p.loss;
+  if (p.accuracy >= 0) r["accuracy"] = p.accuracy;
+  r["samples_per_s"] = p.samples_per_second;
+  r["measured_step_s"] = p.measured_step;
+  r["predicted_step_s"] = p.predicted_step;
+  return r;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,169 @@
+// tensorpar/report/summary.hpp - what a plan comes to: per operator, per collective, per device, and what dominates
+#pragma once
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/plan/plan.hpp>
+#include <tensorpar/plan/program.hpp>
+#include <tensorpar/plan/timeline.hpp>
+#include <tensorpar/report/units.hpp>
+
+namespace tensorpar {
+
+inline constexpr int move_kinds = 6;
+
+/// A forward operator with all that was derived from it (gradients, updates, movements for them).
+struct operator_summary {
+  int node = -1;
+  std::string name, op, spread;
+  std::vector<int> devices;
+  double compute = 0, move = 0;                        // seconds, the busiest device's
+  std::array<double, move_kinds> bytes{};              // sent by all devices together
+  double sent() const { double b = 0; for (double x : bytes) b += x; return b; }
+};
+struct device_summary {
+  double compute = 0, move = 0;                        // busy seconds of its two lanes
+  i64 peak = 0, capacity = 0;
+};
+struct plan_summary {
+  std::string name, model, cluster;
+  int micro_batches = 1;
+  double seconds = 0, bound = 0, cost = 0;             // simulated step; the search's lower bound and its own estimate (0: none)
+  std::array<double, move_kinds> bytes{};              // sent by all devices in one step, by kind of movement
+  std::array<i64, move_kinds> times{};                 // tasks
+  std::vector<operator_summary> operators;
+  std::vector<device_summary> devices;
+  std::string dominated;                               // a sentence
+  double sent() const { double b = 0; for (double x : bytes) b += x; return b; }
+  i64 peak() const { i64 m = 0; for (device_summary const& d : devices) m = std::max(m, d.peak); return m; }
+};
+
+/// How a node is spread: "batch /2, o /4", "2 copies", "one device".
+inline std::string spread_text(computation_graph const& g, int v, spread const& s) {
+  iteration_space const space = space_of(g, v);
+  std::vector<std::pair<std::string, i64>> parts;      // one loop split twice is named once
+  for (grid_axis const& a : s.axes) {
+    if (a.degree <= 1) continue;
+    std::string what = "copies";
+    if (node_loop const* l = a.letter ? space.find(a.letter) : nullptr) {
+      what = a.letter >= '0' && a.letter <= '9' ? "axis " + std::string(1, a.letter) : std::string(1, a.letter);
+      graph_node const& n = g.node(v);
+      for (std::size_t k = 0; k < n.out.size(); ++k)
+        if (l->out[k] >= 0 && g.type(n.out[k]).d[l->out[k]].name) what = spell(g.type(n.out[k]).d[l->out[k]].name);
+      if (l->reduced) {
+        for (std::size_t k = 0; k < n.in.size(); ++k)
+          if (l->in[k] >= 0 && g.type(n.in[k]).d[l->in[k]].name) what = spell(g.type(n.in[k]).d[l->in[k]].name);
+        what += " (summed)";
+      }
+    }
+    bool again = false;
+    for (auto& p : parts) if (p.first == what) { p.second *= a.degree; again = true; }
+    if (!again) parts.push_back({what, a.degree});
+  }
+  std::string r;
+  for (auto const& [what, n] : parts) r += (r.empty() ? "" : ", ") + (what == "copies" ? std::to_string(n) + " copies" : what + " /" + std::to_string(n));
+  return r.empty() ? "one device" : r;
+}
+inline std::vector<int> spread_devices(spread const& s) {
+  layout l{s.start, {}};
+  for (grid_axis const& a : s.axes) l.axes.push_back({part_kind::copy, -1, a.degree, a.stride});
+  std::vector<int> d = l.devices();
+  std::sort(d.begin(), d.end());
+  return d;
+}
+/// The forward operator that a task works for, or -1.
+inline int served(computation_graph const& g, task const& t) { return t.node < 0 || t.node >= g.node_count() ? -1 : g.node(t.node).origin; }
+
+/// Bytes that all devices of a movement send together.
+inline double bytes_of_move(program const& q, task const& t) {
+  if (t.kind != task_kind::move || t.in.empty()) return 0;
+  shape const& s = q.buffers[static_cast<std::size_t>(t.in[0])].type;
+  return bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
+}
+
+namespace detail {
+
+inline std::string dominating(plan_summary const& s, program const& q, timeline const& time) {
+  if (time.spans.empty() || s.seconds <= 0 || s.devices.empty()) return "nothing was timed";
+  std::size_t busiest = 0;
+  for (std::size_t d = 0; d < s.devices.size(); ++d) if (s.devices[d].compute + s.devices[d].move > s.devices[busiest].compute + s.devices[busiest].move) busiest = d;
+  device_summary const& b = s.devices[busiest];
+  std::map<std::string, double> work, moves;
+  for (span const& x : time.spans) {
+    if (x.device != static_cast<int>(busiest) || x.task < 0 || x.task >= static_cast<int>(q.tasks.size())) continue;
+    (x.where == lane::compute ? work : moves)[x.name] += x.end - x.start;
+  }
+  auto largest = [&](std::map<std::string, double> const& m) {
+    std::pair<std::string, double> best{"", 0};
+    for (auto const& [name, t] : m) if (t > best.second) best = {name, t};
+    return best.first.empty() ? std::string() : ", most of it " + best.first + " (" + seconds_text(best.second) + ")";
+  };
+  bool const by_moves = b.move > b.compute;
+  std::string const compute = "computing " + percent_text(b.compute / s.seconds) + " of the step" + largest(work);
+  std::string const move = "communicating " + percent_text(b.move / s.seconds) + largest(moves);
+  double const covered = std::max(b.compute, b.move) / s.seconds;
+  return std::string(by_moves ? "communication" : "computation") + (covered < 0.5 ? " and waiting" : "") + ": device " + std::to_string(busiest) + " is " + (by_moves ? move + "; " + compute : compute + "; " + move);
+}
+
+}  // namespace detail
+
+/// O(tasks + spans + operators).
+inline plan_summary summary_of(std::string name, training_graph const& t, plan const& p, program const& q, timeline const& time) {
+  computation_graph const& g = t.graph;
+  plan_summary s;
+  s.name = std::move(name);
+  s.model = p.model;
+  s.cluster = p.cluster.name;
+  s.micro_batches = p.micro_batches;
+  s.seconds = time.seconds;
+  s.bound = p.bound;
+  s.cost = p.cost;
+  s.devices.resize(p.cluster.device.size());
+  for (std::size_t d = 0; d < s.devices.size(); ++d) {
+    s.devices[d].peak = d < q.arena.size() ? q.arena[d] : 0;
+    s.devices[d].capacity = p.cluster.kind_of(static_cast<int>(d)).memory;
+  }
+  for (int v = 0; v < t.forward_nodes && v < static_cast<int>(p.nodes.size()); ++v) {
+    spread const& x = p.nodes[static_cast<std::size_t>(v)].spread;
+    operator_summary o;
+    o.node = v;
+    o.name = g.node(v).name;
+    o.op = spell(g.node(v).op);
+    o.spread = spread_text(g, v, x);
+    o.devices = spread_devices(x);
+    s.operators.push_back(std::move(o));
+  }
+  auto slot = [&](int task) -> operator_summary* {
+    if (task < 0 || task >= static_cast<int>(q.tasks.size())) return nullptr;
+    int const v = served(g, q.tasks[static_cast<std::size_t>(task)]);
+    return v >= 0 && v < static_cast<int>(s.operators.size()) ? &s.operators[static_cast<std::size_t>(v)] : nullptr;
+  };
+  for (std::size_t i = 0; i < q.tasks.size(); ++i) {
+    task const& x = q.tasks[i];
+    if (x.kind != task_kind::move) continue;
+    double const b = bytes_of_move(q, x);
+    auto const k = static_cast<std::size_t>(x.step.kind);
+    s.bytes[k] += b;
+    ++s.times[k];
+    if (operator_summary* o = slot(static_cast<int>(i))) o->bytes[k] += b;
+  }
+  std::map<std::pair<int, int>, std::pair<double, double>> busy;         // (operator, device) -> compute, move
+  for (span const& x : time.spans) {
+    double const n = x.end - x.start;
+    if (x.device >= 0 && x.device < static_cast<int>(s.devices.size())) (x.where == lane::compute ? s.devices[static_cast<std::size_t>(x.device)].compute : s.devices[static_cast<std::size_t>(x.device)].move) += n;
+    if (operator_summary* o = slot(x.task)) {
+      auto& b = busy[{o->node, x.device}];
+      (x.where == lane::compute ? b.first : b.second) += n;
+    }
+  }
+  for (auto const& [key, b] : busy) {
+    operator_summary& o = s.operators[static_cast<std::size_t>(key.first)];
+    o.compute = std::max(o.compute, b.first);
+    o.move = std::max(o.move, b.second);
+  }
+  s.dominated = detail::dominating(s, q, time);
+  return s;
+}
+
+}  // namespace tensorpar
