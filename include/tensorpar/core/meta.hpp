@@ -47,7 +47,8 @@ template <template <class...> class L, class... A, class... B> struct join_lists
 }  // namespace detail
 
 /// Type number I of a plain list of types: O(1) instantiations once the list is indexed, where a Hana tuple takes O(I).
-template <class List, int I> using type_at = typename decltype(detail::pick_type<I>(static_cast<typename detail::type_list_access<List>::indexed*>(nullptr)))::type;
+template <class List, int I> using type_at =
+    typename decltype(detail::pick_type<I>(static_cast<typename detail::type_list_access<List>::indexed*>(nullptr)))::type;
 template <class List> inline constexpr int type_count = detail::type_list_access<List>::size;
 template <class A, class B> using join_types = typename detail::join_lists<A, B>::type;
 

@@ -23,8 +23,8 @@ struct step_result {
   double seconds = 0;
 };
 
-/// Runs a plan's program in this process. Compute: a compute policy (exec/concepts.hpp) with its scalar; Comm: a communicator whose `hub` joins
-/// one endpoint per device. Every device's memory is one arena of exactly program().arena[d] bytes, allocated here and never again.
+/// Runs a plan's program in this process. Compute: a compute policy (exec/concepts.hpp) with its scalar; Comm: a communicator whose `hub`
+/// joins one endpoint per device. Every device's memory is one arena of exactly program().arena[d] bytes, allocated here and never again.
 /// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
 template <compute_policy Compute, class Comm>
   requires full_communicator<Comm, typename Compute::scalar_type>
@@ -55,12 +55,14 @@ class executor {
       graph_value const& v = graph_.graph.values[x];
       if (v.role != value_role::parameter) continue;
       std::vector<scalar> all(static_cast<std::size_t>(v.type.elements()));
-      for (std::size_t i = 0; i < all.size(); ++i) all[i] = scalar_traits<scalar>::from_double(initial_value(v.start, v.type, i, seed, stream));
+      for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = scalar_traits<scalar>::from_double(initial_value(v.start, v.type, i, seed, stream));
       store(static_cast<int>(x), all);
       ++stream;
     }
     for (std::size_t x = 0; x < graph_.graph.values.size(); ++x)
-      if (graph_.graph.values[x].role == value_role::state) store(static_cast<int>(x), std::vector<scalar>(static_cast<std::size_t>(graph_.graph.values[x].type.elements()), scalar(0)));
+      if (graph_.graph.values[x].role == value_role::state)
+        store(static_cast<int>(x), std::vector<scalar>(static_cast<std::size_t>(graph_.graph.values[x].type.elements()), scalar(0)));
     steps_ = 0;
   }
 
@@ -69,7 +71,9 @@ class executor {
     int const b = persistent_of(value);
     if (b < 0) return;
     buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
-    if (static_cast<i64>(all.size()) != q.type.elements()) throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) + " elements", "executor", std::to_string(q.type.elements()));
+    if (static_cast<i64>(all.size()) != q.type.elements())
+      throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) + " elements", "executor",
+                  std::to_string(q.type.elements()));
     tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
     for (int d : q.devices) {
       tensor_block const mine = block_of(q.where, q.type, d);
@@ -98,7 +102,9 @@ class executor {
         for (int e : q.devices) {
           if (e <= d) continue;
           tensor_block const x = block_of(q.where, q.type, d), y = block_of(q.where, q.type, e);
-          if (std::equal(x.offset, x.offset + x.rank, y.offset) && std::memcmp(address(static_cast<int>(b), d), address(static_cast<int>(b), e), static_cast<std::size_t>(q.bytes)) != 0) return false;
+          if (std::equal(x.offset, x.offset + x.rank, y.offset) &&
+              std::memcmp(address(static_cast<int>(b), d), address(static_cast<int>(b), e), static_cast<std::size_t>(q.bytes)) != 0)
+            return false;
         }
     }
     return true;
@@ -132,7 +138,8 @@ class executor {
           if (record) {
             task const& t = program_.tasks[i];
             std::chrono::duration<double> const s = a - t0, e = std::chrono::steady_clock::now() - t0;
-            spans[static_cast<std::size_t>(d)].push_back({d, t.kind == task_kind::compute ? lane::compute : lane::communication, static_cast<int>(i), t.name, s.count(), e.count()});
+            spans[static_cast<std::size_t>(d)].push_back(
+                {d, t.kind == task_kind::compute ? lane::compute : lane::communication, static_cast<int>(i), t.name, s.count(), e.count()});
           }
         }
       } catch (...) {
@@ -150,7 +157,9 @@ class executor {
       record->spans.clear();
       record->seconds = 0;
       for (auto& s : spans) for (span& x : s) { record->seconds = std::max(record->seconds, x.end); record->spans.push_back(std::move(x)); }
-      std::stable_sort(record->spans.begin(), record->spans.end(), [](span const& a, span const& b) { return a.device != b.device ? a.device < b.device : a.where != b.where ? a.where < b.where : a.start < b.start; });
+      std::stable_sort(record->spans.begin(), record->spans.end(), [](span const& a, span const& b) {
+        return a.device != b.device ? a.device < b.device : a.where != b.where ? a.where < b.where : a.start < b.start;
+      });
     }
     ++steps_;
     return r;
@@ -185,9 +194,14 @@ class executor {
   bool failed_ = false;
 
   executor(training_graph graph, plan p, tensorpar::program const* made)
-      : graph_(std::move(graph)), plan_(sized(std::move(p))), program_(made ? *made : unroll(graph_, plan_, &Compute::workspace)), hub_(plan_.cluster.size()), workers_(plan_.cluster.size()) {
+      : graph_(std::move(graph)),
+        plan_(sized(std::move(p))),
+        program_(made ? *made : unroll(graph_, plan_, &Compute::workspace)),
+        hub_(plan_.cluster.size()),
+        workers_(plan_.cluster.size()) {
     for (graph_node const& n : graph_.graph.nodes)
-      if (!Compute::supports(n.op)) throw error("operator " + spell(n.op) + " has no kernel in this compute policy", "executor", "an operator of the policy");
+      if (!Compute::supports(n.op))
+        throw error("operator " + spell(n.op) + " has no kernel in this compute policy", "executor", "an operator of the policy");
     for (i64 bytes : program_.arena) arenas_.emplace_back(bytes);
     for (int d = 0; d < devices(); ++d) endpoints_.emplace_back(hub_, d);
     prepare();
@@ -205,7 +219,8 @@ class executor {
     return std::binary_search(d.begin(), d.end(), device);
   }
   int persistent_of(int value) const {
-    for (std::size_t b = 0; b < program_.buffers.size(); ++b) if (program_.buffers[b].persistent && program_.buffers[b].value == value) return static_cast<int>(b);
+    for (std::size_t b = 0; b < program_.buffers.size(); ++b)
+      if (program_.buffers[b].persistent && program_.buffers[b].value == value) return static_cast<int>(b);
     return -1;
   }
 
@@ -270,10 +285,12 @@ class executor {
     task const& t = program_.tasks[i];
     prepared& p = ready_[static_cast<std::size_t>(d)][slot_[i][static_cast<std::size_t>(d)]];
     if (t.kind == task_kind::move) {
-      run_move(t.step, p.move, static_cast<scalar const*>(p.in_at[0]), static_cast<scalar*>(p.out_at[0]), static_cast<scalar*>(p.workspace), comm, p.group);
+      run_move(t.step, p.move, static_cast<scalar const*>(p.in_at[0]), static_cast<scalar*>(p.out_at[0]), static_cast<scalar*>(p.workspace),
+               comm, p.group);
       return;
     }
-    for (auto const& [k, value] : p.feeds) feed(value, t.micro_batch, batch, p.in[static_cast<std::size_t>(k)], const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
+    for (auto const& [k, value] : p.feeds)
+      feed(value, t.micro_batch, batch, p.in[static_cast<std::size_t>(k)], const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
     kernel_call c;
     c.op = &t.op;
     c.inputs = static_cast<int>(p.in.size());
@@ -299,7 +316,9 @@ class executor {
     if (is_integer(box.type)) { copy_box(box, whole, h.index.data() + skip, box, static_cast<std::int32_t*>(to)); return; }
     float const* src = h.real.data() + skip;
     scalar* dst = static_cast<scalar*>(to);
-    detail::rows_of(box, whole, box, [&](i64 a, i64 b, i64 n) { for (i64 i = 0; i < n; ++i) dst[b + i] = scalar_traits<scalar>::from_double(static_cast<double>(src[a + i])); });
+    detail::rows_of(box, whole, box, [&](i64 a, i64 b, i64 n) {
+      for (i64 i = 0; i < n; ++i) dst[b + i] = scalar_traits<scalar>::from_double(static_cast<double>(src[a + i]));
+    });
   }
 
   /// The loss: its partial sums added, averaged over micro-batches.

@@ -4,7 +4,8 @@
 
 namespace tensorpar {
 
-/// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Nothing is dropped out. Its parameters are stored by name.
+/// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Nothing is dropped out. Its parameters are stored by
+/// name.
 template <compute_policy Compute> class forward_pass {
  public:
   using scalar = typename Compute::scalar_type;
@@ -19,8 +20,11 @@ template <compute_policy Compute> class forward_pass {
       graph_.graph.node(v).origin = v;
       if (forward.node(v).op.is<dropout>()) graph_.graph.node(v).op = dropout{0, 0};
       for (int x : forward.node(v).in)
-        if (forward.value(x).role == value_role::parameter && graph_.home[static_cast<std::size_t>(x)] < 0) graph_.home[static_cast<std::size_t>(x)] = v;
-      if (!Compute::supports(forward.node(v).op)) throw error("operator " + spell(forward.node(v).op) + " has no kernel in this compute policy", "forward_pass", "an operator of the policy");
+        if (forward.value(x).role == value_role::parameter && graph_.home[static_cast<std::size_t>(x)] < 0)
+          graph_.home[static_cast<std::size_t>(x)] = v;
+      if (!Compute::supports(forward.node(v).op))
+        throw error("operator " + spell(forward.node(v).op) + " has no kernel in this compute policy", "forward_pass",
+                    "an operator of the policy");
     }
     plan p;
     p.cluster = make_cluster("one device", {}, 1, 1, {}, {});
@@ -37,9 +41,11 @@ template <compute_policy Compute> class forward_pass {
       std::string const& name = graph_.graph.value(b.value).name;
       int from = -1;
       computation_graph const& g = trained.graph().graph;
-      for (std::size_t x = 0; x < g.values.size(); ++x) if (g.values[x].role == value_role::parameter && g.values[x].name == name) from = static_cast<int>(x);
+      for (std::size_t x = 0; x < g.values.size(); ++x)
+        if (g.values[x].role == value_role::parameter && g.values[x].name == name) from = static_cast<int>(x);
       std::vector<scalar> const all = from < 0 ? std::vector<scalar>{} : trained.fetch(from);
-      if (static_cast<i64>(all.size()) != b.type.elements()) throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass", spell(b.type));
+      if (static_cast<i64>(all.size()) != b.type.elements())
+        throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass", spell(b.type));
       std::copy(all.begin(), all.end(), at<scalar>(b));
     }
   }
@@ -96,7 +102,9 @@ template <compute_policy Compute> class forward_pass {
     if (it == batch.end()) throw error("the batch lacks input '" + name + "'", "forward_pass", "every input of the model");
     check_input(name, it->second, b.type, 1);
     if (is_integer(b.type.type)) std::copy(it->second.index.begin(), it->second.index.end(), at<std::int32_t>(b));
-    else std::transform(it->second.real.begin(), it->second.real.end(), at<scalar>(b), [](float v) { return scalar_traits<scalar>::from_double(static_cast<double>(v)); });
+    else
+      std::transform(it->second.real.begin(), it->second.real.end(), at<scalar>(b),
+                     [](float v) { return scalar_traits<scalar>::from_double(static_cast<double>(v)); });
   }
 };
 

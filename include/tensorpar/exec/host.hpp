@@ -27,7 +27,8 @@ inline void check_input(std::string const& name, host_tensor const& t, shape s, 
   bool const integer = is_integer(s.type);
   std::size_t const given = integer ? t.index.size() : t.real.size();
   if (static_cast<i64>(given) != s.elements())
-    throw error("input '" + name + "' has " + std::to_string(given) + (integer ? " integers" : " real numbers"), "batch", std::to_string(s.elements()));
+    throw error("input '" + name + "' has " + std::to_string(given) + (integer ? " integers" : " real numbers"), "batch",
+                std::to_string(s.elements()));
 }
 
 }  // namespace tensorpar

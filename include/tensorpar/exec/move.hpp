@@ -58,7 +58,8 @@ inline prepared_move prepare_move(move_step const& m, shape const& s, int device
 /// `packing_scalars` asks for; group: made from p.group.devices. Communication failures propagate as the communicator's exception.
 template <class S, class Comm>
   requires full_communicator<Comm, S>
-void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, S* pack, Comm& comm, std::optional<typename Comm::group> const& group) {
+void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, S* pack, Comm& comm,
+              std::optional<typename Comm::group> const& group) {
   using detail::part_along;
   i64 const n = static_cast<i64>(p.group.devices.size());
   switch (m.kind) {
@@ -90,7 +91,8 @@ void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, 
     }
     case move_kind::all_to_all: {
       i64 const chunk = p.before.elements() / n;
-      bool const direct_in = parts_contiguous(m, p.before.local_shape(), m.to_dim), direct_out = parts_contiguous(m, p.after.local_shape(), m.from_dim);
+      bool const direct_in = parts_contiguous(m, p.before.local_shape(), m.to_dim),
+                 direct_out = parts_contiguous(m, p.after.local_shape(), m.from_dim);
       S const* in = src;
       S* out = dst;
       if (!direct_in) {

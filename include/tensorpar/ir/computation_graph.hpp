@@ -69,7 +69,9 @@ class computation_graph {
   }
 
   int add_input(std::string name, shape const& s) { return add_value({s, value_role::input, -1, 0, std::move(name), init::zeros, -1}); }
-  int add_parameter(std::string name, shape const& s, init start) { return add_value({s, value_role::parameter, -1, 0, std::move(name), start, -1}); }
+  int add_parameter(std::string name, shape const& s, init start) {
+    return add_value({s, value_role::parameter, -1, 0, std::move(name), start, -1});
+  }
   int add_state(std::string name, shape const& s) { return add_value({s, value_role::state, -1, 0, std::move(name), init::zeros, -1}); }
   void add_output(std::string name, int x) { outputs.push_back({std::move(name), x}); }
   int output(std::string_view name) const {
@@ -84,7 +86,8 @@ class computation_graph {
     std::vector<shape> in;
     for (int x : operands) in.push_back(type(x));
     std::string const label = name.empty() ? std::string(o.op->name) : std::string(o.op->name) + " '" + name + "'";
-    if (static_cast<int>(in.size()) < activations) throw error("operator " + label + " has too few operands", place_text(o), std::to_string(activations) + " operands");
+    if (static_cast<int>(in.size()) < activations)
+      throw error("operator " + label + " has too few operands", place_text(o), std::to_string(activations) + " operands");
     inference const r = o.op->infer(o.attr, {in.data(), activations});
     if (!r.ok()) throw error("operator " + label + ": " + r.rule + ": " + spell(r.out[0]) + ", " + spell(r.out[1]), place_text(o), "");
     int const id = node_count();
@@ -125,7 +128,9 @@ class computation_graph {
 
  private:
   int add_value(graph_value v) { values.push_back(std::move(v)); return static_cast<int>(values.size()) - 1; }
-  static std::string place_text(any_op const& o) { return o.at.file ? std::string(o.at.file) + ":" + std::to_string(o.at.line) : std::string(); }
+  static std::string place_text(any_op const& o) {
+    return o.at.file ? std::string(o.at.file) + ":" + std::to_string(o.at.line) : std::string();
+  }
 };
 
 }  // namespace tensorpar

@@ -20,7 +20,7 @@ struct training_graph {
   int forward_nodes = 0;
   int loss = -1;                                 // value
   std::vector<int> gradient;                     // by forward value id: its complete gradient, or -1
-  std::vector<int> home;                         // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
+  std::vector<int> home;  // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
 };
 
 namespace detail {
@@ -53,8 +53,11 @@ class differentiator final : public gradient_builder {
 
   void run() {
     t.loss = t.graph.output(options_.loss);
-    if (t.loss < 0) throw error("the graph has no output named '" + options_.loss + "' to differentiate", "differentiate", "an output that is a scalar loss");
-    if (t.graph.type(t.loss).rank != 0) throw error("output '" + options_.loss + "' has shape " + spell(t.graph.type(t.loss)), "differentiate", "a scalar loss");
+    if (t.loss < 0)
+      throw error("the graph has no output named '" + options_.loss + "' to differentiate", "differentiate",
+                  "an output that is a scalar loss");
+    if (t.graph.type(t.loss).rank != 0)
+      throw error("output '" + options_.loss + "' has shape " + spell(t.graph.type(t.loss)), "differentiate", "a scalar loss");
     if (options_.micro_batches < 1) throw error("micro_batches is " + std::to_string(options_.micro_batches), "differentiate", "1 or more");
     int const last = t.graph.value(t.loss).producer;
     if (last < 0) throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
@@ -70,7 +73,9 @@ class differentiator final : public gradient_builder {
       // the first user comes last in this order: now the gradients of the parameters that live here are complete
       for (std::size_t k = 0; k < forward_in_.size(); ++k) {
         int const x = forward_in_[k];
-        if (t.graph.value(x).role != value_role::parameter || home(x) != v || parts_[static_cast<std::size_t>(x)].empty() || complete(x) >= 0) continue;
+        if (t.graph.value(x).role != value_role::parameter || home(x) != v || parts_[static_cast<std::size_t>(x)].empty() ||
+            complete(x) >= 0)
+          continue;
         finish(x, operand_letters(static_cast<int>(k)));
         if (options_.optimizer.clip_norm == 0) update(x, operand_letters(static_cast<int>(k)), -1);
       }
@@ -141,7 +146,8 @@ class differentiator final : public gradient_builder {
     space_ = space_of(t.graph, v);
     follows_.clear();
     for (int k = 0; k < operands(); ++k) follows_.emplace(operand(k), operand_letters(k));
-    for (std::size_t k = 0; k < t.graph.node(v).out.size(); ++k) follows_.emplace(result(static_cast<int>(k)), result_letters(static_cast<int>(k)));
+    for (std::size_t k = 0; k < t.graph.node(v).out.size(); ++k)
+      follows_.emplace(result(static_cast<int>(k)), result_letters(static_cast<int>(k)));
   }
 
   /// All contributions to the gradient of forward value x as one tensor; zeros if there is none.

@@ -22,7 +22,8 @@ inline std::vector<transfer> transfers(move_step const& m, shape const& s) {
   for (i64 i = 0; i < senders; ++i) {
     source q{m.before.device(i), m.before.coordinates(m.before.device(i)), {}, 0};
     q.block = block_of(m.before, s, q.c);
-    for (std::size_t k = 0; k < m.before.axes.size(); ++k) if (m.before.axes[k].kind == part_kind::sum) q.sum = q.sum * m.before.axes[k].degree + q.c[k];
+    for (std::size_t k = 0; k < m.before.axes.size(); ++k)
+      if (m.before.axes[k].kind == part_kind::sum) q.sum = q.sum * m.before.axes[k].degree + q.c[k];
     src.push_back(std::move(q));
   }
   auto same_box = [&](tensor_block const& a, tensor_block const& b) {
@@ -77,7 +78,9 @@ inline i64 packing_scalars(move_step const& m, shape const& s) {
     case move_kind::keep: return 0;
     case move_kind::reduce_scatter: return parts_contiguous(m, before, m.to_dim) ? 0 : before.elements();
     case move_kind::all_gather: return parts_contiguous(m, after, m.from_dim) ? 0 : after.elements();
-    case move_kind::all_to_all: return (parts_contiguous(m, before, m.to_dim) ? 0 : before.elements()) + (parts_contiguous(m, after, m.from_dim) ? 0 : after.elements());
+    case move_kind::all_to_all:
+      return (parts_contiguous(m, before, m.to_dim) ? 0 : before.elements()) +
+             (parts_contiguous(m, after, m.from_dim) ? 0 : after.elements());
     case move_kind::exchange: {
       i64 most = 0;
       for (transfer const& t : transfers(m, s)) most = t.box.elements() > most ? t.box.elements() : most;

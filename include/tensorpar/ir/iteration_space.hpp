@@ -38,9 +38,15 @@ inline iteration_space space_of(any_op const& o, std::vector<shape> const& in, s
   };
   std::vector<int> lead_in(in.size(), 0), lead_out(out.size(), 0);
   for (std::size_t k = 0; k < in.size() && p.operands; ++k)
-    if (int const t = term(k, p.operands); p.lead_in[t]) { lead_in[k] = in[k].rank - letters_in(t, false); if (lead_in[k] > leads) leads = lead_in[k]; }
+    if (int const t = term(k, p.operands); p.lead_in[t]) {
+      lead_in[k] = in[k].rank - letters_in(t, false);
+      if (lead_in[k] > leads) leads = lead_in[k];
+    }
   for (std::size_t k = 0; k < out.size() && p.results; ++k)
-    if (int const t = term(k, p.results); p.lead_out[t]) { lead_out[k] = out[k].rank - letters_in(t, true); if (lead_out[k] > leads) leads = lead_out[k]; }
+    if (int const t = term(k, p.results); p.lead_out[t]) {
+      lead_out[k] = out[k].rank - letters_in(t, true);
+      if (lead_out[k] > leads) leads = lead_out[k];
+    }
   auto finish = [&](node_loop l, bool splittable) {
     i64 g = 0;
     for (std::size_t k = 0; k < in.size(); ++k) if (l.in[k] >= 0) g = detail::gcd(g, in[k].d[l.in[k]].n);

@@ -15,8 +15,8 @@ struct grid_axis {
   friend bool operator==(grid_axis const&, grid_axis const&) = default;
 };
 
-/// A planner's choice for one node: an n-dimensional machine mapping of its loops. Part (c0, c1, ...) runs on device start + sum ci * stride_i.
-/// Several axes may split one loop; the earlier one is the major digit.
+/// A planner's choice for one node: an n-dimensional machine mapping of its loops. Part (c0, c1, ...) runs on device start + sum ci *
+/// stride_i. Several axes may split one loop; the earlier one is the major digit.
 struct spread {
   int start = 0;
   std::vector<grid_axis> axes;
@@ -81,7 +81,8 @@ struct layout {
 };
 
 /// The same placement in one way of writing: axes of degree 1 dropped, neighbouring digits joined, copies and sums sorted by stride.
-/// Law: canonical(l) describes the same block and replica set on every device as l; equal placements written with the same digits compare equal.
+/// Law: canonical(l) describes the same block and replica set on every device as l; equal placements written with the same digits compare
+/// equal.
 inline layout canonical(layout l) {
   std::vector<layout_axis> a;
   for (layout_axis const& x : l.axes) if (x.degree > 1) a.push_back(x);
@@ -91,7 +92,7 @@ inline layout canonical(layout l) {
     if (x.kind == part_kind::shard) return x.dim < y.dim;
     return x.stride > y.stride;
   };
-  for (std::size_t i = 1; i < a.size(); ++i)                                     // stable insertion sort: digits of one dim keep their order
+  for (std::size_t i = 1; i < a.size(); ++i)  // stable insertion sort: digits of one dim keep their order
     for (std::size_t j = i; j > 0 && before(a[j], a[j - 1]); --j) std::swap(a[j], a[j - 1]);
   l.axes.clear();
   for (layout_axis const& x : a) {

@@ -73,13 +73,15 @@ inline bool refine(layout const& a, layout const& b, int rank, std::vector<atom>
       std::vector<i64> inside{q.stride};
       for (i64 c : cuts) if (c > q.stride && c < q.stride * q.degree) inside.push_back(c);
       inside.push_back(q.stride * q.degree);
-      for (std::size_t i = 1; i < inside.size(); ++i) for (std::size_t j = i; j > 0 && inside[j] < inside[j - 1]; --j) std::swap(inside[j], inside[j - 1]);
+      for (std::size_t i = 1; i < inside.size(); ++i)
+        for (std::size_t j = i; j > 0 && inside[j] < inside[j - 1]; --j) std::swap(inside[j], inside[j - 1]);
       for (std::size_t i = inside.size() - 1; i > 0; --i) {            // larger strides are the major digits
         if (inside[i] == inside[i - 1]) continue;
         if (inside[i] % inside[i - 1]) return false;
         atom const t{inside[i] / inside[i - 1], inside[i - 1]};
         int id = -1;
-        for (std::size_t k = 0; k < atoms.size(); ++k) if (atoms[k].stride == t.stride && atoms[k].degree == t.degree) id = static_cast<int>(k);
+        for (std::size_t k = 0; k < atoms.size(); ++k)
+          if (atoms[k].stride == t.stride && atoms[k].degree == t.degree) id = static_cast<int>(k);
         if (id < 0) {
           if (!first) return false;
           id = static_cast<int>(atoms.size());
@@ -98,7 +100,9 @@ inline bool refine(layout const& a, layout const& b, int rank, std::vector<atom>
 
 inline layout to_layout(int start, std::vector<atom> const& atoms, digits const& d) {
   layout l{start, {}};
-  auto put = [&](part_kind k, int dim, int id) { l.axes.push_back({k, dim, atoms[static_cast<std::size_t>(id)].degree, atoms[static_cast<std::size_t>(id)].stride}); };
+  auto put = [&](part_kind k, int dim, int id) {
+    l.axes.push_back({k, dim, atoms[static_cast<std::size_t>(id)].degree, atoms[static_cast<std::size_t>(id)].stride});
+  };
   for (std::size_t i = 0; i < d.shard.size(); ++i) for (int id : d.shard[i]) put(part_kind::shard, static_cast<int>(i), id);
   for (int id : d.copy) put(part_kind::copy, -1, id);
   for (int id : d.sum) put(part_kind::sum, -1, id);
@@ -106,7 +110,13 @@ inline layout to_layout(int start, std::vector<atom> const& atoms, digits const&
 }
 
 inline bool contains(std::vector<int> const& v, int x) { for (int y : v) if (x == y) return true; return false; }
-inline void erase(std::vector<int>& v, int x) { for (std::size_t i = 0; i < v.size(); ++i) if (v[i] == x) { v.erase(v.begin() + static_cast<std::ptrdiff_t>(i)); return; } }
+inline void erase(std::vector<int>& v, int x) {
+  for (std::size_t i = 0; i < v.size(); ++i)
+    if (v[i] == x) {
+      v.erase(v.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+}
 
 /// Does every device that needs a box already hold it, complete?
 inline bool holds_already(layout const& from, layout const& to, shape const& s) {
@@ -125,9 +135,9 @@ inline bool holds_already(layout const& from, layout const& to, shape const& s) 
 }  // namespace detail
 
 /// The steps that bring a tensor of this shape from one layout to another; empty if nothing has to be done.
-/// Same devices: local partitions first (they shrink what moves), then reduce-scatter, all-to-all, all-reduce, all-gather; several digits of
-/// one kind travel as one collective. Otherwise one exchange. O(axes^2).
-/// Precondition: both canonical; `to` has no sum axis that `from` lacks. Law: from's logical tensor equals to's.
+/// Same devices: local partitions first (they shrink what moves), then reduce-scatter, all-to-all, all-reduce, all-gather; several digits
+/// of one kind travel as one collective. Otherwise one exchange. O(axes^2). Precondition: both canonical; `to` has no sum axis that `from`
+/// lacks. Law: from's logical tensor equals to's.
 inline std::vector<move_step> movement(layout const& from, layout const& to, shape const& s) {
   std::vector<move_step> steps;
   if (from == to) return steps;
@@ -207,7 +217,8 @@ inline std::vector<move_step> movement(layout const& from, layout const& to, sha
     }
     return false;
   };
-  while (append_from(now.copy, move_kind::keep) || append_from(now.sum, move_kind::reduce_scatter) || all_to_all() || all_reduce() || all_gather()) {}
+  while (append_from(now.copy, move_kind::keep) || append_from(now.sum, move_kind::reduce_scatter) || all_to_all() || all_reduce() ||
+         all_gather()) {}
   if (!(at == to)) return exchange();
   return steps;
 }
@@ -216,7 +227,8 @@ inline std::vector<move_step> movement(layout const& from, layout const& to, sha
 inline double bytes_sent(move_step const& m, shape const& s, i64 scalar_bytes) {
   double const n = static_cast<double>(m.group_size());
   double const unit = static_cast<double>(is_integer(s.type) ? bytes_of(s.type) : scalar_bytes);
-  double const before = static_cast<double>(part_of(m.before, s).elements()) * unit, after = static_cast<double>(part_of(m.after, s).elements()) * unit;
+  double const before = static_cast<double>(part_of(m.before, s).elements()) * unit,
+               after = static_cast<double>(part_of(m.after, s).elements()) * unit;
   switch (m.kind) {
     case move_kind::all_reduce: return 2 * before * (n - 1) / n;
     case move_kind::reduce_scatter: return before * (n - 1) / n;

@@ -24,13 +24,16 @@ inline parallel_graph parallelize(computation_graph const& g, std::vector<spread
   };
   auto shape_in = [](layout const& l, shape const& s) {
     parallel_shape q(s);
-    for (layout_axis const& a : l.axes) (a.kind == part_kind::shard ? q.degree[a.dim] : a.kind == part_kind::sum ? q.sum : q.copy) *= a.degree;
+    for (layout_axis const& a : l.axes)
+      (a.kind == part_kind::shard ? q.degree[a.dim] : a.kind == part_kind::sum ? q.sum : q.copy) *= a.degree;
     return q;
   };
   for (std::size_t x = 0; x < g.values.size(); ++x) {
     graph_value const& v = g.values[x];
     if (v.producer >= 0) continue;
-    int const y = v.role == value_role::input ? p.graph.add_input(v.name, v.type) : v.role == value_role::state ? p.graph.add_state(v.name, v.type) : p.graph.add_parameter(v.name, v.type, v.start);
+    int const y = v.role == value_role::input   ? p.graph.add_input(v.name, v.type)
+                  : v.role == value_role::state ? p.graph.add_state(v.name, v.type)
+                                                : p.graph.add_parameter(v.name, v.type, v.start);
     note(y, parallel_shape(v.type));
     have[x].push_back({layout{}, y});
   }
@@ -60,7 +63,8 @@ inline parallel_graph parallelize(computation_graph const& g, std::vector<spread
       for (move_step const& m : movement(h.front().where, want, v.type)) {
         y = chain(y, operators_of(m, v.type.rank), grid);
         parallel_shape const s = shape_in(m.after, v.type);     // copies are dropped and made by the step as a whole
-        if (s.copy > p.shapes[static_cast<std::size_t>(y)].copy) y = chain(y, {any_op(replicate{s.copy / p.shapes[static_cast<std::size_t>(y)].copy})}, grid);
+        if (s.copy > p.shapes[static_cast<std::size_t>(y)].copy)
+          y = chain(y, {any_op(replicate{s.copy / p.shapes[static_cast<std::size_t>(y)].copy})}, grid);
         p.shapes[static_cast<std::size_t>(y)] = s;
       }
     }
@@ -71,7 +75,9 @@ inline parallel_graph parallelize(computation_graph const& g, std::vector<spread
     graph_node const& n = g.node(v);
     spread const& s = spreads[static_cast<std::size_t>(v)];
     iteration_space const space = space_of(g, v);
-    if (int const bad = misfit(space, s); bad >= 0) throw error("loop '" + std::string(1, s.axes[static_cast<std::size_t>(bad)].letter) + "' of " + spell(n.op) + " cannot be split so", "parallelize", "a divisor of the loop's units");
+    if (int const bad = misfit(space, s); bad >= 0)
+      throw error("loop '" + std::string(1, s.axes[static_cast<std::size_t>(bad)].letter) + "' of " + spell(n.op) + " cannot be split so",
+                  "parallelize", "a divisor of the loop's units");
     std::vector<int> in;
     for (std::size_t k = 0; k < n.in.size(); ++k) in.push_back(bring(n.in[k], operand_layout(space, n.letters, s, static_cast<int>(k)), s));
     int const w = p.graph.add(n.op, in, n.name);
@@ -98,7 +104,10 @@ inline std::vector<std::string> problems(parallel_graph const& p) {
     graph_node const& n = p.graph.node(v);
     std::string const where = "node " + std::to_string(v) + " " + spell(n.op) + ": ";
     auto at = [&](int x) -> parallel_shape const& { return p.shapes[static_cast<std::size_t>(x)]; };
-    for (int x : n.out) for (int d = 0; d < at(x).type.rank; ++d) if (at(x).type.d[d].n % at(x).degree[d]) r.push_back(where + "axis " + std::to_string(d) + " of " + spell(at(x)) + " is not divisible");
+    for (int x : n.out)
+      for (int d = 0; d < at(x).type.rank; ++d)
+        if (at(x).type.d[d].n % at(x).degree[d])
+          r.push_back(where + "axis " + std::to_string(d) + " of " + spell(at(x)) + " is not divisible");
     if (is_parallel(n.op)) {
       parallel_result const q = parallel_rule(n.op, at(n.in[0]));
       if (!q.ok()) r.push_back(where + q.problem);

@@ -8,7 +8,8 @@
 namespace tensorpar {
 
 /// Sizes of a logical tensor, the degree in which each axis is split, and two replica counts: `sum` partial sums, `copy` identical copies.
-/// micro: in how many micro-batches the batch axis is cut in time (pipeline / batch). Invariant: degree[d] divides size[d]; all degrees >= 1.
+/// micro: in how many micro-batches the batch axis is cut in time (pipeline / batch). Invariant: degree[d] divides size[d]; all degrees
+/// >= 1.
 struct parallel_shape {
   shape type{};
   i64 degree[shape::max_rank] = {1, 1, 1, 1, 1, 1};
@@ -24,7 +25,8 @@ struct parallel_shape {
 };
 inline std::string spell(parallel_shape const& s) {
   std::string r = "[";
-  for (int d = 0; d < s.type.rank; ++d) r += (d ? "," : "") + spell(s.type.d[d]) + (s.degree[d] > 1 ? "/" + std::to_string(s.degree[d]) : "");
+  for (int d = 0; d < s.type.rank; ++d)
+    r += (d ? "," : "") + spell(s.type.d[d]) + (s.degree[d] > 1 ? "/" + std::to_string(s.degree[d]) : "");
   r += "]";
   if (s.sum > 1) r += " sum " + std::to_string(s.sum);
   if (s.copy > 1) r += " copy " + std::to_string(s.copy);
@@ -40,7 +42,8 @@ struct parallel_result {
 };
 
 /// What the six parallel operators do to a spread shape (Unity, OSDI'22, section 3, with the two replica counts kept apart).
-/// partition: degree *= k, must divide the size; combine: degree /= k; replicate: copy *= k; reduce: sum /= k; pipeline: micro *= k; batch: micro /= k.
+/// partition: degree *= k, must divide the size; combine: degree /= k; replicate: copy *= k; reduce: sum /= k; pipeline: micro *= k; batch:
+/// micro /= k.
 inline parallel_result parallel_rule(any_op const& o, parallel_shape s) {
   auto no = [&](std::string why) { return parallel_result{{}, spell(o) + " on " + spell(s) + ": " + why}; };
   i64 const k = o.attr[o.op->attrs - 1], d = o.op->attrs == 2 ? o.attr[0] : 0;
@@ -79,7 +82,8 @@ struct loop_degrees {
 /// Is the operator linear in its activations, so that partial sums may pass through it? (A bias is then a partial sum too.)
 inline bool passes_sums(any_op const& o) {
   std::string_view const n = o.op->name;
-  for (char const* s : {"linear", "conv2d", "add", "scale", "concat", "split", "slice", "unslice", "transpose", "reshape", "flatten", "merge_axes", "split_axis", "global_average"})
+  for (char const* s : {"linear", "conv2d", "add", "scale", "concat", "split", "slice", "unslice", "transpose", "reshape", "flatten",
+                        "merge_axes", "split_axis", "global_average"})
     if (n == s) return true;
   return n == "pool2d" && o.attr[3] != 0;      // an average
 }
@@ -89,10 +93,13 @@ struct node_shapes {
   std::vector<parallel_shape> in, out;
   std::string problem;
 };
-inline node_shapes lift(iteration_space const& space, any_op const& o, std::vector<shape> const& in, std::vector<shape> const& out, loop_degrees const& d) {
+inline node_shapes lift(iteration_space const& space, any_op const& o, std::vector<shape> const& in, std::vector<shape> const& out,
+                        loop_degrees const& d) {
   node_shapes r;
   for (node_loop const& l : space.loops)
-    if (i64 const k = d.of(l.letter); k < 1 || l.units % k) r.problem = spell(o) + ": loop '" + std::string(1, l.letter) + "' of " + std::to_string(l.units) + " parts cannot be split in " + std::to_string(k);
+    if (i64 const k = d.of(l.letter); k < 1 || l.units % k)
+      r.problem = spell(o) + ": loop '" + std::string(1, l.letter) + "' of " + std::to_string(l.units) + " parts cannot be split in " +
+                  std::to_string(k);
   if (d.sum > 1 && !passes_sums(o)) r.problem = spell(o) + ": partial sums cannot pass through this operator";
   if (!r.problem.empty()) return r;
   int const activations = o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity;
@@ -121,7 +128,8 @@ inline node_shapes lift(iteration_space const& space, any_op const& o, std::vect
   return r;
 }
 
-/// Which loops are split, read off the first activation's spread: its shards name their loops, its copies go to the one splittable loop that it lacks.
+/// Which loops are split, read off the first activation's spread: its shards name their loops, its copies go to the one splittable loop
+/// that it lacks.
 inline std::optional<loop_degrees> degrees_from(iteration_space const& space, parallel_shape const& x) {
   loop_degrees d;
   d.sum = x.sum;
@@ -149,7 +157,8 @@ inline std::optional<move_kind> recognise(any_op const& first, any_op const& sec
   return std::nullopt;
 }
 
-/// The parallel operators that one step of a movement stands for. An exchange is what its ends say: reduce, combine, then partition, replicate.
+/// The parallel operators that one step of a movement stands for. An exchange is what its ends say: reduce, combine, then partition,
+/// replicate.
 inline std::vector<any_op> operators_of(move_step const& m, int rank) {
   i64 const n = m.group_size();
   switch (m.kind) {

@@ -118,15 +118,28 @@ template <class Op> struct erased {
     return r;
   }
   static constexpr int arity() { if constexpr (requires { Op::arity; }) return Op::arity; else return 1; }
-  static constexpr auto derive_pointer() -> void (*)(i64 const*, gradient_builder&) { if constexpr (differentiable<Op>) return &derive; else return nullptr; }
+  static constexpr auto derive_pointer() -> void (*)(i64 const*, gradient_builder&) {
+    if constexpr (differentiable<Op>)
+      return &derive;
+    else
+      return nullptr;
+  }
 };
 }  // namespace detail
 
-template <operator_ Op>
-inline constexpr op_info info{Op::name, name_hash(Op::name), detail::erased<Op>::arity(), attr_count<Op>(), &detail::erased<Op>::infer,
-                              &detail::erased<Op>::weights, &detail::erased<Op>::flops, &detail::erased<Op>::pattern, &detail::erased<Op>::units,
-                              detail::erased<Op>::derive_pointer(), &detail::erased<Op>::attr_name, &detail::erased<Op>::attr_kind,
-                              detail::type_hash<Op>()};
+template <operator_ Op> inline constexpr op_info info{Op::name,
+                                                      name_hash(Op::name),
+                                                      detail::erased<Op>::arity(),
+                                                      attr_count<Op>(),
+                                                      &detail::erased<Op>::infer,
+                                                      &detail::erased<Op>::weights,
+                                                      &detail::erased<Op>::flops,
+                                                      &detail::erased<Op>::pattern,
+                                                      &detail::erased<Op>::units,
+                                                      detail::erased<Op>::derive_pointer(),
+                                                      &detail::erased<Op>::attr_name,
+                                                      &detail::erased<Op>::attr_kind,
+                                                      detail::type_hash<Op>()};
 
 /// Where an operator was written.
 struct place {

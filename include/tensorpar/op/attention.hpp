@@ -14,10 +14,12 @@ struct attention_grad {
   static constexpr void describe(auto& s, auto&& visit) { visit("heads", s.heads); visit("causal", s.causal); }
   constexpr i64 units(char letter, shapes) const { return letter == 'e' ? heads : 0; }
   constexpr inference infer(shapes in) const { return {in[1], in[2], in[3]}; }
-  constexpr double flops(shapes in, shapes) const { return (causal ? 5.0 : 10.0) * static_cast<double>(in[0].elements()) * static_cast<double>(in[2].d[1].n); }
+  constexpr double flops(shapes in, shapes) const {
+    return (causal ? 5.0 : 10.0) * static_cast<double>(in[0].elements()) * static_cast<double>(in[2].d[1].n);
+  }
 };
-/// softmax(q k^T / sqrt(width / heads)) v per head. q: [b, q, e]; k, v: [b, k, e]; e = heads * head width, so e splits by whole heads; queries
-/// split freely. causal: query i sees keys up to i (logical index).
+/// softmax(q k^T / sqrt(width / heads)) v per head. q: [b, q, e]; k, v: [b, k, e]; e = heads * head width, so e splits by whole heads;
+/// queries split freely. causal: query i sees keys up to i (logical index).
 struct attention {
   i64 heads;
   bool causal = false;
@@ -34,7 +36,9 @@ struct attention {
     if (heads < 1 || in[0].last().n % heads) return mismatch("width not divisible by heads", in[0], shape{dim(heads)});
     return in[0];
   }
-  constexpr double flops(shapes in, shapes) const { return (causal ? 2.0 : 4.0) * static_cast<double>(in[0].elements()) * static_cast<double>(in[1].d[1].n); }
+  constexpr double flops(shapes in, shapes) const {
+    return (causal ? 2.0 : 4.0) * static_cast<double>(in[0].elements()) * static_cast<double>(in[1].d[1].n);
+  }
   void derive(gradient_builder& g) const {
     if (!g.wanted(0) && !g.wanted(1) && !g.wanted(2)) return;
     auto const d = g.emit(attention_grad{heads, causal}, {g.gradient(0), g.operand(0), g.operand(1), g.operand(2)});

@@ -47,8 +47,8 @@ struct normalize_grad_x {
   constexpr inference infer(shapes in) const { return in[0]; }
   constexpr double flops(shapes in, shapes) const { return 2.0 * static_cast<double>(in[0].elements()); }
 };
-/// Operands sums [2, c] (complete), moments [2, c], gamma [c]; result: derivative by the moments [2, c]. With A = sum(dy xhat), B = sum(dy),
-/// mean m and std s over `count` elements: ds1 = gamma / count * (A m / s^2 - B / s), ds2 = -gamma A / (2 s^2 count).
+/// Operands sums [2, c] (complete), moments [2, c], gamma [c]; result: derivative by the moments [2, c]. With A = sum(dy xhat), B =
+/// sum(dy), mean m and std s over `count` elements: ds1 = gamma / count * (A m / s^2 - B / s), ds2 = -gamma A / (2 s^2 count).
 struct normalize_grad_moments {
   double eps = 1e-5;
   i64 count = 1;

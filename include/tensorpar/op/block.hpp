@@ -13,7 +13,13 @@ struct tensor_block {
   i64 global[shape::max_rank]{};     // extents of the logical tensor
   constexpr i64 elements() const { i64 e = 1; for (int i = 0; i < rank; ++i) e *= local[i]; return e; }
   constexpr i64 logical_elements() const { i64 e = 1; for (int i = 0; i < rank; ++i) e *= global[i]; return e; }
-  constexpr shape local_shape() const { shape s{}; s.rank = rank; s.type = type; for (int i = 0; i < rank; ++i) s.d[i] = dim(local[i]); return s; }
+  constexpr shape local_shape() const {
+    shape s{};
+    s.rank = rank;
+    s.type = type;
+    for (int i = 0; i < rank; ++i) s.d[i] = dim(local[i]);
+    return s;
+  }
 };
 
 }  // namespace tensorpar

@@ -15,7 +15,12 @@ struct contraction {
     if (s.size() > 32) throw "contraction: at most 32 characters";
     for (std::size_t i = 0; i < s.size(); ++i) text[i / 8] |= static_cast<u64>(static_cast<unsigned char>(s[i])) << (8 * (i % 8));
   }
-  static constexpr void describe(auto& s, auto&& visit) { visit("n0", s.text[0]); visit("n1", s.text[1]); visit("n2", s.text[2]); visit("n3", s.text[3]); }
+  static constexpr void describe(auto& s, auto&& visit) {
+    visit("n0", s.text[0]);
+    visit("n1", s.text[1]);
+    visit("n2", s.text[2]);
+    visit("n3", s.text[3]);
+  }
   constexpr notation_text spelled() const {
     notation_text t;
     for (int i = 0; i < 32; ++i) if (char const c = static_cast<char>(text[i / 8] >> (8 * (i % 8)) & 255)) t.put(c);

@@ -6,7 +6,8 @@
 namespace tensorpar {
 
 namespace detail {
-/// Attributes of a window that slides over height and width. pad -1: "same" at stride 1 (kernel / 2). kernel_w 0: square; pad_w -1 follows kernel_w.
+/// Attributes of a window that slides over height and width. pad -1: "same" at stride 1 (kernel / 2). kernel_w 0: square; pad_w -1 follows
+/// kernel_w.
 struct window {
   i64 kernel_h, kernel_w, stride, pad_h, pad_w;
   constexpr i64 out_h(i64 h) const { return (h + 2 * pad_h - kernel_h) / stride + 1; }
@@ -20,8 +21,10 @@ constexpr window make_window(i64 kernel, i64 stride, i64 pad, i64 kernel_w, i64 
 }
 constexpr complaint check_image(char const* what, shape const& x, window const& w) {
   if (x.rank != 4) return mismatch(what, x, scalar);
-  if (!x.d[1].is_static() || !x.d[2].is_static() || !x.d[3].is_static()) return mismatch("channels, height and width must be static", x, scalar);
-  if (w.kernel_h < 1 || w.kernel_w < 1 || w.stride < 1) return mismatch("kernel and stride must be positive", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
+  if (!x.d[1].is_static() || !x.d[2].is_static() || !x.d[3].is_static())
+    return mismatch("channels, height and width must be static", x, scalar);
+  if (w.kernel_h < 1 || w.kernel_w < 1 || w.stride < 1)
+    return mismatch("kernel and stride must be positive", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
   if (x.d[2].n + 2 * w.pad_h < w.kernel_h || x.d[3].n + 2 * w.pad_w < w.kernel_w)
     return mismatch("the window is larger than the image", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
   return {nullptr, scalar, scalar};
@@ -45,14 +48,19 @@ struct conv2d {
   }
   constexpr detail::window window() const { return detail::make_window(kernel, stride, pad, kernel_w, pad_w); }
   /// Grouped: channels, filters and results are split together, by whole groups.
-  constexpr notation_text notation_for(shapes) const { notation_text t; return t.put(groups == 1 ? "ncHW,ocRS,o->noYX" : "ngHW,gCRS,g->ngYX"); }
+  constexpr notation_text notation_for(shapes) const {
+    notation_text t;
+    return t.put(groups == 1 ? "ncHW,ocRS,o->noYX" : "ngHW,gCRS,g->ngYX");
+  }
   constexpr i64 units(char letter, shapes) const { return letter == 'g' ? groups : 0; }
   constexpr inference infer(shapes in) const {
     shape const& x = in[0];
     auto const w = window();
     if (complaint const c = detail::check_image("conv2d takes [n,c,h,w]", x, w); c.rule) return c;
     if (groups < 1 || x.d[1].n % groups || out % groups) return mismatch("channels not divisible by groups", x, shape{dim(groups)});
-    return x.with(1, dim(x.d[1].name, out, axis{})).with(2, dim(x.d[2].name, w.out_h(x.d[2].n), axis{})).with(3, dim(x.d[3].name, w.out_w(x.d[3].n), axis{}));
+    return x.with(1, dim(x.d[1].name, out, axis{}))
+        .with(2, dim(x.d[2].name, w.out_h(x.d[2].n), axis{}))
+        .with(3, dim(x.d[3].name, w.out_w(x.d[3].n), axis{}));
   }
   constexpr weight_list weights(shapes in) const {   // not const: g++ 12 takes a constructor of a const aggregate for a change of it
     auto const w = window();
@@ -79,7 +87,9 @@ struct conv2d_grad_x {
   constexpr notation_text notation_for(shapes) const { notation_text t; return t.put(groups == 1 ? "noYX,ocRS->ncHW" : "ngYX,gCRS->ngHW"); }
   constexpr i64 units(char letter, shapes) const { return letter == 'g' ? groups : 0; }
   constexpr inference infer(shapes in) const { return in[0].with(1, dim(in[1].d[1].n * groups)).with(2, dim(h)).with(3, dim(w)); }
-  constexpr double flops(shapes in, shapes) const { return 2.0 * static_cast<double>(in[0].elements()) * static_cast<double>(in[1].elements() / in[1].d[0].n); }
+  constexpr double flops(shapes in, shapes) const {
+    return 2.0 * static_cast<double>(in[0].elements()) * static_cast<double>(in[1].elements() / in[1].d[0].n);
+  }
 };
 
 /// The derivative by the filters: operands dy [n,o,y,x], x [n,c,h,w]; result [o, c/groups, kernel, kernel_w].
@@ -105,7 +115,8 @@ struct conv2d_grad_w {
 
 inline void conv2d::derive(gradient_builder& g) const {
   shape const x = g.type(g.operand(0));
-  if (g.wanted(0)) g.give(0, g.emit(conv2d_grad_x{kernel, stride, pad, groups, kernel_w, pad_w, x.d[2].n, x.d[3].n}, {g.gradient(0), g.operand(1)}));
+  if (g.wanted(0))
+    g.give(0, g.emit(conv2d_grad_x{kernel, stride, pad, groups, kernel_w, pad_w, x.d[2].n, x.d[3].n}, {g.gradient(0), g.operand(1)}));
   if (g.wanted(1)) g.give(1, g.emit(conv2d_grad_w{kernel, stride, pad, groups, kernel_w, pad_w}, {g.gradient(0), g.operand(0)}));
   if (bias && g.wanted(2)) g.give(2, g.emit(contraction(groups == 1 ? "noYX->o" : "ngYX->g"), {g.gradient(0)}));
 }

@@ -44,7 +44,8 @@ struct mean_squared_error {
   static constexpr auto notation = "..., ... -> ";
   static constexpr int arity = 2;
   constexpr inference infer(shapes in) const {
-    if (!fits(in[0], in[1]) || is_integer(in[0].type) || is_integer(in[1].type)) return mismatch("operands must have one shape of real numbers", in[0], in[1]);
+    if (!fits(in[0], in[1]) || is_integer(in[0].type) || is_integer(in[1].type))
+      return mismatch("operands must have one shape of real numbers", in[0], in[1]);
     return scalar;
   }
   constexpr double flops(shapes in, shapes) const { return 3.0 * static_cast<double>(in[0].elements()); }

@@ -18,13 +18,15 @@ namespace tensorpar {
 template <class... Op> struct op_set {};
 
 /// What a model may be written with.
-using forward_operators = op_set<linear, matmul, contraction, conv2d, pool2d, global_average, relu, gelu, sigmoid, tanh_, add, mul, scale, dropout, constant, softmax,
-                                 layernorm, channel_moments, normalize, concat, split_axes, slice_axis, transpose, reshape, flatten, merge_axes, split_axis, embedding,
-                                 embedding_bag, attention, cross_entropy, mean_squared_error>;
+using forward_operators =
+    op_set<linear, matmul, contraction, conv2d, pool2d, global_average, relu, gelu, sigmoid, tanh_, add, mul, scale, dropout, constant,
+           softmax, layernorm, channel_moments, normalize, concat, split_axes, slice_axis, transpose, reshape, flatten, merge_axes,
+           split_axis, embedding, embedding_bag, attention, cross_entropy, mean_squared_error>;
 /// What `differentiate` adds.
-using backward_operators = op_set<conv2d_grad_x, conv2d_grad_w, pool2d_grad, global_average_grad, relu_grad, gelu_grad, sigmoid_grad, tanh__grad, softmax_grad,
-                                  layernorm_grad_x, layernorm_grad_gamma, channel_moments_grad, normalize_sums, normalize_grad_x, normalize_grad_moments, unslice_axis,
-                                  embedding_grad, embedding_bag_grad, attention_grad, cross_entropy_grad, mean_squared_error_grad, sgd_update, momentum_update, adamw_update,
-                                  square_sum, clip_factor>;
+using backward_operators =
+    op_set<conv2d_grad_x, conv2d_grad_w, pool2d_grad, global_average_grad, relu_grad, gelu_grad, sigmoid_grad, tanh__grad, softmax_grad,
+           layernorm_grad_x, layernorm_grad_gamma, channel_moments_grad, normalize_sums, normalize_grad_x, normalize_grad_moments,
+           unslice_axis, embedding_grad, embedding_bag_grad, attention_grad, cross_entropy_grad, mean_squared_error_grad, sgd_update,
+           momentum_update, adamw_update, square_sum, clip_factor>;
 
 }  // namespace tensorpar

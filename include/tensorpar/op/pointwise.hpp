@@ -7,7 +7,8 @@ namespace tensorpar {
 namespace detail {
 constexpr inference real_same(shapes in) {
   if (is_integer(in[0].type)) return mismatch("takes real numbers", in[0], scalar);
-  for (int k = 1; k < in.n; ++k) if (!fits(in[0], in[k]) || in[0].type != in[k].type) return mismatch("operands must have one shape", in[0], in[k]);
+  for (int k = 1; k < in.n; ++k)
+    if (!fits(in[0], in[k]) || in[0].type != in[k].type) return mismatch("operands must have one shape", in[0], in[k]);
   return in[0];
 }
 }  // namespace detail
@@ -49,7 +50,10 @@ struct mul {
   static constexpr auto notation = "..., ... -> ...";
   static constexpr int arity = 2;
   constexpr inference infer(shapes in) const { return detail::real_same(in); }
-  void derive(gradient_builder& g) const { for (int i = 0; i < 2; ++i) if (g.wanted(i)) g.give(i, g.emit(mul{}, {g.gradient(0), g.operand(1 - i)})); }
+  void derive(gradient_builder& g) const {
+    for (int i = 0; i < 2; ++i)
+      if (g.wanted(i)) g.give(i, g.emit(mul{}, {g.gradient(0), g.operand(1 - i)}));
+  }
 };
 
 /// x * factor.

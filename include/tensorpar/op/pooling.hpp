@@ -12,7 +12,12 @@ struct pool2d_grad {
   static constexpr auto name = "pool2d_grad";
   static constexpr auto notation = "ncYX, ncHW, ncYX -> ncHW";
   static constexpr int arity = 3;
-  static constexpr void describe(auto& s, auto&& visit) { visit("kernel", s.kernel); visit("stride", s.stride); visit("pad", s.pad); visit("average", s.average); }
+  static constexpr void describe(auto& s, auto&& visit) {
+    visit("kernel", s.kernel);
+    visit("stride", s.stride);
+    visit("pad", s.pad);
+    visit("average", s.average);
+  }
   constexpr detail::window window() const { return detail::make_window(kernel, stride, pad, 0, -1); }
   constexpr inference infer(shapes in) const { return in[1]; }
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in[0].elements() * kernel * kernel); }
@@ -25,7 +30,12 @@ struct pool2d {
   bool average = false;
   static constexpr auto name = "pool2d";
   static constexpr auto notation = "ncHW -> ncYX";
-  static constexpr void describe(auto& s, auto&& visit) { visit("kernel", s.kernel); visit("stride", s.stride); visit("pad", s.pad); visit("average", s.average); }
+  static constexpr void describe(auto& s, auto&& visit) {
+    visit("kernel", s.kernel);
+    visit("stride", s.stride);
+    visit("pad", s.pad);
+    visit("average", s.average);
+  }
   constexpr detail::window window() const { return detail::make_window(kernel, stride, pad, 0, -1); }
   constexpr inference infer(shapes in) const {
     shape const& x = in[0];

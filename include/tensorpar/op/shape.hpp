@@ -19,7 +19,10 @@ struct axis {
     int n = 0;
     for (; *s; ++s, ++n) {
       char const c = *s;
-      u64 const k = c >= 'a' && c <= 'z' ? u64(c - 'a' + 1) : c >= '0' && c <= '9' ? u64(c - '0' + 27) : c == '_' ? 37 : throw "axis: use [a-z0-9_]";
+      u64 const k = c >= 'a' && c <= 'z'   ? u64(c - 'a' + 1)
+                    : c >= '0' && c <= '9' ? u64(c - '0' + 27)
+                    : c == '_'             ? 37
+                                           : throw "axis: use [a-z0-9_]";
       id = id * 40 + k;
     }
     if (n > 12) throw "axis: at most 12 characters";

@@ -7,7 +7,10 @@ namespace tensorpar {
 
 inline std::string spell(axis a) {
   std::string r;
-  for (u64 v = a.id; v; v /= 40) { u64 const c = v % 40; r.insert(r.begin(), c <= 26 ? static_cast<char>('a' + c - 1) : c <= 36 ? static_cast<char>('0' + c - 27) : '_'); }
+  for (u64 v = a.id; v; v /= 40) {
+    u64 const c = v % 40;
+    r.insert(r.begin(), c <= 26 ? static_cast<char>('a' + c - 1) : c <= 36 ? static_cast<char>('0' + c - 27) : '_');
+  }
   return r;
 }
 inline std::string spell(dim const& d) {

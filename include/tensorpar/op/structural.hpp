@@ -35,7 +35,8 @@ struct slice_axis {
   constexpr notation_text notation_for(shapes in) const { return detail::all_but(in[0].rank, detail::axis_number(axis_no, in[0].rank)); }
   constexpr inference infer(shapes in) const {
     int const a = detail::axis_number(axis_no, in[0].rank);
-    if (a < 0 || a >= in[0].rank || begin < 0 || length < 1 || begin + length > in[0].d[a].n) return mismatch("slice: window outside the axis", in[0], shape{dim(begin), dim(length)});
+    if (a < 0 || a >= in[0].rank || begin < 0 || length < 1 || begin + length > in[0].d[a].n)
+      return mismatch("slice: window outside the axis", in[0], shape{dim(begin), dim(length)});
     return in[0].with(a, dim(in[0].d[a].name, length, axis{}));
   }
   constexpr double flops(shapes, shapes) const { return 0; }
@@ -58,7 +59,8 @@ struct concat {
     if (a < 0 || a >= r.rank) return mismatch("concat: no such axis", in[0], scalar);
     for (int k = 1; k < in.size(); ++k) {
       if (in[k].rank != r.rank) return mismatch("ranks differ", in[0], in[k]);
-      for (int i = 0; i < r.rank; ++i) if (i != a && !fits(r.d[i], in[k].d[i])) return mismatch("dimensions off the concat axis differ", in[0], in[k]);
+      for (int i = 0; i < r.rank; ++i)
+        if (i != a && !fits(r.d[i], in[k].d[i])) return mismatch("dimensions off the concat axis differ", in[0], in[k]);
       if (!r.d[a].is_static() || !in[k].d[a].is_static()) return mismatch("concat: the joined axis must be static", in[0], in[k]);
       r.d[a].n += in[k].d[a].n;
     }
@@ -145,7 +147,8 @@ struct reshape {
   }
   constexpr inference infer(shapes in) const {
     shape const& x = in[0];
-    if (keep < 0 || keep > x.rank || rank < 0 || keep + rank > shape::max_rank) return mismatch("reshape: axes kept or made are out of range", x, scalar);
+    if (keep < 0 || keep > x.rank || rank < 0 || keep + rank > shape::max_rank)
+      return mismatch("reshape: axes kept or made are out of range", x, scalar);
     shape r{};
     r.type = x.type;
     i64 from = 1, to = 1;
@@ -257,7 +260,8 @@ struct split_axis {
     shape const& x = in[0];
     int const f = detail::axis_number(which, x.rank);
     if (f < 0 || f >= x.rank) return mismatch("no such axis", x, scalar);
-    if (x.rank == shape::max_rank || inner < 1 || x.d[f].n % inner) return mismatch("extent not divisible by the inner extent", x, shape{dim(inner)});
+    if (x.rank == shape::max_rank || inner < 1 || x.d[f].n % inner)
+      return mismatch("extent not divisible by the inner extent", x, shape{dim(inner)});
     shape r = x;
     for (int i = x.rank; i > f + 1; --i) r.d[i] = x.d[i - 1];
     r.d[f] = dim(outer_name, x.d[f].n / inner, x.d[f].sym);
@@ -267,7 +271,10 @@ struct split_axis {
   }
   constexpr double flops(shapes, shapes) const { return 0; }
   void derive(gradient_builder& g) const {
-    if (g.wanted(0)) g.give(0, g.emit(merge_axes{detail::axis_number(which, g.type(g.operand(0)).rank), g.type(g.operand(0))[detail::axis_number(which, g.type(g.operand(0)).rank)].name}, {g.gradient(0)}));
+    if (g.wanted(0))
+      g.give(0, g.emit(merge_axes{detail::axis_number(which, g.type(g.operand(0)).rank),
+                                  g.type(g.operand(0))[detail::axis_number(which, g.type(g.operand(0)).rank)].name},
+                       {g.gradient(0)}));
   }
 };
 inline void merge_axes::derive(gradient_builder& g) const {

@@ -38,7 +38,8 @@ struct momentum_update {
   constexpr double flops(shapes in, shapes) const { return 5.0 * static_cast<double>(in[0].elements()); }
 };
 /// Decoupled weight decay (Loshchilov and Hutter 2019), bias-corrected with the step number t = 1, 2, ...
-/// m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr * (mhat / (sqrt(vhat) + eps) + weight_decay * w). Operands w, g, m, v, [clip]; results w, m, v.
+/// m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; w -= lr * (mhat / (sqrt(vhat) + eps) + weight_decay * w). Operands w, g, m, v, [clip];
+/// results w, m, v.
 struct adamw_update {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -47,7 +48,12 @@ struct adamw_update {
   static constexpr auto name = "adamw_update";
   static constexpr auto notation = "..., ..., ..., ..., -> ..., ..., ...";
   static constexpr int arity = -1;
-  static constexpr void describe(auto& s, auto&& visit) { visit("beta1", s.beta1); visit("beta2", s.beta2); visit("eps", s.eps); visit("weight_decay", s.weight_decay); }
+  static constexpr void describe(auto& s, auto&& visit) {
+    visit("beta1", s.beta1);
+    visit("beta2", s.beta2);
+    visit("eps", s.eps);
+    visit("weight_decay", s.weight_decay);
+  }
   constexpr inference infer(shapes in) const { return inference(3, in[0]); }
   constexpr double flops(shapes in, shapes) const { return 14.0 * static_cast<double>(in[0].elements()); }
 };

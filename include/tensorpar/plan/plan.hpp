@@ -25,7 +25,8 @@ struct plan {
   i64 scalar_bytes = 4;                  // size of a real number on the devices
 
   // What was predicted when the plan was made; the checker recomputes the bytes.
-  double cost = 0, bound = 0;            // seconds: of this plan by the search's own objective, and a lower bound on the best plan of the searched space
+  double cost = 0,
+         bound = 0;  // seconds: of this plan by the search's own objective, and a lower bound on the best plan of the searched space
   double step_seconds = 0;               // simulated
   std::vector<i64> peak_bytes;           // arena per device
 
@@ -33,7 +34,13 @@ struct plan {
   u64 hash() const {
     hasher h;
     h.add(schema).add(graph).add(cluster.hash()).add(micro_batches).add(scalar_bytes);
-    h.add(optimizer.kind).add(optimizer.momentum).add(optimizer.beta1).add(optimizer.beta2).add(optimizer.eps).add(optimizer.weight_decay).add(optimizer.clip_norm);
+    h.add(optimizer.kind)
+        .add(optimizer.momentum)
+        .add(optimizer.beta1)
+        .add(optimizer.beta2)
+        .add(optimizer.eps)
+        .add(optimizer.weight_decay)
+        .add(optimizer.clip_norm);
     for (node_choice const& n : nodes) {
       h.add(n.spread.start).add(n.spread.axes.size());
       for (grid_axis const& a : n.spread.axes) h.add(static_cast<int>(a.letter)).add(a.degree).add(a.stride);

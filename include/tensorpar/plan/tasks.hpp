@@ -25,7 +25,9 @@ class unroller {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
     if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
-      throw error("the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes), "plan", "a plan made for this graph");
+      throw error(
+          "the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes),
+          "plan", "a plan made for this graph");
     spaces_.resize(g_.nodes.size());
     for (int v = 0; v < g_.node_count(); ++v) spaces_[static_cast<std::size_t>(v)] = space_of(g_, v);
     for (int v = 0; v < t.forward_nodes; ++v) check_spread(v);
@@ -36,7 +38,11 @@ class unroller {
     // a micro-batch's gradients are added to the first one's; updates read the sum
     std::vector<bool> crosses(g_.values.size(), false);
     for (graph_node const& n : g_.nodes)
-      if (n.phase == step_phase::update) for (int x : n.in) { int const p = g_.value(x).producer; crosses[static_cast<std::size_t>(x)] = p >= 0 && g_.node(p).phase == step_phase::backward; }
+      if (n.phase == step_phase::update)
+        for (int x : n.in) {
+          int const p = g_.value(x).producer;
+          crosses[static_cast<std::size_t>(x)] = p >= 0 && g_.node(p).phase == step_phase::backward;
+        }
     for (std::size_t x = 0; x < g_.values.size(); ++x) if (home_of(static_cast<int>(x)).second >= 0) persistent(static_cast<int>(x));
     int const last = plan_.micro_batches - 1;
     for (micro_ = 0; micro_ <= last; ++micro_)
@@ -76,9 +82,11 @@ class unroller {
     }
     std::vector<int> d = grid_layout(s).devices();
     std::sort(d.begin(), d.end());
-    if (std::adjacent_find(d.begin(), d.end()) != d.end()) throw error("two parts lie on one device", where, "strides that keep parts apart");
+    if (std::adjacent_find(d.begin(), d.end()) != d.end())
+      throw error("two parts lie on one device", where, "strides that keep parts apart");
     if (d.front() < 0 || d.back() >= plan_.cluster.size())
-      throw error("device " + std::to_string(d.front() < 0 ? d.front() : d.back()) + " does not exist", where, "devices 0 to " + std::to_string(plan_.cluster.size() - 1));
+      throw error("device " + std::to_string(d.front() < 0 ? d.front() : d.back()) + " does not exist", where,
+                  "devices 0 to " + std::to_string(plan_.cluster.size() - 1));
   }
 
   static layout grid_layout(spread const& s) {
@@ -115,7 +123,9 @@ class unroller {
     }
     if (v.role == value_role::state)
       for (int n = t_.forward_nodes; n < g_.node_count(); ++n)
-        if (g_.node(n).phase == step_phase::update) for (std::size_t k = 0; k < g_.node(n).in.size(); ++k) if (g_.node(n).in[k] == x) return {static_cast<int>(k), n};
+        if (g_.node(n).phase == step_phase::update)
+          for (std::size_t k = 0; k < g_.node(n).in.size(); ++k)
+            if (g_.node(n).in[k] == x) return {static_cast<int>(k), n};
     return {-1, -1};
   }
 
@@ -186,7 +196,9 @@ class unroller {
     }
     return from;
   }
-  std::string label(int v) const { return g_.node(v).name.empty() ? std::string(g_.node(v).op.op->name) : g_.node(v).name + ":" + std::string(g_.node(v).op.op->name); }
+  std::string label(int v) const {
+    return g_.node(v).name.empty() ? std::string(g_.node(v).op.op->name) : g_.node(v).name + ":" + std::string(g_.node(v).op.op->name);
+  }
 
   void compute(int v) {
     graph_node const& n = g_.node(v);
@@ -197,7 +209,8 @@ class unroller {
     t.name = label(v);
     t.grid = grid_of(v);
     // An addition of gradients that lie alike is done where they lie, even as partial sums: addition is linear.
-    bool const alike = n.op.is<tensorpar::add>() && n.phase == step_phase::backward && at(copies(n.in[0]).front()).where == at(copies(n.in[1]).front()).where;
+    bool const alike = n.op.is<tensorpar::add>() && n.phase == step_phase::backward &&
+                       at(copies(n.in[0]).front()).where == at(copies(n.in[1]).front()).where;
     if (alike) {
       layout const l = at(copies(n.in[0]).front()).where;
       t.grid = {l.start, {}};
@@ -210,17 +223,21 @@ class unroller {
       return;
     }
     t.devices = sorted(grid_layout(t.grid).devices());
-    for (std::size_t k = 0; k < n.in.size(); ++k) t.in.push_back(bring(n.in[k], operand_layout(space(v), n.letters, t.grid, static_cast<int>(k)), v));
+    for (std::size_t k = 0; k < n.in.size(); ++k)
+      t.in.push_back(bring(n.in[k], operand_layout(space(v), n.letters, t.grid, static_cast<int>(k)), v));
     std::vector<shape> in, res;
     for (int b : t.in) in.push_back(part_of(at(b).where, at(b).type));
     for (std::size_t k = 0; k < n.out.size(); ++k) {
       int const stored = g_.value(n.out[k]).stored_in;
-      int const b = stored >= 0 ? copies_[{stored, -1}].front() : add_buffer(n.out[k], g_.type(n.out[k]), result_layout(space(v), n.letters, t.grid, static_cast<int>(k)), false);
+      int const b = stored >= 0
+                        ? copies_[{stored, -1}].front()
+                        : add_buffer(n.out[k], g_.type(n.out[k]), result_layout(space(v), n.letters, t.grid, static_cast<int>(k)), false);
       t.out.push_back(b);
       copies(n.out[k]).push_back(b);
       res.push_back(part_of(at(b).where, at(b).type));
     }
-    if (i64 const scalars = workspace_(n.op, {in.data(), static_cast<int>(in.size())}, {res.data(), static_cast<int>(res.size())}); scalars > 0)
+    if (i64 const scalars = workspace_(n.op, {in.data(), static_cast<int>(in.size())}, {res.data(), static_cast<int>(res.size())});
+        scalars > 0)
       t.workspace = add_buffer(-1, shape{dim(scalars)}, grid_layout(t.grid), false);
     append(std::move(t));
   }

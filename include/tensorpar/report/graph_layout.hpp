@@ -1,0 +1,216 @@
+// tensorpar/report/graph_layout.hpp - where the boxes of a drawn graph go: layers from top to bottom, few crossings, straight long edges
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace tensorpar {
+
+struct drawn_node { double x = 0, y = 0, width = 0, height = 0; };       // x, y: the middle of its top edge
+struct drawn_edge { int from = 0, to = 0; std::vector<std::pair<double, double>> points; };
+struct drawing {
+  std::vector<drawn_node> nodes;
+  std::vector<drawn_edge> edges;
+  double width = 0, height = 0;
+};
+
+namespace detail {
+
+class layered {
+ public:
+  layered(std::vector<std::pair<double, double>> const& sizes, std::vector<std::pair<int, int>> const& edges) : sizes_(sizes), edges_(edges) {}
+
+  drawing run() {
+    assign_layers();
+    add_bends();
+    order_layers();
+    place();
+    return result();
+  }
+
+ private:
+  static constexpr double gap_x = 26, gap_y = 34, bend_width = 10;
+  std::vector<std::pair<double, double>> const& sizes_;
+  std::vector<std::pair<int, int>> const& edges_;
+  std::vector<int> layer_;                           // by vertex: nodes, then bends of long edges
+  std::vector<std::vector<int>> up_, down_, rows_;   // neighbours one layer above and below; vertices of a layer from left to right
+  std::vector<std::vector<int>> bends_;              // by edge
+  std::vector<double> x_;
+
+  static std::size_t z(int i) { return static_cast<std::size_t>(i); }
+  double width(int v) const { return z(v) < sizes_.size() ? sizes_[z(v)].first : bend_width; }
+
+  void assign_layers() {
+    std::size_t const n = sizes_.size();
+    layer_.assign(n, 0);
+    std::vector<int> waiting(n, 0), ready;
+    std::vector<std::vector<int>> out(n);
+    for (auto const& [a, b] : edges_) { out[z(a)].push_back(b); ++waiting[z(b)]; }
+    std::vector<bool> source(n);
+    for (std::size_t v = 0; v < n; ++v) if (source[v] = waiting[v] == 0; source[v]) ready.push_back(static_cast<int>(v));
+    for (std::size_t i = 0; i < ready.size(); ++i)
+      for (int w : out[z(ready[i])]) {
+        layer_[z(w)] = std::max(layer_[z(w)], layer_[z(ready[i])] + 1);
+        if (--waiting[z(w)] == 0) ready.push_back(w);
+      }
+    for (std::size_t v = 0; v < n; ++v) {            // a source stands right above its first user
+      if (!source[v] || out[v].empty()) continue;
+      int first = layer_[z(out[v][0])];
+      for (int w : out[v]) first = std::min(first, layer_[z(w)]);
+      layer_[v] = first - 1;
+    }
+  }
+  void add_bends() {
+    up_.resize(sizes_.size());
+    down_.resize(sizes_.size());
+    bends_.resize(edges_.size());
+    for (std::size_t e = 0; e < edges_.size(); ++e) {
+      int at = edges_[e].first;
+      for (int l = layer_[z(at)] + 1; l <= layer_[z(edges_[e].second)]; ++l) {
+        int next = edges_[e].second;
+        if (l < layer_[z(next)]) {
+          next = static_cast<int>(layer_.size());
+          layer_.push_back(l);
+          up_.emplace_back();
+          down_.emplace_back();
+          bends_[e].push_back(next);
+        }
+        down_[z(at)].push_back(next);
+        up_[z(next)].push_back(at);
+        at = next;
+      }
+    }
+    int deepest = 0;
+    for (int l : layer_) deepest = std::max(deepest, l);
+    rows_.resize(layer_.empty() ? 0 : z(deepest) + 1);
+    for (std::size_t v = 0; v < layer_.size(); ++v) rows_[z(layer_[v])].push_back(static_cast<int>(v));
+  }
+  /// Crossings between two neighbouring layers: inversions among edge ends sorted by start.
+  long crossings() const {
+    std::vector<std::size_t> at(layer_.size());
+    for (auto const& row : rows_) for (std::size_t i = 0; i < row.size(); ++i) at[z(row[i])] = i;
+    long n = 0;
+    for (std::size_t l = 0; l + 1 < rows_.size(); ++l) {
+      std::vector<std::size_t> ends;
+      for (int v : rows_[l]) {
+        std::vector<std::size_t> mine;
+        for (int w : down_[z(v)]) mine.push_back(at[z(w)]);
+        std::sort(mine.begin(), mine.end());
+        ends.insert(ends.end(), mine.begin(), mine.end());
+      }
+      std::vector<long> tree(rows_[l + 1].size() + 1, 0);        // counts of ends by position (Fenwick)
+      for (std::size_t k = ends.size(); k-- > 0;) {
+        for (std::size_t i = ends[k]; i > 0; i &= i - 1) n += tree[i];
+        for (std::size_t i = ends[k] + 1; i < tree.size(); i += i & (~i + 1)) ++tree[i];
+      }
+    }
+    return n;
+  }
+  void order_layers() {
+    auto best = rows_;
+    long fewest = crossings();
+    for (int sweep = 0; sweep < 12 && fewest > 0; ++sweep) {
+      bool const downwards = sweep % 2 == 0;
+      for (std::size_t k = 1; k < rows_.size(); ++k) {
+        std::size_t const l = downwards ? k : rows_.size() - 1 - k, beside = downwards ? l - 1 : l + 1;
+        std::vector<double> at(layer_.size(), 0);
+        for (std::size_t i = 0; i < rows_[beside].size(); ++i) at[z(rows_[beside][i])] = static_cast<double>(i);
+        std::vector<std::pair<double, int>> keyed;
+        for (std::size_t i = 0; i < rows_[l].size(); ++i) {
+          int const v = rows_[l][i];
+          auto const& near = downwards ? up_[z(v)] : down_[z(v)];
+          double sum = 0;
+          for (int w : near) sum += at[z(w)];
+          keyed.push_back({near.empty() ? static_cast<double>(i) : sum / static_cast<double>(near.size()), v});
+        }
+        std::stable_sort(keyed.begin(), keyed.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+        for (std::size_t i = 0; i < keyed.size(); ++i) rows_[l][i] = keyed[i].second;
+      }
+      if (long const n = crossings(); n < fewest) { fewest = n; best = rows_; }
+    }
+    rows_ = std::move(best);
+  }
+  /// Each vertex near the middle of its neighbours, in order and apart: least squares under distances, by pooling adjacent violators.
+  void settle(std::vector<int> const& row, bool downwards) {
+    struct pool { double sum, weight; std::size_t count; double at() const { return sum / weight; } };
+    std::vector<pool> pools;
+    std::vector<double> shift;
+    double offset = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      int const v = row[i];
+      if (i) offset += (width(row[i - 1]) + width(v)) / 2 + gap_x;
+      shift.push_back(offset);
+      auto const& near = downwards ? up_[z(v)] : down_[z(v)];
+      double sum = 0;
+      for (int w : near) sum += x_[z(w)];
+      double const want = near.empty() ? x_[z(v)] : sum / static_cast<double>(near.size());
+      double const weight = near.empty() ? 0.1 : z(v) >= sizes_.size() ? 4 : 1;
+      pools.push_back({(want - offset) * weight, weight, 1});
+      while (pools.size() > 1 && pools[pools.size() - 2].at() >= pools.back().at()) {
+        pool const last = pools.back();
+        pools.pop_back();
+        pools.back().sum += last.sum;
+        pools.back().weight += last.weight;
+        pools.back().count += last.count;
+      }
+    }
+    std::size_t i = 0;
+    for (pool const& p : pools) for (std::size_t k = 0; k < p.count; ++k, ++i) x_[z(row[i])] = p.at() + shift[i];
+  }
+  void place() {
+    x_.assign(layer_.size(), 0);
+    for (auto const& row : rows_) {
+      double at = 0;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        if (i) at += (width(row[i - 1]) + width(row[i])) / 2 + gap_x;
+        x_[z(row[i])] = at;
+      }
+      for (int v : row) x_[z(v)] -= at / 2;
+    }
+    for (int sweep = 0; sweep < 16; ++sweep)
+      for (std::size_t k = 0; k < rows_.size(); ++k) settle(rows_[sweep % 2 ? rows_.size() - 1 - k : k], sweep % 2 == 0);
+  }
+  drawing result() const {
+    drawing d;
+    double left = 0, right = 0;
+    for (std::size_t v = 0; v < x_.size(); ++v) {
+      double const w = width(static_cast<int>(v)) / 2;
+      left = v ? std::min(left, x_[v] - w) : x_[v] - w;
+      right = v ? std::max(right, x_[v] + w) : x_[v] + w;
+    }
+    std::vector<double> top(rows_.size(), 0), tall(rows_.size(), 0);
+    for (std::size_t v = 0; v < sizes_.size(); ++v) tall[z(layer_[v])] = std::max(tall[z(layer_[v])], sizes_[v].second);
+    for (std::size_t l = 0; l < rows_.size(); ++l) {
+      top[l] = d.height;
+      d.height += tall[l] + (l + 1 < rows_.size() ? gap_y : 0);
+    }
+    d.width = right - left;
+    for (std::size_t v = 0; v < sizes_.size(); ++v) {
+      std::size_t const l = z(layer_[v]);
+      d.nodes.push_back({x_[v] - left, top[l] + (tall[l] - sizes_[v].second) / 2, sizes_[v].first, sizes_[v].second});
+    }
+    for (std::size_t e = 0; e < edges_.size(); ++e) {
+      auto const& [a, b] = edges_[e];
+      drawn_edge g{a, b, {{d.nodes[z(a)].x, d.nodes[z(a)].y + d.nodes[z(a)].height}}};
+      for (int v : bends_[e]) {                      // straight through the layers that it passes
+        g.points.push_back({x_[z(v)] - left, top[z(layer_[z(v)])]});
+        g.points.push_back({x_[z(v)] - left, top[z(layer_[z(v)])] + tall[z(layer_[z(v)])]});
+      }
+      g.points.push_back({d.nodes[z(b)].x, d.nodes[z(b)].y});
+      d.edges.push_back(std::move(g));
+    }
+    return d;
+  }
+};
+
+}  // namespace detail
+
+/// A drawing of a directed acyclic graph whose boxes have these (width, height): every edge points down, boxes never overlap.
+/// Layers by longest path, crossings reduced by barycentres, positions by least squares (Sugiyama, Tagawa, Toda 1981; Brandes and Koepf's
+/// aim by simpler means). Deterministic. O(sweeps * (boxes + total length of edges in layers) * log).
+inline drawing draw_layered(std::vector<std::pair<double, double>> const& sizes, std::vector<std::pair<int, int>> const& edges) {
+  return detail::layered(sizes, edges).run();
+}
+
+}  // namespace tensorpar
