@@ -40,6 +40,7 @@ struct settings {
   int epochs = 12;
   double rate = 0.1;
   double clip = 0;
+  double min_accuracy = 0;
   u64 seed = 1;
   int check_steps = 100, field_steps = 20;
   bool json = false;
@@ -209,6 +210,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   event(s, {{"event", "result"}, {"model", model}, {"devices", n}, {"accuracy", accuracy}, {"max_rel_diff_double", c.relative}, {"prime_field_equal", c.equal},
             {"predicted_peak_bytes", p.peak_bytes}, {"allocated_peak_bytes", e.allocated_bytes()}, {"predicted_step_s", expected.seconds}, {"measured_step_s", median}});
   if (!c.equal || !(c.relative <= 1e-12) || e.allocated_bytes() != p.peak_bytes) throw error("a check failed", model, "equal to serial training");
+  if (accuracy < s.min_accuracy) throw error("a test accuracy of " + number("%.4f", accuracy), model, "at least " + number("%.4f", s.min_accuracy));
 }
 
 }  // namespace
@@ -225,6 +227,7 @@ int main(int argc, char** argv) {
   app.add_option("--epochs", s.epochs)->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--rate", s.rate, "peak learning rate")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--clip", s.clip, "clip gradients to this global norm; 0: do not")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--min-accuracy", s.min_accuracy, "fail if the test accuracy ends below this, e.g. 0.97")->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", s.seed)->capture_default_str();
   app.add_option("--check-steps", s.check_steps, "steps compared with serial training in double")->check(CLI::Range(1, 100000))->capture_default_str();
   app.add_option("--field-steps", s.field_steps, "steps compared in the prime field")->check(CLI::Range(1, 100000))->capture_default_str();

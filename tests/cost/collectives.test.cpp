@@ -66,7 +66,7 @@ group_levels two_levels(i64 per, i64 nodes) {
   g.abreast[1] = per;
   return g;
 }
-link_cost link(int level, i64) { return level ? slow : fast; }
+link_cost between(int level, i64) { return level ? slow : fast; }
 
 }  // namespace
 
@@ -86,11 +86,11 @@ TEST_CASE("a ring over two levels runs at the pace of the slowest link that it c
   for (i64 per : {2, 4})
     for (i64 nodes : {2, 3, 8}) {
       group_levels const g = two_levels(per, nodes);
-      CHECK(layered::all_reduce(g, 1e6, link, collective_algorithm::ring) == doctest::Approx(ring(per * nodes, per, 1e6, 2)));
-      CHECK(layered::reduce_scatter(g, 1e6, link, collective_algorithm::ring) == doctest::Approx(ring(per * nodes, per, 1e6, 1)));
+      CHECK(layered::all_reduce(g, 1e6, between, collective_algorithm::ring) == doctest::Approx(ring(per * nodes, per, 1e6, 2)));
+      CHECK(layered::reduce_scatter(g, 1e6, between, collective_algorithm::ring) == doctest::Approx(ring(per * nodes, per, 1e6, 1)));
     }
   group_levels const inside = two_levels(4, 1);
-  CHECK(layered::all_reduce(inside, 1e6, link, collective_algorithm::ring) == doctest::Approx(ring(4, 4, 1e6, 2)));
+  CHECK(layered::all_reduce(inside, 1e6, between, collective_algorithm::ring) == doctest::Approx(ring(4, 4, 1e6, 2)));
 }
 
 TEST_CASE("hierarchical: reduce-scatter inside, all-reduce of a part between nodes, all-gather inside") {
@@ -99,9 +99,9 @@ TEST_CASE("hierarchical: reduce-scatter inside, all-reduce of a part between nod
       double const bytes = 1e7;
       double const want = halving(per, per, bytes) * 2 + std::min(ring(nodes, 1, bytes / static_cast<double>(per), 2),
                                                                   doubling(nodes, 1, bytes / static_cast<double>(per)));
-      CHECK(layered::all_reduce(two_levels(per, nodes), bytes, link, collective_algorithm::hierarchical) == doctest::Approx(want));
+      CHECK(layered::all_reduce(two_levels(per, nodes), bytes, between, collective_algorithm::hierarchical) == doctest::Approx(want));
       double const scatter = halving(per, per, bytes) + halving(nodes, 1, bytes / static_cast<double>(per));
-      CHECK(layered::reduce_scatter(two_levels(per, nodes), bytes, link, collective_algorithm::hierarchical) == doctest::Approx(scatter));
+      CHECK(layered::reduce_scatter(two_levels(per, nodes), bytes, between, collective_algorithm::hierarchical) == doctest::Approx(scatter));
     }
 }
 
@@ -116,30 +116,30 @@ TEST_CASE("the best is the least of all, and each algorithm is the best somewher
         double least = 1e300;
         collective_algorithm which = best;
         for (collective_algorithm a : {ring, tree, hierarchical}) {
-          double const s = layered::all_reduce(g, bytes, link, a);
-          CHECK(s >= layered::all_reduce(g, bytes, link, best));
+          double const s = layered::all_reduce(g, bytes, between, a);
+          CHECK(s >= layered::all_reduce(g, bytes, between, best));
           if (s < least) { least = s; which = a; }
         }
         ++won[static_cast<int>(which)];
-        CHECK(layered::all_reduce(g, bytes, link, best) == least);
-        double const once = layered::reduce_scatter(g, bytes, link, best);
-        CHECK(once < layered::all_reduce(g, bytes, link, ring));
-        CHECK(layered::all_to_all(g, bytes, link, best) <= layered::all_to_all(g, bytes, link, ring) * (1 + 1e-12));
+        CHECK(layered::all_reduce(g, bytes, between, best) == least);
+        double const once = layered::reduce_scatter(g, bytes, between, best);
+        CHECK(once < layered::all_reduce(g, bytes, between, ring));
+        CHECK(layered::all_to_all(g, bytes, between, best) <= layered::all_to_all(g, bytes, between, ring) * (1 + 1e-12));
       }
   CHECK(won[1] > 0);
   CHECK(won[2] > 0);
   CHECK(won[3] > 0);
 }
 
-TEST_CASE("all-to-all sends to each peer over the link that joins them") {
+TEST_CASE("all-to-all sends to each peer over the between that joins them") {
   // 2 x 4: three peers inside, four outside, an eighth of the data to each
   double const bytes = 8e6, want = fast.seconds(3, 3e6) + slow.seconds(4, 4e6);
-  CHECK(layered::all_to_all(two_levels(4, 2), bytes, link, collective_algorithm::hierarchical) == doctest::Approx(want));
+  CHECK(layered::all_to_all(two_levels(4, 2), bytes, between, collective_algorithm::hierarchical) == doctest::Approx(want));
 }
 
 TEST_CASE("a group of one costs nothing") {
   group_levels const g = two_levels(1, 1);
-  CHECK(layered::all_reduce(g, 1e6, link, collective_algorithm::best) == 0);
-  CHECK(layered::reduce_scatter(g, 1e6, link, collective_algorithm::best) == 0);
-  CHECK(layered::all_to_all(g, 1e6, link, collective_algorithm::best) == 0);
+  CHECK(layered::all_reduce(g, 1e6, between, collective_algorithm::best) == 0);
+  CHECK(layered::reduce_scatter(g, 1e6, between, collective_algorithm::best) == 0);
+  CHECK(layered::all_to_all(g, 1e6, between, collective_algorithm::best) == 0);
 }

@@ -45,11 +45,9 @@ inline constexpr auto sep = [](i64 k) {
 inline constexpr auto fit = [](i64 ch) { return [=](ref x) { return x | relu{} | conv2d{.out = ch, .kernel = 1} | batch_norm(); }; };
 constexpr ref nasnet_cell(ref prev, ref cur, i64 ch) {
   auto p = prev | fit(ch), x = cur | fit(ch);
-  auto b1 = (x | sep(3)) + x;
-  auto b2 = (p | sep(3)) + (x | sep(5));
-  auto b3 = (x | avg_pool(3, 1, 1)) + p;
-  auto b4 = (p | avg_pool(3, 1, 1)) + (p | avg_pool(3, 1, 1));
-  auto b5 = (p | sep(5)) + (p | sep(3));
+  // named one by one: the order in which the two sides of a + are evaluated is the compiler's
+  auto x3 = x | sep(3), p3 = p | sep(3), x5 = x | sep(5), xa = x | avg_pool(3, 1, 1), pa = p | avg_pool(3, 1, 1), pb = p | avg_pool(3, 1, 1), p5 = p | sep(5), q3 = p | sep(3);
+  auto b1 = x3 + x, b2 = p3 + x5, b3 = xa + p, b4 = pa + pb, b5 = p5 + q3;
   return all(p, b1, b2, b3, b4, b5) | concat{1} | fit(ch);
 }
 template <int Cells, bool Repeated = false> struct nasnet {
@@ -121,7 +119,9 @@ struct two_encoders {
   static constexpr void define(auto& g) {
     auto x = g.input("x", {batch, 32});
     auto h = x | linear{.out = 64, .to = hidden};
-    auto sum = (h | part<encoder>()) + (h | linear{64} | part<encoder>());
+    auto a = h | part<encoder>();
+    auto b = h | linear{64} | part<encoder>();
+    auto sum = a + b;
     g.output("y", sum | linear{2});
   }
 };

@@ -48,6 +48,17 @@ void random_model(model_builder& g, unsigned seed, int n) {
   for (std::size_t i = 0; i < open.size(); ++i) g.output({"y", static_cast<int>(i)}, open[i]);
 }
 
+template <int I> struct pointwise {
+  static constexpr auto notation = "... -> ...";
+  constexpr inference infer(shapes in) const { return in[0]; }
+};
+namespace own {
+struct relu : pointwise<0> { static constexpr auto name = "relu"; };   // not the library's
+struct reduce_mine : pointwise<1> { static constexpr auto name = "reduce"; };
+struct mine : pointwise<2> { static constexpr auto name = "mine"; };
+struct mine_too : pointwise<3> { static constexpr auto name = "mine"; };
+}  // namespace own
+
 }  // namespace
 
 TEST_CASE("complaints say what, both shapes and why") {
@@ -152,26 +163,7 @@ TEST_CASE("names given twice") {
 }
 
 TEST_CASE("two operator types of one name") {
-  struct relu {   // not the library's
-    static constexpr auto name = "relu";
-    static constexpr auto notation = "... -> ...";
-    constexpr inference infer(shapes in) const { return in[0]; }
-  };
-  struct reduce_mine {
-    static constexpr auto name = "reduce";
-    static constexpr auto notation = "... -> ...";
-    constexpr inference infer(shapes in) const { return in[0]; }
-  };
-  struct mine {
-    static constexpr auto name = "mine";
-    static constexpr auto notation = "... -> ...";
-    constexpr inference infer(shapes in) const { return in[0]; }
-  };
-  struct mine_too {
-    static constexpr auto name = "mine";
-    static constexpr auto notation = "... -> ...";
-    constexpr inference infer(shapes in) const { return in[0]; }
-  };
+  using own::mine, own::mine_too, own::reduce_mine, own::relu;
   CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | relu{}); }) == "name clash of relu: two operator types have one name");
   CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | reduce_mine{}); }) == "name clash of reduce: two operator types have one name");
   CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | mine{} | mine{}); }) == "accepted");
@@ -179,9 +171,9 @@ TEST_CASE("two operator types of one name") {
 }
 
 TEST_CASE("spellings of one composition are one graph") {
-  auto hash_of = [](auto&& f) {
+  auto hash_of = [](auto&& make) {
     model_builder g;
-    g.output("y", f(g.input("x", {batch_axis, f(8)})));
+    g.output("y", make(g.input("x", {batch_axis, f(8)})));
     return lower(g, {batch_axis = 4}).hash();
   };
   auto const piped = hash_of([](ref x) { return x | linear{8} | relu{} | layernorm{}; });
@@ -192,8 +184,8 @@ TEST_CASE("spellings of one composition are one graph") {
   CHECK(piped != hash_of([](ref x) { return x | linear{8} | layernorm{} | relu{}; }));
   auto const branched = hash_of([](ref x) { return x + (x | gelu{}); });
   CHECK(branched == hash_of([](ref x) { return x | residual(gelu{}); }));
-  CHECK(hash_of([](ref x) { return all(x | relu{}, x | gelu{}) | concat{}; }) == hash_of([](ref x) { return par(relu{}, gelu{})(x) | concat{}; }));
-  CHECK(hash_of([](ref x) { return x | par(relu{}, gelu{}) | mul{}; }) == hash_of([](ref x) { return (x | relu{}) * (x | gelu{}); }));
+  CHECK(hash_of([](ref x) { auto a = x | relu{}, b = x | gelu{}; return all(a, b) | concat{}; }) == hash_of([](ref x) { return par(relu{}, gelu{})(x) | concat{}; }));
+  CHECK(hash_of([](ref x) { return x | par(relu{}, gelu{}) | mul{}; }) == hash_of([](ref x) { auto a = x | relu{}, b = x | gelu{}; return a * b; }));
   CHECK(hash_of([](ref x) { return x | repeat<3>(linear{8}); }) == hash_of([](ref x) { return x | linear{8} | linear{8} | linear{8}; }));
 }
 

@@ -110,6 +110,8 @@ class executor {
     return true;
   }
 
+  /// Has a step failed? Parameters may then be half updated.
+  bool failed() const { return failed_; }
   u64 steps() const { return steps_; }
   void set_steps(u64 n) { steps_ = n; }
   u64 seed() const { return seed_; }

@@ -70,7 +70,14 @@ template <stage F> constexpr detail::only<F> seq(F f) { return {f}; }
 template <stage F, stage... G> constexpr auto seq(F f, G... g) { return (f | ... | g); }
 
 /// Every branch on the same tensor: `par(f, g)(x)` is all(x | f, x | g).
-template <stage... F> constexpr auto par(F... f) { return [=](ref x) { return all((x | f)...); }; }
+template <stage... F> constexpr auto par(F... f) {
+  static_assert(sizeof...(F) >= 1 && sizeof...(F) <= bundle::max, "tensorpar: par() takes 1 to 32 branches");
+  return [=](ref x) {
+    bundle b{};
+    (b.push(x | f), ...);   // in order, which the arguments of a function are not
+    return b;
+  };
+}
 
 /// A tensor and where it was written (a binary operator takes no default argument).
 struct written {

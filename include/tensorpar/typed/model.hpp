@@ -25,7 +25,9 @@ struct bundle {
 };
 
 /// Records operators and checks their shapes. Never stops at a mistake: it keeps a complaint and stays silent about what follows from it.
-/// The same object serves constant evaluation (typed<Model>) and run time (lower(builder)). Amortised O(rank * operands) per operator.
+/// The same object serves constant evaluation (typed<Model>) and run time (lower(builder)). Nodes are numbered as they are written; where
+/// both sides of one expression write operators, `(x | f) + (x | g)`, C++ leaves their order to the compiler (constant evaluation goes from
+/// left to right on all of them): name the sides first where numbers must agree. Amortised O(rank * operands) per operator.
 class model_builder {
   pool<model_node> nodes_;
   pool<model_value> values_;

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""check_digits.py TRAIN_DIGITS FOLDER - runs the program as a user would and checks what it says and writes."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+shutil.rmtree(folder, ignore_errors=True)
+folder.mkdir(parents=True)
+faults = []
+
+
+def expect(condition, what):
+    if not condition:
+        faults.append(what)
+        print("FAULT:", what)
+
+
+def run(*args, ok=True):
+    r = subprocess.run([program, *args], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    expect((r.returncode == 0) == ok, f"{' '.join(args)}: exit status {r.returncode}\n{r.stdout[-2000:]}\n{r.stderr[-2000:]}")
+    return r
+
+
+def events(r):
+    return [json.loads(line) for line in r.stdout.splitlines()]
+
+
+def check_result(e, devices):
+    who = f"{e['model']} on {devices} devices"
+    expect(e["devices"] == devices, who + ": devices")
+    expect(e["accuracy"] >= 0.97, f"{who}: accuracy {e['accuracy']}")
+    expect(0 <= e["max_rel_diff_double"] <= 1e-12, f"{who}: double differs by {e['max_rel_diff_double']}")
+    expect(e["prime_field_equal"] is True, who + ": prime field")
+    expect(e["predicted_peak_bytes"] == e["allocated_peak_bytes"] and len(e["allocated_peak_bytes"]) == devices, who + ": bytes")
+    expect(e["predicted_step_s"] > 0 and e["measured_step_s"] > 0, who + ": step times")
+    print(f"{who}: accuracy {e['accuracy']:.4f}, double {e['max_rel_diff_double']:.1e}, step {e['measured_step_s'] * 1e3:.2f} ms, "
+          f"predicted {e['predicted_step_s'] * 1e3:.2f} ms")
+
+
+counts = [1, 2, 3, 4, 6, 8]
+r = events(run("--devices", ",".join(map(str, counts)), "--json", "--field-steps", "2", "--epochs", "12", "--out", "all"))
+results = [e for e in r if e["event"] == "result"]
+expect([(e["devices"], e["model"]) for e in results] == [(n, m) for n in counts for m in ("mlp", "cnn")], "one result per model and number of devices")
+for e in results:
+    check_result(e, e["devices"])
+expect(r[-1]["event"] == "result", "the last line is a result")
+
+r = events(run("--cluster", "logical-2x2", "--json", "--field-steps", "2", "--model", "mlp", "--out", "slow"))
+check_result(r[-1], 4)
+for name in ("plan.json", "plan.html", "trace.json"):
+    expect((folder / "slow" / name).stat().st_size > 500, f"slow/{name} is written")
+page = (folder / "slow" / "plan.html").read_text()
+expect(not re.search(r"""(src|href)\s*=\s*["']?https?:|@import|url\(\s*["']?https?:""", page), "plan.html needs no network")
+trace = json.loads((folder / "slow" / "trace.json").read_text())
+spans = [e for e in (trace["traceEvents"] if isinstance(trace, dict) else trace) if e.get("ph") == "X"]
+expect(len({e["pid"] for e in spans}) == 2, "trace.json has the predicted and the measured timeline")
+
+# start again from the stored plan: no search, the same plan, the same parameters
+again = events(run("--plan", "slow/plan.json", "--json", "--field-steps", "1", "--check-steps", "3", "--epochs", "12", "--out", "again"))
+check_result({**again[-1], "accuracy": max(again[-1]["accuracy"], 0)}, 4)
+first, second = (json.loads((folder / f / "plan.json").read_text()) for f in ("slow", "again"))
+expect(first == second, "a plan that was read is written back the same")
+expect(again[-1]["accuracy"] == r[-1]["accuracy"], "the same plan and seed give the same accuracy")
+
+# bad input: one clear line, status 1, nothing written
+text = (folder / "slow" / "plan.json").read_text()
+(folder / "cut.json").write_text(text[: len(text) // 2])
+(folder / "edited.json").write_text(re.sub(r'("micro_batches": )1', r"\g<1>2", text))
+(folder / "short.csv").write_text("1,2,3\n")
+for args, words in [
+    (["--plan", "cut.json"], "cut.json"),
+    (["--plan", "edited.json"], "edited.json"),
+    (["--plan", "slow/plan.json", "--batch", "48"], "another model or batch"),
+    (["--plan", "no-such.json"], "no-such.json"),
+    (["--cluster", "no-such-cluster"], "no-such-cluster"),
+    (["--data", "short.csv"], "short.csv:1"),
+    (["--data", "no-such.csv"], "no-such.csv"),
+    (["--batch", "96", "--micro-batches", "7"], "micro-batches"),
+    (["--batch", "1000000"], "--batch"),
+    (["--model", "vgg"], "--model"),
+]:
+    r = run(*args, "--epochs", "1", "--out", "bad", ok=False)
+    said = (r.stdout + r.stderr).strip()
+    expect(words in said, f"{' '.join(args)}: says {said!r}, which does not name {words!r}")
+    expect("terminate" not in said, f"{' '.join(args)}: crashes")
+
+print(f"{'FAILED' if faults else 'passed'}: {len(faults)} faults")
+sys.exit(1 if faults else 0)

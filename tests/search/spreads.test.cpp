@@ -1,0 +1,79 @@
+// tests/search/spreads.test.cpp - the enumeration of legal spreads against one of its own kind: all axis lists, filtered
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <tensorpar/op/contraction.hpp>
+#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/search/spreads.hpp>
+
+using namespace tensorpar;
+
+namespace {
+iteration_space linear_space(i64 b, i64 in, i64 out) { return space_of(linear{out, false}, {shape{dim(b), dim(in)}, shape{dim(out), dim(in)}}, {shape{dim(b), dim(out)}}); }
+
+/// Lists of axes of at most three letters with any degrees, kept if legal.
+std::size_t count_all(iteration_space const& s, int room, int most_axes) {
+  std::vector<grid_axis> one;
+  for (node_loop const& l : s.loops) for (i64 d = 2; d <= room; ++d) one.push_back({l.letter, d, 0});
+  for (i64 d = 2; d <= room; ++d) one.push_back({'\0', d, 0});
+  std::size_t n = 1;
+  std::vector<std::vector<grid_axis>> level{{}};
+  for (int k = 0; k < most_axes; ++k) {
+    std::vector<std::vector<grid_axis>> next;
+    for (auto const& some : level)
+      for (grid_axis const& a : one) {
+        auto x = some;
+        x.push_back(a);
+        spread sp{0, x};
+        std::vector<char> letters;
+        for (grid_axis const& y : x) letters.push_back(y.letter);
+        std::sort(letters.begin(), letters.end());
+        bool const twice = std::adjacent_find(letters.begin(), letters.end()) != letters.end();
+        if (twice || sp.size() > room || misfit(s, sp) >= 0) continue;
+        next.push_back(x);
+      }
+    n += next.size();
+    level = next;
+  }
+  return n;
+}
+}  // namespace
+
+TEST_CASE("search: legal_spreads has every legal list of axes once, on consecutive devices") {
+  for (int room : {1, 2, 3, 4})
+    for (auto const& s : {linear_space(4, 6, 2), linear_space(3, 4, 5), linear_space(1, 1, 1)})
+      for (int axes : {1, 2, 3}) {
+        spread_limits l;
+        l.max_axes = axes;
+        auto const all = legal_spreads(s, 1, room, 4, l);
+        CHECK(all.size() == count_all(s, room, axes));
+        CHECK(all.front() == spread{1, {}});
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          CHECK(misfit(s, all[i]) < 0);
+          CHECK(std::find(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(), all[i]) == all.end());
+          std::vector<int> devices = operand_layout(s, "", all[i], 0).devices();
+          layout grid{all[i].start, {}};
+          for (grid_axis const& a : all[i].axes) grid.axes.push_back({part_kind::copy, -1, a.degree, a.stride});
+          devices = grid.devices();
+          for (std::size_t k = 0; k < devices.size(); ++k) CHECK(devices[k] == 1 + static_cast<int>(k));
+        }
+      }
+}
+
+TEST_CASE("search: limits of legal_spreads") {
+  auto const s = linear_space(64, 64, 64);
+  spread_limits l;
+  l.max_axes = 2;
+  l.least_part = 1;
+  for (spread const& x : legal_spreads(s, 0, 64, 64, l)) CHECK((x.size() == 1 || x.size() == 64));
+  for (spread const& x : legal_spreads(s, 0, 6, 6, l)) CHECK((x.size() == 1 || x.size() == 6 || x.size() == 4));   // 4: the largest power of two
+  l.least_part = 2;
+  bool half = false;
+  for (spread const& x : legal_spreads(s, 0, 16, 16, l)) {
+    CHECK((x.size() == 1 || x.size() >= 8));
+    half = half || x.size() == 8;
+  }
+  CHECK(half);
+  l.replicas = false;
+  for (spread const& x : legal_spreads(s, 0, 16, 16, l)) for (grid_axis const& a : x.axes) CHECK(a.letter != '\0');
+}
