@@ -129,7 +129,7 @@ class executor {
     }
     std::vector<std::vector<span>> spans(static_cast<std::size_t>(devices()));
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(devices()));
-    step_state state{steps_, seed_, 0, 0, learning_rate};
+    step_state const state{.step = steps_, .seed = seed_, .learning_rate = learning_rate};
     auto const t0 = std::chrono::steady_clock::now();
     auto work = [&](int d) {
       try {

@@ -90,7 +90,7 @@ template <class Compute> class kernel_bench {
     call_.in_block = in_.data();
     call_.out = out_at_.data();
     call_.out_block = out_.data();
-    call_.state = {0, r.seed, 0, 1e-3};
+    call_.state = {.seed = r.seed, .learning_rate = 1e-3};
     i64 const scratch = Compute::workspace(t.op, {in.data(), call_.inputs}, {out.data(), call_.outputs});
     tensor_block workspace;
     workspace.rank = 1;

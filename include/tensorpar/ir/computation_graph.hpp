@@ -83,13 +83,11 @@ class computation_graph {
   /// Throws `error` where the operator's shape rule complains. O(operands * rank).
   int add(any_op const& o, std::vector<int> operands, std::string name = {}) {
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
-    std::vector<shape> in;
-    for (int x : operands) in.push_back(type(x));
-    std::string const label = name.empty() ? std::string(o.op->name) : std::string(o.op->name) + " '" + name + "'";
-    if (static_cast<int>(in.size()) < activations)
-      throw error("operator " + label + " has too few operands", place_text(o), std::to_string(activations) + " operands");
-    inference const r = o.op->infer(o.attr, {in.data(), activations});
-    if (!r.ok()) throw error("operator " + label + ": " + r.rule + ": " + spell(r.out[0]) + ", " + spell(r.out[1]), place_text(o), "");
+    pool<shape> in;
+    for (int x : operands) in.push(type(x));
+    if (in.size() < activations) refuse(o, name, " has too few operands", nullptr);
+    inference const r = o.op->infer(o.attr, {in.begin(), activations});
+    if (!r.ok()) refuse(o, name, nullptr, &r);
     int const id = node_count();
     graph_node n;
     n.op = o;
@@ -103,10 +101,15 @@ class computation_graph {
   }
   /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...
   int add_with_weights(any_op const& o, std::vector<int> operands, std::string name) {
-    std::vector<shape> in;
-    for (int x : operands) in.push_back(type(x));
-    weight_list const w = o.op->weights(o.attr, {in.data(), static_cast<int>(in.size())});
-    for (int i = 0; i < w.n; ++i) operands.push_back(add_parameter(name + "." + std::to_string(i), w.w[i].type, w.w[i].start));
+    pool<shape> in;
+    for (int x : operands) in.push(type(x));
+    weight_list const w = o.op->weights(o.attr, in.view());
+    for (int i = 0; i < w.n; ++i) {
+      std::string weight = name;
+      weight += '.';
+      detail::put_text(weight, i64{i});
+      operands.push_back(add_parameter(std::move(weight), w.w[i].type, w.w[i].start));
+    }
     return add(o, std::move(operands), std::move(name));
   }
 
@@ -128,8 +131,22 @@ class computation_graph {
 
  private:
   int add_value(graph_value v) { values.push_back(std::move(v)); return static_cast<int>(values.size()) - 1; }
-  static std::string place_text(any_op const& o) {
-    return o.at.file ? std::string(o.at.file) + ":" + std::to_string(o.at.line) : std::string();
+  /// Out of the way of what is compiled everywhere: `why`, or the complaint of the shape rule.
+  [[noreturn]] static void refuse(any_op const& o, std::string const& name, char const* why, inference const* r) {
+    std::string what = "operator ", where, valid;
+    detail::put_text(what, o.op->name);
+    if (!name.empty()) { what += " '"; what += name; what += '\''; }
+    if (why) { what += why; detail::put_text(valid, i64{o.op->arity}); valid += " operands"; }
+    if (r) {
+      what += ": ";
+      what += r->rule;
+      what += ": ";
+      detail::put_text(what, r->out[0]);
+      what += ", ";
+      detail::put_text(what, r->out[1]);
+    }
+    if (o.at.file) { where = o.at.file; where += ':'; detail::put_text(where, i64{o.at.line}); }
+    throw error(std::move(what), std::move(where), std::move(valid));
   }
 };
 

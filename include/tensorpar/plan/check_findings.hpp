@@ -1,5 +1,6 @@
 // tensorpar/plan/check_findings.hpp - what the checker of plans says: a kind of fault, where, and a sentence
 #pragma once
+#include <concepts>
 #include <string>
 #include <tensorpar/core/config.hpp>
 #include <utility>
@@ -43,6 +44,15 @@ struct finding {
   int task = -1, buffer = -1, device = -1, node = -1;
   std::string text;
 };
+
+namespace detail::check {
+inline std::string word(std::string s) { return s; }
+template <std::integral T> std::string word(T x) { return std::to_string(x); }
+/// A sentence of words and numbers.
+template <class... T> std::string sentence(T const&... x) { return (std::string() + ... + word(x)); }
+/// An index of a container.
+constexpr std::size_t z(std::integral auto i) { return static_cast<std::size_t>(i); }
+}  // namespace detail::check
 
 /// Where findings go. Stops listening after `limit`: one fault early in a program breaks much that follows.
 class findings {

@@ -10,11 +10,12 @@ namespace tensorpar::detail::check {
 
 inline std::string label(computation_graph const& g, int v) {
   graph_node const& n = g.node(v);
-  return "operator " + std::to_string(v) + " (" + (n.name.empty() ? "" : n.name + ": ") + (n.op.op ? std::string(n.op.op->name) : "none") + ")";
+  return "operator " + std::to_string(v) + " (" + (n.name.empty() ? "" : n.name + ": ") + (n.op.op ? std::string(n.op.op->name) : "none") +
+         ")";
 }
 inline std::string label(computation_graph const& g, program const& p, int task) {
-  int const v = p.tasks[static_cast<std::size_t>(task)].node;
-  std::string const name = p.tasks[static_cast<std::size_t>(task)].name;
+  int const v = p.tasks[z(task)].node;
+  std::string const name = p.tasks[z(task)].name;
   return "task " + std::to_string(task) + " (" + (name.empty() && v >= 0 && v < g.node_count() ? label(g, v) : name) + ")";
 }
 inline std::string value_label(computation_graph const& g, int x) {
@@ -36,9 +37,11 @@ inline u64 forward_hash(training_graph const& t) {
 
 /// Graph, cluster and spreads. O(nodes * devices).
 inline void check_plan(training_graph const& t, plan const& p, findings& out) {
-  if (p.graph != forward_hash(t)) out.add({fault::wrong_graph, -1, -1, -1, -1, "the plan was made for another graph, or for another batch size"});
+  if (p.graph != forward_hash(t))
+    out.add({fault::wrong_graph, -1, -1, -1, -1, "the plan was made for another graph, or for another batch size"});
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes) {
-    out.add({fault::wrong_graph, -1, -1, -1, -1, "the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes)});
+    out.add({fault::wrong_graph, -1, -1, -1, -1,
+             "the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes)});
     return;
   }
   machine const& m = p.cluster;
@@ -50,7 +53,8 @@ inline void check_plan(training_graph const& t, plan const& p, findings& out) {
   }
   for (int v = 0; v < t.forward_nodes; ++v) {
     graph_node const& n = t.graph.node(v);
-    spread_work const w = works(n, space_of(t.graph, v), types(t.graph, n.in), types(t.graph, n.out), p.nodes[static_cast<std::size_t>(v)].spread, m.size());
+    spread_work const w =
+        works(n, space_of(t.graph, v), types(t.graph, n.in), types(t.graph, n.out), p.nodes[z(v)].spread, m.size());
     if (w.all.empty()) out.add({fault::spread, -1, -1, -1, v, label(t.graph, v) + " cannot be spread as planned: " + w.why});
   }
 }
@@ -62,33 +66,55 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
   if (q.micro_batches != p.micro_batches || q.scalar_bytes != p.scalar_bytes)
     out.add({fault::malformed, -1, -1, -1, -1, "program and plan differ in micro-batches or scalar size"});
   if (static_cast<int>(q.arena.size()) != devices)
-    out.add({fault::malformed, -1, -1, -1, -1, "there are " + std::to_string(q.arena.size()) + " arenas for " + std::to_string(devices) + " devices"});
+    out.add({fault::malformed, -1, -1, -1, -1,
+             "there are " + std::to_string(q.arena.size()) + " arenas for " + std::to_string(devices) + " devices"});
   auto ascending = [&](std::vector<int> const& d) {
-    for (std::size_t i = 0; i < d.size(); ++i) if (d[i] < 0 || d[i] >= devices || (i && d[i] <= d[i - 1])) return false;
+    for (std::size_t i = 0; i < d.size(); ++i)
+      if (d[i] < 0 || d[i] >= devices || (i && d[i] <= d[i - 1])) return false;
     return !d.empty();
   };
   for (int i = 0; i < buffers && !out.full(); ++i) {
-    buffer const& b = q.buffers[static_cast<std::size_t>(i)];
+    buffer const& b = q.buffers[z(i)];
     auto say = [&](fault f, std::string const& what) { out.add({f, -1, i, -1, -1, "buffer " + std::to_string(i) + " " + what}); };
-    if (b.value < -1 || b.value >= static_cast<int>(g.values.size())) { say(fault::malformed, "holds a value that is not there"); continue; }
-    if (!ascending(b.devices) || b.offset.size() != b.devices.size()) { say(fault::malformed, "has no good list of devices and offsets"); continue; }
-    if (b.first < 0 || b.last < b.first || b.last >= tasks) { say(fault::lifetime, "lives from task " + std::to_string(b.first) + " to " + std::to_string(b.last)); continue; }
+    if (b.value < -1 || b.value >= static_cast<int>(g.values.size())) {
+      say(fault::malformed, "holds a value that is not there");
+      continue;
+    }
+    if (!ascending(b.devices) || b.offset.size() != b.devices.size()) {
+      say(fault::malformed, "has no good list of devices and offsets");
+      continue;
+    }
+    if (b.first < 0 || b.last < b.first || b.last >= tasks) {
+      say(fault::lifetime, "lives from task " + std::to_string(b.first) + " to " + std::to_string(b.last));
+      continue;
+    }
     if (b.bytes < 0) say(fault::bytes, "has " + std::to_string(b.bytes) + " bytes");
     if (b.value < 0) {
       if (b.persistent) say(fault::malformed, "is persistent workspace");
       continue;
     }
-    if (!(b.type == g.type(b.value))) { say(fault::malformed, "has shape " + tensorpar::spell(b.type) + " for " + value_label(g, b.value) + " of " + tensorpar::spell(g.type(b.value))); continue; }
+    if (!(b.type == g.type(b.value))) {
+      say(fault::malformed,
+          "has shape " + tensorpar::spell(b.type) + " for " + value_label(g, b.value) + " of " + tensorpar::spell(g.type(b.value)));
+      continue;
+    }
     auto const at = places(b.where, b.type, devices);
-    if (at.empty()) { say(fault::malformed, "has a layout that does not fit " + tensorpar::spell(b.type)); continue; }
-    if (devices_of(at) != b.devices) { say(fault::devices, "lists other devices than its layout"); continue; }
+    if (at.empty()) {
+      say(fault::malformed, "has a layout that does not fit " + tensorpar::spell(b.type));
+      continue;
+    }
+    if (devices_of(at) != b.devices) {
+      say(fault::devices, "lists other devices than its layout");
+      continue;
+    }
     i64 const bytes = at.front().at.volume() * (is_integer(b.type.type) ? bytes_of(b.type.type) : q.scalar_bytes);
     if (b.bytes != bytes) say(fault::bytes, "has " + std::to_string(b.bytes) + " bytes for a part of " + std::to_string(bytes));
     value_role const role = g.value(b.value).role;
-    if (b.persistent && role != value_role::parameter && role != value_role::state) say(fault::malformed, "is persistent but holds no parameter or state");
+    if (b.persistent && role != value_role::parameter && role != value_role::state)
+      say(fault::malformed, "is persistent but holds no parameter or state");
   }
   for (int i = 0; i < tasks && !out.full(); ++i) {
-    task const& k = q.tasks[static_cast<std::size_t>(i)];
+    task const& k = q.tasks[z(i)];
     auto say = [&](std::string const& what) { out.add({fault::malformed, i, -1, -1, -1, "task " + std::to_string(i) + " " + what}); };
     if (k.node < 0 || k.node >= g.node_count()) say("is of an operator that is not there");
     if (k.micro_batch < 0 || k.micro_batch >= q.micro_batches) say("is of a micro-batch that is not there");
@@ -96,8 +122,11 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     if (k.kind != task_kind::compute && k.kind != task_kind::move) say("is neither an operator nor a movement");
     if (k.kind == task_kind::compute && !k.op.op) say("has no operator");
     for (auto const* side : {&k.in, &k.out})
-      for (int b : *side) if (b < 0 || b >= buffers || q.buffers[static_cast<std::size_t>(b)].value < 0) say("uses a buffer that is not there or is a workspace");
-    if (k.workspace < -1 || k.workspace >= buffers || (k.workspace >= 0 && q.buffers[static_cast<std::size_t>(k.workspace)].value >= 0)) say("has a workspace that is none");
+      for (int b : *side)
+        if (b < 0 || b >= buffers || q.buffers[z(b)].value < 0)
+          say("uses a buffer that is not there or is a workspace");
+    if (k.workspace < -1 || k.workspace >= buffers || (k.workspace >= 0 && q.buffers[z(k.workspace)].value >= 0))
+      say("has a workspace that is none");
     if (k.kind == task_kind::move && (k.in.size() != 1 || k.out.size() != 1 || k.in == k.out)) say("moves not one buffer to one other");
   }
 }

@@ -10,7 +10,8 @@ inline void replay::move() {
   move_step const& m = k.step;
   int const b = k.in[0], o = k.out[0];
   if (buf(b).value != buf(o).value) return say(fault::wrong_operand, o, -1, "moves one value into the buffer of another");
-  if (!(buf(b).where == m.before) || !(buf(o).where == m.after)) return say(fault::movement, o, -1, "moves between other layouts than those of its buffers");
+  if (!(buf(b).where == m.before) || !(buf(o).where == m.after))
+    return say(fault::movement, o, -1, "moves between other layouts than those of its buffers");
   std::vector<place> const &before = layout_of(b), &after = layout_of(o);
   std::vector<int> senders = devices_of(before), who = devices_of(after);
   bool const general = m.kind == move_kind::exchange;
@@ -18,7 +19,8 @@ inline void replay::move() {
     std::vector<int> both;
     std::set_union(senders.begin(), senders.end(), who.begin(), who.end(), std::back_inserter(both));
     who = std::move(both);
-  } else if (m.kind != move_kind::keep && senders != who) return say(fault::movement, o, -1, "is a collective between different devices");
+  } else if (m.kind != move_kind::keep && senders != who)
+    return say(fault::movement, o, -1, "is a collective between different devices");
   if (who != k.devices) return say(fault::devices, b, -1, "lacks a device that takes part, or waits for one that does not");
   if (general) return exchange(before, after);
   if (m.kind == move_kind::keep) return keep(after);
@@ -29,7 +31,10 @@ inline void replay::move() {
     case move_kind::all_reduce: break;
     case move_kind::reduce_scatter: to = axis(m.to_dim); break;
     case move_kind::all_gather: from = axis(m.from_dim); break;
-    case move_kind::all_to_all: from = axis(m.from_dim); to = axis(m.to_dim) && m.from_dim != m.to_dim; break;
+    case move_kind::all_to_all:
+      from = axis(m.from_dim);
+      to = axis(m.to_dim) && m.from_dim != m.to_dim;
+      break;
     default: from = false;
   }
   if (!from || !to) return say(fault::movement, o, -1, "names an axis that the tensor lacks");
@@ -56,7 +61,12 @@ inline void replay::keep(std::vector<place> const& after) {
 /// The general exchange: from every (box, share of the sum) one holder's copy reaches every receiver whose box meets it.
 inline void replay::exchange(std::vector<place> const& before, std::vector<place> const& after) {
   int const b = task_().in[0], o = task_().out[0];
-  struct source { box at; i64 sum; content what; std::vector<int> holders; };
+  struct source {
+    box at;
+    i64 sum;
+    content what;
+    std::vector<int> holders;
+  };
   std::vector<source> sources;
   std::map<std::pair<box, i64>, std::size_t> known;
   for (place const& p : before) {
@@ -70,8 +80,8 @@ inline void replay::exchange(std::vector<place> const& before, std::vector<place
   i64 need = 0;
   std::vector<std::pair<int, content>> now;
   for (place const& p : after) {
-    content c{true, true, false, p.at, atoms(static_cast<std::size_t>((atom_count(buf(b).value) + 63) / 64), 0)};
-    std::map<atoms, i64> covered;                              // contributions -> elements of the wanted box that they reach
+    content c{true, true, false, p.at, atoms(z((atom_count(buf(b).value) + 63) / 64), 0)};
+    std::map<atoms, i64> covered;  // contributions -> elements of the wanted box that they reach
     for (source const& s : sources) {
       i64 const n = common(s.at, p.at).volume();
       if (n == 0) continue;
@@ -82,8 +92,13 @@ inline void replay::exchange(std::vector<place> const& before, std::vector<place
     }
     for (auto const& [has, n] : covered) {
       if (!c.known) break;
-      if (!unite(c.has, has)) { say(fault::added_twice, o, p.device, "adds a contribution twice" + on_device(p.device)); c.known = false; }
-      else if (n != p.at.volume()) { say(fault::missing, o, p.device, "does not reach all of the box" + on_device(p.device)); c.known = false; }
+      if (!unite(c.has, has)) {
+        say(fault::added_twice, o, p.device, "adds a contribution twice" + on_device(p.device));
+        c.known = false;
+      } else if (n != p.at.volume()) {
+        say(fault::missing, o, p.device, "does not reach all of the box" + on_device(p.device));
+        c.known = false;
+      }
     }
     now.push_back({p.device, std::move(c)});
   }
@@ -99,14 +114,15 @@ inline void replay::collective(std::vector<place> const& before) {
   i64 n = 1;
   for (group_axis const& a : m.group) n *= a.degree >= 1 && a.degree <= devices_ && n <= devices_ ? a.degree : 0;
   if (n < 1 || n > devices_) return say(fault::movement, o, -1, "has a group that means nothing");
-  std::map<i64, std::map<i64, int>> groups;                    // first device -> position -> device
+  std::map<i64, std::map<i64, int>> groups;  // first device -> position -> device
   for (place const& p : before) {
     i64 first = p.device, position = 0;
     for (group_axis const& a : m.group) {
       i64 digit = -1;
       for (std::size_t j = 0; j < m.before.axes.size() && digit < 0; ++j) {
         layout_axis const& l = m.before.axes[j];
-        if (l.stride > 0 && a.stride >= l.stride && a.stride % l.stride == 0 && a.stride * a.degree <= l.stride * l.degree) digit = p.digit[j] / (a.stride / l.stride) % a.degree;
+        if (l.stride > 0 && a.stride >= l.stride && a.stride % l.stride == 0 && a.stride * a.degree <= l.stride * l.degree)
+          digit = p.digit[j] / (a.stride / l.stride) % a.degree;
       }
       if (digit < 0) return say(fault::movement, o, -1, "has a group that is no part of its layout");
       first -= digit * a.stride;
@@ -117,7 +133,9 @@ inline void replay::collective(std::vector<place> const& before) {
   packing_space(packing_scalars(m, buf(b).type));
   std::vector<std::pair<int, content>> now;
   for (auto const& [first, members] : groups) {
-    if (static_cast<i64>(members.size()) != n) return say(fault::movement, o, static_cast<int>(first), "has a group of " + std::to_string(members.size()) + " devices instead of " + std::to_string(n));
+    if (static_cast<i64>(members.size()) != n)
+      return say(fault::movement, o, static_cast<int>(first),
+                 "has a group of " + std::to_string(members.size()) + " devices instead of " + std::to_string(n));
     std::vector<content const*> c;
     bool known = true, updated = false, alike = true, apart = true;
     atoms sum;
@@ -127,23 +145,32 @@ inline void replay::collective(std::vector<place> const& before) {
       if (!known) continue;
       updated = updated || c.back()->updated;
       alike = alike && c.back()->has == c.front()->has;
-      if (i == 0) sum = c.back()->has;
-      else apart = unite(sum, c.back()->has) && apart;
+      if (i == 0)
+        sum = c.back()->has;
+      else
+        apart = unite(sum, c.back()->has) && apart;
     }
     bool const reduces = m.kind == move_kind::all_reduce || m.kind == move_kind::reduce_scatter;
     bool const gathers = m.kind == move_kind::all_gather || m.kind == move_kind::all_to_all;
-    if (known && reduces && !apart) { say(fault::added_twice, o, static_cast<int>(first), "adds a contribution twice in the group of device " + std::to_string(first)); known = false; }
-    if (known && gathers && !alike) { say(fault::partial, o, static_cast<int>(first), "puts parts of different sums together in the group of device " + std::to_string(first)); known = false; }
+    if (known && reduces && !apart) {
+      say(fault::added_twice, o, static_cast<int>(first), "adds a contribution twice in the group of device " + std::to_string(first));
+      known = false;
+    }
+    if (known && gathers && !alike) {
+      say(fault::partial, o, static_cast<int>(first),
+          "puts parts of different sums together in the group of device " + std::to_string(first));
+      known = false;
+    }
     for (auto const& [i, d] : members) {
-      content x{true, known, updated, known ? c[static_cast<std::size_t>(i)]->at : box{}, {}};
+      content x{true, known, updated, known ? c[z(i)]->at : box{}, {}};
       if (known) {
-        x.has = reduces ? sum : c[static_cast<std::size_t>(i)]->has;
+        x.has = reduces ? sum : c[z(i)]->has;
         if (gathers) {
           x.at = c.front()->at;
           x.at.n[m.from_dim] *= n;
         }
         for (i64 j = 0; j < n && x.known; ++j) {
-          box const& theirs = c[static_cast<std::size_t>(j)]->at;
+          box const& theirs = c[z(j)]->at;
           x.known = theirs == (gathers ? part(x.at, m.from_dim, j, n) : c.front()->at);
         }
         if (m.kind == move_kind::reduce_scatter || m.kind == move_kind::all_to_all) {
@@ -161,8 +188,9 @@ inline void replay::collective(std::vector<place> const& before) {
 
 /// All that is in buffer b anywhere: a movement loses nothing.
 inline atoms replay::contributions(int b) const {
-  atoms all(static_cast<std::size_t>((atom_count(buf(b).value) + 63) / 64), 0);
-  for (content const& c : held_[static_cast<std::size_t>(b)]) if (c.known) unite(all, c.has);
+  atoms all(z((atom_count(buf(b).value) + 63) / 64), 0);
+  for (content const& c : held_[z(b)])
+    if (c.known) unite(all, c.has);
   return all;
 }
 /// Does the task have this many scalars to pack and unpack in?

@@ -10,7 +10,9 @@ namespace detail {
 
 inline void trace_process(std::string& out, timeline const& t, int pid, std::string const& name) {
   auto line = [&](json const& e) { out += (out.back() == '[' ? "\n" : ",\n") + e.dump(-1, ' ', false, json::error_handler_t::replace); };
-  auto meta = [&](char const* what, int tid, json const& args) { line({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", args}}); };
+  auto meta = [&](char const* what, int tid, json const& args) {
+    line({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", args}});
+  };
   auto thread = [](int device, lane w) { return 2 * device + (w == lane::communication) + 1; };
   meta("process_name", 0, {{"name", name}});
   meta("process_sort_index", 0, {{"sort_index", pid}});
@@ -34,7 +36,11 @@ inline void trace_process(std::string& out, timeline const& t, int pid, std::str
     line(e);
   }
   for (memory_sample const& m : t.memory)
-    line({{"ph", "C"}, {"name", "memory of device " + std::to_string(m.device)}, {"pid", pid}, {"ts", m.time * 1e6}, {"args", {{"bytes", m.bytes}}}});
+    line({{"ph", "C"},
+          {"name", "memory of device " + std::to_string(m.device)},
+          {"pid", pid},
+          {"ts", m.time * 1e6},
+          {"args", {{"bytes", m.bytes}}}});
 }
 
 }  // namespace detail

@@ -24,11 +24,14 @@ inline char const* device_colour(int d) {
 /// forward operators say how they are spread and are coloured by their first device. One statement per line. O(nodes + edges).
 inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
   using detail::dot_text;
-  std::string r = "digraph tensorpar {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\", fontsize=11];\n"
-                  "  edge [fontname=\"Helvetica\", fontsize=9];\n";
+  std::string r =
+      "digraph tensorpar {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\", "
+      "fontsize=11];\n"
+      "  edge [fontname=\"Helvetica\", fontsize=9];\n";
   for (std::size_t x = 0; x < g.values.size(); ++x)
     if (g.values[x].role == value_role::input)
-      r += "  v" + std::to_string(x) + " [shape=ellipse, label=\"" + dot_text(g.values[x].name) + "\\n" + dot_text(spell(g.values[x].type)) + "\"];\n";
+      r += "  v" + std::to_string(x) + " [shape=ellipse, label=\"" + dot_text(g.values[x].name) + "\\n" +
+           dot_text(spell(g.values[x].type)) + "\"];\n";
   for (int v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
     r += "  n" + std::to_string(v) + " [label=\"" + (n.name.empty() ? "" : dot_text(n.name) + "\\n") + dot_text(spell(n.op));
@@ -39,13 +42,18 @@ inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
       r += "\\n" + dot_text(spread_text(g, v, s)) + " @ " + devices_text(d);
       colour = std::string(", fillcolor=\"") + detail::device_colour(d.front()) + "\"";
     }
-    r += "\"" + colour + (n.phase == step_phase::backward ? ", style=\"rounded,dashed\"" : n.phase == step_phase::update ? ", style=\"rounded,dotted\"" : "") + "];\n";
+    r += "\"" + colour +
+         (n.phase == step_phase::backward ? ", style=\"rounded,dashed\""
+          : n.phase == step_phase::update ? ", style=\"rounded,dotted\""
+                                          : "") +
+         "];\n";
   }
   for (int v = 0; v < g.node_count(); ++v)
     for (int x : g.node(v).in) {
       graph_value const& y = g.value(x);
       if (y.role == value_role::parameter || y.role == value_role::state) continue;
-      r += "  " + (y.producer < 0 ? "v" + std::to_string(x) : "n" + std::to_string(y.producer)) + " -> n" + std::to_string(v) + " [label=\"" + dot_text(spell(y.type)) + "\"];\n";
+      r += "  " + (y.producer < 0 ? "v" + std::to_string(x) : "n" + std::to_string(y.producer)) + " -> n" + std::to_string(v) +
+           " [label=\"" + dot_text(spell(y.type)) + "\"];\n";
     }
   return r + "}\n";
 }

@@ -7,8 +7,13 @@
 
 namespace tensorpar {
 
-struct drawn_node { double x = 0, y = 0, width = 0, height = 0; };       // x, y: the middle of its top edge
-struct drawn_edge { int from = 0, to = 0; std::vector<std::pair<double, double>> points; };
+struct drawn_node {
+  double x = 0, y = 0, width = 0, height = 0;
+};  // x, y: the middle of its top edge
+struct drawn_edge {
+  int from = 0, to = 0;
+  std::vector<std::pair<double, double>> points;
+};
 struct drawing {
   std::vector<drawn_node> nodes;
   std::vector<drawn_edge> edges;
@@ -19,7 +24,8 @@ namespace detail {
 
 class layered {
  public:
-  layered(std::vector<std::pair<double, double>> const& sizes, std::vector<std::pair<int, int>> const& edges) : sizes_(sizes), edges_(edges) {}
+  layered(std::vector<std::pair<double, double>> const& sizes, std::vector<std::pair<int, int>> const& edges)
+      : sizes_(sizes), edges_(edges) {}
 
   drawing run() {
     assign_layers();
@@ -33,28 +39,33 @@ class layered {
   static constexpr double gap_x = 26, gap_y = 34, bend_width = 10;
   std::vector<std::pair<double, double>> const& sizes_;
   std::vector<std::pair<int, int>> const& edges_;
-  std::vector<int> layer_;                           // by vertex: nodes, then bends of long edges
-  std::vector<std::vector<int>> up_, down_, rows_;   // neighbours one layer above and below; vertices of a layer from left to right
-  std::vector<std::vector<int>> bends_;              // by edge
+  std::vector<int> layer_;                          // by vertex: nodes, then bends of long edges
+  std::vector<std::vector<int>> up_, down_, rows_;  // neighbours one layer above and below; vertices of a layer from left to right
+  std::vector<std::vector<int>> bends_;             // by edge
   std::vector<double> x_;
 
   static std::size_t z(int i) { return static_cast<std::size_t>(i); }
-  double width(int v) const { return z(v) < sizes_.size() ? sizes_[z(v)].first : bend_width; }
+  bool is_bend(int v) const { return z(v) >= sizes_.size(); }
+  double width(int v) const { return is_bend(v) ? bend_width : sizes_[z(v)].first; }
 
   void assign_layers() {
     std::size_t const n = sizes_.size();
     layer_.assign(n, 0);
     std::vector<int> waiting(n, 0), ready;
     std::vector<std::vector<int>> out(n);
-    for (auto const& [a, b] : edges_) { out[z(a)].push_back(b); ++waiting[z(b)]; }
+    for (auto const& [a, b] : edges_) {
+      out[z(a)].push_back(b);
+      ++waiting[z(b)];
+    }
     std::vector<bool> source(n);
-    for (std::size_t v = 0; v < n; ++v) if (source[v] = waiting[v] == 0; source[v]) ready.push_back(static_cast<int>(v));
+    for (std::size_t v = 0; v < n; ++v)
+      if (source[v] = waiting[v] == 0; source[v]) ready.push_back(static_cast<int>(v));
     for (std::size_t i = 0; i < ready.size(); ++i)
       for (int w : out[z(ready[i])]) {
         layer_[z(w)] = std::max(layer_[z(w)], layer_[z(ready[i])] + 1);
         if (--waiting[z(w)] == 0) ready.push_back(w);
       }
-    for (std::size_t v = 0; v < n; ++v) {            // a source stands right above its first user
+    for (std::size_t v = 0; v < n; ++v) {  // a source stands right above its first user
       if (!source[v] || out[v].empty()) continue;
       int first = layer_[z(out[v][0])];
       for (int w : out[v]) first = std::min(first, layer_[z(w)]);
@@ -89,7 +100,8 @@ class layered {
   /// Crossings between two neighbouring layers: inversions among edge ends sorted by start.
   long crossings() const {
     std::vector<std::size_t> at(layer_.size());
-    for (auto const& row : rows_) for (std::size_t i = 0; i < row.size(); ++i) at[z(row[i])] = i;
+    for (auto const& row : rows_)
+      for (std::size_t i = 0; i < row.size(); ++i) at[z(row[i])] = i;
     long n = 0;
     for (std::size_t l = 0; l + 1 < rows_.size(); ++l) {
       std::vector<std::size_t> ends;
@@ -99,7 +111,7 @@ class layered {
         std::sort(mine.begin(), mine.end());
         ends.insert(ends.end(), mine.begin(), mine.end());
       }
-      std::vector<long> tree(rows_[l + 1].size() + 1, 0);        // counts of ends by position (Fenwick)
+      std::vector<long> tree(rows_[l + 1].size() + 1, 0);  // counts of ends by position (Fenwick)
       for (std::size_t k = ends.size(); k-- > 0;) {
         for (std::size_t i = ends[k]; i > 0; i &= i - 1) n += tree[i];
         for (std::size_t i = ends[k] + 1; i < tree.size(); i += i & (~i + 1)) ++tree[i];
@@ -127,13 +139,20 @@ class layered {
         std::stable_sort(keyed.begin(), keyed.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
         for (std::size_t i = 0; i < keyed.size(); ++i) rows_[l][i] = keyed[i].second;
       }
-      if (long const n = crossings(); n < fewest) { fewest = n; best = rows_; }
+      if (long const n = crossings(); n < fewest) {
+        fewest = n;
+        best = rows_;
+      }
     }
     rows_ = std::move(best);
   }
   /// Each vertex near the middle of its neighbours, in order and apart: least squares under distances, by pooling adjacent violators.
   void settle(std::vector<int> const& row, bool downwards) {
-    struct pool { double sum, weight; std::size_t count; double at() const { return sum / weight; } };
+    struct pool {
+      double sum, weight;
+      std::size_t count;
+      double at() const { return sum / weight; }
+    };
     std::vector<pool> pools;
     std::vector<double> shift;
     double offset = 0;
@@ -141,11 +160,14 @@ class layered {
       int const v = row[i];
       if (i) offset += (width(row[i - 1]) + width(v)) / 2 + gap_x;
       shift.push_back(offset);
-      auto const& near = downwards ? up_[z(v)] : down_[z(v)];
-      double sum = 0;
-      for (int w : near) sum += x_[z(w)];
-      double const want = near.empty() ? x_[z(v)] : sum / static_cast<double>(near.size());
-      double const weight = near.empty() ? 0.1 : z(v) >= sizes_.size() ? 4 : 1;
+      // boxes line up with boxes, so that the main line of a residual network stays straight; bends follow bends
+      double sum = 0, all = 0;
+      for (int w : downwards ? up_[z(v)] : down_[z(v)]) {
+        double const pull = is_bend(v) == is_bend(w) ? 1 : 1e-4;
+        sum += pull * x_[z(w)];
+        all += pull;
+      }
+      double const want = all > 0 ? sum / all : x_[z(v)], weight = is_bend(v) ? 1e-3 : all > 0 ? 1 : 0.1;
       pools.push_back({(want - offset) * weight, weight, 1});
       while (pools.size() > 1 && pools[pools.size() - 2].at() >= pools.back().at()) {
         pool const last = pools.back();
@@ -156,7 +178,8 @@ class layered {
       }
     }
     std::size_t i = 0;
-    for (pool const& p : pools) for (std::size_t k = 0; k < p.count; ++k, ++i) x_[z(row[i])] = p.at() + shift[i];
+    for (pool const& p : pools)
+      for (std::size_t k = 0; k < p.count; ++k, ++i) x_[z(row[i])] = p.at() + shift[i];
   }
   void place() {
     x_.assign(layer_.size(), 0);
@@ -193,7 +216,7 @@ class layered {
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       auto const& [a, b] = edges_[e];
       drawn_edge g{a, b, {{d.nodes[z(a)].x, d.nodes[z(a)].y + d.nodes[z(a)].height}}};
-      for (int v : bends_[e]) {                      // straight through the layers that it passes
+      for (int v : bends_[e]) {  // straight through the layers that it passes
         g.points.push_back({x_[z(v)] - left, top[z(layer_[z(v)])]});
         g.points.push_back({x_[z(v)] - left, top[z(layer_[z(v)])] + tall[z(layer_[z(v)])]});
       }

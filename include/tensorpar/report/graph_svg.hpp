@@ -29,8 +29,9 @@ inline std::string shortened(std::string const& s, std::size_t n) {
   for (std::size_t i = 0; i < s.size(); ++i) {
     if ((static_cast<unsigned char>(s[i]) & 0xc0) == 0x80) continue;
     if (points++ < n) continue;
-    std::size_t cut = i;                                         // the place of the last one that fits
-    do --cut; while ((static_cast<unsigned char>(s[cut]) & 0xc0) == 0x80);
+    std::size_t cut = i;  // the place of the last one that fits
+    do --cut;
+    while ((static_cast<unsigned char>(s[cut]) & 0xc0) == 0x80);
     return s.substr(0, cut) + "\xe2\x80\xa6";
   }
   return s;
@@ -39,7 +40,8 @@ inline std::string shortened(std::string const& s, std::size_t n) {
 inline std::string palette(int device, int devices) {
   constexpr char const* eight[] = {"#4c8bf5", "#f2994a", "#27ae60", "#bb6bd9", "#eb5757", "#2ab7ca", "#c9a227", "#8d6e63"};
   if (devices <= 8) return eight[device % 8];
-  return "hsl(" + std::to_string(device * 360 / devices) + " " + (device % 2 ? "62%" : "72%") + " " + (device % 3 == 1 ? "46%" : "58%") + ")";
+  return "hsl(" + std::to_string(device * 360 / devices) + " " + (device % 2 ? "62%" : "72%") + " " + (device % 3 == 1 ? "46%" : "58%") +
+         ")";
 }
 inline std::string short_number(double x) {
   std::string r = printed("%.1f", x);
@@ -64,9 +66,13 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
       int from = y.producer;
       if (y.role == value_role::input) {
         auto const [it, fresh] = pill.insert({x, static_cast<int>(sizes.size())});
-        if (fresh) { sizes.push_back({std::min(180.0, 40 + 7.0 * static_cast<double>(y.name.size())), pill_height}); inputs.push_back(x); }
+        if (fresh) {
+          sizes.push_back({std::min(180.0, 40 + 7.0 * static_cast<double>(y.name.size())), pill_height});
+          inputs.push_back(x);
+        }
         from = it->second;
-      } else if (from < 0) continue;
+      } else if (from < 0)
+        continue;
       std::pair<int, int> const e{from, v};
       if (std::find(edges.begin(), edges.end(), e) == edges.end()) edges.push_back(e);
     }
@@ -74,15 +80,19 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
   constexpr double margin = 14;
   double slowest = 0;
   for (operator_summary const& o : s.operators) slowest = std::max(slowest, o.compute + o.move);
-  std::string r = "<svg id=\"graph\" width=\"" + short_number(d.width + 2 * margin) + "\" height=\"" + short_number(d.height + 2 * margin) + "\" viewBox=\"" + short_number(-margin) + " " + short_number(-margin) + " " +
-                  short_number(d.width + 2 * margin) + " " + short_number(d.height + 2 * margin) + "\" role=\"img\" aria-label=\"graph of the model\">\n<g class=\"edges\">\n";
+  std::string r = "<svg id=\"graph\" width=\"" + short_number(d.width + 2 * margin) + "\" height=\"" + short_number(d.height + 2 * margin) +
+                  "\" viewBox=\"" + short_number(-margin) + " " + short_number(-margin) + " " + short_number(d.width + 2 * margin) + " " +
+                  short_number(d.height + 2 * margin) + "\" role=\"img\" aria-label=\"graph of the model\">\n<g class=\"edges\">\n";
   for (drawn_edge const& e : d.edges) {
     auto const& p = e.points;
     std::string path = "M" + short_number(p[0].first) + " " + short_number(p[0].second);
     for (std::size_t i = 1; i < p.size(); ++i) {
       double const mid = (p[i - 1].second + p[i].second) / 2;
-      if (i % 2 == 0) path += " L" + short_number(p[i].first) + " " + short_number(p[i].second);
-      else path += " C" + short_number(p[i - 1].first) + " " + short_number(mid) + " " + short_number(p[i].first) + " " + short_number(mid) + " " + short_number(p[i].first) + " " + short_number(p[i].second);
+      if (i % 2 == 0)
+        path += " L" + short_number(p[i].first) + " " + short_number(p[i].second);
+      else
+        path += " C" + short_number(p[i - 1].first) + " " + short_number(mid) + " " + short_number(p[i].first) + " " + short_number(mid) +
+                " " + short_number(p[i].first) + " " + short_number(p[i].second);
     }
     r += "<path d=\"" + path + "\"/>\n";
   }
@@ -90,28 +100,34 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
   int const devices = static_cast<int>(s.devices.size());
   for (int v = 0; v < forward_nodes; ++v) {
     drawn_node const& b = d.nodes[static_cast<std::size_t>(v)];
-    operator_summary const o = static_cast<std::size_t>(v) < s.operators.size() ? s.operators[static_cast<std::size_t>(v)] : operator_summary{};
+    operator_summary const o =
+        static_cast<std::size_t>(v) < s.operators.size() ? s.operators[static_cast<std::size_t>(v)] : operator_summary{};
     std::string const kind = g.node(v).op.op ? std::string(g.node(v).op.op->name) : "";
     double const left = b.x - b.width / 2, heat = slowest > 0 ? (o.compute + o.move) / slowest : 0;
-    r += "<g class=\"op\" data-node=\"" + std::to_string(v) + "\" tabindex=\"0\"><title>" + html_text((o.name.empty() ? kind : o.name + ": " + o.op) + " \xe2\x80\x94 " + o.spread + ", device " + devices_text(o.devices)) + "</title>";
+    r += "<g class=\"op\" data-node=\"" + std::to_string(v) + "\" tabindex=\"0\"><title>" +
+         html_text((o.name.empty() ? kind : o.name + ": " + o.op) + " \xe2\x80\x94 " + o.spread + ", device " + devices_text(o.devices)) +
+         "</title>";
     auto box = [&](char const* cls, std::string const& extra) {
-      r += "<rect class=\"" + std::string(cls) + "\" x=\"" + short_number(left) + "\" y=\"" + short_number(b.y) + "\" width=\"" + short_number(b.width) + "\" height=\"" + short_number(b.height) + "\" rx=\"7\"" + extra + "/>";
+      r += "<rect class=\"" + std::string(cls) + "\" x=\"" + short_number(left) + "\" y=\"" + short_number(b.y) + "\" width=\"" +
+           short_number(b.width) + "\" height=\"" + short_number(b.height) + "\" rx=\"7\"" + extra + "/>";
     };
     box("card", "");
     box("heat", " style=\"opacity:" + detail::printed("%.2f", 0.32 * heat) + "\"");
     auto line = [&](char const* cls, double y, std::string const& text, std::size_t most) {
-      r += "<text class=\"" + std::string(cls) + "\" x=\"" + short_number(left + 10) + "\" y=\"" + short_number(b.y + y) + "\">" + html_text(detail::shortened(text, most)) + "</text>";
+      r += "<text class=\"" + std::string(cls) + "\" x=\"" + short_number(left + 10) + "\" y=\"" + short_number(b.y + y) + "\">" +
+           html_text(detail::shortened(text, most)) + "</text>";
     };
-    line("name", 18, o.name.empty() ? kind : o.name + "  \xc2\xb7  " + kind, 27);
-    line("how", 34, o.spread, 31);
-    if (devices > 0) {                                           // the stripe: one segment per device, at most 64
+    line("name", 18, o.name.empty() ? kind : o.name + "  \xc2\xb7  " + kind, 25);
+    line("how", 34, o.spread, 29);
+    if (devices > 0) {  // the stripe: one segment per device, at most 64
       int const segments = std::min(devices, 64);
       double const w = (b.width - 20) / segments;
       for (int k = 0; k < segments; ++k) {
         int const lo = k * devices / segments, hi = std::max(lo + 1, (k + 1) * devices / segments);
         bool used = false;
         for (int x : o.devices) used = used || (x >= lo && x < hi);
-        r += "<rect class=\"" + std::string(used ? "seg" : "seg off") + "\" x=\"" + short_number(left + 10 + k * w) + "\" y=\"" + short_number(b.y + 41) + "\" width=\"" + short_number(std::max(0.8, w - (segments > 24 ? 0.2 : 1.5))) + "\" height=\"5\"" +
+        r += "<rect class=\"" + std::string(used ? "seg" : "seg off") + "\" x=\"" + short_number(left + 10 + k * w) + "\" y=\"" +
+             short_number(b.y + 41) + "\" width=\"" + short_number(std::max(0.8, w - (segments > 24 ? 0.2 : 1.5))) + "\" height=\"5\"" +
              (used ? " style=\"fill:" + detail::palette(lo, devices) + "\"" : "") + "/>";
       }
     }
@@ -120,8 +136,10 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     drawn_node const& b = d.nodes[static_cast<std::size_t>(forward_nodes) + i];
     graph_value const& x = g.value(inputs[i]);
-    r += "<g class=\"input\"><title>" + html_text("input " + x.name + " " + spell(x.type)) + "</title><rect x=\"" + short_number(b.x - b.width / 2) + "\" y=\"" + short_number(b.y) + "\" width=\"" + short_number(b.width) + "\" height=\"" + short_number(b.height) + "\" rx=\"13\"/><text x=\"" +
-         short_number(b.x) + "\" y=\"" + short_number(b.y + 17) + "\">" + html_text(detail::shortened(x.name, 22)) + "</text></g>\n";
+    r += "<g class=\"input\"><title>" + html_text("input " + x.name + " " + spell(x.type)) + "</title><rect x=\"" +
+         short_number(b.x - b.width / 2) + "\" y=\"" + short_number(b.y) + "\" width=\"" + short_number(b.width) + "\" height=\"" +
+         short_number(b.height) + "\" rx=\"13\"/><text x=\"" + short_number(b.x) + "\" y=\"" + short_number(b.y + 17) + "\">" +
+         html_text(detail::shortened(x.name, 22)) + "</text></g>\n";
   }
   return r + "</svg>\n";
 }

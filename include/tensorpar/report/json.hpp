@@ -10,7 +10,8 @@ namespace tensorpar {
 inline std::string event_line(std::string const& name, json const& fields = json::object()) {
   json line = json::object();
   line["event"] = name;
-  for (auto const& [key, value] : fields.items()) if (key != "event") line[key] = value;
+  for (auto const& [key, value] : fields.items())
+    if (key != "event") line[key] = value;
   return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

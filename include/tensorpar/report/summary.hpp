@@ -18,31 +18,43 @@ struct operator_summary {
   int node = -1;
   std::string name, op, spread;
   std::vector<int> devices;
-  double compute = 0, move = 0;                        // seconds, the busiest device's
-  std::array<double, move_kinds> bytes{};              // sent by all devices together
-  double sent() const { double b = 0; for (double x : bytes) b += x; return b; }
+  double compute = 0, move = 0;            // seconds, the busiest device's
+  std::array<double, move_kinds> bytes{};  // sent by all devices together
+  double sent() const {
+    double b = 0;
+    for (double x : bytes) b += x;
+    return b;
+  }
 };
 struct device_summary {
-  double compute = 0, move = 0;                        // busy seconds of its two lanes
+  double compute = 0, move = 0;  // busy seconds of its two lanes
   i64 peak = 0, capacity = 0;
 };
 struct plan_summary {
   std::string name, model, cluster;
   int micro_batches = 1;
-  double seconds = 0, bound = 0, cost = 0;             // simulated step; the search's lower bound and its own estimate (0: none)
-  std::array<double, move_kinds> bytes{};              // sent by all devices in one step, by kind of movement
-  std::array<i64, move_kinds> times{};                 // tasks
+  double seconds = 0, bound = 0, cost = 0;  // simulated step; the search's lower bound and its own estimate (0: none)
+  std::array<double, move_kinds> bytes{};   // sent by all devices in one step, by kind of movement
+  std::array<i64, move_kinds> times{};      // tasks
   std::vector<operator_summary> operators;
   std::vector<device_summary> devices;
-  std::string dominated;                               // a sentence
-  double sent() const { double b = 0; for (double x : bytes) b += x; return b; }
-  i64 peak() const { i64 m = 0; for (device_summary const& d : devices) m = std::max(m, d.peak); return m; }
+  std::string dominated;  // a sentence
+  double sent() const {
+    double b = 0;
+    for (double x : bytes) b += x;
+    return b;
+  }
+  i64 peak() const {
+    i64 m = 0;
+    for (device_summary const& d : devices) m = std::max(m, d.peak);
+    return m;
+  }
 };
 
 /// How a node is spread: "batch /2, o /4", "2 copies", "one device".
 inline std::string spread_text(computation_graph const& g, int v, spread const& s) {
   iteration_space const space = space_of(g, v);
-  std::vector<std::pair<std::string, i64>> parts;      // one loop split twice is named once
+  std::vector<std::pair<std::string, i64>> parts;  // one loop split twice is named once
   for (grid_axis const& a : s.axes) {
     if (a.degree <= 1) continue;
     std::string what = "copies";
@@ -58,11 +70,16 @@ inline std::string spread_text(computation_graph const& g, int v, spread const& 
       }
     }
     bool again = false;
-    for (auto& p : parts) if (p.first == what) { p.second *= a.degree; again = true; }
+    for (auto& p : parts)
+      if (p.first == what) {
+        p.second *= a.degree;
+        again = true;
+      }
     if (!again) parts.push_back({what, a.degree});
   }
   std::string r;
-  for (auto const& [what, n] : parts) r += (r.empty() ? "" : ", ") + (what == "copies" ? std::to_string(n) + " copies" : what + " /" + std::to_string(n));
+  for (auto const& [what, n] : parts)
+    r += (r.empty() ? "" : ", ") + (what == "copies" ? std::to_string(n) + " copies" : what + " /" + std::to_string(n));
   return r.empty() ? "one device" : r;
 }
 inline std::vector<int> spread_devices(spread const& s) {
@@ -87,7 +104,8 @@ namespace detail {
 inline std::string dominating(plan_summary const& s, program const& q, timeline const& time) {
   if (time.spans.empty() || s.seconds <= 0 || s.devices.empty()) return "nothing was timed";
   std::size_t busiest = 0;
-  for (std::size_t d = 0; d < s.devices.size(); ++d) if (s.devices[d].compute + s.devices[d].move > s.devices[busiest].compute + s.devices[busiest].move) busiest = d;
+  for (std::size_t d = 0; d < s.devices.size(); ++d)
+    if (s.devices[d].compute + s.devices[d].move > s.devices[busiest].compute + s.devices[busiest].move) busiest = d;
   device_summary const& b = s.devices[busiest];
   std::map<std::string, double> work, moves;
   for (span const& x : time.spans) {
@@ -96,14 +114,16 @@ inline std::string dominating(plan_summary const& s, program const& q, timeline 
   }
   auto largest = [&](std::map<std::string, double> const& m) {
     std::pair<std::string, double> best{"", 0};
-    for (auto const& [name, t] : m) if (t > best.second) best = {name, t};
+    for (auto const& [name, t] : m)
+      if (t > best.second) best = {name, t};
     return best.first.empty() ? std::string() : ", most of it " + best.first + " (" + seconds_text(best.second) + ")";
   };
   bool const by_moves = b.move > b.compute;
   std::string const compute = "computing " + percent_text(b.compute / s.seconds) + " of the step" + largest(work);
   std::string const move = "communicating " + percent_text(b.move / s.seconds) + largest(moves);
   double const covered = std::max(b.compute, b.move) / s.seconds;
-  return std::string(by_moves ? "communication" : "computation") + (covered < 0.5 ? " and waiting" : "") + ": device " + std::to_string(busiest) + " is " + (by_moves ? move + "; " + compute : compute + "; " + move);
+  return std::string(by_moves ? "communication" : "computation") + (covered < 0.5 ? " and waiting" : "") + ": device " +
+         std::to_string(busiest) + " is " + (by_moves ? move + "; " + compute : compute + "; " + move);
 }
 
 }  // namespace detail
@@ -148,10 +168,12 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     ++s.times[k];
     if (operator_summary* o = slot(static_cast<int>(i))) o->bytes[k] += b;
   }
-  std::map<std::pair<int, int>, std::pair<double, double>> busy;         // (operator, device) -> compute, move
+  std::map<std::pair<int, int>, std::pair<double, double>> busy;  // (operator, device) -> compute, move
   for (span const& x : time.spans) {
     double const n = x.end - x.start;
-    if (x.device >= 0 && x.device < static_cast<int>(s.devices.size())) (x.where == lane::compute ? s.devices[static_cast<std::size_t>(x.device)].compute : s.devices[static_cast<std::size_t>(x.device)].move) += n;
+    if (x.device >= 0 && x.device < static_cast<int>(s.devices.size()))
+      (x.where == lane::compute ? s.devices[static_cast<std::size_t>(x.device)].compute
+                                : s.devices[static_cast<std::size_t>(x.device)].move) += n;
     if (operator_summary* o = slot(x.task)) {
       auto& b = busy[{o->node, x.device}];
       (x.where == lane::compute ? b.first : b.second) += n;

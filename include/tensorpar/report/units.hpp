@@ -48,9 +48,10 @@ inline std::string devices_text(std::vector<int> const& d) {
   return r;
 }
 
-/// Rows of cells as aligned text: the first column to the left, the columns named in `left` too, all others to the right. Counts code points
-/// of UTF-8, so that a name in any script lines up.
-inline std::string columns(std::vector<std::vector<std::string>> const& rows, std::vector<bool> const& left, std::string const& indent = "  ") {
+/// Rows of cells as aligned text: the first column to the left, the columns named in `left` too, all others to the right. Counts code
+/// points of UTF-8, so that a name in any script lines up.
+inline std::string columns(std::vector<std::vector<std::string>> const& rows, std::vector<bool> const& left,
+                           std::string const& indent = "  ") {
   auto width = [](std::string const& s) {
     std::size_t n = 0;
     for (char c : s) n += (static_cast<unsigned char>(c) & 0xc0) != 0x80;

@@ -9,7 +9,7 @@ namespace tensorpar {
 
 struct mapping_options {
   elimination_limits elimination;
-  i64 exact_budget = 1'000'000;         // for each of the exact programs; 0: never
+  i64 exact_budget = 2'000'000;         // for each of the exact programs; 0: never
   int price_rounds = 16;                // trials of a price on memory where no exact program finishes
 };
 

@@ -27,18 +27,24 @@ class lowering {
     return r;
   }
   [[noreturn]] static void bad_size(dim const& d, std::string const& of) {
-    text t, valid;
-    if (d.is_static()) t.put("an axis has size ").put(d.n); else t.put("axis '").put(d.sym).put("' has no size");
-    if (d.is_static()) valid.put("a size of at least 1"); else valid.put("lower(model, {").put(d.sym).put(" = n})");
-    throw error(std::string(t.view()), of, std::string(valid.view()));
+    std::string what = "an axis has size ", valid = "a size of at least 1";
+    if (d.is_static()) put_text(what, d.n);
+    else {
+      what = "axis '";
+      put_text(what, d.sym);
+      what += "' has no size";
+      valid = "lower(model, {";
+      put_text(valid, d.sym);
+      valid += " = n})";
+    }
+    throw error(std::move(what), of, std::move(valid));
   }
-  static void append(std::string& s, i64 n) { text t; t.put(n); s.append(t.s, static_cast<std::size_t>(t.n)); }
   static std::string spelled(label const& l) {
     std::string s(l.text);
-    if (l.index >= 0) { s += '.'; append(s, l.index); }
+    if (l.index >= 0) { s += '.'; put_text(s, i64{l.index}); }
     return s;
   }
-  static void add_turn(std::string& s, int region, i64 turn) { if (region >= 0) { s += '@'; append(s, turn); } }
+  static void add_turn(std::string& s, int region, i64 turn) { if (region >= 0) { s += '@'; put_text(s, turn); } }
 
   /// `wanted`, or that with underscores behind it where it is taken (an unnamed operator's "linear7" may be somebody's name).
   void make_unique(std::string& wanted) {
@@ -58,7 +64,7 @@ class lowering {
       while (g_.weights[k].value != v) ++k;
       label const& l = g_.weights[k].name;
       std::string name;
-      if (l.text) name = spelled(l); else { name = "weight"; append(name, k); }
+      if (l.text) name = spelled(l); else { name = "weight"; put_text(name, i64{k}); }
       add_turn(name, x.region, turn);
       make_unique(name);
       now(v) = out_.add_parameter(name, bound(x.type, name), x.start);
@@ -68,7 +74,7 @@ class lowering {
   void one(int v, i64 turn) {
     model_node const& n = g_.nodes[v];
     std::string name(n.name ? std::string_view(n.name) : n.op->name);
-    if (n.name) add_turn(name, n.region, turn); else append(name, out_.node_count());
+    if (n.name) add_turn(name, n.region, turn); else put_text(name, i64{out_.node_count()});
     make_unique(name);
     std::vector<int> in;
     for (int i = 0; i < n.operand_count; ++i) {
@@ -77,7 +83,7 @@ class lowering {
         model_value const& w = g_.values[x];
         std::string weight = name;
         weight += '.';
-        append(weight, i - n.activations);
+        put_text(weight, i64{i - n.activations});
         now(x) = out_.add_parameter(std::move(weight), bound(w.type, name), w.start);
         in.push_back(now(x));
       } else in.push_back(value_of(x, turn));
