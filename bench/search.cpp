@@ -1,62 +1,63 @@
 // bench/search.cpp - how long planning takes, and how far a plan is from the bound
 #include <sys/resource.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/search/optimize.hpp>
+#include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;
 
 namespace {
 
-int apply(computation_graph& g, any_op const& o, std::vector<int> in, std::string name = {}) { return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0]; }
+constexpr axis batch{"batch"}, pixels{"pixels"}, classes{"classes"}, tok{"tok"}, hidden{"hidden"}, vocab{"vocab"};
 
-computation_graph mlp() {
-  computation_graph g;
-  int x = g.add_input("x", shape{dim(64), dim(64)});
-  int const y = g.add_input("y", shape({dim(64)}, dtype::i32));
-  x = apply(g, relu{}, {apply(g, linear{512}, {x}, "fc1")});
-  x = apply(g, relu{}, {apply(g, linear{512}, {x}, "fc2")});
-  x = apply(g, linear{10}, {x}, "fc3");
-  g.add_output("loss", apply(g, cross_entropy{}, {x, y}));
-  return g;
-}
-
-computation_graph conv_net() {
-  computation_graph g;
-  int x = g.add_input("x", shape{dim(64), dim(1), dim(8), dim(8)});
-  int const y = g.add_input("y", shape({dim(64)}, dtype::i32));
-  auto const conv = [](i64 out) { conv2d c{}; c.out = out; c.kernel = 3; c.pad = 1; return c; };
-  x = apply(g, relu{}, {apply(g, conv(32), {x}, "conv1")});
-  x = apply(g, relu{}, {apply(g, conv(64), {x}, "conv2")});
-  x = apply(g, pool2d{}, {x});
-  x = apply(g, relu{}, {apply(g, conv(64), {x}, "conv3")});
-  x = apply(g, flatten{}, {x});
-  x = apply(g, relu{}, {apply(g, linear{128}, {x}, "fc1")});
-  x = apply(g, linear{10}, {x}, "fc2");
-  g.add_output("loss", apply(g, cross_entropy{}, {x, y}));
-  return g;
-}
-
-computation_graph gpt(int layers, i64 batch, i64 sequence, i64 hidden, i64 heads, i64 vocabulary) {
-  computation_graph g;
-  int const tokens = g.add_input("tokens", shape({dim(batch), dim(sequence)}, dtype::i32));
-  int const labels = g.add_input("labels", shape({dim(batch), dim(sequence)}, dtype::i32));
-  int x = apply(g, embedding{vocabulary, hidden}, {tokens}, "embed");
-  for (int l = 0; l < layers; ++l) {
-    std::string const n = "l" + std::to_string(l) + ".";
-    int const a = apply(g, layernorm{}, {x}, n + "norm1");
-    int const q = apply(g, linear{hidden}, {a}, n + "q"), k = apply(g, linear{hidden}, {a}, n + "k"), v = apply(g, linear{hidden}, {a}, n + "v");
-    x = apply(g, add{}, {x, apply(g, linear{hidden}, {apply(g, attention{heads, true}, {q, k, v})}, n + "out")});
-    int const b = apply(g, layernorm{}, {x}, n + "norm2");
-    x = apply(g, add{}, {x, apply(g, linear{hidden}, {apply(g, gelu{}, {apply(g, linear{4 * hidden}, {b}, n + "up")})}, n + "down")});
+struct digits_mlp {
+  static constexpr void define(auto& g) {
+    auto x = g.input("image", {batch, pixels(64)});
+    auto label = g.input("label", {batch}, dtype::i32);
+    auto logits = x | linear{512} | relu{} | linear{512} | relu{} | linear{.out = 10, .to = classes};
+    g.output("loss", all(logits, label) | cross_entropy{});
   }
-  x = apply(g, linear{vocabulary}, {apply(g, layernorm{}, {x}, "norm")}, "head");
-  g.add_output("loss", apply(g, cross_entropy{}, {x, labels}));
-  return g;
-}
+};
+struct digits_conv {
+  static constexpr void define(auto& g) {
+    auto x = g.input("image", {batch, 1, 8, 8});
+    auto label = g.input("label", {batch}, dtype::i32);
+    auto logits = x | conv2d{.out = 32, .kernel = 3, .pad = 1} | relu{} | conv2d{.out = 64, .kernel = 3, .pad = 1} | relu{} | pool2d{} |
+                  conv2d{.out = 64, .kernel = 3, .pad = 1} | relu{} | flatten{} | linear{128} | relu{} | linear{.out = 10, .to = classes};
+    g.output("loss", all(logits, label) | cross_entropy{});
+  }
+};
+
+template <i64 Heads, i64 Width> inline constexpr auto attend = [](ref x) {
+  auto q = x | linear{Width}, k = x | linear{Width}, v = x | linear{Width};
+  return all(q, k, v) | attention{.heads = Heads, .causal = true} | linear{Width};
+};
+template <i64 Heads, i64 Width>
+inline constexpr auto block = seq(residual(seq(layernorm{}, attend<Heads, Width>)), residual(seq(layernorm{}, linear{4 * Width}, gelu{}, linear{Width})));
+
+template <i64 Layers, i64 Heads, i64 Width, i64 Tokens> struct gpt {
+  static constexpr void define(auto& g) {
+    auto tokens = g.input("tokens", {batch, tok(Tokens)}, dtype::i32);
+    auto labels = g.input("labels", {batch, tok(Tokens)}, dtype::i32);
+    auto logits = tokens | embedding{.rows = 51200, .width = Width, .to = hidden} | repeat(Layers, block<Heads, Width>) | layernorm{} | linear{.out = 51200, .bias = false, .to = vocab};
+    g.output("loss", all(logits, labels) | cross_entropy{});
+  }
+};
+/// 26 embedding tables beside a small network: branches that may run side by side.
+struct dlrm {
+  static constexpr void define(auto& g) {
+    bundle features{};
+    features.push(g.input("dense", {batch, 13}) | linear{512} | relu{} | linear{256} | relu{} | linear{64});
+    for (int t = 0; t < 26; ++t) features.push(g.input({"sparse", t}, {batch, 1}, dtype::i32) | embedding_bag{.rows = 100000, .width = 64});
+    auto click = features | concat{} | linear{1024} | relu{} | linear{512} | relu{} | linear{1};
+    g.output("loss", all(click, g.input("clicked", {batch, 1})) | mean_squared_error{});
+  }
+};
 
 void line(char const* name, char const* metric, double value, char const* unit, double reference) {
   std::printf("{\"bench\":\"search\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"reference\":%.6g,\"ratio\":%.4g}\n", name, metric, value, unit, reference, reference > 0 ? value / reference : 0.0);
@@ -67,7 +68,9 @@ double memory_mb() {
   return static_cast<double>(u.ru_maxrss) / 1024;
 }
 
-void run(char const* name, computation_graph const& g, machine const& m, search_options const& o, double most_seconds, double most_mb) {
+template <class Model> void run(char const* name, i64 samples, machine const& m, double most_seconds, double most_mb) {
+  computation_graph const g = lower(typed<Model>, {batch = samples});
+  search_options const o;
   search_result r;
   double least = 1e300;
   for (int i = 0; i < 3; ++i) {
@@ -89,15 +92,24 @@ void run(char const* name, computation_graph const& g, machine const& m, search_
 
 }  // namespace
 
-int main() {
-  device_kind const cpu{"core", 2e10, 1e10, i64{4} << 30, 2e-6};
-  machine const four = make_cluster("4 cores", cpu, 4, 4, {"memory", 4, 2e-6, 5e9}, {});
-  search_options o;
-  run("digits mlp on 4", mlp(), four, o, 0.02, 0);
-  run("digits conv net on 4", conv_net(), four, o, 0.02, 0);
-  machine const eight = make_cluster("8 cores", cpu, 8, 8, {"memory", 8, 2e-6, 5e9}, {});
-  run("digits conv net on 8", conv_net(), eight, o, 0.02, 0);
+int main(int argc, char** argv) {
+  CLI::App app{"How long planning takes, and how far a plan is from the bound on all plans"};
+  bool quick = false;
+  app.add_flag("--quick", quick, "the digits models only");
+  CLI11_PARSE(app, argc, argv);
+  device_kind const core{"core", 2e10, 1e10, i64{4} << 30, 2e-6};
+  link_level const bus{"memory", 1, 2e-6, 5e9}, wire{"Ethernet", 1, 5e-5, 1e8};
+  machine const four = make_cluster("4 cores", core, 4, 4, bus, wire), two_nodes = make_cluster("2 nodes of 2", core, 4, 2, bus, wire), eight = make_cluster("8 cores", core, 8, 8, bus, wire);
+  run<digits_mlp>("digits mlp on 4", 64, four, 0.02, 0);
+  run<digits_conv>("digits conv net on 4", 64, four, 0.02, 0);
+  run<digits_mlp>("digits mlp on 2x2", 64, two_nodes, 0.02, 0);
+  run<digits_conv>("digits conv net on 2x2", 64, two_nodes, 0.02, 0);
+  run<digits_mlp>("digits mlp on 8", 64, eight, 0.02, 0);
+  run<digits_conv>("digits conv net on 8", 64, eight, 0.02, 0);
+  if (quick) return 0;
   device_kind const gpu{"H100", 4e14, 3e12, i64{80} << 30, 4e-6};
   machine const cluster = make_cluster("8x8", gpu, 64, 8, {"NVLink", 8, 2e-6, 4.5e11}, {"InfiniBand", 64, 5e-6, 5e10});
-  run("gpt 96 layers on 8x8", gpt(96, 64, 2048, 4096, 32, 51200), cluster, o, 1, 300);
+  run<gpt<96, 32, 4096, 2048>>("gpt 96 layers on 8x8", 16, cluster, 1, 300);
+  run<dlrm>("dlrm on 8x8", 2048, cluster, 0, 0);
+  return 0;
 }

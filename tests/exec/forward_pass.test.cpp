@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/typed/typed.hpp>
 
 #include "support/spine.hpp"
 
@@ -23,14 +24,18 @@ TEST_CASE("the loss of a forward pass is the loss of the training step, whatever
   }
 }
 
-TEST_CASE("nothing is dropped out when evaluating, and two equal dropouts draw differently when training") {
-  computation_graph g;
-  int const x = g.add_input("x", {64, 32});
-  int const a = g.add(dropout{0.5, 1}, {x}, "first"), b = g.add(dropout{0.5, 1}, {x}, "second");
-  int const w = g.add_parameter("w", {64, 32}, init::ones);
-  int const y = g.add(mul{}, {g.node(a).out[0], w}, "weighed");
-  int const c = g.add(mean_squared_error{}, {g.node(y).out[0], g.node(b).out[0]}, "loss");
-  g.add_output("loss", g.node(c).out[0]);
+namespace {
+struct two_dropouts {
+  static constexpr void define(auto& g) {
+    auto x = g.input("x", {64, 32});
+    auto w = g.weight("w", {64, 32}, init::ones);
+    g.output("loss", all(all(x | dropout{0.5, 1}, w) | mul{}, x | dropout{0.5, 1}) | mean_squared_error{});
+  }
+};
+}  // namespace
+
+TEST_CASE("nothing is dropped out when evaluating, and two equal dropouts of a model draw differently when training") {
+  computation_graph const g = lower(typed<two_dropouts>);
   host_batch batch{{"x", {{64, 32}, std::vector<float>(64 * 32, 1), {}}}};
   executor_of<double> e(differentiate(g), serial_plan(g));
   e.initialise(1);

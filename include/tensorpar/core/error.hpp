@@ -9,8 +9,8 @@ namespace tensorpar {
 /// Thrown for files, plans, clusters, shapes and environment; never for a programming error inside the library.
 class error : public std::runtime_error {
  public:
-  error(std::string what, std::string where, std::string valid)
-      : std::runtime_error(what + (where.empty() ? "" : " (at " + where + ")") + (valid.empty() ? "" : "; valid: " + valid)),
+  [[gnu::noinline]] error(std::string what, std::string where, std::string valid)
+      : std::runtime_error(sentence(what, where, valid)),
         what_(static_cast<std::string&&>(what)), where_(static_cast<std::string&&>(where)), valid_(static_cast<std::string&&>(valid)) {}
   std::string const& problem() const { return what_; }
   std::string const& where() const { return where_; }
@@ -18,6 +18,16 @@ class error : public std::runtime_error {
 
  private:
   std::string what_, where_, valid_;
+  // one append, not a chain of +: this is compiled wherever anything can fail
+  [[gnu::noinline]] static void put(std::string& s, std::string const& before, std::string const& text, std::string const& after) {
+    if (!text.empty()) s.append(before).append(text).append(after);
+  }
+  [[gnu::noinline]] static std::string sentence(std::string const& what, std::string const& where, std::string const& valid) {
+    std::string s = what;
+    put(s, " (at ", where, ")");
+    put(s, "; valid: ", valid, "");
+    return s;
+  }
 };
 
 }  // namespace tensorpar

@@ -305,7 +305,6 @@ class executor {
     c.first_share = p.first_share;
     c.state = state;
     c.state.micro_batch = static_cast<u64>(t.micro_batch);
-    c.state.site = static_cast<u64>(graph_.graph.node(t.node).origin);
     compute_.run(c);
   }
 

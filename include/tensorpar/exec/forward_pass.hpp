@@ -76,7 +76,6 @@ template <compute_policy Compute> class forward_pass {
       c.in_block = in.data();
       c.out = out_at.data();
       c.out_block = out.data();
-      c.state.site = static_cast<u64>(t.node);
       if (t.workspace >= 0) c.workspace = at<std::byte>(program_.buffers[static_cast<std::size_t>(t.workspace)]);
       compute_.run(c);
     }

@@ -10,7 +10,6 @@ struct step_state {
   u64 step = 0;                      // training steps done so far
   u64 seed = 0;                      // of the run: dropout draws follow from (seed, operator's seed, step, micro-batch, logical index)
   u64 micro_batch = 0;
-  u64 site = 0;                      // the forward operator's node: two operators with equal attributes draw differently
   double learning_rate = 0;
 };
 

@@ -98,7 +98,7 @@ template <class Scalar> struct kernel<Scalar, dropout> {
     Scalar const keep = scalar_traits<Scalar>::from_double(1 / (1 - op.rate));
     u64 const threshold = static_cast<u64>(op.rate * 0x1p32);
     hasher h;
-    h.add(op.seed).add(c.state.site).add(c.state.step).add(c.state.micro_batch);
+    h.add(op.seed).add(c.state.step).add(c.state.micro_batch);
     random_stream const draws{c.state.seed, h.value()};
     detail::each_run(c.out_block[0], [&](i64 at, i64 logical, i64 length) {
       random_words w{};

@@ -106,7 +106,7 @@ class computation_graph {
     weight_list const w = o.op->weights(o.attr, in.view());
     for (int i = 0; i < w.n; ++i) {
       std::string weight = name;
-      weight += '.';
+      detail::put_text(weight, ".");
       detail::put_text(weight, i64{i});
       operands.push_back(add_parameter(std::move(weight), w.w[i].type, w.w[i].start));
     }
@@ -132,20 +132,22 @@ class computation_graph {
  private:
   int add_value(graph_value v) { values.push_back(std::move(v)); return static_cast<int>(values.size()) - 1; }
   /// Out of the way of what is compiled everywhere: `why`, or the complaint of the shape rule.
-  [[noreturn]] static void refuse(any_op const& o, std::string const& name, char const* why, inference const* r) {
-    std::string what = "operator ", where, valid;
-    detail::put_text(what, o.op->name);
-    if (!name.empty()) { what += " '"; what += name; what += '\''; }
-    if (why) { what += why; detail::put_text(valid, i64{o.op->arity}); valid += " operands"; }
+  [[noreturn, gnu::noinline]] static void refuse(any_op const& o, std::string const& name, char const* why, inference const* r) {
+    using detail::put_text;
+    std::string what, where, valid;
+    put_text(what, "operator ");
+    put_text(what, o.op->name);
+    if (!name.empty()) { put_text(what, " '"); put_text(what, name); put_text(what, "'"); }
+    if (why) { put_text(what, why); put_text(valid, i64{o.op->arity}); put_text(valid, " operands"); }
     if (r) {
-      what += ": ";
-      what += r->rule;
-      what += ": ";
-      detail::put_text(what, r->out[0]);
-      what += ", ";
-      detail::put_text(what, r->out[1]);
+      put_text(what, ": ");
+      put_text(what, r->rule);
+      put_text(what, ": ");
+      put_text(what, r->out[0]);
+      put_text(what, ", ");
+      put_text(what, r->out[1]);
     }
-    if (o.at.file) { where = o.at.file; where += ':'; detail::put_text(where, i64{o.at.line}); }
+    if (o.at.file) { put_text(where, o.at.file); put_text(where, ":"); put_text(where, i64{o.at.line}); }
     throw error(std::move(what), std::move(where), std::move(valid));
   }
 };

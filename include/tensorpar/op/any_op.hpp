@@ -155,8 +155,8 @@ struct any_op {
   place at;
   constexpr any_op() : op(nullptr), attr{}, name(nullptr), at{nullptr, 0} {}
   template <operator_ Op>
-  constexpr any_op(Op const& o, std::source_location l = std::source_location::current())
-      : op(&info<Op>), attr{}, name(nullptr), at{l.file_name(), static_cast<int>(l.line())} {
+  constexpr any_op(Op const& o, std::source_location here = std::source_location::current())
+      : op(&info<Op>), attr{}, name(nullptr), at{here.file_name(), static_cast<int>(here.line())} {
     static_assert(attr_count<Op>() <= max_attrs, "tensorpar: an operator has at most 8 attributes");
     save(o, attr);
   }
@@ -180,8 +180,8 @@ struct any_op {
 
 /// Gives an operator a label: `named("head", linear{10})`.
 template <operator_ Op>
-constexpr any_op named(char const* n, Op const& o, std::source_location l = std::source_location::current()) {
-  any_op r(o, l);
+constexpr any_op named(char const* n, Op const& o, std::source_location here = std::source_location::current()) {
+  any_op r(o, here);
   r.name = n;
   return r;
 }

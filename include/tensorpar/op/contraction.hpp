@@ -11,7 +11,7 @@ struct contraction {
   static constexpr auto name = "contraction";
   static constexpr int arity = -1;
   constexpr contraction() = default;
-  constexpr explicit contraction(std::string_view s) {
+  [[gnu::noinline]] constexpr explicit contraction(std::string_view s) {
     if (s.size() > 32) throw "contraction: at most 32 characters";
     for (std::size_t i = 0; i < s.size(); ++i) text[i / 8] |= static_cast<u64>(static_cast<unsigned char>(s[i])) << (8 * (i % 8));
   }
@@ -21,7 +21,7 @@ struct contraction {
     visit("n2", s.text[2]);
     visit("n3", s.text[3]);
   }
-  constexpr notation_text spelled() const {
+  [[gnu::noinline]] constexpr notation_text spelled() const {
     notation_text t;
     for (int i = 0; i < 32; ++i) if (char const c = static_cast<char>(text[i / 8] >> (8 * (i % 8)) & 255)) t.put(c);
     return t;
@@ -66,12 +66,12 @@ struct contraction {
 
 namespace detail {
 /// The letters '0', '1', ... that name leading axes in resolved notations.
-constexpr notation_text leads(int n) {
+[[gnu::noinline]] constexpr notation_text leads(int n) {
   notation_text t;
   for (int i = 0; i < n; ++i) t.put(static_cast<char>('0' + i));
   return t;
 }
-constexpr contraction spell(std::string_view p, std::string_view q, std::string_view r) {
+[[gnu::noinline]] constexpr contraction spell(std::string_view p, std::string_view q, std::string_view r) {
   notation_text t;
   t.put(p).put(',').put(q).put("->").put(r);
   return contraction(t.view());

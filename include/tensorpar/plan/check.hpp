@@ -1,5 +1,6 @@
 // tensorpar/plan/check.hpp - an independent checker: is this program a correct training step of this graph under this plan?
 #pragma once
+#include <tensorpar/plan/check_compute.hpp>
 #include <tensorpar/plan/check_memory.hpp>
 #include <tensorpar/plan/check_moves.hpp>
 

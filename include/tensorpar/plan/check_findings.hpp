@@ -39,11 +39,7 @@ constexpr char const* name_of(fault f) {
 }
 
 /// One fault. Indices that do not apply are -1.
-struct finding {
-  fault code = fault::malformed;
-  int task = -1, buffer = -1, device = -1, node = -1;
-  std::string text;
-};
+struct finding { fault code = fault::malformed; int task = -1, buffer = -1, device = -1, node = -1; std::string text; };
 
 namespace detail::check {
 inline std::string word(std::string s) { return s; }

@@ -10,16 +10,15 @@ namespace tensorpar::detail::check {
 
 inline std::string label(computation_graph const& g, int v) {
   graph_node const& n = g.node(v);
-  return "operator " + std::to_string(v) + " (" + (n.name.empty() ? "" : n.name + ": ") + (n.op.op ? std::string(n.op.op->name) : "none") +
-         ")";
+  return sentence("operator ", v, " (", n.name.empty() ? "" : n.name + ": ", n.op.op ? std::string(n.op.op->name) : "none", ")");
 }
 inline std::string label(computation_graph const& g, program const& p, int task) {
   int const v = p.tasks[z(task)].node;
   std::string const name = p.tasks[z(task)].name;
-  return "task " + std::to_string(task) + " (" + (name.empty() && v >= 0 && v < g.node_count() ? label(g, v) : name) + ")";
+  return sentence("task ", task, " (", name.empty() && v >= 0 && v < g.node_count() ? label(g, v) : name, ")");
 }
 inline std::string value_label(computation_graph const& g, int x) {
-  return "value " + std::to_string(x) + (g.value(x).name.empty() ? "" : " '" + g.value(x).name + "'");
+  return sentence("value ", x, g.value(x).name.empty() ? "" : " '" + g.value(x).name + "'");
 }
 inline std::vector<shape> types(computation_graph const& g, std::vector<int> const& values) {
   std::vector<shape> r;
@@ -39,22 +38,17 @@ inline u64 forward_hash(training_graph const& t) {
 inline void check_plan(training_graph const& t, plan const& p, findings& out) {
   if (p.graph != forward_hash(t))
     out.add({fault::wrong_graph, -1, -1, -1, -1, "the plan was made for another graph, or for another batch size"});
-  if (static_cast<int>(p.nodes.size()) != t.forward_nodes) {
-    out.add({fault::wrong_graph, -1, -1, -1, -1,
-             "the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes)});
-    return;
-  }
+  if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
+    return out.add({fault::wrong_graph, -1, -1, -1, -1,
+                    sentence("the plan decides about ", p.nodes.size(), " operators, the graph has ", t.forward_nodes)});
   machine const& m = p.cluster;
   bool cluster = m.size() > 0 && !m.kinds.empty();
   for (int k : m.device) cluster = cluster && k >= 0 && k < static_cast<int>(m.kinds.size());
-  if (!cluster || p.micro_batches < 1 || p.scalar_bytes < 1) {
-    out.add({fault::malformed, -1, -1, -1, -1, "the plan's cluster, micro-batches or scalar size mean nothing"});
-    return;
-  }
+  if (!cluster || p.micro_batches < 1 || p.scalar_bytes < 1)
+    return out.add({fault::malformed, -1, -1, -1, -1, "the plan's cluster, micro-batches or scalar size mean nothing"});
   for (int v = 0; v < t.forward_nodes; ++v) {
     graph_node const& n = t.graph.node(v);
-    spread_work const w =
-        works(n, space_of(t.graph, v), types(t.graph, n.in), types(t.graph, n.out), p.nodes[z(v)].spread, m.size());
+    spread_work const w = works(n, space_of(t.graph, v), types(t.graph, n.in), types(t.graph, n.out), p.nodes[z(v)].spread, m.size());
     if (w.all.empty()) out.add({fault::spread, -1, -1, -1, v, label(t.graph, v) + " cannot be spread as planned: " + w.why});
   }
 }
@@ -66,56 +60,35 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
   if (q.micro_batches != p.micro_batches || q.scalar_bytes != p.scalar_bytes)
     out.add({fault::malformed, -1, -1, -1, -1, "program and plan differ in micro-batches or scalar size"});
   if (static_cast<int>(q.arena.size()) != devices)
-    out.add({fault::malformed, -1, -1, -1, -1,
-             "there are " + std::to_string(q.arena.size()) + " arenas for " + std::to_string(devices) + " devices"});
+    out.add({fault::malformed, -1, -1, -1, -1, sentence("there are ", q.arena.size(), " arenas for ", devices, " devices")});
   auto ascending = [&](std::vector<int> const& d) {
-    for (std::size_t i = 0; i < d.size(); ++i)
-      if (d[i] < 0 || d[i] >= devices || (i && d[i] <= d[i - 1])) return false;
+    for (std::size_t i = 0; i < d.size(); ++i) if (d[i] < 0 || d[i] >= devices || (i && d[i] <= d[i - 1])) return false;
     return !d.empty();
   };
-  for (int i = 0; i < buffers && !out.full(); ++i) {
-    buffer const& b = q.buffers[z(i)];
-    auto say = [&](fault f, std::string const& what) { out.add({f, -1, i, -1, -1, "buffer " + std::to_string(i) + " " + what}); };
-    if (b.value < -1 || b.value >= static_cast<int>(g.values.size())) {
-      say(fault::malformed, "holds a value that is not there");
-      continue;
-    }
-    if (!ascending(b.devices) || b.offset.size() != b.devices.size()) {
-      say(fault::malformed, "has no good list of devices and offsets");
-      continue;
-    }
-    if (b.first < 0 || b.last < b.first || b.last >= tasks) {
-      say(fault::lifetime, "lives from task " + std::to_string(b.first) + " to " + std::to_string(b.last));
-      continue;
-    }
-    if (b.bytes < 0) say(fault::bytes, "has " + std::to_string(b.bytes) + " bytes");
-    if (b.value < 0) {
-      if (b.persistent) say(fault::malformed, "is persistent workspace");
-      continue;
-    }
-    if (!(b.type == g.type(b.value))) {
-      say(fault::malformed,
-          "has shape " + tensorpar::spell(b.type) + " for " + value_label(g, b.value) + " of " + tensorpar::spell(g.type(b.value)));
-      continue;
-    }
-    auto const at = places(b.where, b.type, devices);
-    if (at.empty()) {
-      say(fault::malformed, "has a layout that does not fit " + tensorpar::spell(b.type));
-      continue;
-    }
-    if (devices_of(at) != b.devices) {
-      say(fault::devices, "lists other devices than its layout");
-      continue;
-    }
-    i64 const bytes = at.front().at.volume() * (is_integer(b.type.type) ? bytes_of(b.type.type) : q.scalar_bytes);
-    if (b.bytes != bytes) say(fault::bytes, "has " + std::to_string(b.bytes) + " bytes for a part of " + std::to_string(bytes));
-    value_role const role = g.value(b.value).role;
+  auto check_buffer = [&](int i, buffer const& b) {
+    auto say = [&](fault f, auto const&... what) { out.add({f, -1, i, -1, -1, sentence("buffer ", i, " ", what...)}); };
+    if (b.value < -1 || b.value >= static_cast<int>(g.values.size())) return say(fault::malformed, "holds a value that is not there");
+    if (!ascending(b.devices) || b.offset.size() != b.devices.size())
+      return say(fault::malformed, "has no good list of devices and offsets");
+    if (b.first < 0 || b.last < b.first || b.last >= tasks) return say(fault::lifetime, "lives from task ", b.first, " to ", b.last);
+    if (b.bytes < 0) return say(fault::bytes, "has ", b.bytes, " bytes");
+    value_role const role = b.value < 0 ? value_role::activation : g.value(b.value).role;
     if (b.persistent && role != value_role::parameter && role != value_role::state)
-      say(fault::malformed, "is persistent but holds no parameter or state");
-  }
+      return say(fault::malformed, "is persistent but holds no parameter or state");
+    if (b.value < 0) return;
+    if (!(b.type == g.type(b.value)))
+      return say(fault::malformed, "has shape ", tensorpar::spell(b.type), " for ", value_label(g, b.value), " of ",
+                 tensorpar::spell(g.type(b.value)));
+    auto const at = places(b.where, b.type, devices);
+    if (at.empty()) return say(fault::malformed, "has a layout that does not fit ", tensorpar::spell(b.type));
+    if (devices_of(at) != b.devices) return say(fault::devices, "lists other devices than its layout");
+    i64 const bytes = at.front().at.volume() * (is_integer(b.type.type) ? bytes_of(b.type.type) : q.scalar_bytes);
+    if (b.bytes != bytes) say(fault::bytes, "has ", b.bytes, " bytes for a part of ", bytes);
+  };
+  for (int i = 0; i < buffers && !out.full(); ++i) check_buffer(i, q.buffers[z(i)]);
   for (int i = 0; i < tasks && !out.full(); ++i) {
     task const& k = q.tasks[z(i)];
-    auto say = [&](std::string const& what) { out.add({fault::malformed, i, -1, -1, -1, "task " + std::to_string(i) + " " + what}); };
+    auto say = [&](char const* what) { out.add({fault::malformed, i, -1, -1, -1, sentence("task ", i, " ", what)}); };
     if (k.node < 0 || k.node >= g.node_count()) say("is of an operator that is not there");
     if (k.micro_batch < 0 || k.micro_batch >= q.micro_batches) say("is of a micro-batch that is not there");
     if (!ascending(k.devices)) say("has no good list of devices");
@@ -123,8 +96,7 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     if (k.kind == task_kind::compute && !k.op.op) say("has no operator");
     for (auto const* side : {&k.in, &k.out})
       for (int b : *side)
-        if (b < 0 || b >= buffers || q.buffers[z(b)].value < 0)
-          say("uses a buffer that is not there or is a workspace");
+        if (b < 0 || b >= buffers || q.buffers[z(b)].value < 0) say("uses a buffer that is not there or is a workspace");
     if (k.workspace < -1 || k.workspace >= buffers || (k.workspace >= 0 && q.buffers[z(k.workspace)].value >= 0))
       say("has a workspace that is none");
     if (k.kind == task_kind::move && (k.in.size() != 1 || k.out.size() != 1 || k.in == k.out)) say("moves not one buffer to one other");

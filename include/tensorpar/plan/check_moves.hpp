@@ -5,7 +5,7 @@
 
 namespace tensorpar::detail::check {
 
-inline void replay::move() {
+inline bool replay::move() {
   task const& k = task_();
   move_step const& m = k.step;
   int const b = k.in[0], o = k.out[0];
@@ -24,66 +24,50 @@ inline void replay::move() {
   if (who != k.devices) return say(fault::devices, b, -1, "lacks a device that takes part, or waits for one that does not");
   if (general) return exchange(before, after);
   if (m.kind == move_kind::keep) return keep(after);
-  int const rank = buf(b).type.rank;
-  auto axis = [&](int d) { return d >= 0 && d < rank; };
-  bool from = true, to = true;
-  switch (m.kind) {
-    case move_kind::all_reduce: break;
-    case move_kind::reduce_scatter: to = axis(m.to_dim); break;
-    case move_kind::all_gather: from = axis(m.from_dim); break;
-    case move_kind::all_to_all:
-      from = axis(m.from_dim);
-      to = axis(m.to_dim) && m.from_dim != m.to_dim;
-      break;
-    default: from = false;
-  }
-  if (!from || !to) return say(fault::movement, o, -1, "names an axis that the tensor lacks");
-  collective(before);
+  bool const combines = m.kind == move_kind::all_gather || m.kind == move_kind::all_to_all;
+  bool const divides = m.kind == move_kind::reduce_scatter || m.kind == move_kind::all_to_all;
+  auto lacks = [&](int d) { return d < 0 || d >= buf(b).type.rank; };
+  if ((combines && lacks(m.from_dim)) || (divides && lacks(m.to_dim)) || (combines && divides && m.from_dim == m.to_dim) ||
+      (!combines && !divides && m.kind != move_kind::all_reduce))
+    return say(fault::movement, o, -1, "names an axis that the tensor lacks");
+  return collective(before);
 }
 
 /// Every device keeps a part of what it has. Nothing moves.
-inline void replay::keep(std::vector<place> const& after) {
+inline bool replay::keep(std::vector<place> const& after) {
   int const b = task_().in[0], o = task_().out[0];
-  std::vector<std::pair<int, content>> now;
+  contents now;
   for (place const& p : after) {
     content const* c = read(b, p.device);
     content x = c ? *c : content{true, false, false, p.at, {}};
-    if (c && !(common(c->at, p.at) == p.at)) {
-      say(fault::movement, o, p.device, "keeps what is not there" + on_device(p.device));
-      x.known = false;
-    }
+    if (c && !(common(c->at, p.at) == p.at)) x.known = say(fault::movement, o, p.device, "keeps what is not there", on_device(p.device));
     x.at = p.at;
     now.push_back({p.device, std::move(x)});
   }
-  write(o, std::move(now), contributions(b));
+  return write(o, std::move(now), contributions(b));
 }
 
 /// The general exchange: from every (box, share of the sum) one holder's copy reaches every receiver whose box meets it.
-inline void replay::exchange(std::vector<place> const& before, std::vector<place> const& after) {
+inline bool replay::exchange(std::vector<place> const& before, std::vector<place> const& after) {
   int const b = task_().in[0], o = task_().out[0];
-  struct source {
-    box at;
-    i64 sum;
-    content what;
-    std::vector<int> holders;
-  };
+  struct source { content what; std::vector<int> holders; };
   std::vector<source> sources;
   std::map<std::pair<box, i64>, std::size_t> known;
   for (place const& p : before) {
     content const* c = read(b, p.device);
     auto const [it, fresh] = known.insert({{p.at, p.sum}, sources.size()});
-    if (fresh) sources.push_back({p.at, p.sum, c ? *c : content{true, false, false, p.at, {}}, {}});
+    if (fresh) sources.push_back({c ? *c : content{true, false, false, p.at, {}}, {}});
     source& s = sources[it->second];
     s.holders.push_back(p.device);
     if (!c) s.what.known = false;
   }
   i64 need = 0;
-  std::vector<std::pair<int, content>> now;
+  contents now;
   for (place const& p : after) {
     content c{true, true, false, p.at, atoms(z((atom_count(buf(b).value) + 63) / 64), 0)};
     std::map<atoms, i64> covered;  // contributions -> elements of the wanted box that they reach
     for (source const& s : sources) {
-      i64 const n = common(s.at, p.at).volume();
+      i64 const n = common(s.what.at, p.at).volume();
       if (n == 0) continue;
       c.known = c.known && s.what.known;
       c.updated = c.updated || s.what.updated;
@@ -92,22 +76,17 @@ inline void replay::exchange(std::vector<place> const& before, std::vector<place
     }
     for (auto const& [has, n] : covered) {
       if (!c.known) break;
-      if (!unite(c.has, has)) {
-        say(fault::added_twice, o, p.device, "adds a contribution twice" + on_device(p.device));
-        c.known = false;
-      } else if (n != p.at.volume()) {
-        say(fault::missing, o, p.device, "does not reach all of the box" + on_device(p.device));
-        c.known = false;
-      }
+      if (!unite(c.has, has)) c.known = say(fault::added_twice, o, p.device, "adds a contribution twice", on_device(p.device));
+      else if (n != p.at.volume()) c.known = say(fault::missing, o, p.device, "does not reach all of the box", on_device(p.device));
     }
     now.push_back({p.device, std::move(c)});
   }
   packing_space(need);
-  write(o, std::move(now), contributions(b));
+  return write(o, std::move(now), contributions(b));
 }
 
 /// All collectives: groups of devices that differ along the group axes alone, members in order of their digits, major first.
-inline void replay::collective(std::vector<place> const& before) {
+inline bool replay::collective(std::vector<place> const& before) {
   task const& k = task_();
   move_step const& m = k.step;
   int const b = k.in[0], o = k.out[0];
@@ -131,11 +110,10 @@ inline void replay::collective(std::vector<place> const& before) {
     groups[first].insert({position, p.device});
   }
   packing_space(packing_scalars(m, buf(b).type));
-  std::vector<std::pair<int, content>> now;
+  contents now;
   for (auto const& [first, members] : groups) {
     if (static_cast<i64>(members.size()) != n)
-      return say(fault::movement, o, static_cast<int>(first),
-                 "has a group of " + std::to_string(members.size()) + " devices instead of " + std::to_string(n));
+      return say(fault::movement, o, static_cast<int>(first), "has a group of ", members.size(), " devices instead of ", n);
     std::vector<content const*> c;
     bool known = true, updated = false, alike = true, apart = true;
     atoms sum;
@@ -145,22 +123,15 @@ inline void replay::collective(std::vector<place> const& before) {
       if (!known) continue;
       updated = updated || c.back()->updated;
       alike = alike && c.back()->has == c.front()->has;
-      if (i == 0)
-        sum = c.back()->has;
-      else
-        apart = unite(sum, c.back()->has) && apart;
+      if (i == 0) sum = c.back()->has;
+      else apart = unite(sum, c.back()->has) && apart;
     }
     bool const reduces = m.kind == move_kind::all_reduce || m.kind == move_kind::reduce_scatter;
     bool const gathers = m.kind == move_kind::all_gather || m.kind == move_kind::all_to_all;
-    if (known && reduces && !apart) {
-      say(fault::added_twice, o, static_cast<int>(first), "adds a contribution twice in the group of device " + std::to_string(first));
-      known = false;
-    }
-    if (known && gathers && !alike) {
-      say(fault::partial, o, static_cast<int>(first),
-          "puts parts of different sums together in the group of device " + std::to_string(first));
-      known = false;
-    }
+    if (known && reduces && !apart)
+      known = say(fault::added_twice, o, static_cast<int>(first), "adds a contribution twice in the group of device ", first);
+    if (known && gathers && !alike)
+      known = say(fault::partial, o, static_cast<int>(first), "joins parts of different sums in the group of device ", first);
     for (auto const& [i, d] : members) {
       content x{true, known, updated, known ? c[z(i)]->at : box{}, {}};
       if (known) {
@@ -177,27 +148,26 @@ inline void replay::collective(std::vector<place> const& before) {
           x.known = x.known && x.at.n[m.to_dim] % n == 0;
           x.at = part(x.at, m.to_dim, i, n);
         }
-        if (!x.known) say(fault::movement, o, d, "joins parts that do not belong together" + on_device(d));
+        if (!x.known) say(fault::movement, o, d, "joins parts that do not belong together", on_device(d));
       }
       now.push_back({d, std::move(x)});
     }
   }
   std::sort(now.begin(), now.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
-  write(o, std::move(now), contributions(b));
+  return write(o, std::move(now), contributions(b));
 }
 
 /// All that is in buffer b anywhere: a movement loses nothing.
 inline atoms replay::contributions(int b) const {
   atoms all(z((atom_count(buf(b).value) + 63) / 64), 0);
-  for (content const& c : held_[z(b)])
-    if (c.known) unite(all, c.has);
+  for (content const& c : held_[z(b)]) if (c.known) unite(all, c.has);
   return all;
 }
 /// Does the task have this many scalars to pack and unpack in?
 inline void replay::packing_space(i64 scalars) {
   int const w = task_().workspace;
   i64 const have = w < 0 ? 0 : buf(w).bytes, need = scalars * q_.scalar_bytes;
-  if (have < need) say(fault::bytes, w, -1, "has " + std::to_string(have) + " bytes to pack in and needs " + std::to_string(need));
+  if (have < need) say(fault::bytes, w, -1, "has ", have, " bytes to pack in and needs ", need);
 }
 
 }  // namespace tensorpar::detail::check

@@ -12,10 +12,21 @@ const $ = id => document.getElementById(id);
 const root = document.documentElement;
 const css = name => getComputedStyle(root).getPropertyValue('--' + name).trim();
 const colour = d => data.colours[d];
-const make = (tag, cls, text) => { const e = document.createElement(tag); if (cls) e.className = cls; if (text !== undefined) e.textContent = text; return e; };
+const make = (tag, cls, text) => {
+  const e = document.createElement(tag);
+  if (cls) e.className = cls;
+  if (text !== undefined) e.textContent = text;
+  return e;
+};
 const three = x => x < 9.995 ? x.toFixed(2) : x < 99.95 ? x.toFixed(1) : x.toFixed(0);
-const time = ns => ns === 0 ? '0' : Math.abs(ns) < 999.5 ? three(ns) + ' ns' : ns < 999500 ? three(ns / 1e3) + ' \u00b5s' : ns < 999.5e6 ? three(ns / 1e6) + ' ms' : three(ns / 1e9) + ' s';
-const bytes = b => { if (b < 1024) return b + ' B'; let u = -1; do { b /= 1024; ++u; } while (b >= 999.5 && u < 4); return three(b) + ' ' + ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'][u]; };
+const time = ns => ns === 0 ? '0' : ns < 999.5 ? three(ns) + ' ns' : ns < 999500 ? three(ns / 1e3) + ' \u00b5s' :
+  ns < 999.5e6 ? three(ns / 1e6) + ' ms' : three(ns / 1e9) + ' s';
+const bytes = b => {
+  if (b < 1024) return b + ' B';
+  let u = -1;
+  do { b /= 1024; ++u; } while (b >= 999.5 && u < 4);
+  return three(b) + ' ' + ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'][u];
+};
 const kinds = ['forward', 'backward', 'update', 'move'];
 
 // light or dark: the reader's wish, then the button
@@ -35,17 +46,28 @@ const hideTip = () => { tip.style.display = 'none'; };
 
 // operators: graph, details and table follow one choice
 let chosen = -1;
-const deviceDots = list => { const s = make('span', 'dots'); for (const d of list) { const i = make('i'); i.style.background = colour(d); i.title = 'device ' + d; s.append(i); } return s; };
+const deviceDots = list => {
+  const s = make('span', 'dots');
+  for (const d of list) { const i = make('i'); i.style.background = colour(d); i.title = 'device ' + d; s.append(i); }
+  return s;
+};
 function choose(node, scroll) {
   chosen = chosen === node && !scroll ? -1 : node;
   document.querySelectorAll('.chosen').forEach(e => e.classList.remove('chosen'));
   const box = $('details');
   box.replaceChildren();
   const o = data.operators.find(x => x.node === chosen);
-  if (!o) { box.append(make('p', 'soft', 'Click an operator to see how it is spread, what it costs and where it runs.')); drawAll(); return; }
+  if (!o) {
+    box.append(make('p', 'soft', 'Click an operator to see how it is spread, what it costs and where it runs.'));
+    return drawAll();
+  }
   document.querySelectorAll('[data-node="' + chosen + '"]').forEach(e => e.classList.add('chosen'));
   const dl = make('dl');
-  const row = (name, value) => { dl.append(make('dt', '', name)); const dd = make('dd'); if (value instanceof Node) dd.append(value); else dd.textContent = value; dl.append(dd); };
+  const row = (name, value) => {
+    const dd = make('dd');
+    dd.append(value);
+    dl.append(make('dt', '', name), dd);
+  };
   row('name', o.name || '\u2013');
   row('operator', o.op);
   row('result', o.shape);
@@ -57,7 +79,8 @@ function choose(node, scroll) {
   for (const [kind, b] of Object.entries(o.bytes)) row(kind.replaceAll('_', '-'), bytes(b));
   if (o.parameters) row('parameters', bytes(o.parameters) + ' in all');
   box.append(dl);
-  if (scroll) { const g = document.querySelector('#graph [data-node="' + chosen + '"]'); if (g) g.scrollIntoView({ block: 'nearest', inline: 'nearest' }); }
+  const g = document.querySelector('#graph [data-node="' + chosen + '"]');
+  if (scroll && g) g.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   drawAll();
 }
 document.querySelectorAll('#graph .op').forEach(g => {
@@ -67,7 +90,11 @@ document.querySelectorAll('#graph .op').forEach(g => {
 const graph = $('graph');
 let zoom = 1;
 const base = [graph.width.baseVal.value, graph.height.baseVal.value];
-const setZoom = z => { zoom = Math.max(0.08, Math.min(3, z)); graph.setAttribute('width', base[0] * zoom); graph.setAttribute('height', base[1] * zoom); };
+const setZoom = z => {
+  zoom = Math.max(0.08, Math.min(3, z));
+  graph.setAttribute('width', base[0] * zoom);
+  graph.setAttribute('height', base[1] * zoom);
+};
 const fit = () => {                                  // all of a small graph, the width of a tall one
   const p = graph.parentElement, across = (p.clientWidth - 4) / base[0], down = (p.clientHeight - 4) / base[1];
   setZoom(Math.min(1, Math.max(0.5, across), down > 0.55 ? Math.min(across, down) : 1));
@@ -81,18 +108,24 @@ const rows = $('operators');
 const columns = [o => o.node, o => o.op, o => o.spread, o => o.devices.length, o => o.compute, o => o.move, o => o.sent];
 let order = 0, ascending = true;
 function fillTable() {
-  const key = columns[order], sorted = [...data.operators].sort((a, b) => { const x = key(a), y = key(b); const c = x < y ? -1 : x > y ? 1 : a.node - b.node; return ascending ? c : -c; });
+  const key = columns[order], sorted = [...data.operators].sort((a, b) => {
+    const x = key(a), y = key(b), c = x < y ? -1 : x > y ? 1 : a.node - b.node;
+    return ascending ? c : -c;
+  });
   rows.replaceChildren(...sorted.map(o => {
     const tr = make('tr', o.node === chosen ? 'chosen' : '');
     tr.dataset.node = o.node;
     tr.onclick = () => choose(o.node, true);
     const where = make('td');
     where.append(o.devices.length <= 32 ? deviceDots(o.devices) : o.deviceText);
-    tr.append(make('td', '', o.name || '#' + o.node), make('td', '', o.op), make('td', '', o.spread), where, make('td', 'n', time(o.compute)), make('td', 'n', time(o.move)), make('td', 'n', o.sent ? bytes(o.sent) : '\u2013'));
+    tr.append(make('td', '', o.name || '#' + o.node), make('td', '', o.op), make('td', '', o.spread), where);
+    tr.append(make('td', 'n', time(o.compute)), make('td', 'n', time(o.move)), make('td', 'n', o.sent ? bytes(o.sent) : '\u2013'));
     return tr;
   }));
 }
-document.querySelectorAll('#operator-table th').forEach((th, i) => { th.onclick = () => { ascending = order === i ? !ascending : i < 4; order = i; fillTable(); }; });
+document.querySelectorAll('#operator-table th').forEach((th, i) => {
+  th.onclick = () => { ascending = order === i ? !ascending : i < 4; order = i; fillTable(); };
+});
 
 // timelines on one canvas: a block of lanes per timeline
 const canvas = $('timeline'), lane = 15, gap = 3, left = 132, axis = 26;
@@ -101,6 +134,7 @@ const longest = Math.max(1, ...runs.map(t => t.seconds));
 const together = $('together');
 together.checked = runs.length < 2 || Math.min(...runs.map(t => t.seconds)) * 4 > longest;
 let from = 0, to = 1, layout = [];
+const taskInfo = task => data.tasks[task] || ['', 3, -1];
 const scale = t => (together.checked ? longest : t.seconds) * 1.01;
 function fitCanvas(c, height) {
   const ratio = devicePixelRatio || 1, width = c.parentElement.clientWidth;
@@ -114,9 +148,12 @@ function fitCanvas(c, height) {
   g.textBaseline = 'middle';
   return [g, width];
 }
+function tickStep(range, pixels) {
+  const raw = range / Math.max(2, pixels / 110), unit = 10 ** Math.floor(Math.log10(raw));
+  return [1, 2, 5, 10].map(k => k * unit).find(s => s >= raw) || raw;
+}
 function ticks(g, x0, x1, y, a, b, bottom) {
-  const wish = Math.max(2, (x1 - x0) / 110), raw = (b - a) / wish, unit = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map(k => k * unit).find(s => s >= raw);
+  const step = tickStep(b - a, x1 - x0);
   g.fillStyle = css('soft');
   g.strokeStyle = css('line');
   g.lineWidth = 1;
@@ -132,7 +169,8 @@ function drawTimeline() {
   let y = 0;
   for (const t of runs) {
     const lanes = [...new Set(t.spans.map(s => s[0] * 2 + s[1]))].sort((a, b) => a - b);
-    layout.push({ t, top: y, lanes: new Map(lanes.map((k, i) => [k, y + axis + 20 + i * (lane + gap)])), bottom: y + axis + 20 + lanes.length * (lane + gap) + 10 });
+    const first = y + axis + 20, at = i => first + i * (lane + gap);
+    layout.push({ t, top: y, lanes: new Map(lanes.map((k, i) => [k, at(i)])), bottom: at(lanes.length) + 10 });
     y = layout[layout.length - 1].bottom;
   }
   const [g, width] = fitCanvas(canvas, y);
@@ -154,7 +192,7 @@ function drawTimeline() {
     g.beginPath(); g.rect(left, b.top, width - left - 10, b.bottom - b.top); g.clip();
     for (const [d, w, task, s, e] of b.t.spans) {
       if (e < a || s > z) continue;
-      const x = left + (s - a) * px, wide = Math.max((e - s) * px, 0.6), ly = b.lanes.get(d * 2 + w), info = data.tasks[task] || ['', 3, -1];
+      const x = left + (s - a) * px, wide = Math.max((e - s) * px, 0.6), ly = b.lanes.get(d * 2 + w), info = taskInfo(task);
       g.globalAlpha = chosen < 0 || info[2] === chosen ? 1 : 0.22;
       g.fillStyle = fills[info[1]];
       g.fillRect(x, ly, Math.max(wide - 0.5, 0.6), lane);
@@ -173,23 +211,37 @@ function drawTimeline() {
     g.restore();
   }
 }
-const moveView = (a, b) => { const w = Math.min(1, Math.max(2e-5, b - a)); from = Math.max(0, Math.min(1 - w, a)); to = from + w; drawTimeline(); };
+const moveView = (a, b) => {
+  const w = Math.min(1, Math.max(2e-5, b - a));
+  from = Math.max(0, Math.min(1 - w, a));
+  to = from + w;
+  drawTimeline();
+};
 const zoomAt = (f, k) => { const w = (to - from) * k, c = from + (to - from) * f; moveView(c - w * f, c - w * f + w); };
 const fraction = e => (e.clientX - canvas.getBoundingClientRect().left - left) / (canvas.clientWidth - left - 10);
-canvas.addEventListener('wheel', e => { if (!e.ctrlKey && !e.shiftKey) return; e.preventDefault(); const d = e.deltaY || e.deltaX; zoomAt(fraction(e), d > 0 ? 1.25 : 0.8); }, { passive: false });
+canvas.addEventListener('wheel', e => {
+  if (!e.ctrlKey && !e.shiftKey) return;
+  e.preventDefault();
+  zoomAt(fraction(e), (e.deltaY || e.deltaX) > 0 ? 1.25 : 0.8);
+}, { passive: false });
 canvas.ondblclick = e => zoomAt(fraction(e), 0.4);
 let grabbed = null;
 canvas.onpointerdown = e => { grabbed = [e.clientX, from, to, false]; canvas.setPointerCapture(e.pointerId); };
-canvas.onpointerup = e => { const g = grabbed; grabbed = null; if (g && !g[3]) { const hit = find(e); if (hit && hit.info[2] >= 0) choose(hit.info[2], true); } };
+canvas.onpointerup = e => {
+  const moved = grabbed && grabbed[3], hit = find(e);
+  grabbed = null;
+  if (!moved && hit && hit.info[2] >= 0) choose(hit.info[2], true);
+};
 function find(e) {
   const r = canvas.getBoundingClientRect(), x = e.clientX - r.left, y = e.clientY - r.top;
   const b = layout.find(l => y >= l.top && y < l.bottom);
   if (!b || x < left) return null;
   const key = [...b.lanes].find(([, ly]) => y >= ly && y < ly + lane);
   if (!key) return null;
-  const total = scale(b.t), at = (from + fraction(e) * (to - from)) * total, slack = (to - from) * total / (canvas.clientWidth - left) * 1.5;
+  const total = scale(b.t), at = (from + fraction(e) * (to - from)) * total;
+  const slack = (to - from) * total / (canvas.clientWidth - left) * 1.5;
   const s = b.t.spans.find(s => s[0] * 2 + s[1] === key[0] && at >= s[3] - slack && at <= s[4] + slack);
-  return s && { span: s, info: data.tasks[s[2]] || ['', 3, -1], run: b.t };
+  return s && { span: s, info: taskInfo(s[2]) };
 }
 canvas.onpointermove = e => {
   if (grabbed) {
@@ -201,7 +253,8 @@ canvas.onpointermove = e => {
   const hit = find(e);
   if (!hit) return hideTip();
   const [d, w, task, s, z] = hit.span;
-  showTip(e, hit.info[0] + '\n' + time(z - s) + ', from ' + time(s) + ' to ' + time(z) + '\ndevice ' + d + (w ? ', communication' : ', compute') + ', task ' + task);
+  const where = 'device ' + d + (w ? ', communication' : ', compute') + ', task ' + task;
+  showTip(e, hit.info[0] + '\n' + time(z - s) + ', from ' + time(s) + ' to ' + time(z) + '\n' + where);
 };
 canvas.onpointerleave = hideTip;
 $('time-in').onclick = () => zoomAt(0.5, 0.6);
@@ -223,7 +276,7 @@ function drawMemory() {
     g.fillStyle = css('soft'); g.fillText(bytes(Math.round(b)), x0 - 8, Y(b));
   }
   g.textAlign = 'left';
-  const raw = end / Math.max(2, (x1 - x0) / 110), u = 10 ** Math.floor(Math.log10(raw)), dt = [1, 2, 5, 10].map(k => k * u).find(s => s >= raw);
+  const dt = tickStep(end, x1 - x0);
   g.fillStyle = css('soft');
   for (let t = 0; t <= end; t += dt) if (X(t) + 40 < x1) g.fillText(time(Math.round(t)), X(t) + 2, bottom + 14);
   data.memory.forEach(line => {

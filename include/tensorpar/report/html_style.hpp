@@ -5,11 +5,14 @@ namespace tensorpar::detail {
 
 inline constexpr char const* html_style = R"css(
 :root { color-scheme: light; --page: #f5f6f8; --card: #ffffff; --line: #d9dde4; --text: #1d2330; --soft: #667085; --accent: #2f6fde;
-  --forward: #4c8bf5; --backward: #9b6bdf; --update: #2fa36b; --move: #e8973a; --heat: #f2994a; --edge: #aab2c0; --off: #e3e6ec; --shade: 0 1px 3px #1018281a; }
+  --forward: #4c8bf5; --backward: #9b6bdf; --update: #2fa36b; --move: #e8973a; --heat: #f2994a; --edge: #aab2c0; --off: #e3e6ec;
+  --shade: 0 1px 3px #1018281a; }
 :root.dark { color-scheme: dark; --page: #12151c; --card: #1b202a; --line: #303746; --text: #e7eaf0; --soft: #98a2b3; --accent: #7aa7ff;
-  --forward: #5a93f2; --backward: #a97fe6; --update: #3cb57c; --move: #e9a04c; --heat: #f2994a; --edge: #566074; --off: #333b4a; --shade: none; }
+  --forward: #5a93f2; --backward: #a97fe6; --update: #3cb57c; --move: #e9a04c; --heat: #f2994a; --edge: #566074; --off: #333b4a;
+  --shade: none; }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--text); font: 14px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+body { margin: 0; background: var(--page); color: var(--text);
+  font: 14px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 main { max-width: 1360px; margin: 0 auto; padding: 24px 28px 60px; }
 header { display: flex; align-items: flex-start; gap: 16px; margin-bottom: 18px; }
 header div { flex: 1; }
@@ -17,10 +20,12 @@ h1 { font-size: 23px; margin: 0; letter-spacing: -0.01em; overflow-wrap: anywher
 h2 { font-size: 15px; margin: 0 0 12px; }
 p { margin: 0; }
 .soft { color: var(--soft); }
-button, label.check { font: inherit; font-size: 13px; color: var(--text); background: var(--card); border: 1px solid var(--line); border-radius: 7px; padding: 3px 10px; cursor: pointer; }
+button, label.check { font: inherit; font-size: 13px; color: var(--text); background: var(--card); border: 1px solid var(--line);
+  border-radius: 7px; padding: 3px 10px; cursor: pointer; }
 button:hover { border-color: var(--accent); }
 label.check { border: 0; background: none; display: inline-flex; align-items: center; gap: 6px; padding: 3px 4px; }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 12px; box-shadow: var(--shade); padding: 16px 18px; margin-bottom: 18px; }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 12px; box-shadow: var(--shade);
+  padding: 16px 18px; margin-bottom: 18px; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 14px; margin-bottom: 18px; }
 .cards > div { background: var(--card); border: 1px solid var(--line); border-radius: 12px; box-shadow: var(--shade); padding: 12px 16px; }
 .cards .big { font-size: 21px; font-weight: 650; letter-spacing: -0.01em; }
@@ -52,8 +57,10 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .legend span { display: inline-flex; align-items: center; gap: 6px; }
 .legend i { width: 11px; height: 11px; border-radius: 3px; display: inline-block; }
 canvas { display: block; width: 100%; }
-.chart { position: relative; border: 1px solid var(--line); border-radius: 8px; overflow-y: auto; max-height: 760px; background: var(--page); }
-#tip { position: fixed; z-index: 9; pointer-events: none; background: var(--text); color: var(--page); border-radius: 7px; padding: 6px 10px; font-size: 12.5px; max-width: 420px; display: none; white-space: pre-line; }
+.chart { position: relative; border: 1px solid var(--line); border-radius: 8px; overflow-y: auto; max-height: 760px;
+  background: var(--page); }
+#tip { position: fixed; z-index: 9; pointer-events: none; background: var(--text); color: var(--page); border-radius: 7px;
+  padding: 6px 10px; font-size: 12.5px; max-width: 420px; display: none; white-space: pre-line; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
 th, td { text-align: left; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: middle; }
 th { color: var(--soft); font-weight: 500; position: sticky; top: 0; background: var(--card); cursor: pointer; white-space: nowrap; }

@@ -18,12 +18,12 @@ struct baseline {
 /// The plan's form of an assignment.
 inline std::vector<node_choice> node_choices(mapping_problem const& p, assignment const& a) {
   std::vector<node_choice> r;
-  for (int v = 0; v < p.operators(); ++v) r.push_back({p.choices(v).spreads[static_cast<std::size_t>(a[static_cast<std::size_t>(v)])]});
+  for (int v = 0; v < p.operators(); ++v) r.push_back({p.choices(v).spreads[detail::idx(a[detail::idx(v)])]});
   return r;
 }
 /// The choice that is this spread, or -1 if the space has it not. O(choices).
 inline int find_choice(mapping_problem const& p, int v, spread const& s) {
-  for (int i = 0; i < p.choices(v).count(); ++i) if (p.choices(v).spreads[static_cast<std::size_t>(i)] == s) return i;
+  for (int i = 0; i < p.choices(v).count(); ++i) if (p.choices(v).spreads[detail::idx(i)] == s) return i;
   return -1;
 }
 /// The assignment that a plan's choices are, or nothing if one of them is outside the space. O(operators * choices).
@@ -31,7 +31,7 @@ inline std::optional<assignment> assignment_of(mapping_problem const& p, std::ve
   if (static_cast<int>(nodes.size()) != p.operators()) return std::nullopt;
   assignment a;
   for (int v = 0; v < p.operators(); ++v) {
-    a.push_back(find_choice(p, v, nodes[static_cast<std::size_t>(v)].spread));
+    a.push_back(find_choice(p, v, nodes[detail::idx(v)].spread));
     if (a.back() < 0) return std::nullopt;
   }
   return a;
@@ -48,9 +48,9 @@ inline std::string batch_loops(computation_graph const& g, int operators) {
     node_loop const* batch = nullptr;
     for (node_loop const& l : s.loops)
       for (std::size_t k = 0; k < g.node(v).in.size() && !batch; ++k)
-        if (int const a = axis[static_cast<std::size_t>(g.node(v).in[k])]; a >= 0 && l.in[k] == a) batch = &l;
+        if (int const a = axis[detail::idx(g.node(v).in[k])]; a >= 0 && l.in[k] == a) batch = &l;
     r.push_back(batch ? batch->letter : '\0');
-    if (batch) for (std::size_t k = 0; k < g.node(v).out.size(); ++k) axis[static_cast<std::size_t>(g.node(v).out[k])] = batch->out[k];
+    if (batch) for (std::size_t k = 0; k < g.node(v).out.size(); ++k) axis[detail::idx(g.node(v).out[k])] = batch->out[k];
   }
   return r;
 }
@@ -68,7 +68,7 @@ inline assignment data_parallel(mapping_problem const& p, std::string const& bat
   for (i64 d = p.devices; d > 1; --d) {
     assignment a;
     for (int v = 0; v < p.operators(); ++v) {
-      char const c = batch[static_cast<std::size_t>(v)];
+      char const c = batch[detail::idx(v)];
       a.push_back(find_choice(p, v, {0, {{c, d, 1}}}));
       if (a.back() < 0) break;
     }
@@ -84,16 +84,16 @@ inline assignment tensor_parallel(mapping_problem const& p, std::string const& b
   assignment best = single_device(p);
   double least = never;
   std::vector<char> batch_of(p.sets.size(), 0);
-  for (int v = p.operators() - 1; v >= 0; --v) batch_of[static_cast<std::size_t>(p.set_of[static_cast<std::size_t>(v)])] = batch[static_cast<std::size_t>(v)];
+  for (int v = p.operators() - 1; v >= 0; --v) batch_of[detail::idx(p.set_of[detail::idx(v)])] = batch[detail::idx(v)];
   for (i64 d = p.devices; d > 1; --d) {
     auto const keep = [&](int set, int i) {
-      spread const& s = p.sets[static_cast<std::size_t>(set)].spreads[static_cast<std::size_t>(i)];
-      return s.start == 0 && s.axes.size() == 1 && s.axes[0].degree == d && (!s.axes[0].letter || s.axes[0].letter != batch_of[static_cast<std::size_t>(set)]);
+      spread const& s = p.sets[detail::idx(set)].spreads[detail::idx(i)];
+      return s.start == 0 && s.axes.size() == 1 && s.axes[0].degree == d && (!s.axes[0].letter || s.axes[0].letter != batch_of[detail::idx(set)]);
     };
     bool all = true;
     for (int s = 0; s < static_cast<int>(p.sets.size()) && all; ++s) {
       bool some = false;
-      for (int i = 0; i < p.sets[static_cast<std::size_t>(s)].count() && !some; ++i) some = keep(s, i);
+      for (int i = 0; i < p.sets[detail::idx(s)].count() && !some; ++i) some = keep(s, i);
       all = some;
     }
     if (!all) continue;

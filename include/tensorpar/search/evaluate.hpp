@@ -9,17 +9,17 @@ inline constexpr double never = std::numeric_limits<double>::infinity();
 
 /// For every entry of the tree the pairs (indices into p.pairs) whose operators first lie together there. O(pairs * depth + tree).
 inline std::vector<std::vector<int>> pairs_at(mapping_problem const& p) {
-  auto const n = static_cast<std::size_t>(p.tree.size());
-  std::vector<int> up(n, -1), leaf(static_cast<std::size_t>(p.operators()), -1);
+  auto const n = detail::idx(p.tree.size());
+  std::vector<int> up(n, -1), leaf(detail::idx(p.operators()), -1);
   for (int i = 0; i < p.tree.size(); ++i) {
-    if (p.tree[i].kind == sp_kind::leaf) leaf[static_cast<std::size_t>(p.tree[i].left)] = i;
-    else up[static_cast<std::size_t>(p.tree[i].left)] = up[static_cast<std::size_t>(p.tree[i].right)] = i;
+    if (p.tree[i].kind == sp_kind::leaf) leaf[detail::idx(p.tree[i].left)] = i;
+    else up[detail::idx(p.tree[i].left)] = up[detail::idx(p.tree[i].right)] = i;
   }
   std::vector<std::vector<int>> r(n);
   for (std::size_t k = 0; k < p.pairs.size(); ++k) {
-    int a = leaf[static_cast<std::size_t>(p.pairs[k].first)], b = leaf[static_cast<std::size_t>(p.pairs[k].second)];
-    while (a != b) (a < b ? a : b) = up[static_cast<std::size_t>(a < b ? a : b)];      // a whole has a larger number than its parts
-    r[static_cast<std::size_t>(a)].push_back(static_cast<int>(k));
+    int a = leaf[detail::idx(p.pairs[k].first)], b = leaf[detail::idx(p.pairs[k].second)];
+    while (a != b) (a < b ? a : b) = up[detail::idx(a < b ? a : b)];      // a whole has a larger number than its parts
+    r[detail::idx(a)].push_back(static_cast<int>(k));
   }
   return r;
 }
@@ -33,11 +33,11 @@ struct assignment_cost {
 
 /// Bytes per device of an assignment. O(operators * devices).
 inline std::vector<i64> assignment_bytes(mapping_problem const& p, assignment const& a) {
-  std::vector<i64> b(static_cast<std::size_t>(p.devices), 0);
+  std::vector<i64> b(detail::idx(p.devices), 0);
   for (int v = 0; v < p.operators(); ++v) {
     choice_set const& c = p.choices(v);
-    auto const i = static_cast<std::size_t>(a[static_cast<std::size_t>(v)]);
-    for (int k = 0; k < c.sizes[i]; ++k) b[static_cast<std::size_t>(c.spreads[i].start + k)] += c.bytes[i];
+    auto const i = detail::idx(a[detail::idx(v)]);
+    for (int k = 0; k < c.sizes[i]; ++k) b[detail::idx(c.spreads[i].start + k)] += c.bytes[i];
   }
   return b;
 }
@@ -50,9 +50,9 @@ class evaluator {
 
   double between(int entry, assignment const& a) const {
     double t = 0;
-    for (int k : pairs_[static_cast<std::size_t>(entry)]) {
-      operator_pair const& q = p_.pairs[static_cast<std::size_t>(k)];
-      t += p_.seconds(q, a[static_cast<std::size_t>(q.first)], a[static_cast<std::size_t>(q.second)]);
+    for (int k : pairs_[detail::idx(entry)]) {
+      operator_pair const& q = p_.pairs[detail::idx(k)];
+      t += p_.seconds(q, a[detail::idx(q.first)], a[detail::idx(q.second)]);
     }
     return t;
   }
@@ -63,26 +63,26 @@ class evaluator {
     for (int i = 0; i < p_.tree.size(); ++i) {
       auto const& e = p_.tree[i];
       if (e.kind == sp_kind::leaf) {
-        auto const c = static_cast<std::size_t>(a[static_cast<std::size_t>(e.left)]);
+        auto const c = detail::idx(a[detail::idx(e.left)]);
         int const first = p_.choices(e.left).spreads[c].start;
         r.push_back({first, first + p_.choices(e.left).sizes[c] - 1});
         continue;
       }
-      extent const x = r[static_cast<std::size_t>(e.left)], y = r[static_cast<std::size_t>(e.right)];
+      extent const x = r[detail::idx(e.left)], y = r[detail::idx(e.right)];
       r.push_back({x.first < y.first ? x.first : y.first, x.last < y.last ? y.last : x.last});
     }
     return r;
   }
   double best(int entry, device_range r, assignment const& a, std::vector<extent> const& where) const {
-    extent const w = where[static_cast<std::size_t>(entry)];
+    extent const w = where[detail::idx(entry)];
     if (w.first != r.start || w.last >= r.start + r.size) return never;   // some operator of every sub-tree starts where its range starts
     auto const& e = p_.tree[entry];
-    if (e.kind == sp_kind::leaf) return p_.choices(e.left).seconds[static_cast<std::size_t>(a[static_cast<std::size_t>(e.left)])];
+    if (e.kind == sp_kind::leaf) return p_.choices(e.left).seconds[detail::idx(a[detail::idx(e.left)])];
     double t = best(e.left, r, a, where);
     if (t < never) t += best(e.right, r, a, where);
     if (e.kind == sp_kind::parallel)
       for (auto const& [x, y] : divisions(r, p_.grain)) {
-        if (where[static_cast<std::size_t>(e.left)].first != x.start || where[static_cast<std::size_t>(e.right)].first != y.start) continue;
+        if (where[detail::idx(e.left)].first != x.start || where[detail::idx(e.right)].first != y.start) continue;
         double const left = best(e.left, x, a, where), right = best(e.right, y, a, where), both = left < right ? right : left;
         if (both < t) t = both;
       }

@@ -38,7 +38,7 @@ class exact_mapper {
   std::map<std::vector<int>, int> memo_;
   std::vector<solved> solved_;
 
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  static std::size_t at(int i) { return detail::idx(i); }
 
   void find_open() {
     std::vector<int> partners(at(p_.operators()), 0);

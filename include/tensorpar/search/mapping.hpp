@@ -34,6 +34,7 @@ struct mapping_result {
   assignment_cost cost;
   double bound = 0;                     // no assignment in the space costs less
   mapping_statistics statistics;
+  bool found() const { return !infeasible; }
   /// Relative distance of the cost from the bound.
   double gap() const { return cost.seconds > 0 ? (cost.seconds - bound) / cost.seconds : 0; }
 };
@@ -52,7 +53,7 @@ class mapper {
   double bound_ = 0;
   bool exact_ = true;                                   // no sum was split up
 
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  static std::size_t at(int i) { return detail::idx(i); }
 
   /// Seconds plus a price on bytes: `weight[d]` seconds for a byte on device d.
   static std::vector<std::vector<double>> unary(mapping_problem const& p, std::vector<double> const& weight) {

@@ -4,8 +4,8 @@
 #include <array>
 #include <map>
 #include <tensorpar/graph/relaxation.hpp>
-#include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/search/evaluate.hpp>
+#include <tensorpar/search/flows.hpp>
 #include <tensorpar/search/layout_prices.hpp>
 #include <tensorpar/search/spreads.hpp>
 
@@ -19,31 +19,20 @@ struct objective_options {
 
 namespace detail {
 
-/// Where a value is written or read: node number `local` of an operator's group, result or operand `port`.
-struct value_slot {
-  int local, port;
-  bool result;
-};
-
-/// One value on its way from where it is to an operator's group (itself or another).
-struct value_flow {
-  int shape_id;
-  bool from_first;                // source lies in the pair's first operator
-  value_slot from;
-  std::vector<value_slot> to;     // equal layouts are delivered once
-  int times;
-};
-
 template <cost_model M> class objective_builder {
  public:
   objective_builder(training_graph const& t, machine const& on, M const& model, objective_options const& o)
-      : t_(t), g_(t.graph), on_(on), model_(model), o_(o), prices_(model, on, o.scalar_bytes) {
+      : t_(t), g_(t.graph), on_(on), model_(model), o_(o), prices_(model, on, o.scalar_bytes), flows_(t, o.micro_batches) {
     if (t_.forward_nodes < 1) throw error("the graph has no operators", "search", "at least one operator");
     make_tree();
-    gather();
+    for (operator_group& q : flows_.groups) {
+      number_shapes(q.inner);
+      for (auto& [slot, x] : q.everywhere) x = prices_.id(g_.type(x));
+    }
+    for (auto& [ab, all] : flows_.between) number_shapes(all);
     ranges_ = reachable_ranges(tree_, on_.size(), o_.grain);
-    leaf_of_.assign(static_cast<std::size_t>(t_.forward_nodes), -1);
-    for (int i = 0; i < tree_.size(); ++i) if (tree_[i].kind == sp_kind::leaf) leaf_of_[static_cast<std::size_t>(tree_[i].left)] = i;
+    leaf_of_.assign(detail::idx(t_.forward_nodes), -1);
+    for (int i = 0; i < tree_.size(); ++i) if (tree_[i].kind == sp_kind::leaf) leaf_of_[detail::idx(tree_[i].left)] = i;
   }
 
   /// The problem over the spreads within these limits. Choices that cannot be part of an assignment of at most `worth_having` seconds are
@@ -69,12 +58,6 @@ template <cost_model M> class objective_builder {
   std::size_t moves_asked() const { return prices_.asked(); }
 
  private:
-  using flows = std::vector<value_flow>;
-  struct group {
-    std::vector<int> nodes;                       // of the training graph, ascending, the forward operator first
-    flows inner;
-    std::vector<std::pair<value_slot, int>> everywhere;  // results that go to an operator without origin, and their shape
-  };
   /// What all operators of a choice set share.
   struct kind_of_group {
     std::vector<iteration_space> spaces;
@@ -94,18 +77,20 @@ template <cost_model M> class objective_builder {
   std::vector<std::vector<double>> excess_;       // set -> choice -> seconds above the set's least, where there is a bar;
   double slack_ = never;                          // how much all operators may be above their least together
   mapping_problem p_;
-  std::vector<group> groups_;
-  std::vector<int> local_;                        // training node -> index in its group
+  training_flows flows_;
   std::vector<kind_of_group> kinds_;
-  std::map<std::pair<int, int>, flows> between_;
   std::vector<std::vector<device_range>> ranges_;
   std::vector<int> leaf_of_;
   interner set_id_, classes_id_, cost_id_;
   std::map<int, std::array<int, 3>> cost_parts_;  // pair signature -> cost, rows, cols
 
+  void number_shapes(value_flows& all) {
+    for (value_flow& f : all) f.shape_id = prices_.id(g_.type(f.value));
+  }
+
   void make_tree() {
-    std::vector<std::vector<int>> before(static_cast<std::size_t>(t_.forward_nodes));
-    for (int v = 0; v < t_.forward_nodes; ++v) before[static_cast<std::size_t>(v)] = g_.predecessors(v);
+    std::vector<std::vector<int>> before(detail::idx(t_.forward_nodes));
+    for (int v = 0; v < t_.forward_nodes; ++v) before[detail::idx(v)] = g_.predecessors(v);
     auto const work = [this](int v) {
       std::vector<shape> in, out;
       for (int x : g_.node(v).in) in.push_back(g_.type(x));
@@ -118,125 +103,35 @@ template <cost_model M> class objective_builder {
     tree_ = binary(r.tree, sp_shape::left);
   }
 
-  /// Where a value is before anyone asks for it: the group and slot of its producer or, for parameters and states, of its home.
-  std::pair<int, value_slot> source_of(int x, std::vector<int> const& first_reader) const {
-    graph_value const& v = g_.value(x);
-    int node = v.producer;
-    if (v.role == value_role::parameter) node = x < static_cast<int>(t_.home.size()) ? t_.home[static_cast<std::size_t>(x)] : -1;
-    if (v.role == value_role::state) node = first_reader[static_cast<std::size_t>(x)];
-    if (v.role == value_role::input || node < 0 || g_.node(node).origin < 0) return {-1, {}};
-    bool const made = v.producer >= 0;
-    int port = v.slot;
-    if (!made) {
-      auto const& in = g_.node(node).in;
-      port = static_cast<int>(std::find(in.begin(), in.end(), x) - in.begin());
-    }
-    return {g_.node(node).origin, {local_[static_cast<std::size_t>(node)], port, made}};
-  }
-
-  void gather() {
-    groups_.resize(static_cast<std::size_t>(t_.forward_nodes));
-    local_.assign(g_.nodes.size(), 0);
-    std::vector<int> first_reader(g_.values.size(), -1);
-    std::vector<std::vector<std::pair<int, int>>> readers(g_.values.size());    // (node, operand)
-    for (int v = 0; v < g_.node_count(); ++v) {
-      int const f = g_.node(v).origin;
-      if (f >= 0) {
-        auto& nodes = groups_[static_cast<std::size_t>(f)].nodes;
-        local_[static_cast<std::size_t>(v)] = static_cast<int>(nodes.size());
-        nodes.push_back(v);
-      }
-      for (std::size_t k = 0; k < g_.node(v).in.size(); ++k) {
-        auto const x = static_cast<std::size_t>(g_.node(v).in[k]);
-        if (first_reader[x] < 0) first_reader[x] = v;
-        readers[x].push_back({v, static_cast<int>(k)});
-      }
-    }
-    for (int x = 0; x < static_cast<int>(g_.values.size()); ++x) {
-      auto const [a, from] = source_of(x, first_reader);
-      if (a < 0) continue;
-      bool const made = from.result;
-      int const shape_id = prices_.id(g_.type(x));
-      std::map<std::pair<int, int>, value_flow> to;                             // by (group, how often it moves)
-      for (auto const& [v, k] : readers[static_cast<std::size_t>(x)]) {
-        int const b = g_.node(v).origin;
-        int const times = made && g_.node(v).phase != step_phase::update ? o_.micro_batches : 1;
-        if (b < 0) { groups_[static_cast<std::size_t>(a)].everywhere.push_back({from, shape_id}); continue; }
-        value_flow& f = to.try_emplace({b, times}, value_flow{shape_id, a <= b, from, {}, times}).first->second;
-        f.to.push_back({local_[static_cast<std::size_t>(v)], k, false});
-      }
-      for (auto& [where, f] : to) {
-        int const b = where.first;
-        if (a == b) groups_[static_cast<std::size_t>(a)].inner.push_back(std::move(f));
-        else between_[{std::min(a, b), std::max(a, b)}].push_back(std::move(f));
-      }
-    }
-  }
-
-  static void put(std::vector<i64>& key, shape const& s) {
-    key.push_back(s.rank * 16 + static_cast<i64>(s.type));
-    for (int d = 0; d < s.rank; ++d) key.push_back(s.d[d].n);
-  }
-  static void put(std::vector<i64>& key, value_slot const& s) { key.push_back((s.local * 64 + s.port) * 2 + s.result); }
-  static void put(std::vector<i64>& key, flows const& all) {
-    for (value_flow const& f : all) {
-      key.push_back(f.shape_id * 2 + f.from_first);
-      put(key, f.from);
-      key.push_back(f.times);
-      key.push_back(static_cast<i64>(f.to.size()));
-      for (value_slot const& s : f.to) put(key, s);
-    }
-  }
-
-  /// Operators with equal keys have equal choices and costs: all that these depend on is in the key.
-  std::vector<i64> key_of(int f) const {
-    group const& q = groups_[static_cast<std::size_t>(f)];
-    std::vector<i64> key;
-    std::map<int, int> seen;                                                    // values by first sight, so equal wiring reads equal
-    for (int v : q.nodes) {
-      graph_node const& n = g_.node(v);
-      key.push_back(static_cast<i64>(n.op.op->id));
-      key.insert(key.end(), n.op.attr, n.op.attr + max_attrs);
-      key.push_back(static_cast<i64>(n.phase) * 4096 + static_cast<i64>(n.in.size()) * 64 + static_cast<i64>(n.out.size()));
-      for (int x : n.in) {
-        put(key, g_.type(x));
-        key.push_back(seen.try_emplace(x, static_cast<int>(seen.size())).first->second);
-        value_role const role = g_.value(x).role;
-        key.push_back(static_cast<i64>(role) * 2 + (role == value_role::parameter && t_.home[static_cast<std::size_t>(x)] == f));
-      }
-      for (int x : n.out) put(key, g_.type(x));
-      key.push_back(static_cast<i64>(n.letters.size()));
-      for (char c : n.letters) key.push_back(c);
-    }
-    put(key, q.inner);
-    for (auto const& [s, shape_id] : q.everywhere) { put(key, s); key.push_back(shape_id); }
-    for (device_range r : ranges_[static_cast<std::size_t>(leaf_of_[static_cast<std::size_t>(f)])]) key.push_back(static_cast<i64>(r.start) * (1 << 20) + r.size);
-    return key;
+  int set_id(int f) {
+    std::vector<i64> key = flows_.key_of(f);
+    for (device_range r : ranges_[detail::idx(leaf_of_[detail::idx(f)])]) key.push_back(static_cast<i64>(r.start) * (1 << 20) + r.size);
+    return set_id_(key);
   }
 
   std::vector<int> const& layouts(int set, value_slot const& s) {
-    kind_of_group& k = kinds_[static_cast<std::size_t>(set)];
+    kind_of_group& k = kinds_[detail::idx(set)];
     auto const [at, fresh] = k.layouts.try_emplace({s.local, s.port, s.result}, std::vector<int>{});
     if (fresh)
-      for (spread const& c : p_.sets[static_cast<std::size_t>(set)].spreads) {
-        auto const& space = k.spaces[static_cast<std::size_t>(s.local)];
-        auto const& letters = k.letters[static_cast<std::size_t>(s.local)];
+      for (spread const& c : p_.sets[detail::idx(set)].spreads) {
+        auto const& space = k.spaces[detail::idx(s.local)];
+        auto const& letters = k.letters[detail::idx(s.local)];
         at->second.push_back(prices_.id(s.result ? result_layout(space, letters, c, s.port) : operand_layout(space, letters, c, s.port)));
       }
     return at->second;
   }
 
   void make_choices(int f) {
-    int const set = set_id_(key_of(f));
+    int const set = set_id(f);
     p_.set_of.push_back(set);
     graph_node const& forward = g_.node(f);
     p_.names.push_back((forward.name.empty() ? std::string() : forward.name + ":") + std::string(forward.op.op->name));
     if (set < static_cast<int>(p_.sets.size())) return;
-    group const& q = groups_[static_cast<std::size_t>(f)];
+    operator_group const& q = flows_.groups[detail::idx(f)];
     kind_of_group k;
     for (int v : q.nodes) { k.spaces.push_back(space_of(g_, v)); k.letters.push_back(g_.node(v).letters); }
     choice_set c;
-    auto const& ranges = ranges_[static_cast<std::size_t>(leaf_of_[static_cast<std::size_t>(f)])];
+    auto const& ranges = ranges_[detail::idx(leaf_of_[detail::idx(f)])];
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       if (i + 1 < ranges.size() && ranges[i + 1].start == ranges[i].start) continue;   // the largest range from this start has them all
       auto const some = legal_spreads(k.spaces.front(), ranges[i].start, ranges[i].size, p_.devices, limits_);
@@ -254,12 +149,12 @@ template <cost_model M> class objective_builder {
     std::vector<double> best(p_.sets.size(), never);
     double sum = 0;
     for (int f = 0; f < p_.operators(); ++f) {
-      auto const s = static_cast<std::size_t>(p_.set_of[static_cast<std::size_t>(f)]);
+      auto const s = detail::idx(p_.set_of[detail::idx(f)]);
       if (least[s].empty())
         for (int i = 0; i < p_.sets[s].count(); ++i) {
           int size = p_.devices;
-          for (device_range r : ranges_[static_cast<std::size_t>(leaf_of_[static_cast<std::size_t>(f)])]) if (p_.fits(f, i, r)) size = std::min(size, r.size);
-          least[s].push_back(p_.sets[s].seconds[static_cast<std::size_t>(i)] * size / p_.devices);
+          for (device_range r : ranges_[detail::idx(leaf_of_[detail::idx(f)])]) if (p_.fits(f, i, r)) size = std::min(size, r.size);
+          least[s].push_back(p_.sets[s].seconds[detail::idx(i)] * size / p_.devices);
           best[s] = std::min(best[s], least[s].back());
         }
       sum += best[s];
@@ -291,7 +186,7 @@ template <cost_model M> class objective_builder {
     double worst = 0;
     std::vector<char> asked(on_.kinds.size(), 0);
     for (int d = start; d < start + size; ++d) {
-      auto const kind = static_cast<std::size_t>(on_.device[static_cast<std::size_t>(d)]);
+      auto const kind = detail::idx(on_.device[detail::idx(d)]);
       if (asked[kind]) continue;
       asked[kind] = 1;
       double const s = model_.seconds(compute_query{n.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, o_.scalar_bytes, on_.kinds[kind]});
@@ -301,9 +196,9 @@ template <cost_model M> class objective_builder {
     return worst;
   }
 
-  void price(int set, group const& q) {
-    choice_set& c = p_.sets[static_cast<std::size_t>(set)];
-    auto const n = static_cast<std::size_t>(c.count());
+  void price(int set, operator_group const& q) {
+    choice_set& c = p_.sets[detail::idx(set)];
+    auto const n = detail::idx(c.count());
     c.seconds.assign(n, 0);
     c.bytes.assign(n, 0);
     std::vector<shape> in, out;
@@ -338,8 +233,8 @@ template <cost_model M> class objective_builder {
   /// An estimate that adds up over operators: parameters and their gradients in their home layout, optimizer state, results, and operands
   /// as this operator wants them (its own copies where they were moved). Gradients of activations, which come and go, and scratch space
   /// are not counted; counting moved and unmoved operands alike makes up for them in deep networks.
-  void add_bytes(int set, group const& q) {
-    choice_set& c = p_.sets[static_cast<std::size_t>(set)];
+  void add_bytes(int set, operator_group const& q) {
+    choice_set& c = p_.sets[detail::idx(set)];
     std::vector<int> counted;
     auto const add = [&](int x, value_slot const& s, i64 times) {
       if (std::find(counted.begin(), counted.end(), x) != counted.end()) return;
@@ -362,22 +257,22 @@ template <cost_model M> class objective_builder {
   void wanted_by(value_flow const& f, int set, int choice, std::vector<int>& wanted) {
     wanted.clear();
     for (value_slot const& s : f.to) {
-      int const want = layouts(set, s)[static_cast<std::size_t>(choice)];
+      int const want = layouts(set, s)[detail::idx(choice)];
       if (std::find(wanted.begin(), wanted.end(), want) == wanted.end()) wanted.push_back(want);
     }
   }
 
   /// Choices of one side with the same layouts at all slots of these flows.
-  int classes_for(int set, flows const& all, bool first) {
+  int classes_for(int set, value_flows const& all, bool first) {
     interner number;
     choice_classes c{set, 0, {}};
     std::vector<i64> key, ids;
-    for (int i = 0; i < p_.sets[static_cast<std::size_t>(set)].count(); ++i) {
+    for (int i = 0; i < p_.sets[detail::idx(set)].count(); ++i) {
       key.clear();
       for (value_flow const& f : all) {
-        if (f.from_first == first) { key.push_back(layouts(set, f.from)[static_cast<std::size_t>(i)]); continue; }
+        if (f.from_first == first) { key.push_back(layouts(set, f.from)[detail::idx(i)]); continue; }
         ids.clear();
-        for (value_slot const& s : f.to) ids.push_back(layouts(set, s)[static_cast<std::size_t>(i)]);
+        for (value_slot const& s : f.to) ids.push_back(layouts(set, s)[detail::idx(i)]);
         std::sort(ids.begin(), ids.end());
         ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
         key.push_back(static_cast<i64>(ids.size()));
@@ -395,10 +290,10 @@ template <cost_model M> class objective_builder {
 
   void make_pairs() {
     std::vector<int> wanted;
-    for (auto const& [ab, all] : between_) {
-      int const sa = p_.set_of[static_cast<std::size_t>(ab.first)], sb = p_.set_of[static_cast<std::size_t>(ab.second)];
+    for (auto const& [ab, all] : flows_.between) {
+      int const sa = p_.set_of[detail::idx(ab.first)], sb = p_.set_of[detail::idx(ab.second)];
       std::vector<i64> key{sa, sb};
-      put(key, all);
+      flows_.put(key, all);
       int const id = cost_id_(key);
       auto const [at, fresh] = cost_parts_.try_emplace(id, std::array<int, 3>{});
       if (fresh) {
@@ -416,7 +311,7 @@ template <cost_model M> class objective_builder {
               double& cell = c.seconds[i * from_step + j * to_step];
               if (!excess_.empty() && (f.from_first ? above_a[i] + above_b[j] : above_b[i] + above_a[j]) > slack_) { cell = never; continue; }
               double t = 0;
-              for (int w : wanted) t += prices_.seconds(f.shape_id, have[static_cast<std::size_t>(from[i])], w);
+              for (int w : wanted) t += prices_.seconds(f.shape_id, have[detail::idx(from[i])], w);
               cell += f.times * t;
             }
           }
@@ -428,19 +323,19 @@ template <cost_model M> class objective_builder {
     }
   }
   std::vector<double> least_excess(int classes) const {
-    choice_classes const& c = p_.classes[static_cast<std::size_t>(classes)];
-    std::vector<double> r(static_cast<std::size_t>(c.count), never);
+    choice_classes const& c = p_.classes[detail::idx(classes)];
+    std::vector<double> r(detail::idx(c.count), never);
     if (!excess_.empty())
       for (std::size_t i = 0; i < c.of.size(); ++i) {
-        double& x = r[static_cast<std::size_t>(c.of[i])];
-        x = std::min(x, excess_[static_cast<std::size_t>(c.set)][i]);
+        double& x = r[detail::idx(c.of[i])];
+        x = std::min(x, excess_[detail::idx(c.set)][i]);
       }
     return r;
   }
   std::vector<int> representatives(int classes) const {
-    choice_classes const& c = p_.classes[static_cast<std::size_t>(classes)];
-    std::vector<int> r(static_cast<std::size_t>(c.count), -1);
-    for (std::size_t i = 0; i < c.of.size(); ++i) if (int& x = r[static_cast<std::size_t>(c.of[i])]; x < 0) x = static_cast<int>(i);
+    choice_classes const& c = p_.classes[detail::idx(classes)];
+    std::vector<int> r(detail::idx(c.count), -1);
+    for (std::size_t i = 0; i < c.of.size(); ++i) if (int& x = r[detail::idx(c.of[i])]; x < 0) x = static_cast<int>(i);
     return r;
   }
 };

@@ -31,7 +31,7 @@ struct search_result {
   std::optional<shortage> infeasible;         // then there is no plan
   tensorpar::plan plan;
   assignment_cost cost;                       // seconds of a step by the search's objective, bytes by its estimate
-  double bound = 0;                           // no assignment in the space costs less
+  double bound = 0;                           // no assignment in the space costs less (nor does the plan, should a baseline be outside of it)
   double gap = 0;                             // (cost - bound) / cost
   search_space space;
   mapping_statistics statistics;
@@ -56,9 +56,12 @@ inline void require_bound(computation_graph const& g) {
   for (std::size_t x = 0; x < g.values.size(); ++x)
     if (!g.values[x].type.is_static()) throw error("value " + std::to_string(x) + " has shape " + spell(g.values[x].type) + " with an unbound size", "optimize", "a graph whose symbols are bound");
 }
-/// Seconds of some good assignment, whether it fits into memory or not.
-inline double quick_bar(mapping_problem const& p, mapping_options const& o) {
-  smaller_problem const q = in_sequence_only(p);
+/// Seconds of some good assignment within the limits, whether it fits into memory or not.
+inline double quick_bar(mapping_problem const& p, spread_limits const& l, mapping_options const& o) {
+  smaller_problem const q = with_choices(p, [&](int set, int i) {
+    choice_set const& s = p.sets[detail::idx(set)];
+    return s.spreads[detail::idx(i)].start == 0 && allows_size(l, s.sizes[detail::idx(i)], p.devices, p.devices);
+  });
   std::vector<std::vector<double>> seconds;
   for (choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);
   return evaluator(p)(q.back(least_sum(q.problem, seconds, o.elimination).choices)).seconds;
@@ -86,9 +89,10 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   // One axis per operator holds the baselines, and its fastest assignment is a bar that many choices of the whole space cannot clear.
   spread_limits one_axis = r.space.spreads;
   one_axis.max_axes = std::min(one_axis.max_axes, 1);
+  one_axis.least_part = on.size();                     // baselines may leave devices idle
   mapping_problem const small = build.make(one_axis);
   if (o.compare) r.baselines = baselines(small, forward);
-  mapping_problem p = build.make(r.space.spreads, detail::quick_bar(small, o.mapping));
+  mapping_problem p = build.make(r.space.spreads, detail::quick_bar(small, r.space.spreads, o.mapping));
   mapping_result m = best_mapping(p, o.mapping);
   if (!m.statistics.time_only_fits) {                  // what fits may be slower than the bar
     p = build.make(r.space.spreads);
@@ -102,18 +106,29 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   r.infeasible = m.infeasible;
   r.bound = m.bound;
   r.statistics = m.statistics;
-  if (r.infeasible) return r;
   r.cost = m.cost;
-  r.gap = m.gap();
+  std::vector<node_choice> nodes;
+  if (m.found()) nodes = node_choices(p, m.choices);
+  for (baseline const& b : r.baselines) {              // where the search is not exact, they may be better
+    bool fits = true;
+    for (std::size_t d = 0; d < b.cost.bytes.size(); ++d) fits = fits && b.cost.bytes[d] <= p.capacity[d];
+    if (!fits || (!nodes.empty() && b.cost.seconds >= r.cost.seconds)) continue;
+    nodes = node_choices(small, b.choices);
+    r.cost = b.cost;
+    r.bound = std::min(r.bound, r.cost.seconds);
+    r.infeasible.reset();
+  }
+  if (r.infeasible) return r;
+  r.gap = r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
   r.plan.model = o.model;
   r.plan.graph = forward.hash();
   r.plan.cluster = on;
-  r.plan.nodes = node_choices(p, m.choices);
+  r.plan.nodes = std::move(nodes);
   r.plan.micro_batches = o.micro_batches;
   r.plan.optimizer = o.optimizer;
   r.plan.scalar_bytes = o.scalar_bytes;
-  r.plan.cost = m.cost.seconds;
-  r.plan.bound = m.bound;
+  r.plan.cost = r.cost.seconds;
+  r.plan.bound = r.bound;
   return r;
 }
 

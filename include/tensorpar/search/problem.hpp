@@ -7,6 +7,10 @@
 
 namespace tensorpar {
 
+namespace detail {
+constexpr std::size_t idx(int i) { return static_cast<std::size_t>(i); }
+}  // namespace detail
+
 /// Consecutive devices start .. start + size - 1.
 struct device_range {
   int start = 0, size = 1;
@@ -35,7 +39,7 @@ struct choice_classes {
 struct pair_cost {
   int rows = 0, cols = 0;
   std::vector<double> seconds;
-  double at(int r, int c) const { return seconds[static_cast<std::size_t>(r) * static_cast<std::size_t>(cols) + static_cast<std::size_t>(c)]; }
+  double at(int r, int c) const { return seconds[detail::idx(r) * detail::idx(cols) + detail::idx(c)]; }
 };
 
 /// Operators first < second exchange tensors.
@@ -67,14 +71,14 @@ struct mapping_problem {
   bool relaxed = false;                 // the graph is not series-parallel: the tree orders more than the graph does
 
   int operators() const { return static_cast<int>(set_of.size()); }
-  choice_set const& choices(int v) const { return sets[static_cast<std::size_t>(set_of[static_cast<std::size_t>(v)])]; }
+  choice_set const& choices(int v) const { return sets[detail::idx(set_of[detail::idx(v)])]; }
   double seconds(operator_pair const& p, int a, int b) const {
-    return costs[static_cast<std::size_t>(p.cost)].at(classes[static_cast<std::size_t>(p.rows)].of[static_cast<std::size_t>(a)],
-                                                      classes[static_cast<std::size_t>(p.cols)].of[static_cast<std::size_t>(b)]);
+    return costs[detail::idx(p.cost)].at(classes[detail::idx(p.rows)].of[detail::idx(a)],
+                                                      classes[detail::idx(p.cols)].of[detail::idx(b)]);
   }
   bool fits(int v, int choice, device_range r) const {
     choice_set const& c = choices(v);
-    auto const i = static_cast<std::size_t>(choice);
+    auto const i = detail::idx(choice);
     return c.spreads[i].start == r.start && c.sizes[i] <= r.size;
   }
 };
@@ -96,23 +100,23 @@ inline std::vector<std::pair<device_range, device_range>> divisions(device_range
 
 /// For every entry of a tree, the ranges in which it may have to be solved, ascending by (start, size). O(tree * ranges * divisions).
 inline std::vector<std::vector<device_range>> reachable_ranges(sp_binary const& t, int devices, int grain) {
-  std::vector<std::vector<device_range>> r(static_cast<std::size_t>(t.size()));
+  std::vector<std::vector<device_range>> r(detail::idx(t.size()));
   auto const put = [](std::vector<device_range>& s, device_range x) {
     std::size_t i = 0;
     while (i < s.size() && (s[i].start < x.start || (s[i].start == x.start && s[i].size < x.size))) ++i;
     if (i == s.size() || !(s[i] == x)) s.insert(s.begin() + static_cast<std::ptrdiff_t>(i), x);
   };
-  r[static_cast<std::size_t>(t.root())].push_back({0, devices});
+  r[detail::idx(t.root())].push_back({0, devices});
   for (int i = t.root(); i >= 0; --i) {
     if (t[i].kind == sp_kind::leaf) continue;
-    auto const mine = r[static_cast<std::size_t>(i)];
+    auto const mine = r[detail::idx(i)];
     for (device_range x : mine) {
-      put(r[static_cast<std::size_t>(t[i].left)], x);
-      put(r[static_cast<std::size_t>(t[i].right)], x);
+      put(r[detail::idx(t[i].left)], x);
+      put(r[detail::idx(t[i].right)], x);
       if (t[i].kind == sp_kind::parallel)
         for (auto const& [a, b] : divisions(x, grain)) {
-          put(r[static_cast<std::size_t>(t[i].left)], a);
-          put(r[static_cast<std::size_t>(t[i].right)], b);
+          put(r[detail::idx(t[i].left)], a);
+          put(r[detail::idx(t[i].right)], b);
         }
     }
   }

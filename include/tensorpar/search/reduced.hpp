@@ -19,7 +19,7 @@ struct smaller_problem {
   std::vector<std::vector<int>> original;        // set -> choice -> choice of the original
   assignment back(assignment a) const {
     for (std::size_t v = 0; v < a.size(); ++v)
-      a[v] = original[static_cast<std::size_t>(problem.set_of[v])][static_cast<std::size_t>(a[v])];
+      a[v] = original[detail::idx(problem.set_of[v])][detail::idx(a[v])];
     return a;
   }
 };
@@ -33,7 +33,7 @@ template <class Keep> smaller_problem with_choices(mapping_problem const& p, Kee
     for (int i = 0; i < s.count(); ++i) if (keep_it(static_cast<int>(number), i)) keep.push_back(i);
     choice_set t;
     for (int i : keep) {
-      auto const k = static_cast<std::size_t>(i);
+      auto const k = detail::idx(i);
       t.spreads.push_back(s.spreads[k]);
       t.sizes.push_back(s.sizes[k]);
       t.seconds.push_back(s.seconds[k]);
@@ -44,10 +44,10 @@ template <class Keep> smaller_problem with_choices(mapping_problem const& p, Kee
   }
   std::vector<std::vector<int>> kept;            // classes -> new class -> old class
   for (choice_classes& c : r.problem.classes) {
-    std::vector<int> number(static_cast<std::size_t>(c.count), -1), old, of;
-    for (int i : r.original[static_cast<std::size_t>(c.set)]) {
-      int& n = number[static_cast<std::size_t>(c.of[static_cast<std::size_t>(i)])];
-      if (n < 0) { n = static_cast<int>(old.size()); old.push_back(c.of[static_cast<std::size_t>(i)]); }
+    std::vector<int> number(detail::idx(c.count), -1), old, of;
+    for (int i : r.original[detail::idx(c.set)]) {
+      int& n = number[detail::idx(c.of[detail::idx(i)])];
+      if (n < 0) { n = static_cast<int>(old.size()); old.push_back(c.of[detail::idx(i)]); }
       of.push_back(n);
     }
     c.of = std::move(of);
@@ -56,10 +56,10 @@ template <class Keep> smaller_problem with_choices(mapping_problem const& p, Kee
   }
   std::vector<char> done(p.costs.size(), 0);
   for (operator_pair const& q : p.pairs) {
-    auto const k = static_cast<std::size_t>(q.cost);
+    auto const k = detail::idx(q.cost);
     if (done[k]) continue;                       // equal cost, equal classes: they were made together
     done[k] = 1;
-    auto const &rows = kept[static_cast<std::size_t>(q.rows)], &cols = kept[static_cast<std::size_t>(q.cols)];
+    auto const &rows = kept[detail::idx(q.rows)], &cols = kept[detail::idx(q.cols)];
     pair_cost c{static_cast<int>(rows.size()), static_cast<int>(cols.size()), {}};
     for (int x : rows) for (int y : cols) c.seconds.push_back(p.costs[k].at(x, y));
     r.problem.costs[k] = std::move(c);
@@ -69,7 +69,7 @@ template <class Keep> smaller_problem with_choices(mapping_problem const& p, Kee
 
 /// Everything in sequence on all devices: the choices that start at device 0. Law: the cheapest plain sum is the cost of an assignment of p.
 inline smaller_problem in_sequence_only(mapping_problem const& p) {
-  return with_choices(p, [&](int set, int i) { return p.sets[static_cast<std::size_t>(set)].spreads[static_cast<std::size_t>(i)].start == 0; });
+  return with_choices(p, [&](int set, int i) { return p.sets[detail::idx(set)].spreads[detail::idx(i)].start == 0; });
 }
 
 /// A problem whose cheapest plain sum is never above the cost of any assignment of `p`, whatever runs side by side: of two parts side by
@@ -81,26 +81,26 @@ inline mapping_problem relaxed_sum(mapping_problem const& p, std::vector<std::ve
   std::vector<std::vector<int>> least(p.sets.size());                                   // set -> choice -> size of that range
   for (int i = 0; i < p.tree.size(); ++i) {
     if (p.tree[i].kind != sp_kind::leaf) continue;
-    auto const s = static_cast<std::size_t>(p.set_of[static_cast<std::size_t>(p.tree[i].left)]);
+    auto const s = detail::idx(p.set_of[detail::idx(p.tree[i].left)]);
     if (!least[s].empty()) continue;                                                    // operators of one set stand in the same ranges
     choice_set const& c = p.sets[s];
     for (int k = 0; k < c.count(); ++k) {
       int size = p.devices;
-      for (device_range x : ranges[static_cast<std::size_t>(i)])
+      for (device_range x : ranges[detail::idx(i)])
         if (p.fits(p.tree[i].left, k, x)) size = std::min(size, x.size);
       least[s].push_back(size);
-      r.sets[s].seconds[static_cast<std::size_t>(k)] *= static_cast<double>(size) / p.devices;
+      r.sets[s].seconds[detail::idx(k)] *= static_cast<double>(size) / p.devices;
     }
   }
   std::map<int, std::pair<int, std::vector<int>>> finer;                                // classes -> (new classes, new class -> choice)
   auto const split = [&](int classes) -> std::pair<int, std::vector<int>> const& {
     auto const [it, fresh] = finer.try_emplace(classes);
     if (fresh) {
-      choice_classes const c = r.classes[static_cast<std::size_t>(classes)];
+      choice_classes const c = r.classes[detail::idx(classes)];
       choice_classes n{c.set, 0, {}};
       std::map<std::pair<int, int>, int> number;
       for (std::size_t i = 0; i < c.of.size(); ++i) {
-        auto const [at, first] = number.try_emplace({c.of[i], least[static_cast<std::size_t>(c.set)][i]}, static_cast<int>(number.size()));
+        auto const [at, first] = number.try_emplace({c.of[i], least[detail::idx(c.set)][i]}, static_cast<int>(number.size()));
         if (first) it->second.second.push_back(static_cast<int>(i));
         n.of.push_back(at->second);
       }
@@ -114,16 +114,16 @@ inline mapping_problem relaxed_sum(mapping_problem const& p, std::vector<std::ve
   for (std::size_t e = 0; e < pairs_of_entry.size(); ++e) {
     if (ranges[e].size() == 1) continue;
     for (int k : pairs_of_entry[e]) {
-      operator_pair& q = r.pairs[static_cast<std::size_t>(k)];
+      operator_pair& q = r.pairs[detail::idx(k)];
       auto const [it, fresh] = scaled.try_emplace(q.cost, q);
       if (fresh) {
         auto const& [rows, row_choice] = split(q.rows);
         auto const& [cols, col_choice] = split(q.cols);
-        auto const &la = least[static_cast<std::size_t>(r.classes[static_cast<std::size_t>(rows)].set)], &lb = least[static_cast<std::size_t>(r.classes[static_cast<std::size_t>(cols)].set)];
+        auto const &la = least[detail::idx(r.classes[detail::idx(rows)].set)], &lb = least[detail::idx(r.classes[detail::idx(cols)].set)];
         pair_cost c{static_cast<int>(row_choice.size()), static_cast<int>(col_choice.size()), {}};
         for (int x : row_choice)
           for (int y : col_choice)
-            c.seconds.push_back(p.seconds(p.pairs[static_cast<std::size_t>(k)], x, y) * std::max(la[static_cast<std::size_t>(x)], lb[static_cast<std::size_t>(y)]) / p.devices);
+            c.seconds.push_back(p.seconds(p.pairs[detail::idx(k)], x, y) * std::max(la[detail::idx(x)], lb[detail::idx(y)]) / p.devices);
         it->second = {0, 0, static_cast<int>(r.costs.size()), rows, cols};
         r.costs.push_back(std::move(c));
       }

@@ -16,6 +16,12 @@ struct spread_limits {
   friend bool operator==(spread_limits const&, spread_limits const&) = default;
 };
 
+/// May a grid have so many devices, out of `room` on a machine of `machine`?
+inline bool allows_size(spread_limits const& l, i64 size, i64 room, i64 machine) {
+  if (size == 1 || machine <= l.any_size_up_to || size * l.least_part >= room) return true;
+  return size <= room && room < 2 * size && (size & (size - 1)) == 0;
+}
+
 /// Every legal spread of a node on devices start, start + 1, ..., start + room - 1 of a machine of `machine` devices: ordered lists of axes
 /// over distinct splittable loops (and at most one replica axis), each degree at least 2 and a divisor of the loop's units, on the first
 /// product-of-degrees devices of the room, the last axis innermost (stride 1). The order of axes matters on hierarchical machines.
@@ -26,13 +32,11 @@ inline std::vector<spread> legal_spreads(iteration_space const& s, int start, in
   for (node_loop const& p : s.loops) if (p.units > 1) letters.push_back({p.letter, p.units});
   if (l.replicas) letters.push_back({'\0', 0});
   bool const any = machine <= l.any_size_up_to;
-  i64 power = 1;
-  while (2 * power <= room) power *= 2;
   std::vector<spread> r;
   std::vector<grid_axis> axes;
   std::vector<char> used(letters.size(), 0);
   auto const put = [&](i64 size) {
-    if (size > 1 && !any && size * l.least_part < room && size != power) return;
+    if (!allows_size(l, size, room, machine)) return;
     spread x{start, axes};
     i64 stride = 1;
     for (std::size_t k = x.axes.size(); k-- > 0;) { x.axes[k].stride = stride; stride *= x.axes[k].degree; }

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/ir/computation_graph.hpp>
+#include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/typed/audit.hpp>
 #include <tensorpar/typed/lowered.hpp>
 #include <tensorpar/typed/model.hpp>
@@ -21,34 +22,29 @@ class lowering {
   int next_ = 0;                       // region
 
   int& now(int v) { return now_[v]; }
-  shape bound(shape const& s, std::string const& of) const {
+  [[gnu::noinline]] shape bound(shape const& s, std::string const& of) const {
     shape const r = bind(s, bound_);
     for (int i = 0; i < r.rank; ++i) if (!r.d[i].is_static() || r.d[i].n < 1) bad_size(r.d[i], of);
     return r;
   }
-  [[noreturn]] static void bad_size(dim const& d, std::string const& of) {
-    std::string what = "an axis has size ", valid = "a size of at least 1";
-    if (d.is_static()) put_text(what, d.n);
-    else {
-      what = "axis '";
-      put_text(what, d.sym);
-      what += "' has no size";
-      valid = "lower(model, {";
-      put_text(valid, d.sym);
-      valid += " = n})";
-    }
+  [[noreturn, gnu::noinline]] static void bad_size(dim const& d, std::string const& of) {
+    std::string what, valid;
+    put_text(what, d.is_static() ? "an axis has size " : "axis '");
+    if (d.is_static()) put_text(what, d.n); else { put_text(what, d.sym); put_text(what, "' has no size"); }
+    put_text(valid, d.is_static() ? "a size of at least 1" : "lower(model, {");
+    if (!d.is_static()) { put_text(valid, d.sym); put_text(valid, " = n})"); }
     throw error(std::move(what), of, std::move(valid));
   }
-  static std::string spelled(label const& l) {
+  [[gnu::noinline]] static std::string spelled(label const& l) {
     std::string s(l.text);
-    if (l.index >= 0) { s += '.'; put_text(s, i64{l.index}); }
+    if (l.index >= 0) { put_text(s, "."); put_text(s, i64{l.index}); }
     return s;
   }
-  static void add_turn(std::string& s, int region, i64 turn) { if (region >= 0) { s += '@'; put_text(s, turn); } }
+  [[gnu::noinline]] static void add_turn(std::string& s, int region, i64 turn) { if (region >= 0) { put_text(s, "@"); put_text(s, turn); } }
 
   /// `wanted`, or that with underscores behind it where it is taken (an unnamed operator's "linear7" may be somebody's name).
-  void make_unique(std::string& wanted) {
-    for (;; wanted += '_') {
+  [[gnu::noinline]] void make_unique(std::string& wanted) {
+    for (;; put_text(wanted, "_")) {
       u64 const mask = static_cast<u64>(names_.size()) - 1, h = name_hash(wanted) | 1;   // 0: a free slot
       u64 i = h & mask;
       while (names_[static_cast<int>(i)] && names_[static_cast<int>(i)] != h) i = (i + 1) & mask;
@@ -57,14 +53,14 @@ class lowering {
       return;
     }
   }
-  int value_of(int v, i64 turn) {
+  [[gnu::noinline]] int value_of(int v, i64 turn) {
     if (now(v) < 0) {                  // a shared weight at its first use in this turn
       model_value const& x = g_.values[v];
       int k = 0;
       while (g_.weights[k].value != v) ++k;
       label const& l = g_.weights[k].name;
       std::string name;
-      if (l.text) name = spelled(l); else { name = "weight"; put_text(name, i64{k}); }
+      if (l.text) name = spelled(l); else { put_text(name, "weight"); put_text(name, i64{k}); }
       add_turn(name, x.region, turn);
       make_unique(name);
       now(v) = out_.add_parameter(name, bound(x.type, name), x.start);
@@ -82,13 +78,16 @@ class lowering {
       if (x >= n.out0) {               // the operator's own weight
         model_value const& w = g_.values[x];
         std::string weight = name;
-        weight += '.';
+        put_text(weight, ".");
         put_text(weight, i64{i - n.activations});
         now(x) = out_.add_parameter(std::move(weight), bound(w.type, name), w.start);
         in.push_back(now(x));
       } else in.push_back(value_of(x, turn));
     }
-    int const id = out_.add(g_.op(v), std::move(in), name);
+    any_op op = g_.op(v);
+    // two dropouts of one model, or of two turns of a block, must not draw the same mask
+    if (op.is<dropout>()) op.attr[1] = static_cast<i64>(hasher().add(op.attr[1]).add(out_.node_count()).value() >> 1);
+    int const id = out_.add(op, std::move(in), name);
     out_.node(id).region = n.region;
     out_.node(id).turn = static_cast<int>(turn);
     for (int i = 0; i < n.result_count; ++i) now(n.out0 + i) = out_.node(id).out[static_cast<std::size_t>(i)];
@@ -142,14 +141,14 @@ class lowering {
 };
 
 /// The complaint as one sentence: the same words as the error types of typed/check.hpp.
-inline error as_error(model_complaint const& c) {
-  std::string what(c.kind == complaint_kind::shape_mismatch ? "shape mismatch in " : c.kind == complaint_kind::dangling_tensor ? "dangling tensor of " : "name clash of ");
-  auto put = [&](text const& t) { what.append(t.s, static_cast<std::size_t>(t.n)); };
-  put(subject(c, c.kind == complaint_kind::shape_mismatch ? "output" : "input or weight"));
-  what += ": ";
-  what += c.why.rule;
-  if (c.kind != complaint_kind::name_clash) { what += ": "; put(text{}.put(c.why.lhs)); }
-  if (c.kind == complaint_kind::shape_mismatch) { what += ", "; put(text{}.put(c.why.rhs)); }
+[[gnu::noinline]] inline error as_error(model_complaint const& c) {
+  std::string what;
+  put_text(what, c.kind == complaint_kind::shape_mismatch ? "shape mismatch in " : c.kind == complaint_kind::dangling_tensor ? "dangling tensor of " : "name clash of ");
+  put_text(what, subject(c, c.kind == complaint_kind::shape_mismatch ? "output" : "input or weight").view());
+  put_text(what, ": ");
+  put_text(what, c.why.rule);
+  if (c.kind != complaint_kind::name_clash) { put_text(what, ": "); put_text(what, c.why.lhs); }
+  if (c.kind == complaint_kind::shape_mismatch) { put_text(what, ", "); put_text(what, c.why.rhs); }
   text where;
   if (c.at.file) where.put(c.at);
   return error(std::move(what), std::string(where.view()), "");

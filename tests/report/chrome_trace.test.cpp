@@ -1,0 +1,43 @@
+// tests/report/chrome_trace.test.cpp - valid trace events: every span of both timelines once, lanes named, memory as counters
+#include <doctest/doctest.h>
+
+#include <map>
+#include <report/report_subject.hpp>
+#include <tensorpar/report/chrome_trace.hpp>
+
+using namespace tensorpar;
+
+TEST_CASE("every span of both timelines is there once, with its times") {
+  auto const s = tests::report_of(tests::hostile_names(30), 4, 7, 2);
+  json const trace = parse_json(chrome_trace(s.predicted, &s.measured), "trace.json");
+  std::map<int, std::vector<json>> spans;
+  std::map<std::pair<int, int>, std::string> threads;
+  std::size_t counters = 0;
+  for (json const& e : trace["traceEvents"]) {
+    std::string const ph = e["ph"];
+    REQUIRE((ph == "X" || ph == "M" || ph == "C"));
+    if (ph == "X") spans[e["pid"]].push_back(e);
+    if (ph == "M" && e["name"] == "thread_name") threads[{e["pid"], e["tid"]}] = e["args"]["name"];
+    counters += ph == "C";
+  }
+  CHECK(counters == s.predicted.memory.size() + s.measured.memory.size());
+  CHECK(counters > 0);
+  for (auto const& [pid, time] : std::map<int, timeline const*>{{1, &s.predicted}, {2, &s.measured}}) {
+    REQUIRE(spans[pid].size() == time->spans.size());
+    for (std::size_t i = 0; i < time->spans.size(); ++i) {
+      span const& x = time->spans[i];
+      json const& e = spans[pid][i];
+      CHECK(e["name"] == x.name);
+      CHECK(e["ts"].get<double>() == doctest::Approx(x.start * 1e6));
+      CHECK(e["dur"].get<double>() == doctest::Approx((x.end - x.start) * 1e6));
+      CHECK(threads[{pid, e["tid"].get<int>()}] == "device " + std::to_string(x.device) + (x.where == lane::compute ? " compute" : " communication"));
+    }
+  }
+}
+
+TEST_CASE("a single or empty timeline is valid too") {
+  CHECK(parse_json(chrome_trace({}), "trace.json")["traceEvents"].size() == 2);
+  timeline t;
+  t.spans.push_back({0, lane::compute, 0, "\xff not utf-8", 0, 1});
+  CHECK(parse_json(chrome_trace(t), "trace.json")["traceEvents"].size() == 5);
+}

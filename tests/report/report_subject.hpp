@@ -1,0 +1,56 @@
+// tests/report/report_subject.hpp - small plans with their programs and timelines, for tests of what is told about them
+#pragma once
+#include <algorithm>
+#include <random>
+#include <support/small_graphs.hpp>
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/simulate/engine.hpp>
+
+namespace tests {
+
+struct report_subject {
+  training_graph t;
+  plan p;
+  program q;
+  timeline predicted, measured;
+};
+/// A random plan, simulated; the measured timeline is the predicted one stretched unevenly, without memory samples.
+inline report_subject report_of(computation_graph const& g, int devices, unsigned seed, int micro_batches = 1) {
+  std::mt19937 draw(seed);
+  training_options o;
+  o.micro_batches = micro_batches;
+  report_subject s{differentiate(g, o), random_plan(g, devices, draw), {}, {}, {}};
+  s.p.model = "sample";
+  s.p.micro_batches = micro_batches;
+  s.q = unroll(s.t, s.p);
+  s.p.peak_bytes = s.q.arena;
+  s.predicted = simulate(s.q, s.p.cluster, analytical{});
+  s.measured = s.predicted;
+  s.measured.memory.clear();
+  for (span& x : s.measured.spans) {
+    x.start *= 1.5;
+    x.end *= 1.5 - static_cast<double>(draw() % 8) / 1e6;
+  }
+  s.measured.seconds *= 1.5;
+  return s;
+}
+
+/// Graph of n chained relus with a skip connection every third, named so that every name needs escaping.
+inline computation_graph hostile_names(int n) {
+  computation_graph g;
+  int const x = g.add_input("<input>&\"'</script>", {12, 24}), y = g.add_input("y", {12, 24});
+  int v = x, before = x;
+  for (int i = 0; i < n; ++i) {
+    std::string const name = i % 3 == 0 ? "</script><b>" + std::to_string(i) : i % 3 == 1 ? "a\"&'\n\\" + std::to_string(i) : "\xce\xbb\xf0\x9f\x99\x82 &amp; " + std::to_string(i);
+    if (i % 3 == 2) v = out(g, g.add(add{}, {v, before}, name));
+    else v = out(g, g.add(relu{}, {v}, name));
+    if (i % 3 == 2) before = v;
+  }
+  int const w = g.add_parameter("w", {24, 24}, init::normal_02);
+  v = out(g, g.add(contraction("bi,io->bo"), {v, w}, "-->"));
+  g.add_output("loss", out(g, g.add(mean_squared_error{}, {v, y}, "loss")));
+  return g;
+}
+
+}  // namespace tests
