@@ -97,12 +97,12 @@ inline std::vector<sample> other_samples() {
       {adamw_update{}, {{2, 6}, {2, 6}, {2, 6}, {2, 6}, {}}},
       {square_sum{}, {{4, 6}}},
       {clip_factor{0.5}, {{}, {}, {}}},
-      {partition{0, 2}, {{4, 6}}},
-      {combine{0, 2}, {{4, 6}}},
-      {replicate{2}, {{4, 6}}},
-      {reduce{2}, {{4, 6}}},
-      {pipeline{0, 2}, {{4, 6}}},
-      {batch{0, 2}, {ints({4, 6})}, 9},
+      {parallel::partition{0, 2}, {{4, 6}}},
+      {parallel::combine{0, 2}, {{4, 6}}},
+      {parallel::replicate{2}, {{4, 6}}},
+      {parallel::reduce{2}, {{4, 6}}},
+      {parallel::pipeline{0, 2}, {{4, 6}}},
+      {parallel::batch{0, 2}, {ints({4, 6})}, 9},
   };
 }
 

@@ -67,24 +67,24 @@ TEST_CASE("other operators: what may be spread and what becomes partial") {
 TEST_CASE("the six parallel operators and their inverses") {
   parallel_shape const x = of({8, 12}, 2, 3, {2, 1});
   auto after = [&](any_op const& o, parallel_shape const& s) { parallel_result const r = parallel_rule(o, s); REQUIRE(r.ok()); return r.out[0]; };
-  CHECK(after(combine{1, 4}, after(partition{1, 4}, x)) == x);
-  CHECK(after(batch{0, 2}, after(pipeline{0, 2}, x)) == x);
-  CHECK(after(replicate{2}, x).copy == 6);
-  CHECK(after(tensorpar::reduce{2}, x).sum == 1);
+  CHECK(after(parallel::combine{1, 4}, after(parallel::partition{1, 4}, x)) == x);
+  CHECK(after(parallel::batch{0, 2}, after(parallel::pipeline{0, 2}, x)) == x);
+  CHECK(after(parallel::replicate{2}, x).copy == 6);
+  CHECK(after(parallel::reduce{2}, x).sum == 1);
   // replicate and reduce are not inverses: they act on different counts
-  CHECK_FALSE(after(tensorpar::reduce{2}, after(replicate{2}, x)) == x);
-  CHECK_FALSE(parallel_rule(partition{1, 5}, x).ok());
-  CHECK_FALSE(parallel_rule(combine{0, 4}, x).ok());
-  CHECK_FALSE(parallel_rule(tensorpar::reduce{3}, x).ok());
-  CHECK_FALSE(parallel_rule(partition{2, 2}, x).ok());
+  CHECK_FALSE(after(parallel::reduce{2}, after(parallel::replicate{2}, x)) == x);
+  CHECK_FALSE(parallel_rule(parallel::partition{1, 5}, x).ok());
+  CHECK_FALSE(parallel_rule(parallel::combine{0, 4}, x).ok());
+  CHECK_FALSE(parallel_rule(parallel::reduce{3}, x).ok());
+  CHECK_FALSE(parallel_rule(parallel::partition{2, 2}, x).ok());
 }
 TEST_CASE("adjacent parallel operators are collectives") {
-  CHECK(recognise(tensorpar::reduce{4}, replicate{4}) == move_kind::all_reduce);
-  CHECK(recognise(tensorpar::reduce{4}, partition{1, 4}) == move_kind::reduce_scatter);
-  CHECK(recognise(combine{0, 4}, replicate{4}) == move_kind::all_gather);
-  CHECK(recognise(combine{0, 4}, partition{1, 4}) == move_kind::all_to_all);
-  CHECK_FALSE(recognise(combine{0, 4}, partition{0, 4}).has_value());
-  CHECK_FALSE(recognise(tensorpar::reduce{4}, replicate{2}).has_value());
+  CHECK(recognise(parallel::reduce{4}, parallel::replicate{4}) == move_kind::all_reduce);
+  CHECK(recognise(parallel::reduce{4}, parallel::partition{1, 4}) == move_kind::reduce_scatter);
+  CHECK(recognise(parallel::combine{0, 4}, parallel::replicate{4}) == move_kind::all_gather);
+  CHECK(recognise(parallel::combine{0, 4}, parallel::partition{1, 4}) == move_kind::all_to_all);
+  CHECK_FALSE(recognise(parallel::combine{0, 4}, parallel::partition{0, 4}).has_value());
+  CHECK_FALSE(recognise(parallel::reduce{4}, parallel::replicate{2}).has_value());
   // what a movement calls a collective is what its operators are recognised as
   shape const s{64, 64};
   for (move_kind k : {move_kind::all_reduce, move_kind::reduce_scatter, move_kind::all_gather, move_kind::all_to_all}) {

@@ -21,7 +21,7 @@ TEST_CASE("every operator keeps the laws: splitting a loop and inferring on part
 TEST_CASE("attributes survive being saved") {
   each(forward_operators{}, [](auto o) { tests::check_attribute_laws(o); });
   each(backward_operators{}, [](auto o) { tests::check_attribute_laws(o); });
-  each(op_set<partition, combine, replicate, reduce, pipeline, batch>{}, [](auto o) { tests::check_attribute_laws(o); });
+  each(op_set<parallel::partition, parallel::combine, parallel::replicate, parallel::reduce, parallel::pipeline, parallel::batch>{}, [](auto o) { tests::check_attribute_laws(o); });
   linear const l{.out = 512, .bias = false, .to = axis("hidden")};
   auto const back = any_op(l).as<linear>();
   CHECK(back.out == 512);
@@ -37,7 +37,7 @@ TEST_CASE("no two operators share a name or its hash, and every one has a sample
   auto note = [&]<class Op>(Op) { ids.insert(info<Op>.id); names.insert(std::string(Op::name)); ++count; };
   each(forward_operators{}, note);
   each(backward_operators{}, note);
-  each(op_set<partition, combine, replicate, reduce, pipeline, batch>{}, note);
+  each(op_set<parallel::partition, parallel::combine, parallel::replicate, parallel::reduce, parallel::pipeline, parallel::batch>{}, note);
   CHECK(static_cast<int>(ids.size()) == count);
   CHECK(static_cast<int>(names.size()) == count);
   for (auto const& s : tests::operator_samples(1)) sampled.insert(s.op.op->id);

@@ -94,12 +94,12 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(adamw_update{}, {rows, rows, rows, rows});
   put(square_sum{}, {words});
   put(clip_factor{}, {none, none});
-  put(partition{1, 2}, {rows});
-  put(combine{1, 2}, {rows});
-  put(replicate{2}, {rows});
-  put(reduce{2}, {rows});
-  put(pipeline{0, 2}, {rows});
-  put(tensorpar::batch{0, 2}, {rows});
+  put(parallel::partition{1, 2}, {rows});
+  put(parallel::combine{1, 2}, {rows});
+  put(parallel::replicate{2}, {rows});
+  put(parallel::reduce{2}, {rows});
+  put(parallel::pipeline{0, 2}, {rows});
+  put(parallel::batch{0, 2}, {rows});
   return v;
 }
 

@@ -40,7 +40,8 @@ inline void copy_along(void const* x, axis_view const& xv, i64 from, void* y, ax
 template <class Op, class... Listed> inline constexpr bool one_of = (std::is_same_v<Op, Listed> || ...);
 /// Local blocks of these hold the same elements in the same order on both sides: what changes is the shape, or the spread.
 template <class Op> inline constexpr bool keeps_order =
-    one_of<Op, reshape, flatten, merge_axes, split_axis, partition, combine, replicate, reduce, pipeline, batch>;
+    one_of<Op, reshape, flatten, merge_axes, split_axis, parallel::partition, parallel::combine, parallel::replicate,
+           parallel::reduce, parallel::pipeline, parallel::batch>;
 }  // namespace detail
 
 template <class Scalar, class Op>

@@ -56,15 +56,15 @@ inline parallel_graph parallelize(computation_graph const& g, std::vector<spread
     int y = h.front().value;
     if (v.producer < 0) {                                     // one whole tensor on the host or in its home
       std::vector<any_op> ops;
-      for (int d = 0; d < v.type.rank; ++d) if (i64 const k = want.degree(part_kind::shard, d); k > 1) ops.push_back(partition{d, k});
-      if (i64 const k = want.degree(part_kind::copy); k > 1) ops.push_back(replicate{k});
+      for (int d = 0; d < v.type.rank; ++d) if (i64 const k = want.degree(part_kind::shard, d); k > 1) ops.push_back(parallel::partition{d, k});
+      if (i64 const k = want.degree(part_kind::copy); k > 1) ops.push_back(parallel::replicate{k});
       y = chain(y, ops, grid);
     } else {
       for (move_step const& m : movement(h.front().where, want, v.type)) {
         y = chain(y, operators_of(m, v.type.rank), grid);
         parallel_shape const s = shape_in(m.after, v.type);     // copies are dropped and made by the step as a whole
         if (s.copy > p.shapes[static_cast<std::size_t>(y)].copy)
-          y = chain(y, {any_op(replicate{s.copy / p.shapes[static_cast<std::size_t>(y)].copy})}, grid);
+          y = chain(y, {any_op(parallel::replicate{s.copy / p.shapes[static_cast<std::size_t>(y)].copy})}, grid);
         p.shapes[static_cast<std::size_t>(y)] = s;
       }
     }

@@ -49,21 +49,21 @@ inline parallel_result parallel_rule(any_op const& o, parallel_shape s) {
   i64 const k = o.attr[o.op->attrs - 1], d = o.op->attrs == 2 ? o.attr[0] : 0;
   if (k < 1) return no("the degree must be positive");
   if (o.op->attrs == 2 && (d < 0 || d >= s.type.rank)) return no("no such axis");
-  if (o.is<partition>()) {
+  if (o.is<parallel::partition>()) {
     if (s.type.d[d].n % (s.degree[d] * k)) return no("the degree does not divide the axis");
     s.degree[d] *= k;
-  } else if (o.is<combine>()) {
+  } else if (o.is<parallel::combine>()) {
     if (s.degree[d] % k) return no("the axis is not split that often");
     s.degree[d] /= k;
-  } else if (o.is<replicate>()) {
+  } else if (o.is<parallel::replicate>()) {
     s.copy *= k;
-  } else if (o.is<reduce>()) {
+  } else if (o.is<parallel::reduce>()) {
     if (s.sum % k) return no("there are not that many partial sums");
     s.sum /= k;
-  } else if (o.is<pipeline>()) {
+  } else if (o.is<parallel::pipeline>()) {
     if (s.type.d[d].n % (s.micro * k)) return no("the degree does not divide the axis");
     s.micro *= k;
-  } else if (o.is<batch>()) {
+  } else if (o.is<parallel::batch>()) {
     if (s.micro % k) return no("there are not that many micro-batches");
     s.micro /= k;
   } else {
@@ -150,10 +150,10 @@ inline std::optional<loop_degrees> degrees_from(iteration_space const& space, pa
 /// combine then replicate = all-gather, combine then partition of another axis = all-to-all. nullopt: none of these.
 inline std::optional<move_kind> recognise(any_op const& first, any_op const& second) {
   if (first.attr[first.op->attrs - 1] != second.attr[second.op->attrs - 1]) return std::nullopt;
-  if (first.is<reduce>() && second.is<replicate>()) return move_kind::all_reduce;
-  if (first.is<reduce>() && second.is<partition>()) return move_kind::reduce_scatter;
-  if (first.is<combine>() && second.is<replicate>()) return move_kind::all_gather;
-  if (first.is<combine>() && second.is<partition>() && first.attr[0] != second.attr[0]) return move_kind::all_to_all;
+  if (first.is<parallel::reduce>() && second.is<parallel::replicate>()) return move_kind::all_reduce;
+  if (first.is<parallel::reduce>() && second.is<parallel::partition>()) return move_kind::reduce_scatter;
+  if (first.is<parallel::combine>() && second.is<parallel::replicate>()) return move_kind::all_gather;
+  if (first.is<parallel::combine>() && second.is<parallel::partition>() && first.attr[0] != second.attr[0]) return move_kind::all_to_all;
   return std::nullopt;
 }
 
@@ -162,19 +162,19 @@ inline std::optional<move_kind> recognise(any_op const& first, any_op const& sec
 inline std::vector<any_op> operators_of(move_step const& m, int rank) {
   i64 const n = m.group_size();
   switch (m.kind) {
-    case move_kind::all_reduce: return {reduce{n}, replicate{n}};
-    case move_kind::reduce_scatter: return {reduce{n}, partition{m.to_dim, n}};
-    case move_kind::all_gather: return {combine{m.from_dim, n}, replicate{n}};
-    case move_kind::all_to_all: return {combine{m.from_dim, n}, partition{m.to_dim, n}};
+    case move_kind::all_reduce: return {parallel::reduce{n}, parallel::replicate{n}};
+    case move_kind::reduce_scatter: return {parallel::reduce{n}, parallel::partition{m.to_dim, n}};
+    case move_kind::all_gather: return {parallel::combine{m.from_dim, n}, parallel::replicate{n}};
+    case move_kind::all_to_all: return {parallel::combine{m.from_dim, n}, parallel::partition{m.to_dim, n}};
     case move_kind::keep:
     case move_kind::exchange: break;
   }
   std::vector<any_op> r;
-  if (i64 const s = m.before.degree(part_kind::sum); s > 1) r.push_back(reduce{s});
+  if (i64 const s = m.before.degree(part_kind::sum); s > 1) r.push_back(parallel::reduce{s});
   for (int d = 0; d < rank; ++d) {
     i64 const a = m.before.degree(part_kind::shard, d), b = m.after.degree(part_kind::shard, d), g = detail::gcd(a, b);
-    if (a != g) r.push_back(combine{d, a / g});
-    if (b != g) r.push_back(partition{d, b / g});
+    if (a != g) r.push_back(parallel::combine{d, a / g});
+    if (b != g) r.push_back(parallel::partition{d, b / g});
   }
   return r;
 }

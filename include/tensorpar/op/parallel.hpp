@@ -2,7 +2,8 @@
 #pragma once
 #include <tensorpar/op/any_op.hpp>
 
-namespace tensorpar {
+/// In their own namespace: a user's model has an axis called batch, and <algorithm> a partition.
+namespace tensorpar::parallel {
 
 /// All six are the identity on the logical tensor; what they change is its spread (ir/parallel_graph.hpp).
 /// Derivatives: partition <-> combine, replicate <-> reduce, pipeline <-> batch.
@@ -52,8 +53,12 @@ inline void reduce::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(
 inline void pipeline::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(batch{dim_no, degree}, {g.gradient(0)})); }
 inline void batch::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(pipeline{dim_no, degree}, {g.gradient(0)})); }
 
+}  // namespace tensorpar::parallel
+
+namespace tensorpar {
+
 constexpr bool is_parallel(any_op const& o) {
-  return o.is<partition>() || o.is<combine>() || o.is<replicate>() || o.is<reduce>() || o.is<pipeline>() || o.is<batch>();
+  return o.is<parallel::partition>() || o.is<parallel::combine>() || o.is<parallel::replicate>() || o.is<parallel::reduce>() || o.is<parallel::pipeline>() || o.is<parallel::batch>();
 }
 
 }  // namespace tensorpar
