@@ -58,7 +58,16 @@ double median(std::vector<double> v) {
 }
 
 void row(char const* name, double value, char const* reference, double ratio, double limit) {
-  std::cout << json({{"bench", "exec"}, {"case", name}, {"metric", "median step"}, {"value", value}, {"unit", "s"}, {"reference", reference}, {"ratio", ratio}, {"limit", {{"ratio", limit}}}}).dump() << std::endl;
+  std::cout << json({{"bench", "exec"},
+                     {"case", name},
+                     {"metric", "median step"},
+                     {"value", value},
+                     {"unit", "s"},
+                     {"reference", reference},
+                     {"ratio", ratio},
+                     {"limit", {{"ratio", limit}}}})
+                   .dump()
+            << std::endl;
 }
 
 }  // namespace
@@ -70,7 +79,8 @@ int main(int argc, char** argv) {
   CLI::App app("Training step of an MLP 4 x 4096 in float.");
   app.add_option("--steps", steps, "timed steps of each")->check(CLI::Range(1, 1000));
   app.add_option("--rows", rows, "samples per step")->check(CLI::Range(4, 65536));
-  app.add_option("--torch", python, "a python that has PyTorch; default: TENSORPAR_TORCH_PYTHON; neither: no comparison")->envname("TENSORPAR_TORCH_PYTHON");
+  app.add_option("--torch", python, "a python that has PyTorch; default: TENSORPAR_TORCH_PYTHON; neither: no comparison")
+      ->envname("TENSORPAR_TORCH_PYTHON");
   CLI11_PARSE(app, argc, argv);
   bench one(1, rows), four(4, rows);
   one.step();
@@ -81,7 +91,8 @@ int main(int argc, char** argv) {
     row("1 device", median(a), "none: no PyTorch given", 1, 1e9);
   } else {
     std::string const out = "torch-step.txt";
-    std::string const command = "'" + python + "' '" + TENSORPAR_BENCH_DIR + "/exec_torch.py' " + std::to_string(rows) + " " + std::to_string(steps) + " > " + out;
+    std::string const command =
+        "'" + python + "' '" + TENSORPAR_BENCH_DIR + "/exec_torch.py' " + std::to_string(rows) + " " + std::to_string(steps) + " > " + out;
     if (std::system(command.c_str()) != 0) { std::cerr << "bench exec: PyTorch failed: " << command << "\n"; return 1; }
     double torch = 0;
     std::ifstream(out) >> torch;

@@ -37,14 +37,15 @@ template <i64 Heads, i64 Width> inline constexpr auto attend = [](ref x) {
   auto q = x | linear{Width}, k = x | linear{Width}, v = x | linear{Width};
   return all(q, k, v) | attention{.heads = Heads, .causal = true} | linear{Width};
 };
-template <i64 Heads, i64 Width>
-inline constexpr auto block = seq(residual(seq(layernorm{}, attend<Heads, Width>)), residual(seq(layernorm{}, linear{4 * Width}, gelu{}, linear{Width})));
+template <i64 Heads, i64 Width> inline constexpr auto block = seq(residual(seq(layernorm{}, attend<Heads, Width>)),
+                                                                  residual(seq(layernorm{}, linear{4 * Width}, gelu{}, linear{Width})));
 
 template <i64 Layers, i64 Heads, i64 Width, i64 Tokens> struct gpt {
   static constexpr void define(auto& g) {
     auto tokens = g.input("tokens", {batch, tok(Tokens)}, dtype::i32);
     auto labels = g.input("labels", {batch, tok(Tokens)}, dtype::i32);
-    auto logits = tokens | embedding{.rows = 51200, .width = Width, .to = hidden} | repeat(Layers, block<Heads, Width>) | layernorm{} | linear{.out = 51200, .bias = false, .to = vocab};
+    auto logits = tokens | embedding{.rows = 51200, .width = Width, .to = hidden} | repeat(Layers, block<Heads, Width>) | layernorm{} |
+                  linear{.out = 51200, .bias = false, .to = vocab};
     g.output("loss", all(logits, labels) | cross_entropy{});
   }
 };
@@ -60,7 +61,8 @@ struct dlrm {
 };
 
 void line(char const* name, char const* metric, double value, char const* unit, double reference) {
-  std::printf("{\"bench\":\"search\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"reference\":%.6g,\"ratio\":%.4g}\n", name, metric, value, unit, reference, reference > 0 ? value / reference : 0.0);
+  std::printf("{\"bench\":\"search\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"reference\":%.6g,\"ratio\":%.4g}\n",
+              name, metric, value, unit, reference, reference > 0 ? value / reference : 0.0);
 }
 double memory_mb() {
   rusage u{};
@@ -99,7 +101,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   device_kind const core{"core", 2e10, 1e10, i64{4} << 30, 2e-6};
   link_level const bus{"memory", 1, 2e-6, 5e9}, wire{"Ethernet", 1, 5e-5, 1e8};
-  machine const four = make_cluster("4 cores", core, 4, 4, bus, wire), two_nodes = make_cluster("2 nodes of 2", core, 4, 2, bus, wire), eight = make_cluster("8 cores", core, 8, 8, bus, wire);
+  machine const four = make_cluster("4 cores", core, 4, 4, bus, wire), two_nodes = make_cluster("2 nodes of 2", core, 4, 2, bus, wire),
+                eight = make_cluster("8 cores", core, 8, 8, bus, wire);
   run<digits_mlp>("digits mlp on 4", 64, four, 0.02, 0);
   run<digits_conv>("digits conv net on 4", 64, four, 0.02, 0);
   run<digits_mlp>("digits mlp on 2x2", 64, two_nodes, 0.02, 0);

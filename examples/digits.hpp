@@ -54,7 +54,9 @@ inline std::vector<sample> read(std::string const& path) {
   std::vector<sample> all;
   std::string line;
   for (int n = 1; std::getline(in, line); ++n) {
-    auto fail = [&](char const* what) { throw error(what, path + ":" + std::to_string(n), "64 numbers from 0 to 16, then a digit, separated by commas"); };
+    auto fail = [&](char const* what) {
+      throw error(what, path + ":" + std::to_string(n), "64 numbers from 0 to 16, then a digit, separated by commas");
+    };
     sample s{};
     char const* p = line.data();
     char const* const end = p + line.size();

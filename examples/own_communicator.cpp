@@ -47,6 +47,7 @@ int main() {
   host_batch data{{"x", {{8, 16}, std::vector<float>(128, 1), {}}}, {"y", {{8, 4}, std::vector<float>(32, 0), {}}}};
   run.step(data, 0.1);
   // data parallelism all-reduces every gradient once: (16 * 4 + 4) numbers on each of 4 devices
-  std::printf("all-reduced %lld bytes, gathered %lld\n", static_cast<long long>(counting::reduced), static_cast<long long>(counting::gathered));
+  std::printf("all-reduced %lld bytes, gathered %lld\n", static_cast<long long>(counting::reduced),
+              static_cast<long long>(counting::gathered));
   return counting::reduced == 4 * (16 * 4 + 4) * 4 && counting::gathered == 0 ? 0 : 1;
 }

@@ -81,7 +81,8 @@ template <class S> std::vector<std::vector<S>> train(int devices) {
     if (!(last < first)) std::exit(1);
   }
   std::vector<std::vector<S>> all;
-  for (std::size_t x = 0; x < graph.values.size(); ++x) if (graph.values[x].role == value_role::parameter) all.push_back(run.fetch(static_cast<int>(x)));
+  for (std::size_t x = 0; x < graph.values.size(); ++x)
+    if (graph.values[x].role == value_role::parameter) all.push_back(run.fetch(static_cast<int>(x)));
   return all;
 }
 

@@ -29,7 +29,8 @@ int main() {
   std::printf("predicted %.3g s, at most %.1f %% from the best\n", found.cost.seconds, 100 * found.gap);
   executor<compute::eigen<float>, comm::threads> run(differentiate(graph), found.plan);
   run.initialise(1);
-  host_batch data{{"x", {{32, 64}, std::vector<float>(32 * 64, 0.5f), {}}}, {"label", {shape({32}, dtype::i32), {}, std::vector<std::int32_t>(32, 3)}}};
+  host_batch data{{"x", {{32, 64}, std::vector<float>(32 * 64, 0.5f), {}}},
+                  {"label", {shape({32}, dtype::i32), {}, std::vector<std::int32_t>(32, 3)}}};
   for (int k = 0; k < 5; ++k) std::printf("loss %.4f\n", run.step(data, 0.1).loss);
 }
 // [end]

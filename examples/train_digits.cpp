@@ -72,7 +72,8 @@ struct checks {
 };
 
 /// Trains the same model on the planned devices and on one, and compares all parameters.
-template <class S> std::vector<std::vector<S>> train_for_check(training_graph const& graph, plan const& p, std::vector<digits::sample> const& train, settings const& s, int steps) {
+template <class S> std::vector<std::vector<S>> train_for_check(training_graph const& graph, plan const& p,
+                                                               std::vector<digits::sample> const& train, settings const& s, int steps) {
   run_of<S> e(graph, p);
   e.initialise(s.seed);
   i64 const rows = s.batch;
@@ -86,9 +87,11 @@ template <class S> std::vector<std::vector<S>> train_for_check(training_graph co
     if (graph.graph.values[x].role == value_role::parameter) r.push_back(e.fetch(static_cast<int>(x)));
   return r;
 }
-checks compare_with_serial(training_graph const& graph, plan const& p, plan const& serial, std::vector<digits::sample> const& train, settings const& s) {
+checks compare_with_serial(training_graph const& graph, plan const& p, plan const& serial, std::vector<digits::sample> const& train,
+                           settings const& s) {
   checks c;
-  auto const a = train_for_check<double>(graph, p, train, s, s.check_steps), b = train_for_check<double>(graph, serial, train, s, s.check_steps);
+  auto const a = train_for_check<double>(graph, p, train, s, s.check_steps),
+             b = train_for_check<double>(graph, serial, train, s, s.check_steps);
   for (std::size_t i = 0; i < a.size(); ++i) {
     double most = 0, differ = 0;
     for (std::size_t j = 0; j < a[i].size(); ++j) {
@@ -97,14 +100,18 @@ checks compare_with_serial(training_graph const& graph, plan const& p, plan cons
     }
     c.relative = std::max(c.relative, most > 0 ? differ / most : differ);
   }
-  c.equal = train_for_check<prime_field>(graph, p, train, s, s.field_steps) == train_for_check<prime_field>(graph, serial, train, s, s.field_steps);
+  c.equal = train_for_check<prime_field>(graph, p, train, s, s.field_steps) ==
+            train_for_check<prime_field>(graph, serial, train, s, s.field_steps);
   return c;
 }
 
-void run(settings const& s, std::string const& model, graph_view const& net, int devices, bool alone, std::vector<digits::sample> const& all) {
+void run(settings const& s, std::string const& model, graph_view const& net, int devices, bool alone,
+         std::vector<digits::sample> const& all) {
   machine const cluster = s.cluster.empty() ? logical(devices) : find_cluster(s.cluster);
   int const n = cluster.size();
-  if (s.batch % s.micro_batches) throw error("a batch of " + std::to_string(s.batch) + " in " + std::to_string(s.micro_batches) + " micro-batches", "--micro-batches", "a divisor of the batch");
+  if (s.batch % s.micro_batches)
+    throw error("a batch of " + std::to_string(s.batch) + " in " + std::to_string(s.micro_batches) + " micro-batches", "--micro-batches",
+                "a divisor of the batch");
   computation_graph const forward = lower(net, {digits::batch = s.batch / s.micro_batches});
   training_options options;
   options.optimizer.kind = optimizer_kind::momentum;
@@ -119,8 +126,11 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   auto const t0 = std::chrono::steady_clock::now();
   if (!s.plan_file.empty()) {
     p = read_plan(s.plan_file);
-    if (p.graph != forward.hash()) throw error("this plan was made for another model or batch", s.plan_file, "a plan of " + model + " with --batch " + std::to_string(s.batch));
-    if (!(p.optimizer == options.optimizer) || p.micro_batches != s.micro_batches) throw error("this plan was made for another optimizer or number of micro-batches", s.plan_file, "the flags it was made with");
+    if (p.graph != forward.hash())
+      throw error("this plan was made for another model or batch", s.plan_file,
+                  "a plan of " + model + " with --batch " + std::to_string(s.batch));
+    if (!(p.optimizer == options.optimizer) || p.micro_batches != s.micro_batches)
+      throw error("this plan was made for another optimizer or number of micro-batches", s.plan_file, "the flags it was made with");
   } else {
     search_options o;
     o.model = model;
@@ -128,7 +138,9 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     o.micro_batches = s.micro_batches;
     search_result const r = optimize(forward, cluster, cost, o);
     if (!r.feasible())
-      throw error("no plan fits: device " + std::to_string(r.infeasible->device) + " lacks " + std::to_string(r.infeasible->missing) + " bytes", "the cluster", "more memory or more devices");
+      throw error(
+          "no plan fits: device " + std::to_string(r.infeasible->device) + " lacks " + std::to_string(r.infeasible->missing) + " bytes",
+          "the cluster", "more memory or more devices");
     p = r.plan;
     for (baseline const& b : r.baselines) {
       plan q = p;
@@ -143,8 +155,17 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   require_accepted(check(graph, p, q), "train_digits");
   double const search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
   table.insert(table.begin(), summary_of("chosen", graph, p, q, predicted));
-  say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" + explain(graph, p, q, predicted) + "\n" + comparison(table));
-  event(s, {{"event", "plan"}, {"model", model}, {"devices", p.cluster.size()}, {"cluster", p.cluster.name}, {"search_s", search_s}, {"cost_s", p.cost}, {"bound_s", p.bound}, {"step_s", p.step_seconds}, {"peak_bytes", p.peak_bytes}});
+  say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" +
+             explain(graph, p, q, predicted) + "\n" + comparison(table));
+  event(s, {{"event", "plan"},
+            {"model", model},
+            {"devices", p.cluster.size()},
+            {"cluster", p.cluster.name},
+            {"search_s", search_s},
+            {"cost_s", p.cost},
+            {"bound_s", p.bound},
+            {"step_s", p.step_seconds},
+            {"peak_bytes", p.peak_bytes}});
 
   // what this very machine will take: its rates measured, its kernels profiled; devices beyond its cores take turns
   host_rates const rates = measure_host();
@@ -165,7 +186,8 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   std::iota(in_order.begin(), in_order.end(), std::size_t{0});
   host_batch const test = digits::make_batch(data.test, in_order, 0, static_cast<i64>(data.test.size()), forward.type(0));
   std::size_t const steps = data.train.size() / static_cast<std::size_t>(s.batch);
-  if (steps == 0) throw error("a batch of " + std::to_string(s.batch) + " samples", "--batch", "at most " + std::to_string(data.train.size()));
+  if (steps == 0)
+    throw error("a batch of " + std::to_string(s.batch) + " samples", "--batch", "at most " + std::to_string(data.train.size()));
   schedule const learn = warm_up_cosine{s.rate, steps, steps * static_cast<u64>(std::max(2, s.epochs)), s.rate / 50};
   timeline measured;
   double accuracy = 0;
@@ -175,7 +197,8 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     double loss = 0, spent = 0;
     for (std::size_t k = 0; k < steps; ++k) {
       bool const last = epoch + 1 == s.epochs && k + 1 == steps;
-      step_result const r = e.step(digits::make_batch(data.train, order, k * static_cast<std::size_t>(s.batch), s.batch, forward.type(0)), rate(learn, e.steps()), last ? &measured : nullptr);
+      step_result const r = e.step(digits::make_batch(data.train, order, k * static_cast<std::size_t>(s.batch), s.batch, forward.type(0)),
+                                   rate(learn, e.steps()), last ? &measured : nullptr);
       loss += r.loss / static_cast<double>(steps);
       spent += r.seconds;
       seconds.push_back(r.seconds);
@@ -184,9 +207,17 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     eval.run(test);
     accuracy = digits::accuracy(eval.output("logits"), test.at("label").index);
     double const each = spent / static_cast<double>(steps), rate_s = static_cast<double>(s.batch) / each;
-    say(s, "epoch " + std::to_string(epoch + 1) + "/" + std::to_string(s.epochs) + number("  loss %.4f", loss) + number("  test accuracy %.2f %%", 100 * accuracy) + number("  %.0f samples/s", rate_s) +
+    say(s, "epoch " + std::to_string(epoch + 1) + "/" + std::to_string(s.epochs) + number("  loss %.4f", loss) +
+               number("  test accuracy %.2f %%", 100 * accuracy) + number("  %.0f samples/s", rate_s) +
                number("  step %.3f ms", 1e3 * each) + number(" (predicted %.3f ms)", 1e3 * expected.seconds) + "\n");
-    event(s, {{"event", "epoch"}, {"model", model}, {"epoch", epoch + 1}, {"loss", loss}, {"accuracy", accuracy}, {"samples_per_s", rate_s}, {"measured_step_s", each}, {"predicted_step_s", expected.seconds}});
+    event(s, {{"event", "epoch"},
+              {"model", model},
+              {"epoch", epoch + 1},
+              {"loss", loss},
+              {"accuracy", accuracy},
+              {"samples_per_s", rate_s},
+              {"measured_step_s", each},
+              {"predicted_step_s", expected.seconds}});
   }
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
   double const median = seconds.empty() ? 0 : seconds[seconds.size() / 2];
@@ -196,8 +227,9 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   serial.cluster = logical(1);
   for (node_choice& c : serial.nodes) c.spread = {};
   checks const c = compare_with_serial(graph, p, serial, data.train, s);
-  say(s, "check: " + std::to_string(s.check_steps) + " steps in double differ from serial training by " + number("%.1e", c.relative) + " relative; " + std::to_string(s.field_steps) + " steps in the prime field are " +
-             (c.equal ? "equal" : "NOT EQUAL") + "; each arena is " + (e.allocated_bytes() == p.peak_bytes ? "what was planned, to the byte" : "NOT what was planned") + "\n");
+  say(s, "check: " + std::to_string(s.check_steps) + " steps in double differ from serial training by " + number("%.1e", c.relative) +
+             " relative; " + std::to_string(s.field_steps) + " steps in the prime field are " + (c.equal ? "equal" : "NOT EQUAL") +
+             "; each arena is " + (e.allocated_bytes() == p.peak_bytes ? "what was planned, to the byte" : "NOT what was planned") + "\n");
 
   // write
   std::filesystem::path dir(s.out);
@@ -207,10 +239,20 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   write_whole_file((dir / "plan.html").string(), html_report(graph, p, q, expected, &measured));
   write_whole_file((dir / "trace.json").string(), chrome_trace(expected, &measured));
   say(s, "wrote " + (dir / "plan.json").string() + ", plan.html, trace.json\n");
-  event(s, {{"event", "result"}, {"model", model}, {"devices", n}, {"accuracy", accuracy}, {"max_rel_diff_double", c.relative}, {"prime_field_equal", c.equal},
-            {"predicted_peak_bytes", p.peak_bytes}, {"allocated_peak_bytes", e.allocated_bytes()}, {"predicted_step_s", expected.seconds}, {"measured_step_s", median}});
-  if (!c.equal || !(c.relative <= 1e-12) || e.allocated_bytes() != p.peak_bytes) throw error("a check failed", model, "equal to serial training");
-  if (accuracy < s.min_accuracy) throw error("a test accuracy of " + number("%.4f", accuracy), model, "at least " + number("%.4f", s.min_accuracy));
+  event(s, {{"event", "result"},
+            {"model", model},
+            {"devices", n},
+            {"accuracy", accuracy},
+            {"max_rel_diff_double", c.relative},
+            {"prime_field_equal", c.equal},
+            {"predicted_peak_bytes", p.peak_bytes},
+            {"allocated_peak_bytes", e.allocated_bytes()},
+            {"predicted_step_s", expected.seconds},
+            {"measured_step_s", median}});
+  if (!c.equal || !(c.relative <= 1e-12) || e.allocated_bytes() != p.peak_bytes)
+    throw error("a check failed", model, "equal to serial training");
+  if (accuracy < s.min_accuracy)
+    throw error("a test accuracy of " + number("%.4f", accuracy), model, "at least " + number("%.4f", s.min_accuracy));
 }
 
 }  // namespace
@@ -219,17 +261,25 @@ int main(int argc, char** argv) {
   settings s;
   CLI::App app("Declares, plans, trains and checks two networks on 1,797 handwritten digits.");
   app.add_option("--model", s.models, "mlp, cnn, or both")->delimiter(',')->check(CLI::IsMember({"mlp", "cnn"}))->capture_default_str();
-  app.add_option("--devices", s.devices, "numbers of logical devices (threads), e.g. 1,2,4")->delimiter(',')->check(CLI::Range(1, 64))->capture_default_str();
-  app.add_option("--cluster", s.cluster, "a machine by name (logical-2x2: two nodes with a slow link) or a cluster file, instead of --devices");
+  app.add_option("--devices", s.devices, "numbers of logical devices (threads), e.g. 1,2,4")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--cluster", s.cluster,
+                 "a machine by name (logical-2x2: two nodes with a slow link) or a cluster file, instead of --devices");
   app.add_option("--plan", s.plan_file, "start from this plan.json instead of searching (one model)");
   app.add_option("--batch", s.batch, "samples per step")->check(CLI::Range(1, 1437))->capture_default_str();
-  app.add_option("--micro-batches", s.micro_batches, "parts of a batch whose gradients are accumulated")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--micro-batches", s.micro_batches, "parts of a batch whose gradients are accumulated")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--epochs", s.epochs)->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--rate", s.rate, "peak learning rate")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--clip", s.clip, "clip gradients to this global norm; 0: do not")->check(CLI::NonNegativeNumber)->capture_default_str();
   app.add_option("--min-accuracy", s.min_accuracy, "fail if the test accuracy ends below this, e.g. 0.97")->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", s.seed)->capture_default_str();
-  app.add_option("--check-steps", s.check_steps, "steps compared with serial training in double")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--check-steps", s.check_steps, "steps compared with serial training in double")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
   app.add_option("--field-steps", s.field_steps, "steps compared in the prime field")->check(CLI::Range(1, 100000))->capture_default_str();
   app.add_option("--data", s.data, "the digits, as csv")->capture_default_str();
   app.add_option("--out", s.out, "folder for plan.json, plan.html, trace.json")->capture_default_str();

@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
       detail::plan_reader const r{value, "input", ""};
       plan p;
       p.cluster = detail::decode_machine(r["cluster"]);
-      for (std::size_t i = 0, n = r["nodes"].array(0, 1000); i < n; ++i) p.nodes.push_back({detail::decode_spread(r["nodes"][i], p.cluster.size())});
+      for (std::size_t i = 0, n = r["nodes"].array(0, 1000); i < n; ++i)
+        p.nodes.push_back({detail::decode_spread(r["nodes"][i], p.cluster.size())});
       value = encode(p);
     }
   } catch (error const&) {

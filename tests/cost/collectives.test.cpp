@@ -101,7 +101,8 @@ TEST_CASE("hierarchical: reduce-scatter inside, all-reduce of a part between nod
                                                                   doubling(nodes, 1, bytes / static_cast<double>(per)));
       CHECK(layered::all_reduce(two_levels(per, nodes), bytes, between, collective_algorithm::hierarchical) == doctest::Approx(want));
       double const scatter = halving(per, per, bytes) + halving(nodes, 1, bytes / static_cast<double>(per));
-      CHECK(layered::reduce_scatter(two_levels(per, nodes), bytes, between, collective_algorithm::hierarchical) == doctest::Approx(scatter));
+      CHECK(layered::reduce_scatter(two_levels(per, nodes), bytes, between, collective_algorithm::hierarchical) ==
+            doctest::Approx(scatter));
     }
 }
 

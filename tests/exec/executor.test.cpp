@@ -39,7 +39,9 @@ void equal_to_serial(computation_graph const& g, int trials, u64 seed, double to
 
 TEST_CASE("a residual MLP under random spreads equals serial training") { equal_to_serial(residual_mlp(), 80, 1, 1e-11, false); }
 TEST_CASE("a convolutional net under random spreads equals serial training") { equal_to_serial(small_cnn(), 60, 2, 1e-11, true); }
-TEST_CASE("a transformer with a shared table under random spreads equals serial training") { equal_to_serial(small_transformer(), 60, 3, 1e-11, true); }
+TEST_CASE("a transformer with a shared table under random spreads equals serial training") {
+  equal_to_serial(small_transformer(), 60, 3, 1e-11, true);
+}
 
 TEST_CASE("two halves of a batch, accumulated, are the batch") {
   computation_graph const g = residual_mlp();
@@ -47,7 +49,8 @@ TEST_CASE("two halves of a batch, accumulated, are the batch") {
   twice.micro_batches = 2;
   plan p = serial_plan(g), q = serial_plan(g);
   q.micro_batches = 2;
-  // the same two micro-batches, one graph bound to 24 rows run twice against the mean of two separate gradients: compare with plain SGD on double
+  // the same two micro-batches, one graph bound to 24 rows run twice against the mean of two separate gradients: compare with plain SGD on
+  // double
   executor_of<double> a(differentiate(g, twice), q);
   a.initialise(7);
   host_batch const both = random_batch(g, 2, 5);
@@ -58,7 +61,11 @@ TEST_CASE("two halves of a batch, accumulated, are the batch") {
       host_tensor h;
       h.shape = t.shape;
       h.shape.d[0].n /= 2;
-      auto cut = [&](auto const& from, auto& to) { if (!from.empty()) to.assign(from.begin() + k * static_cast<std::ptrdiff_t>(from.size() / 2), from.begin() + (k + 1) * static_cast<std::ptrdiff_t>(from.size() / 2)); };
+      auto cut = [&](auto const& from, auto& to) {
+        if (!from.empty())
+          to.assign(from.begin() + k * static_cast<std::ptrdiff_t>(from.size() / 2),
+                    from.begin() + (k + 1) * static_cast<std::ptrdiff_t>(from.size() / 2));
+      };
       cut(t.real, h.real);
       cut(t.index, h.index);
       b[name] = std::move(h);

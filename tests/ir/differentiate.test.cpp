@@ -51,7 +51,9 @@ TEST_CASE("gradients of whole networks agree with finite differences") {
   agrees_with_differences(residual_mlp(), 6);
   agrees_with_differences(small_transformer(), 6);
 }
-TEST_CASE("gradients through convolution, batch norm and pooling agree with finite differences") { agrees_with_differences(small_cnn(), 4); }
+TEST_CASE("gradients through convolution, batch norm and pooling agree with finite differences") {
+  agrees_with_differences(small_cnn(), 4);
+}
 
 TEST_CASE("the forward graph stands in front, unchanged") {
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})

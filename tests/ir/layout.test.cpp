@@ -40,10 +40,14 @@ TEST_CASE("layouts follow from notation and spread") {
   iteration_space const s = space(linear{32}, {{8, 64}, {32, 64}, {32}});
   spread const p{0, {{'0', 2, 4}, {'o', 2, 2}, {'i', 2, 1}}};
   CHECK(misfit(s, p) == -1);
-  CHECK(operand_layout(s, "", p, 0) == canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::copy, -1, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
-  CHECK(operand_layout(s, "", p, 1) == canonical({0, {{part_kind::copy, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
-  CHECK(operand_layout(s, "", p, 2) == canonical({0, {{part_kind::copy, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::copy, -1, 2, 1}}}));
-  CHECK(result_layout(s, "", p, 0) == canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::shard, 1, 2, 2}, {part_kind::sum, -1, 2, 1}}}));
+  CHECK(operand_layout(s, "", p, 0) ==
+        canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::copy, -1, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
+  CHECK(operand_layout(s, "", p, 1) ==
+        canonical({0, {{part_kind::copy, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
+  CHECK(operand_layout(s, "", p, 2) ==
+        canonical({0, {{part_kind::copy, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::copy, -1, 2, 1}}}));
+  CHECK(result_layout(s, "", p, 0) ==
+        canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::shard, 1, 2, 2}, {part_kind::sum, -1, 2, 1}}}));
   CHECK(misfit(s, {0, {{'o', 5, 1}}}) == 0);
   CHECK(misfit(s, {0, {{'0', 2, 1}, {'z', 2, 2}}}) == 1);
   CHECK(misfit(s, {0, {{'0', 4, 1}, {'0', 4, 4}}}) == 0);          // 16 parts of 8

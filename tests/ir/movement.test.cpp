@@ -78,9 +78,13 @@ placed carry_out(move_step const& m, shape const& s, placed const& from) {
         tensor_block const b = block_of(m.before, s, c);
         i64 flat = 0, share = 0;
         bool inside = true;
-        for (int d = 0; d < s.rank; ++d) { inside = inside && index[d] >= b.offset[d] && index[d] < b.offset[d] + b.local[d]; flat = flat * b.local[d] + index[d] - b.offset[d]; }
+        for (int d = 0; d < s.rank; ++d) {
+          inside = inside && index[d] >= b.offset[d] && index[d] < b.offset[d] + b.local[d];
+          flat = flat * b.local[d] + index[d] - b.offset[d];
+        }
         if (!inside) continue;
-        for (std::size_t k = 0; k < m.before.axes.size(); ++k) if (m.before.axes[k].kind == P) share = share * m.before.axes[k].degree + c[k];
+        for (std::size_t k = 0; k < m.before.axes.size(); ++k)
+          if (m.before.axes[k].kind == P) share = share * m.before.axes[k].degree + c[k];
         by_share[share] = from.at(src)[static_cast<std::size_t>(flat)];
       }
       if (reduces) for (auto const& [k, v] : by_share) mine[static_cast<std::size_t>(e)] += v;
@@ -114,7 +118,12 @@ TEST_CASE("collectives are recognised from what changes") {
 }
 
 TEST_CASE("the members of a group differ in the group's digits alone") {
-  move_step const m{move_kind::all_reduce, -1, -1, {{2, 4}}, at({{S, 0, 2, 2}, {P, -1, 2, 4}, {S, 1, 2, 1}}), at({{S, 0, 2, 2}, {C, -1, 2, 4}, {S, 1, 2, 1}})};
+  move_step const m{move_kind::all_reduce,
+                    -1,
+                    -1,
+                    {{2, 4}},
+                    at({{S, 0, 2, 2}, {P, -1, 2, 4}, {S, 1, 2, 1}}),
+                    at({{S, 0, 2, 2}, {C, -1, 2, 4}, {S, 1, 2, 1}})};
   CHECK(m.members(0) == std::vector{0, 4});
   CHECK(m.members(4) == std::vector{0, 4});
   CHECK(m.members(7) == std::vector{3, 7});
@@ -156,7 +165,8 @@ TEST_CASE("every movement keeps the logical tensor, whatever the layouts") {
       collectives += m.kind != move_kind::exchange;
       if (m.kind == move_kind::exchange) {                       // by its own list of transfers
         placed next;
-        for (i64 j = 0; j < m.after.size(); ++j) next[m.after.device(j)] = std::vector<i64>(static_cast<std::size_t>(part_of(m.after, s).elements()), -1);
+        for (i64 j = 0; j < m.after.size(); ++j)
+          next[m.after.device(j)] = std::vector<i64>(static_cast<std::size_t>(part_of(m.after, s).elements()), -1);
         for (transfer const& t : transfers(m, s)) {
           tensor_block const x = block_of(m.before, s, t.from), y = block_of(m.after, s, t.to);
           for (i64 e = 0; e < t.box.elements(); ++e) {

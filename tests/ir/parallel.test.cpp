@@ -31,7 +31,8 @@ node_shapes lifted(any_op const& o, std::vector<shape> in, parallel_shape const&
 }  // namespace
 
 TEST_CASE("linear: sums, copies and shards of output, weight and bias") {
-  // input degrees sum s, copy c, shards (b, e, i): output sum s*i, shards (b, e, c); weight copy s*b*e, shards (c, i); bias sum s*i, copy b*e, shard c
+  // input degrees sum s, copy c, shards (b, e, i): output sum s*i, shards (b, e, c); weight copy s*b*e, shards (c, i); bias sum s*i, copy
+  // b*e, shard c
   std::vector<shape> const in{{64, 64, 64}, {64, 64}, {64}};
   for (i64 s : {1, 2})
     for (i64 b : {1, 4})
@@ -66,7 +67,11 @@ TEST_CASE("other operators: what may be spread and what becomes partial") {
 }
 TEST_CASE("the six parallel operators and their inverses") {
   parallel_shape const x = of({8, 12}, 2, 3, {2, 1});
-  auto after = [&](any_op const& o, parallel_shape const& s) { parallel_result const r = parallel_rule(o, s); REQUIRE(r.ok()); return r.out[0]; };
+  auto after = [&](any_op const& o, parallel_shape const& s) {
+    parallel_result const r = parallel_rule(o, s);
+    REQUIRE(r.ok());
+    return r.out[0];
+  };
   CHECK(after(parallel::combine{1, 4}, after(parallel::partition{1, 4}, x)) == x);
   CHECK(after(parallel::batch{0, 2}, after(parallel::pipeline{0, 2}, x)) == x);
   CHECK(after(parallel::replicate{2}, x).copy == 6);

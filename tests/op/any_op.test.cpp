@@ -14,8 +14,14 @@ struct rotary {
   double factor = 1;
   static constexpr auto name = "rotary";
   static constexpr auto notation = "bsE -> bsE";
-  static constexpr void describe(auto& s, auto&& visit) { visit("base", s.base); visit("interleaved", s.interleaved); visit("factor", s.factor); }
-  constexpr inference infer(shapes in) const { return in[0].last().n % 2 ? inference(mismatch("width must be even", in[0], scalar)) : inference(in[0]); }
+  static constexpr void describe(auto& s, auto&& visit) {
+    visit("base", s.base);
+    visit("interleaved", s.interleaved);
+    visit("factor", s.factor);
+  }
+  constexpr inference infer(shapes in) const {
+    return in[0].last().n % 2 ? inference(mismatch("width must be even", in[0], scalar)) : inference(in[0]);
+  }
 };
 static_assert(operator_<rotary> && !differentiable<rotary> && described<rotary>);
 }  // namespace

@@ -21,7 +21,8 @@ TEST_CASE("every operator keeps the laws: splitting a loop and inferring on part
 TEST_CASE("attributes survive being saved") {
   each(forward_operators{}, [](auto o) { tests::check_attribute_laws(o); });
   each(backward_operators{}, [](auto o) { tests::check_attribute_laws(o); });
-  each(op_set<parallel::partition, parallel::combine, parallel::replicate, parallel::reduce, parallel::pipeline, parallel::batch>{}, [](auto o) { tests::check_attribute_laws(o); });
+  each(op_set<parallel::partition, parallel::combine, parallel::replicate, parallel::reduce, parallel::pipeline, parallel::batch>{},
+       [](auto o) { tests::check_attribute_laws(o); });
   linear const l{.out = 512, .bias = false, .to = axis("hidden")};
   auto const back = any_op(l).as<linear>();
   CHECK(back.out == 512);

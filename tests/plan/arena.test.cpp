@@ -16,7 +16,8 @@ bool disjoint(std::vector<lifetime> const& all, packing const& p) {
     if (p.offset[i] % arena_alignment || p.offset[i] < 0 || p.offset[i] + all[i].bytes > p.bytes) return false;
     for (std::size_t j = 0; j < i; ++j) {
       bool const together = all[i].first <= all[j].last && all[j].first <= all[i].last;
-      if (together && all[i].bytes && all[j].bytes && p.offset[i] < p.offset[j] + all[j].bytes && p.offset[j] < p.offset[i] + all[i].bytes) return false;
+      if (together && all[i].bytes && all[j].bytes && p.offset[i] < p.offset[j] + all[j].bytes && p.offset[j] < p.offset[i] + all[i].bytes)
+        return false;
     }
   }
   return true;
@@ -37,7 +38,10 @@ i64 brute_force(std::vector<lifetime> const& all) {
         for (std::size_t m = 0; m < k; ++m) {
           std::size_t const j = order[m];
           if (all[i].last < all[j].first || all[j].last < all[i].first) continue;
-          if (at[i] < at[j] + aligned(all[j].bytes) && at[j] < at[i] + aligned(all[i].bytes)) { at[i] = at[j] + aligned(all[j].bytes); moved = true; }
+          if (at[i] < at[j] + aligned(all[j].bytes) && at[j] < at[i] + aligned(all[i].bytes)) {
+            at[i] = at[j] + aligned(all[j].bytes);
+            moved = true;
+          }
         }
       }
       end = std::max(end, at[i] + aligned(all[i].bytes));
@@ -97,7 +101,8 @@ TEST_CASE("packings are disjoint, aligned and not below the bound") {
   for (int turn = 0; turn < 400; ++turn) {
     auto const all = random_lives(r, 1 + static_cast<int>(r() % 40), 1 + static_cast<int>(r() % 30), turn % 2 ? 300 : 100000);
     CHECK(most_live(all) == live_by_hand(all));
-    for (packing const& p : {detail::pack_nested(all), detail::pack_in_time(all, false), detail::pack_in_time(all, true), detail::pack_by_size(all), pack(all)}) {
+    for (packing const& p : {detail::pack_nested(all), detail::pack_in_time(all, false), detail::pack_in_time(all, true),
+                             detail::pack_by_size(all), pack(all)}) {
       REQUIRE(disjoint(all, p));
       REQUIRE(p.bytes >= most_live(all));
     }
@@ -118,7 +123,8 @@ TEST_CASE("tiny packings against brute force") {
     ours += got;
     best += optimum;
   }
-  MESSAGE("optimal in " << exact << " of " << turns << ", bytes over the optimum: " << static_cast<double>(ours) / static_cast<double>(best));
+  MESSAGE("optimal in " << exact << " of " << turns
+                        << ", bytes over the optimum: " << static_cast<double>(ours) / static_cast<double>(best));
   CHECK(exact >= turns * 95 / 100);
 }
 
@@ -176,7 +182,10 @@ TEST_CASE("devices with equal work share a packing, others do not disturb them")
     packing q;
     for (buffer const& b : p.buffers)
       for (std::size_t k = 0; k < b.devices.size(); ++k)
-        if (b.devices[k] == d) { all.push_back(b.persistent ? lifetime{b.bytes, 0, 50} : lifetime{b.bytes, b.first, b.last}); q.offset.push_back(b.offset[k]); }
+        if (b.devices[k] == d) {
+          all.push_back(b.persistent ? lifetime{b.bytes, 0, 50} : lifetime{b.bytes, b.first, b.last});
+          q.offset.push_back(b.offset[k]);
+        }
     q.bytes = p.arena[static_cast<std::size_t>(d)];
     CHECK(disjoint(all, q));
     CHECK(q.bytes >= arena_bound(p, d));
@@ -195,7 +204,8 @@ TEST_CASE("20,000 buffers on 64 devices") {
   auto const start = std::chrono::steady_clock::now();
   assign_offsets(p, 64);
   double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  MESSAGE(p.buffers.size() << " buffers on 64 devices: " << seconds << " s, arena over bound " << static_cast<double>(p.arena[0]) / static_cast<double>(arena_bound(p, 0)));
+  MESSAGE(p.buffers.size() << " buffers on 64 devices: " << seconds << " s, arena over bound "
+                           << static_cast<double>(p.arena[0]) / static_cast<double>(arena_bound(p, 0)));
   CHECK(p.arena[0] == p.arena[63]);
   CHECK(p.arena[0] <= arena_bound(p, 0) * 11 / 10);
 }

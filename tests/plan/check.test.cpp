@@ -121,7 +121,8 @@ bool change_kind(subject& s, std::mt19937& draw) {
   task* t = some_task(s, draw, is_move);
   if (!t) return false;
   move_kind const old = t->step.kind;
-  while (t->step.kind == old || t->step.kind == move_kind::exchange) t->step.kind = static_cast<move_kind>(draw() % 5);   // an exchange can do all
+  while (t->step.kind == old || t->step.kind == move_kind::exchange)
+    t->step.kind = static_cast<move_kind>(draw() % 5);  // an exchange can do all
   return true;
 }
 bool change_group_degree(subject& s, std::mt19937& draw) {
@@ -151,7 +152,8 @@ bool change_move_after(subject& s, std::mt19937& draw) {
   return true;
 }
 bool misstate_layout(subject& s, std::mt19937& draw) {
-  int const b = pick(draw, s.q.buffers.size(), [&](std::size_t k) { return s.q.buffers[k].value >= 0 && !s.q.buffers[k].where.axes.empty(); });
+  int const b =
+      pick(draw, s.q.buffers.size(), [&](std::size_t k) { return s.q.buffers[k].value >= 0 && !s.q.buffers[k].where.axes.empty(); });
   if (b < 0) return false;
   layout_axis& a = buf(s, b).where.axes[draw() % buf(s, b).where.axes.size()];
   if (a.kind == part_kind::shard) a.dim += 1;
@@ -179,7 +181,8 @@ bool exchange_operand(subject& s, std::mt19937& draw) {
 }
 bool change_micro_batch(subject& s, std::mt19937& draw) {
   if (s.q.micro_batches == 1) return false;
-  task* t = some_task(s, draw, [](task const& k) { return is_compute(k) && !is_update(k.op) && !k.op.is<clip_factor>() && !k.op.is<square_sum>(); });
+  task* t = some_task(s, draw,
+                      [](task const& k) { return is_compute(k) && !is_update(k.op) && !k.op.is<clip_factor>() && !k.op.is<square_sum>(); });
   t->micro_batch = 1 - t->micro_batch;
   return true;
 }
@@ -190,7 +193,8 @@ bool lose_device(subject& s, std::mt19937& draw) {
   return true;
 }
 bool end_early(subject& s, std::mt19937& draw) {
-  int const b = pick(draw, s.q.buffers.size(), [&](std::size_t k) { return s.q.buffers[k].last > s.q.buffers[k].first && s.q.buffers[k].value != s.t.loss; });
+  int const b = pick(draw, s.q.buffers.size(),
+                     [&](std::size_t k) { return s.q.buffers[k].last > s.q.buffers[k].first && s.q.buffers[k].value != s.t.loss; });
   if (b < 0) return false;
   --buf(s, b).last;
   return true;
@@ -265,15 +269,36 @@ TEST_CASE("what the unrolling makes is accepted") {
 
 TEST_CASE("every mutation is found") {
   struct entry { std::string name; mutation apply; };
-  entry const all[] = {{"drop a task", drop_task}, {"swap dependent tasks", swap_dependent_tasks}, {"change a task's degree", change_task_degree},
-                       {"change a task's stride", change_task_stride}, {"change a task's letter", change_task_letter}, {"change the plan's degree", change_plan_degree},
-                       {"change the plan's start", change_plan_start}, {"change the plan's stride", change_plan_stride}, {"change a movement's kind", change_kind},
-                       {"change a group's degree", change_group_degree}, {"change a group's stride", change_group_stride}, {"change a movement's axis", change_move_dim},
-                       {"change a movement's target", change_move_after}, {"misstate a layout", misstate_layout}, {"change a shape", change_shape},
-                       {"change an attribute", change_attribute}, {"read another buffer", exchange_operand}, {"another micro-batch", change_micro_batch},
-                       {"lose a device", lose_device}, {"end a life early", end_early}, {"begin a life late", begin_late}, {"two buffers in one place", move_onto_another},
-                       {"misalign", misalign}, {"leave the arena", leave_arena}, {"change a size", change_bytes}, {"lose packing space", lose_packing_space},
-                       {"shrink an arena", shrink_arena}, {"shrink a device", shrink_memory}, {"mispredict the peak", mispredict}, {"another graph", other_graph}};
+  entry const all[] = {{"drop a task", drop_task},
+                       {"swap dependent tasks", swap_dependent_tasks},
+                       {"change a task's degree", change_task_degree},
+                       {"change a task's stride", change_task_stride},
+                       {"change a task's letter", change_task_letter},
+                       {"change the plan's degree", change_plan_degree},
+                       {"change the plan's start", change_plan_start},
+                       {"change the plan's stride", change_plan_stride},
+                       {"change a movement's kind", change_kind},
+                       {"change a group's degree", change_group_degree},
+                       {"change a group's stride", change_group_stride},
+                       {"change a movement's axis", change_move_dim},
+                       {"change a movement's target", change_move_after},
+                       {"misstate a layout", misstate_layout},
+                       {"change a shape", change_shape},
+                       {"change an attribute", change_attribute},
+                       {"read another buffer", exchange_operand},
+                       {"another micro-batch", change_micro_batch},
+                       {"lose a device", lose_device},
+                       {"end a life early", end_early},
+                       {"begin a life late", begin_late},
+                       {"two buffers in one place", move_onto_another},
+                       {"misalign", misalign},
+                       {"leave the arena", leave_arena},
+                       {"change a size", change_bytes},
+                       {"lose packing space", lose_packing_space},
+                       {"shrink an arena", shrink_arena},
+                       {"shrink a device", shrink_memory},
+                       {"mispredict the peak", mispredict},
+                       {"another graph", other_graph}};
   int total = 0;
   for (entry const& e : all) {
     std::mt19937 draw(2);

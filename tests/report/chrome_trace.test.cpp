@@ -30,7 +30,8 @@ TEST_CASE("every span of both timelines is there once, with its times") {
       CHECK(e["name"] == x.name);
       CHECK(e["ts"].get<double>() == doctest::Approx(x.start * 1e6));
       CHECK(e["dur"].get<double>() == doctest::Approx((x.end - x.start) * 1e6));
-      CHECK(threads[{pid, e["tid"].get<int>()}] == "device " + std::to_string(x.device) + (x.where == lane::compute ? " compute" : " communication"));
+      CHECK(threads[{pid, e["tid"].get<int>()}] ==
+            "device " + std::to_string(x.device) + (x.where == lane::compute ? " compute" : " communication"));
     }
   }
 }

@@ -32,7 +32,10 @@ std::size_t count(std::string const& s, std::string const& what) {
 
 TEST_CASE("nodes and edges of a graph") {
   for (int k = 0; k < 3; ++k) {
-    auto const s = tests::report_of(k == 0 ? tests::hostile_names(20) : k == 1 ? tests::small_cnn() : tests::small_transformer(), 4, static_cast<unsigned>(k));
+    auto const s = tests::report_of(k == 0   ? tests::hostile_names(20)
+                                    : k == 1 ? tests::small_cnn()
+                                             : tests::small_transformer(),
+                                    4, static_cast<unsigned>(k));
     computation_graph const& g = s.t.graph;
     for (plan const* p : {static_cast<plan const*>(nullptr), &s.p}) {
       std::string const dot = to_dot(g, p);

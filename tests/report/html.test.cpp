@@ -59,14 +59,18 @@ std::size_t count(std::string const& s, std::string const& what) {
 
 TEST_CASE("pages are well formed and stand alone") {
   for (unsigned k = 0; k < 6; ++k) {
-    computation_graph const g = k < 2 ? tests::hostile_names(k ? 200 : 7) : k == 2 ? tests::residual_mlp() : k == 3 ? tests::small_cnn() : tests::small_transformer();
+    computation_graph const g = k < 2    ? tests::hostile_names(k ? 200 : 7)
+                                : k == 2 ? tests::residual_mlp()
+                                : k == 3 ? tests::small_cnn()
+                                         : tests::small_transformer();
     static constexpr int devices[] = {4, 2, 6, 12, 1, 64};
     auto s = tests::report_of(g, devices[k], k, 1 + static_cast<int>(k % 2));
     s.p.model = "<i>\"model\" & co</i>";
     s.p.cluster.name = "</script><script>alert(1)</script>";
     std::string const page = html_report(s.t, s.p, s.q, s.predicted, k % 2 ? &s.measured : nullptr);
     CHECK(unbalanced(page) == "");
-    for (char const* outside : {"http:", "https:", "//cdn", "src=", "href=", "@import", "url("}) CHECK_MESSAGE(page.find(outside) == page.npos, outside);
+    for (char const* outside : {"http:", "https:", "//cdn", "src=", "href=", "@import", "url("})
+      CHECK_MESSAGE(page.find(outside) == page.npos, outside);
     CHECK(page.find("<i>\"model\"") == page.npos);
     CHECK(page.find("alert(1)</script>") == page.npos);
     CHECK(page.find("&lt;i&gt;&quot;model&quot; &amp; co&lt;/i&gt;") != page.npos);
@@ -101,11 +105,15 @@ TEST_CASE("memory over time from lifetimes stays within the arena and ends with 
   for (unsigned seed = 0; seed < 10; ++seed) {
     auto const s = tests::report_of(tests::residual_mlp(), 4, seed);
     std::map<int, i64> last, most;
-    for (memory_sample const& m : memory_over_time(s.q, s.predicted)) { last[m.device] = m.bytes; most[m.device] = std::max(most[m.device], m.bytes); }
+    for (memory_sample const& m : memory_over_time(s.q, s.predicted)) {
+      last[m.device] = m.bytes;
+      most[m.device] = std::max(most[m.device], m.bytes);
+    }
     CHECK(!last.empty());
     for (auto const& [device, bytes] : last) {
       i64 kept = 0;
-      for (buffer const& b : s.q.buffers) if (b.persistent && std::binary_search(b.devices.begin(), b.devices.end(), device)) kept += b.bytes;
+      for (buffer const& b : s.q.buffers)
+        if (b.persistent && std::binary_search(b.devices.begin(), b.devices.end(), device)) kept += b.bytes;
       CHECK(bytes >= kept);
       CHECK(most[device] >= kept);
     }

@@ -29,7 +29,8 @@ TEST_CASE("one object per line, event first, fields kept") {
 }
 
 TEST_CASE("what JSON cannot hold does not break a line") {
-  json const back = parse_json(event_line("e", {{"x", std::numeric_limits<double>::quiet_NaN()}, {"s", "\xff\xfe"}, {"event", "other"}}), "line");
+  json const back =
+      parse_json(event_line("e", {{"x", std::numeric_limits<double>::quiet_NaN()}, {"s", "\xff\xfe"}, {"event", "other"}}), "line");
   CHECK(back["x"].is_null());
   CHECK(back["s"].is_string());
   CHECK(back["event"] == "e");

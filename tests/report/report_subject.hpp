@@ -42,7 +42,9 @@ inline computation_graph hostile_names(int n) {
   int const x = g.add_input("<input>&\"'</script>", {12, 24}), y = g.add_input("y", {12, 24});
   int v = x, before = x;
   for (int i = 0; i < n; ++i) {
-    std::string const name = i % 3 == 0 ? "</script><b>" + std::to_string(i) : i % 3 == 1 ? "a\"&'\n\\" + std::to_string(i) : "\xce\xbb\xf0\x9f\x99\x82 &amp; " + std::to_string(i);
+    std::string const name = i % 3 == 0   ? "</script><b>" + std::to_string(i)
+                             : i % 3 == 1 ? "a\"&'\n\\" + std::to_string(i)
+                                          : "\xce\xbb\xf0\x9f\x99\x82 &amp; " + std::to_string(i);
     if (i % 3 == 2) v = out(g, g.add(add{}, {v, before}, name));
     else v = out(g, g.add(relu{}, {v}, name));
     if (i % 3 == 2) before = v;

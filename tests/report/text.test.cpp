@@ -48,7 +48,8 @@ TEST_CASE("a spread is said with the names of axes") {
 
 TEST_CASE("a summary adds up") {
   for (unsigned seed = 0; seed < 12; ++seed) {
-    auto const s = tests::report_of(seed % 2 ? tests::residual_mlp() : tests::small_transformer(), seed % 3 ? 4 : 6, seed, 1 + static_cast<int>(seed % 2));
+    auto const s = tests::report_of(seed % 2 ? tests::residual_mlp() : tests::small_transformer(), seed % 3 ? 4 : 6, seed,
+                                    1 + static_cast<int>(seed % 2));
     plan_summary const sum = summary_of("chosen", s.t, s.p, s.q, s.predicted);
     CHECK(sum.operators.size() == static_cast<std::size_t>(s.t.forward_nodes));
     double of_operators = 0, of_tasks = 0, compute = 0, busy = 0;
@@ -95,7 +96,8 @@ TEST_CASE("many operators share lines") {
 
 TEST_CASE("plans side by side") {
   auto const a = tests::report_of(tests::residual_mlp(), 4, 3), b = tests::report_of(tests::residual_mlp(), 1, 4);
-  std::string const text = comparison({summary_of("chosen", a.t, a.p, a.q, a.predicted), summary_of("one device", b.t, b.p, b.q, b.predicted)});
+  std::string const text =
+      comparison({summary_of("chosen", a.t, a.p, a.q, a.predicted), summary_of("one device", b.t, b.p, b.q, b.predicted)});
   CHECK(lines(text) == 3);
   CHECK(has(text, "one device"));
   CHECK(has(text, detail::printed("%.2fx", b.predicted.seconds / a.predicted.seconds)));
@@ -108,6 +110,7 @@ TEST_CASE("a plan without a timeline is still explained") {
 }
 
 TEST_CASE("progress") {
-  CHECK(progress_line({3, 12, 0.25, 0.975, 1234.4, 2e-3, 1.6e-3}) == "epoch 3/12  loss 0.2500  accuracy 97.50 %  1234 samples/s  step 2.00 ms (predicted 1.60 ms, +25 %)");
+  CHECK(progress_line({3, 12, 0.25, 0.975, 1234.4, 2e-3, 1.6e-3}) ==
+        "epoch 3/12  loss 0.2500  accuracy 97.50 %  1234 samples/s  step 2.00 ms (predicted 1.60 ms, +25 %)");
   CHECK(progress_line({1, 1, 2, -1, 10, 1, 0}) == "epoch 1/1  loss 2.0000  10 samples/s  step 1.00 s");
 }

@@ -86,7 +86,11 @@ template <class M> class brute_force {
       for (std::size_t k = 0; k < n.out.size(); ++k) out.push_back(part_of(writes(v, static_cast<int>(k), s), g_.type(n.out[k])));
       double worst = 0;
       for (int d = s.start; d < s.start + static_cast<int>(s.size()); ++d)
-        worst = std::max(worst, model_.seconds(compute_query{n.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, scalar_bytes_, on_.kind_of(d)}));
+        worst = std::max(worst, model_.seconds(compute_query{n.op,
+                                                             {in.data(), static_cast<int>(in.size())},
+                                                             {out.data(), static_cast<int>(out.size())},
+                                                             scalar_bytes_,
+                                                             on_.kind_of(d)}));
       total += (n.phase == step_phase::update ? 1 : micro_) * worst;
     }
     return total + flow(f, s, f, s) + flow(f, s, -2, s);
@@ -148,11 +152,13 @@ template <class M> class brute_force {
   double price(int i) const {
     shape_of_run const& n = run_[static_cast<std::size_t>(i)];
     auto const& e = tree_[n.entry];
-    if (e.kind == sp_kind::leaf) return node_[static_cast<std::size_t>(e.left)][static_cast<std::size_t>(choice_[static_cast<std::size_t>(e.left)])];
+    if (e.kind == sp_kind::leaf)
+      return node_[static_cast<std::size_t>(e.left)][static_cast<std::size_t>(choice_[static_cast<std::size_t>(e.left)])];
     double const a = price(n.left), b = price(n.right);
     double t = n.side ? (a < b ? b : a) : a + b;
     for (auto const& [u, v] : meets_[static_cast<std::size_t>(n.entry)])
-      t += pair_[static_cast<std::size_t>(u)][static_cast<std::size_t>(v)][static_cast<std::size_t>(choice_[static_cast<std::size_t>(u)])][static_cast<std::size_t>(choice_[static_cast<std::size_t>(v)])];
+      t += pair_[static_cast<std::size_t>(u)][static_cast<std::size_t>(v)][static_cast<std::size_t>(choice_[static_cast<std::size_t>(u)])]
+                [static_cast<std::size_t>(choice_[static_cast<std::size_t>(v)])];
     return t;
   }
   void choose(std::size_t k, std::vector<int> const& leaves, std::vector<i64>& used) {
@@ -162,7 +168,11 @@ template <class M> class brute_force {
     for (std::size_t i = 0; i < spreads_[v].size(); ++i) {
       if (spreads_[v][i].start != n.range.start || length_[v][i] > n.range.size) continue;
       bool fits = true;
-      for (int d = 0; d < length_[v][i]; ++d) { i64& b = used[static_cast<std::size_t>(n.range.start + d)]; b += bytes_[v][i]; fits = fits && b <= capacity_[static_cast<std::size_t>(n.range.start + d)]; }
+      for (int d = 0; d < length_[v][i]; ++d) {
+        i64& b = used[static_cast<std::size_t>(n.range.start + d)];
+        b += bytes_[v][i];
+        fits = fits && b <= capacity_[static_cast<std::size_t>(n.range.start + d)];
+      }
       choice_[v] = static_cast<int>(i);
       if (fits) choose(k + 1, leaves, used);
       for (int d = 0; d < length_[v][i]; ++d) used[static_cast<std::size_t>(n.range.start + d)] -= bytes_[v][i];
@@ -180,7 +190,8 @@ template <class M> class brute_force {
   }
 
  public:
-  brute_force(training_graph const& t, machine const& on, M const& model, sp_binary const& tree, int grain, int micro, spread_limits const& l)
+  brute_force(training_graph const& t, machine const& on, M const& model, sp_binary const& tree, int grain, int micro,
+              spread_limits const& l)
       : t_(t), g_(t.graph), on_(on), model_(model), tree_(tree), grain_(grain), micro_(micro), limits_(l) {
     int const n = t.forward_nodes;
     for (int v = 0; v < n; ++v) {
@@ -190,7 +201,11 @@ template <class M> class brute_force {
       std::vector<int> length;
       std::vector<double> cost;
       std::vector<i64> bytes;
-      for (spread const& s : all) { length.push_back(static_cast<int>(s.size())); cost.push_back(work(v, s)); bytes.push_back(memory(v, s)); }
+      for (spread const& s : all) {
+        length.push_back(static_cast<int>(s.size()));
+        cost.push_back(work(v, s));
+        bytes.push_back(memory(v, s));
+      }
       spreads_.push_back(all);
       length_.push_back(length);
       node_.push_back(cost);
@@ -221,7 +236,8 @@ template <class M> class brute_force {
       for (int a : below(tree[i].left))
         for (int b : below(tree[i].right)) {
           int const u = std::min(a, b), v = std::max(a, b);
-          if (!pair_[static_cast<std::size_t>(u)][static_cast<std::size_t>(v)].empty()) meets_[static_cast<std::size_t>(i)].push_back({u, v});
+          if (!pair_[static_cast<std::size_t>(u)][static_cast<std::size_t>(v)].empty())
+            meets_[static_cast<std::size_t>(i)].push_back({u, v});
         }
     }
   }

@@ -14,7 +14,8 @@ mapping_problem random_sum(std::mt19937_64& g, int n, int most_choices, double d
   int const kinds = 1 + static_cast<int>(g() % 3);
   for (int k = 0; k < kinds; ++k) {
     ops.emplace_back();
-    for (int i = 0, c = 1 + static_cast<int>(g() % static_cast<u64>(most_choices)); i < c; ++i) ops.back().push_back({0, 1, static_cast<double>(g() % 20), 0});
+    for (int i = 0, c = 1 + static_cast<int>(g() % static_cast<u64>(most_choices)); i < c; ++i)
+      ops.back().push_back({0, 1, static_cast<double>(g() % 20), 0});
   }
   std::string chain = "S(0";
   for (int v = 1; v < n; ++v) chain += "," + std::to_string(v);
@@ -40,7 +41,8 @@ mapping_problem random_sum(std::mt19937_64& g, int n, int most_choices, double d
   for (int a = 0; a < n; ++a)
     for (int b = a + 1; b < n; ++b) {
       if (static_cast<double>(g() % 1000) >= 1000 * density) continue;
-      int const rows = classes[static_cast<std::size_t>(p.set_of[static_cast<std::size_t>(a)])][g() % 2], cols = classes[static_cast<std::size_t>(p.set_of[static_cast<std::size_t>(b)])][g() % 2];
+      int const rows = classes[static_cast<std::size_t>(p.set_of[static_cast<std::size_t>(a)])][g() % 2],
+                cols = classes[static_cast<std::size_t>(p.set_of[static_cast<std::size_t>(b)])][g() % 2];
       pair_cost c{p.classes[static_cast<std::size_t>(rows)].count, p.classes[static_cast<std::size_t>(cols)].count, {}};
       for (int i = 0; i < c.rows * c.cols; ++i) c.seconds.push_back(static_cast<double>(g() % 20));
       p.costs.push_back(std::move(c));

@@ -11,7 +11,9 @@ using namespace tensorpar::search_test;
 namespace {
 // flexflow-train get_optimal_machine_mapping: 4 nodes of one device; view a (two devices) fits two nodes or more, view b three or more.
 // Choices here: 0 = a on devices 0-1, 1 = b, 2 = a on devices 2-3, 3 = a on 1-2.
-std::vector<choice> views(double a, double b, i64 bytes_a = 0, i64 bytes_b = 0) { return {{0, 2, a, bytes_a}, {0, 3, b, bytes_b}, {2, 2, a, bytes_a}, {1, 2, a, bytes_a}}; }
+std::vector<choice> views(double a, double b, i64 bytes_a = 0, i64 bytes_b = 0) {
+  return {{0, 2, a, bytes_a}, {0, 3, b, bytes_b}, {2, 2, a, bytes_a}, {1, 2, a, bytes_a}};
+}
 exact_point only(mapping_problem const& p, exact_options o = {}) {
   auto const r = exact_mappings(p, o);
   REQUIRE(r);
@@ -87,7 +89,8 @@ TEST_CASE("search: frontier of time and memory") {
   CHECK(r->front().cost == cost_point{2.5, {3, 3, 2, 2}});
   CHECK(r->front().choices == assignment{0, 2});
   bool in_sequence_on_b = false;
-  for (exact_point const& x : *r) in_sequence_on_b = in_sequence_on_b || (x.choices == assignment{1, 1} && x.cost == cost_point{4.5, {3, 3, 3, 0}});
+  for (exact_point const& x : *r)
+    in_sequence_on_b = in_sequence_on_b || (x.choices == assignment{1, 1} && x.cost == cost_point{4.5, {3, 3, 3, 0}});
   CHECK(in_sequence_on_b);
   for (exact_point const& x : *r) for (exact_point const& y : *r) CHECK((&x == &y || !dominates(x.cost, y.cost)));
 }

@@ -37,7 +37,7 @@ TEST_CASE("search: a frontier keeps what nothing dominates, and the first of equ
   frontier<int> u;                                     // flexflow-train: union of two frontiers
   for (cost_point const& c : {cost_point{4, {2}}, {8, {1}}, {8, {1}}, {5, {3}}}) u.insert(c, 0);
   CHECK(costs(u) == std::vector<cost_point>{{4, {2}}, {8, {1}}});
-  frontier<int> w;                                     // three views of one operator: upstream keeps (2.5, 2) beside (2, 2); weakly dominated is dominated
+  frontier<int> w;  // three views of one operator: upstream keeps (2.5, 2) beside (2, 2); weakly dominated is dominated
   for (cost_point const& c : {cost_point{2.5, {2}}, {2, {2}}, {3, {3}}}) w.insert(c, 0);
   CHECK(costs(w) == std::vector<cost_point>{{2, {2}}});
 }

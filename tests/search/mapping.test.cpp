@@ -35,7 +35,8 @@ struct instance {
         all(graph, cluster, model, problem.tree, r.grain, r.micro_batches, limits(r)) {}
   std::vector<spread> spreads(assignment const& a) const {
     std::vector<spread> s;
-    for (int v = 0; v < problem.operators(); ++v) s.push_back(problem.choices(v).spreads[static_cast<std::size_t>(a[static_cast<std::size_t>(v)])]);
+    for (int v = 0; v < problem.operators(); ++v)
+      s.push_back(problem.choices(v).spreads[static_cast<std::size_t>(a[static_cast<std::size_t>(v)])]);
     return s;
   }
 };
@@ -47,7 +48,9 @@ std::string verdict(recipe const& r, double most, tally* count = nullptr) {
   instance x(r);
   double const size = x.all.count();
   if (size > most) return "skipped";
-  auto const differ = [](std::string const& what, double got, double want) { return what + ": " + std::to_string(got) + ", brute force " + std::to_string(want); };
+  auto const differ = [](std::string const& what, double got, double want) {
+    return what + ": " + std::to_string(got) + ", brute force " + std::to_string(want);
+  };
   double const least = x.all.least(x.problem.capacity);
   mapping_options exact;
   exact.exact_budget = 1'000'000'000;
@@ -55,7 +58,8 @@ std::string verdict(recipe const& r, double most, tally* count = nullptr) {
   if (free.infeasible) return "infeasible without need";
   if (free.cost.seconds != least) return differ("optimum", free.cost.seconds, least);
   if (free.bound != least) return differ("bound of an exact search", free.bound, least);
-  if (x.all.cost_of(x.spreads(free.choices)) != least) return differ("price of the assignment", x.all.cost_of(x.spreads(free.choices)), least);
+  if (x.all.cost_of(x.spreads(free.choices)) != least)
+    return differ("price of the assignment", x.all.cost_of(x.spreads(free.choices)), least);
   if (best_mapping(x.problem, exact).choices != free.choices) return "two runs differ";
   mapping_options rough;
   rough.exact_budget = 0;
@@ -84,14 +88,16 @@ std::string verdict(recipe const& r, double most, tally* count = nullptr) {
   for (int share : {-1, 0, 1, 2}) {
     if (static_cast<int>(r.seed % 4) != share + 1) continue;
     for (int d = 0; d < x.problem.devices; ++d)
-      x.problem.capacity[static_cast<std::size_t>(d)] = share < 0 ? lean - 1 - 4 * (r.kinds > 1 ? d : 0) : lean + (peak - lean) * share / 3 + (r.kinds > 1 ? 16 * d : 0);
+      x.problem.capacity[static_cast<std::size_t>(d)] =
+          share < 0 ? lean - 1 - 4 * (r.kinds > 1 ? d : 0) : lean + (peak - lean) * share / 3 + (r.kinds > 1 ? 16 * d : 0);
     double const tight = x.all.least(x.problem.capacity);
     mapping_result const m = best_mapping(x.problem, exact), rough_m = best_mapping(x.problem, rough);
     if (tight == never) {
       i64 const lack = x.all.least_shortage(x.problem.capacity);
       if (!m.infeasible) return "feasible where nothing fits";
       if (!m.infeasible->proven) return "shortage not proven";
-      if (m.infeasible->missing != lack) return differ("missing bytes", static_cast<double>(m.infeasible->missing), static_cast<double>(lack));
+      if (m.infeasible->missing != lack)
+        return differ("missing bytes", static_cast<double>(m.infeasible->missing), static_cast<double>(lack));
       if (m.infeasible->needed - m.infeasible->capacity != lack) return "needed - capacity is not missing";
       if (m.infeasible->capacity != x.problem.capacity[static_cast<std::size_t>(m.infeasible->device)]) return "capacity of another device";
       if (!rough_m.infeasible) return "rough search: feasible where nothing fits";
@@ -101,7 +107,8 @@ std::string verdict(recipe const& r, double most, tally* count = nullptr) {
       if (m.infeasible) return "infeasible where something fits";
       if (m.cost.seconds != tight) return differ("optimum in memory", m.cost.seconds, tight);
       if (m.bound != tight) return differ("bound in memory", m.bound, tight);
-      for (int d = 0; d < x.problem.devices; ++d) if (m.cost.bytes[static_cast<std::size_t>(d)] > x.problem.capacity[static_cast<std::size_t>(d)]) return "does not fit";
+      for (int d = 0; d < x.problem.devices; ++d)
+        if (m.cost.bytes[static_cast<std::size_t>(d)] > x.problem.capacity[static_cast<std::size_t>(d)]) return "does not fit";
       if (rough_m.bound > tight) return differ("rough bound in memory", rough_m.bound, tight);
       if (rough_m.infeasible && rough_m.infeasible->proven) return "rough search proves what is wrong";
       if (!rough_m.infeasible && rough_m.cost.seconds < tight) return differ("rough cost in memory", rough_m.cost.seconds, tight);
@@ -119,12 +126,17 @@ TEST_CASE("search: best_mapping equals brute force over every spread in every st
     recipe const r = random_recipe(seed, 6, 4);
     std::string const wrong = verdict(r, 1'000'000, &count);
     if (wrong.empty() || wrong == "skipped") continue;
-    recipe const small = shrink(r, [](recipe const& x) { std::string const w = verdict(x, 1'000'000); return !w.empty() && w != "skipped"; });
+    recipe const small = shrink(r, [](recipe const& x) {
+      std::string const w = verdict(x, 1'000'000);
+      return !w.empty() && w != "skipped";
+    });
     FAIL_CHECK(verdict(small, 1'000'000) << " in " << small.text());
     break;
   }
-  MESSAGE(count.cases << " cases, " << count.six << " with 6 operators, " << count.branching << " with branches, " << count.side << " run side by side, " << count.skips
-                      << " with several operands, " << count.memory << " tight, " << count.infeasible << " infeasible, " << count.large << " beyond 20,000 assignments; " << count.looked_at << " assignments");
+  MESSAGE(count.cases << " cases, " << count.six << " with 6 operators, " << count.branching << " with branches, " << count.side
+                      << " run side by side, " << count.skips << " with several operands, " << count.memory << " tight, "
+                      << count.infeasible << " infeasible, " << count.large << " beyond 20,000 assignments; " << count.looked_at
+                      << " assignments");
   CHECK(count.cases >= 500);
   CHECK(count.memory >= 100);
   CHECK(count.infeasible >= 20);

@@ -13,7 +13,9 @@ using namespace tensorpar::search_test;
 
 namespace {
 
-int apply(computation_graph& g, any_op const& o, std::vector<int> in, std::string name = {}) { return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0]; }
+int apply(computation_graph& g, any_op const& o, std::vector<int> in, std::string name = {}) {
+  return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0];
+}
 
 computation_graph mlp(i64 batch, std::vector<i64> const& sizes) {
   computation_graph g;
@@ -31,7 +33,8 @@ machine four(i64 memory = i64{1} << 40) {
 }
 
 /// Seconds of all tasks of the unrolled program, one after the other.
-template <class M> double all_tasks(training_graph const& t, mapping_problem const& p, assignment const& a, machine const& on, M const& model, int micro) {
+template <class M>
+double all_tasks(training_graph const& t, mapping_problem const& p, assignment const& a, machine const& on, M const& model, int micro) {
   plan q;
   q.cluster = on;
   q.nodes = node_choices(p, a);
@@ -44,9 +47,12 @@ template <class M> double all_tasks(training_graph const& t, mapping_problem con
       continue;
     }
     std::vector<shape> in, out;
-    for (int b : x.in) in.push_back(part_of(prog.buffers[static_cast<std::size_t>(b)].where, prog.buffers[static_cast<std::size_t>(b)].type));
-    for (int b : x.out) out.push_back(part_of(prog.buffers[static_cast<std::size_t>(b)].where, prog.buffers[static_cast<std::size_t>(b)].type));
-    sum += model.seconds(compute_query{x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, 4, on.kind_of(x.grid.start)});
+    for (int b : x.in)
+      in.push_back(part_of(prog.buffers[static_cast<std::size_t>(b)].where, prog.buffers[static_cast<std::size_t>(b)].type));
+    for (int b : x.out)
+      out.push_back(part_of(prog.buffers[static_cast<std::size_t>(b)].where, prog.buffers[static_cast<std::size_t>(b)].type));
+    sum += model.seconds(compute_query{
+        x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, 4, on.kind_of(x.grid.start)});
   }
   return sum;
 }
@@ -61,7 +67,8 @@ assignment random_in_sequence(mapping_problem const& p, std::mt19937_64& g) {
   assignment a;
   for (int v = 0; v < p.operators(); ++v) {
     int i = 0;
-    do i = static_cast<int>(g() % static_cast<u64>(p.choices(v).count())); while (p.choices(v).spreads[static_cast<std::size_t>(i)].start != 0);
+    do i = static_cast<int>(g() % static_cast<u64>(p.choices(v).count()));
+    while (p.choices(v).spreads[static_cast<std::size_t>(i)].start != 0);
     a.push_back(i);
   }
   return a;
@@ -137,7 +144,7 @@ TEST_CASE("search: skip connections, shared parameters and gradients are in the 
   assignment rows, cols;
   for (int v = 0; v < 5; ++v) { rows.push_back(v == 4 ? single_device(p)[4] : pick_spread(v, '0')); cols.push_back(rows.back()); }
   cols[1] = pick_spread(1, '1');
-  double const tensor = 4.0 * 4 * 8, one_way = tensor / 2 / 2;                                        // bytes a device sends in an all-to-all of two
+  double const tensor = 4.0 * 4 * 8, one_way = tensor / 2 / 2;  // bytes a device sends in an all-to-all of two
   evaluator const price(p);
   CHECK(price(cols).seconds - price(rows).seconds == 4 * one_way);                                    // a -> b, b -> c, and both gradients
   cols = rows;
@@ -155,7 +162,9 @@ TEST_CASE("search: memory estimate of an operator") {
   training_graph const t = differentiate(mlp(16, {8, 12, 4}), o);
   analytical const model;
   mapping_problem const p = make_problem(t, four(), model);
-  auto const bytes = [&](int v, std::vector<grid_axis> axes) { return p.choices(v).bytes[static_cast<std::size_t>(find_choice(p, v, {0, std::move(axes)}))]; };
+  auto const bytes = [&](int v, std::vector<grid_axis> axes) {
+    return p.choices(v).bytes[static_cast<std::size_t>(find_choice(p, v, {0, std::move(axes)}))];
+  };
   i64 const x = 16 * 8, w = 12 * 8, b = 12, y = 16 * 12;
   CHECK(bytes(0, {}) == 4 * (x + 4 * (w + b) + y));                                  // parameter, gradient, two moments
   CHECK(bytes(0, {{'0', 4, 1}}) == 4 * (x / 4 + 4 * (w + b) + y / 4));

@@ -9,7 +9,9 @@ using namespace tensorpar;
 
 namespace {
 
-int apply(computation_graph& g, any_op const& o, std::vector<int> in, std::string name = {}) { return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0]; }
+int apply(computation_graph& g, any_op const& o, std::vector<int> in, std::string name = {}) {
+  return g.node(g.add_with_weights(o, std::move(in), std::move(name))).out[0];
+}
 
 computation_graph mlp(i64 batch = 64) {
   computation_graph g;
@@ -85,7 +87,8 @@ TEST_CASE("search: baselines are what their names say") {
   mapping_problem const p = make_problem(t, on, model);
   CHECK(batch_loops(t.graph, p.operators()) == "000000");
   for (node_choice const& n : node_choices(p, single_device(p))) CHECK(n.spread == spread{0, {}});
-  for (node_choice const& n : node_choices(p, data_parallel(p, batch_loops(t.graph, p.operators())))) CHECK(n.spread == spread{0, {{'0', 4, 1}}});
+  for (node_choice const& n : node_choices(p, data_parallel(p, batch_loops(t.graph, p.operators()))))
+    CHECK(n.spread == spread{0, {{'0', 4, 1}}});
   auto const tensor = node_choices(p, tensor_parallel(p, batch_loops(t.graph, p.operators())));
   for (node_choice const& n : tensor) for (grid_axis const& a : n.spread.axes) CHECK(a.letter != '0');
   CHECK(tensor[0].spread.axes[0].letter == 'o');       // fc1 by outputs, relu by features

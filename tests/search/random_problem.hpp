@@ -128,11 +128,17 @@ struct recipe {
     return m;
   }
   std::string text() const {
-    std::string r = std::to_string(devices) + " devices, " + std::to_string(kinds) + " kinds, grain " + std::to_string(grain) + ", seed " + std::to_string(seed) + ", extents";
+    std::string r = std::to_string(devices) + " devices, " + std::to_string(kinds) + " kinds, grain " + std::to_string(grain) + ", seed " +
+                    std::to_string(seed) + ", extents";
     for (i64 e : extent) r += " " + std::to_string(e);
-    r += ", optimizer " + std::to_string(static_cast<int>(optimizer)) + (clip ? " clipped" : "") + ", micro " + std::to_string(micro_batches) + ", axes " + std::to_string(max_axes) + ":";
+    r += ", optimizer " + std::to_string(static_cast<int>(optimizer)) + (clip ? " clipped" : "") + ", micro " +
+         std::to_string(micro_batches) + ", axes " + std::to_string(max_axes) + ":";
     for (std::size_t v = 0; v < nodes.size(); ++v) {
-      r += " " + std::to_string(v) + (nodes[v].matrix ? "L" : nodes[v].weight >= 0 ? "w" + std::to_string(nodes[v].weight) : std::string()) + "<-(";
+      r += " " + std::to_string(v) +
+           (nodes[v].matrix        ? "L"
+            : nodes[v].weight >= 0 ? "w" + std::to_string(nodes[v].weight)
+                                   : std::string()) +
+           "<-(";
       for (int u : nodes[v].from) r += std::to_string(u) + " ";
       r += ")";
     }
@@ -171,7 +177,8 @@ inline recipe random_recipe(u64 seed, int most_nodes, int most_devices) {
   for (int v = 0; v < n; ++v) {
     recipe::node& x = r.nodes[static_cast<std::size_t>(v)];
     for (int u = 0; u < v; ++u)
-      if (order.precedes(u, v) && x.from.size() < 4 && std::find(x.from.begin(), x.from.end(), u) == x.from.end() && pick(g, 3) == 0) x.from.push_back(u);
+      if (order.precedes(u, v) && x.from.size() < 4 && std::find(x.from.begin(), x.from.end(), u) == x.from.end() && pick(g, 3) == 0)
+        x.from.push_back(u);
     std::sort(x.from.begin(), x.from.end());
     if (x.from.size() <= 1 && r.extent.size() == 1 && r.extent[0] == 2 && pick(g, 2)) x.matrix = true;
     else if (pick(g, 2)) x.weight = pick(g, std::min(n, 3));

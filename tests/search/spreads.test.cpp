@@ -9,7 +9,9 @@
 using namespace tensorpar;
 
 namespace {
-iteration_space linear_space(i64 b, i64 in, i64 out) { return space_of(linear{out, false}, {shape{dim(b), dim(in)}, shape{dim(out), dim(in)}}, {shape{dim(b), dim(out)}}); }
+iteration_space linear_space(i64 b, i64 in, i64 out) {
+  return space_of(linear{out, false}, {shape{dim(b), dim(in)}, shape{dim(out), dim(in)}}, {shape{dim(b), dim(out)}});
+}
 
 /// Lists of axes of at most three letters with any degrees, kept if legal.
 std::size_t count_all(iteration_space const& s, int room, int most_axes) {
@@ -66,7 +68,8 @@ TEST_CASE("search: limits of legal_spreads") {
   l.max_axes = 2;
   l.least_part = 1;
   for (spread const& x : legal_spreads(s, 0, 64, 64, l)) CHECK((x.size() == 1 || x.size() == 64));
-  for (spread const& x : legal_spreads(s, 0, 6, 6, l)) CHECK((x.size() == 1 || x.size() == 6 || x.size() == 4));   // 4: the largest power of two
+  for (spread const& x : legal_spreads(s, 0, 6, 6, l))
+    CHECK((x.size() == 1 || x.size() == 6 || x.size() == 4));  // 4: the largest power of two
   l.least_part = 2;
   bool half = false;
   for (spread const& x : legal_spreads(s, 0, 16, 16, l)) {

@@ -21,7 +21,10 @@ struct changes_its_mind {
   double seconds(move_query const&) { return 1; }
 };
 
-template <class M> concept optimizes = requires(computation_graph const& g, machine const& m, M const& model) { { optimize(g, m, model) } -> std::same_as<search_result>; };
+template <class M>
+concept optimizes = requires(computation_graph const& g, machine const& m, M const& model) {
+  { optimize(g, m, model) } -> std::same_as<search_result>;
+};
 static_assert(optimizes<least_model>);
 static_assert(!optimizes<no_moves>);
 static_assert(!optimizes<no_compute>);
@@ -32,6 +35,7 @@ static_assert(std::copyable<mapping_problem> && std::copyable<mapping_result> &&
 static_assert(!std::is_convertible_v<mapping_problem, evaluator>);
 
 // compiled, not only named
-[[maybe_unused]] search_result (*const instance)(computation_graph const&, machine const&, least_model const&, search_options const&) = &optimize<least_model>;
+[[maybe_unused]] search_result (*const instance)(computation_graph const&, machine const&, least_model const&,
+                                                 search_options const&) = &optimize<least_model>;
 
 }  // namespace

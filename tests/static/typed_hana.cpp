@@ -10,10 +10,10 @@ constexpr auto net = typed<language>;
 struct kernel {
   template <class Op> constexpr int operator()(Op const&) const { return 1; }
 };
-constexpr auto kernels =
-    hana::make_map(hana::make_pair(hana::type_c<linear>, kernel{}), hana::make_pair(hana::type_c<rotary>, kernel{}), hana::make_pair(hana::type_c<embedding>, kernel{}),
-                   hana::make_pair(hana::type_c<layernorm>, kernel{}), hana::make_pair(hana::type_c<gelu>, kernel{}), hana::make_pair(hana::type_c<add>, kernel{}),
-                   hana::make_pair(hana::type_c<split_axes>, kernel{}));
+constexpr auto kernels = hana::make_map(hana::make_pair(hana::type_c<linear>, kernel{}), hana::make_pair(hana::type_c<rotary>, kernel{}),
+                                        hana::make_pair(hana::type_c<embedding>, kernel{}),
+                                        hana::make_pair(hana::type_c<layernorm>, kernel{}), hana::make_pair(hana::type_c<gelu>, kernel{}),
+                                        hana::make_pair(hana::type_c<add>, kernel{}), hana::make_pair(hana::type_c<split_axes>, kernel{}));
 constexpr auto has_kernel = [](auto t) { return hana::contains(kernels, t); };
 static_assert(hana::all_of(op_types(net), has_kernel), "an operator of the model has no kernel");
 static_assert(!hana::all_of(op_types(typed<mlp>), has_kernel));   // relu

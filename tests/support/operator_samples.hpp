@@ -18,10 +18,12 @@ struct operator_sample {
 inline std::vector<operator_sample> operator_samples(unsigned seed) {
   std::mt19937 r(seed);
   auto some = [&](i64 lo, i64 hi) { return lo + static_cast<i64>(r() % static_cast<unsigned>(hi - lo + 1)); };
-  i64 const n = 4 * some(1, 3), c = 4 * some(1, 2), h = 2 * some(2, 4), w = 2 * some(2, 4), e = 4 * some(1, 4), s = 2 * some(1, 4), t = 2 * some(1, 4);
+  i64 const n = 4 * some(1, 3), c = 4 * some(1, 2), h = 2 * some(2, 4), w = 2 * some(2, 4), e = 4 * some(1, 4), s = 2 * some(1, 4),
+            t = 2 * some(1, 4);
   axis const batch{"batch"}, width{"width"};
   auto ints = [](shape x) { return x.of(dtype::i32); };
-  shape const image{batch(n), dim(c), dim(h), dim(w)}, rows{batch(n), width(e)}, words{batch(n), dim(s), width(e)}, none{}, vec{width(e)}, chan{dim(c)}, mom{dim(2), dim(c)};
+  shape const image{batch(n), dim(c), dim(h), dim(w)}, rows{batch(n), width(e)}, words{batch(n), dim(s), width(e)}, none{}, vec{width(e)},
+      chan{dim(c)}, mom{dim(2), dim(c)};
   std::vector<operator_sample> v;
   auto put = [&](any_op const& o, std::vector<shape> in) { v.push_back({o, std::move(in)}); };
 
@@ -66,8 +68,10 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(mean_squared_error{}, {words, words});
 
   shape const conved{batch(n), dim(2 * c), dim(h), dim(w)}, pooled{batch(n), dim(c), dim(h / 2), dim(w / 2)};
-  put(conv2d_grad_x{.kernel = 3, .stride = 1, .pad = 1, .groups = 1, .kernel_w = 0, .pad_w = -1, .h = h, .w = w}, {conved, {dim(2 * c), dim(c), 3, 3}});
-  put(conv2d_grad_x{.kernel = 3, .stride = 1, .pad = 1, .groups = c, .kernel_w = 0, .pad_w = -1, .h = h, .w = w}, {conved, {dim(2 * c), 1, 3, 3}});
+  put(conv2d_grad_x{.kernel = 3, .stride = 1, .pad = 1, .groups = 1, .kernel_w = 0, .pad_w = -1, .h = h, .w = w},
+      {conved, {dim(2 * c), dim(c), 3, 3}});
+  put(conv2d_grad_x{.kernel = 3, .stride = 1, .pad = 1, .groups = c, .kernel_w = 0, .pad_w = -1, .h = h, .w = w},
+      {conved, {dim(2 * c), 1, 3, 3}});
   put(conv2d_grad_w{.kernel = 3, .stride = 1, .pad = 1, .groups = 1, .kernel_w = 0, .pad_w = -1}, {conved, image});
   put(conv2d_grad_w{.kernel = 3, .stride = 1, .pad = 1, .groups = c, .kernel_w = 0, .pad_w = -1}, {conved, image});
   put(pool2d_grad{2, 2, 0, false}, {pooled, image, pooled});

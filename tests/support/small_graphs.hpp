@@ -53,7 +53,8 @@ inline computation_graph small_transformer() {
   int const x = out(g, v);
   v = g.add_with_weights(layernorm{}, {x}, "norm1");
   int const h = out(g, v);
-  int const q = out(g, g.add_with_weights(linear{24}, {h}, "q")), k = out(g, g.add_with_weights(linear{24}, {h}, "k")), w = out(g, g.add_with_weights(linear{24}, {h}, "v"));
+  int const q = out(g, g.add_with_weights(linear{24}, {h}, "q")), k = out(g, g.add_with_weights(linear{24}, {h}, "k")),
+            w = out(g, g.add_with_weights(linear{24}, {h}, "v"));
   v = g.add_with_weights(attention{.heads = 4, .causal = true}, {q, k, w}, "attention");
   v = g.add_with_weights(linear{24}, {out(g, v)}, "o");
   v = g.add_with_weights(add{}, {x, out(g, v)}, "sum1");

@@ -42,13 +42,16 @@ template <class E> std::vector<std::vector<typename E::scalar>> train(E& e, int 
   for (int k = 0; k < steps; ++k) e.step(random_batch(e.graph().graph, e.plan_value().micro_batches, static_cast<u64>(k)), rate);
   return parameters_of(e);
 }
-/// Largest difference of any element relative to the largest parameter. (Not tensor by tensor: a bias before a batch norm, or of the keys of an
-/// attention, has a gradient of zero, so all that it ever holds is rounding noise.)
+/// Largest difference of any element relative to the largest parameter. (Not tensor by tensor: a bias before a batch norm, or of the keys
+/// of an attention, has a gradient of zero, so all that it ever holds is rounding noise.)
 inline double distance(std::vector<std::vector<double>> const& a, std::vector<std::vector<double>> const& b) {
   if (a.size() != b.size()) return 1;
   double most = 0, diff = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
-    for (std::size_t j = 0; j < a[i].size(); ++j) { most = std::max(most, std::abs(b[i][j])); diff = std::max(diff, std::abs(a[i][j] - b[i][j])); }
+    for (std::size_t j = 0; j < a[i].size(); ++j) {
+      most = std::max(most, std::abs(b[i][j]));
+      diff = std::max(diff, std::abs(a[i][j] - b[i][j]));
+    }
   return diff <= 1e300 ? diff / most : diff;
 }
 

@@ -5,8 +5,8 @@
 namespace models {
 
 using namespace tensorpar;
-inline constexpr axis batch{"batch"}, features{"features"}, classes{"classes"}, seq_{"seq"}, hidden{"hidden"}, vocab{"vocab"}, channels{"channels"}, height{"height"},
-    width{"width"}, tok{"tok"}, feature{"feature"};
+inline constexpr axis batch{"batch"}, features{"features"}, classes{"classes"}, seq_{"seq"}, hidden{"hidden"}, vocab{"vocab"},
+    channels{"channels"}, height{"height"}, width{"width"}, tok{"tok"}, feature{"feature"};
 
 struct mlp {
   static constexpr void define(auto& g) {
@@ -22,14 +22,15 @@ inline constexpr auto self_attention = [](ref x) {
   return all(q, k, v) | attention{.heads = Heads, .causal = true} | linear{Width};
 };
 template <i64 Heads, i64 Width>
-inline constexpr auto transformer_block = seq(residual(seq(layernorm{}, self_attention<Heads, Width>)), residual(seq(layernorm{}, linear{4 * Width}, gelu{}, linear{Width})));
+inline constexpr auto transformer_block = seq(residual(seq(layernorm{}, self_attention<Heads, Width>)),
+                                              residual(seq(layernorm{}, linear{4 * Width}, gelu{}, linear{Width})));
 
 template <int Layers, i64 Heads, i64 Width> struct gpt {
   static constexpr void define(auto& g, i64 layers = Layers) {
     auto tokens = g.input("tokens", {batch, seq_(1024)}, dtype::i32);
     auto labels = g.input("labels", {batch, seq_(1024)}, dtype::i32);
-    auto logits = tokens | embedding{.rows = 50304, .width = Width, .to = hidden} | repeat(layers, transformer_block<Heads, Width>) | layernorm{} |
-                  linear{.out = 50304, .bias = false, .to = vocab};
+    auto logits = tokens | embedding{.rows = 50304, .width = Width, .to = hidden} | repeat(layers, transformer_block<Heads, Width>) |
+                  layernorm{} | linear{.out = 50304, .bias = false, .to = vocab};
     g.output("logits", logits);
     g.output("loss", all(logits, labels) | cross_entropy{});
   }
@@ -46,7 +47,8 @@ inline constexpr auto fit = [](i64 ch) { return [=](ref x) { return x | relu{} |
 constexpr ref nasnet_cell(ref prev, ref cur, i64 ch) {
   auto p = prev | fit(ch), x = cur | fit(ch);
   // named one by one: the order in which the two sides of a + are evaluated is the compiler's
-  auto x3 = x | sep(3), p3 = p | sep(3), x5 = x | sep(5), xa = x | avg_pool(3, 1, 1), pa = p | avg_pool(3, 1, 1), pb = p | avg_pool(3, 1, 1), p5 = p | sep(5), q3 = p | sep(3);
+  auto x3 = x | sep(3), p3 = p | sep(3), x5 = x | sep(5), xa = x | avg_pool(3, 1, 1), pa = p | avg_pool(3, 1, 1),
+       pb = p | avg_pool(3, 1, 1), p5 = p | sep(5), q3 = p | sep(3);
   auto b1 = x3 + x, b2 = p3 + x5, b3 = xa + p, b4 = pa + pb, b5 = p5 + q3;
   return all(p, b1, b2, b3, b4, b5) | concat{1} | fit(ch);
 }
@@ -93,7 +95,9 @@ struct rotary {
   static constexpr auto name = "rotary";
   static constexpr auto notation = "bsE -> bsE";
   static constexpr void describe(auto& s, auto&& visit) { visit("base", s.base); }
-  constexpr inference infer(shapes in) const { return in[0].last().n % 2 ? inference(mismatch("width must be even", in[0], scalar)) : inference(in[0]); }
+  constexpr inference infer(shapes in) const {
+    return in[0].last().n % 2 ? inference(mismatch("width must be even", in[0], scalar)) : inference(in[0]);
+  }
 };
 struct language {
   using operators = op_set<rotary>;

@@ -1,4 +1,5 @@
-// tests/typed/lower.test.cpp - models become computation graphs: names, turns, shared weights, bound symbols; compile time and run time agree
+// tests/typed/lower.test.cpp - models become computation graphs: names, turns, shared weights, bound symbols; compile time and run time
+// agree
 #include <doctest/doctest.h>
 
 #include <set>
@@ -67,7 +68,8 @@ TEST_CASE("work and structure are those of the model") {
 }
 
 TEST_CASE("a repeated block that carries two tensors is the plain loop") {
-  auto const loop = lower(typed<models::nasnet<5>>, {models::batch = 2}), block = lower(typed<models::nasnet<5, true>>, {models::batch = 2});
+  auto const loop = lower(typed<models::nasnet<5>>, {models::batch = 2}),
+             block = lower(typed<models::nasnet<5, true>>, {models::batch = 2});
   CHECK(loop.hash() == block.hash());
   int turns = 0;
   for (graph_node const& n : block.nodes) turns = n.region >= 0 && n.turn >= turns ? n.turn + 1 : turns;
@@ -75,7 +77,8 @@ TEST_CASE("a repeated block that carries two tensors is the plain loop") {
 }
 
 TEST_CASE("a part is the same as its content written out") {
-  CHECK(lower(typed<models::two_encoders>, {models::batch = 8}).hash() == lower(typed<models::two_encoders_inline>, {models::batch = 8}).hash());
+  CHECK(lower(typed<models::two_encoders>, {models::batch = 8}).hash() ==
+        lower(typed<models::two_encoders_inline>, {models::batch = 8}).hash());
 }
 
 TEST_CASE("names, regions, turns, starts") {

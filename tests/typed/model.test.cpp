@@ -74,14 +74,18 @@ TEST_CASE("complaints say what, both shapes and why") {
           auto x = g.input("x", {batch_axis, 8});
           g.output("y", all(x, x) | linear{4});
         }) == "shape mismatch in linear: wrong number of operands: [batch,8], [batch,8]");
-  CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | add{}); }) == "shape mismatch in add: too few operands: [batch,8], []");
+  CHECK(refusal([](auto& g) {
+          g.output("y", g.input("x", {batch_axis, 8}) | add{});
+        }) == "shape mismatch in add: too few operands: [batch,8], []");
   CHECK(refusal([](auto& g) {
           auto x = g.input("x", {batch_axis, 8});
           g.output("y", all(x, g.weight({4, 9})) | linear{.out = 4, .bias = false});
         }) == "shape mismatch in linear: shared weight does not fit: [4,9], [4,8]");
   CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | repeat(2, linear{4})); }) ==
         "shape mismatch in repeat: the block must return what it takes: [batch,8], [batch,4]");
-  CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | repeat(-1, relu{})); }) == "shape mismatch in repeat: a negative number of turns: [], [-1]");
+  CHECK(refusal([](auto& g) {
+          g.output("y", g.input("x", {batch_axis, 8}) | repeat(-1, relu{}));
+        }) == "shape mismatch in repeat: a negative number of turns: [], [-1]");
   CHECK(refusal([](auto& g) {
           bundle b{};
           auto x = g.input("x", {batch_axis, 8});
@@ -164,10 +168,16 @@ TEST_CASE("names given twice") {
 
 TEST_CASE("two operator types of one name") {
   using own::mine, own::mine_too, own::reduce_mine, own::relu;
-  CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | relu{}); }) == "name clash of relu: two operator types have one name");
-  CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | reduce_mine{}); }) == "name clash of reduce: two operator types have one name");
+  CHECK(refusal([](auto& g) {
+          g.output("y", g.input("x", {batch_axis, 8}) | relu{});
+        }) == "name clash of relu: two operator types have one name");
+  CHECK(refusal([](auto& g) {
+          g.output("y", g.input("x", {batch_axis, 8}) | reduce_mine{});
+        }) == "name clash of reduce: two operator types have one name");
   CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | mine{} | mine{}); }) == "accepted");
-  CHECK(refusal([](auto& g) { g.output("y", g.input("x", {batch_axis, 8}) | mine{} | mine_too{}); }) == "name clash of mine: two operator types have one name");
+  CHECK(refusal([](auto& g) {
+          g.output("y", g.input("x", {batch_axis, 8}) | mine{} | mine_too{});
+        }) == "name clash of mine: two operator types have one name");
 }
 
 TEST_CASE("spellings of one composition are one graph") {
@@ -184,8 +194,14 @@ TEST_CASE("spellings of one composition are one graph") {
   CHECK(piped != hash_of([](ref x) { return x | linear{8} | layernorm{} | relu{}; }));
   auto const branched = hash_of([](ref x) { return x + (x | gelu{}); });
   CHECK(branched == hash_of([](ref x) { return x | residual(gelu{}); }));
-  CHECK(hash_of([](ref x) { auto a = x | relu{}, b = x | gelu{}; return all(a, b) | concat{}; }) == hash_of([](ref x) { return par(relu{}, gelu{})(x) | concat{}; }));
-  CHECK(hash_of([](ref x) { return x | par(relu{}, gelu{}) | mul{}; }) == hash_of([](ref x) { auto a = x | relu{}, b = x | gelu{}; return a * b; }));
+  CHECK(hash_of([](ref x) {
+          auto a = x | relu{}, b = x | gelu{};
+          return all(a, b) | concat{};
+        }) == hash_of([](ref x) { return par(relu{}, gelu{})(x) | concat{}; }));
+  CHECK(hash_of([](ref x) { return x | par(relu{}, gelu{}) | mul{}; }) == hash_of([](ref x) {
+          auto a = x | relu{}, b = x | gelu{};
+          return a * b;
+        }));
   CHECK(hash_of([](ref x) { return x | repeat<3>(linear{8}); }) == hash_of([](ref x) { return x | linear{8} | linear{8} | linear{8}; }));
 }
 

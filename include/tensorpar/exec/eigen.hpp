@@ -49,7 +49,8 @@ template <class Scalar> struct kernel_table {
     return nullptr;
   }
 };
-using spread_operators = op_set<parallel::partition, parallel::combine, parallel::replicate, parallel::reduce, parallel::pipeline, parallel::batch>;
+using spread_operators =
+    op_set<parallel::partition, parallel::combine, parallel::replicate, parallel::reduce, parallel::pipeline, parallel::batch>;
 }  // namespace detail
 
 namespace compute {

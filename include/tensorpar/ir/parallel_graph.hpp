@@ -56,7 +56,8 @@ inline parallel_graph parallelize(computation_graph const& g, std::vector<spread
     int y = h.front().value;
     if (v.producer < 0) {                                     // one whole tensor on the host or in its home
       std::vector<any_op> ops;
-      for (int d = 0; d < v.type.rank; ++d) if (i64 const k = want.degree(part_kind::shard, d); k > 1) ops.push_back(parallel::partition{d, k});
+      for (int d = 0; d < v.type.rank; ++d)
+        if (i64 const k = want.degree(part_kind::shard, d); k > 1) ops.push_back(parallel::partition{d, k});
       if (i64 const k = want.degree(part_kind::copy); k > 1) ops.push_back(parallel::replicate{k});
       y = chain(y, ops, grid);
     } else {

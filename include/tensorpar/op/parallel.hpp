@@ -58,7 +58,8 @@ inline void batch::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0
 namespace tensorpar {
 
 constexpr bool is_parallel(any_op const& o) {
-  return o.is<parallel::partition>() || o.is<parallel::combine>() || o.is<parallel::replicate>() || o.is<parallel::reduce>() || o.is<parallel::pipeline>() || o.is<parallel::batch>();
+  return o.is<parallel::partition>() || o.is<parallel::combine>() || o.is<parallel::replicate>() || o.is<parallel::reduce>() ||
+         o.is<parallel::pipeline>() || o.is<parallel::batch>();
 }
 
 }  // namespace tensorpar

@@ -20,7 +20,10 @@ inline void put_text(std::string& s, char const* t) { put_text(s, std::string_vi
 [[gnu::noinline]] inline void put_text(std::string& s, axis a) {
   char b[13];
   int k = 13;
-  for (u64 v = a.id; v && k; v /= 40) { u64 const c = v % 40; b[--k] = static_cast<char>(c <= 26 ? 'a' + c - 1 : c <= 36 ? '0' + c - 27 : '_'); }
+  for (u64 v = a.id; v && k; v /= 40) {
+    u64 const c = v % 40;
+    b[--k] = static_cast<char>(c <= 26 ? 'a' + c - 1 : c <= 36 ? '0' + c - 27 : '_');
+  }
   put_text(s, std::string_view(b + k, static_cast<std::size_t>(13 - k)));
 }
 [[gnu::noinline]] inline void put_text(std::string& s, dim const& d) {

@@ -88,7 +88,8 @@ inline assignment tensor_parallel(mapping_problem const& p, std::string const& b
   for (i64 d = p.devices; d > 1; --d) {
     auto const keep = [&](int set, int i) {
       spread const& s = p.sets[detail::idx(set)].spreads[detail::idx(i)];
-      return s.start == 0 && s.axes.size() == 1 && s.axes[0].degree == d && (!s.axes[0].letter || s.axes[0].letter != batch_of[detail::idx(set)]);
+      return s.start == 0 && s.axes.size() == 1 && s.axes[0].degree == d &&
+             (!s.axes[0].letter || s.axes[0].letter != batch_of[detail::idx(set)]);
     };
     bool all = true;
     for (int s = 0; s < static_cast<int>(p.sets.size()) && all; ++s) {
@@ -111,7 +112,8 @@ inline std::vector<baseline> baselines(mapping_problem const& p, computation_gra
   evaluator const price(p);
   std::string const batch = batch_loops(g, p.operators());
   std::vector<baseline> r;
-  for (auto& [name, a] : {std::pair{"single device", single_device(p)}, std::pair{"data parallel", data_parallel(p, batch)}, std::pair{"tensor parallel", tensor_parallel(p, batch)}})
+  for (auto& [name, a] : {std::pair{"single device", single_device(p)}, std::pair{"data parallel", data_parallel(p, batch)},
+                          std::pair{"tensor parallel", tensor_parallel(p, batch)}})
     r.push_back({name, a, price(a), node_choices(p, a)});
   return r;
 }

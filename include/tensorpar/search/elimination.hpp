@@ -65,7 +65,8 @@ class eliminator {
     if (fresh) {
       std::map<std::pair<int, int>, int> number;
       choice_classes c{classes_[at(a)].set, 0, {}};
-      for (std::size_t i = 0; i < of(a).size(); ++i) c.of.push_back(number.try_emplace({of(a)[i], of(b)[i]}, static_cast<int>(number.size())).first->second);
+      for (std::size_t i = 0; i < of(a).size(); ++i)
+        c.of.push_back(number.try_emplace({of(a)[i], of(b)[i]}, static_cast<int>(number.size())).first->second);
       c.count = static_cast<int>(number.size());
       it->second = add_classes(std::move(c));
     }
@@ -219,7 +220,7 @@ class eliminator {
         if (a.op != v) { auto& l = of_op_[at(a.op)]; l.erase(std::find(l.begin(), l.end(), f)); }
     std::vector<int> bucket;
     bool unary = true;
-    for (std::size_t i = 0; i < all.size(); ++i) {                    // mini-buckets: parts that are small enough, each with its own minimum
+    for (std::size_t i = 0; i < all.size(); ++i) {  // mini-buckets: parts that are small enough, each with its own minimum
       bucket.push_back(all[i]);
       double w = choices(v);
       for (argument const& a : neighbours(v, bucket)) w *= size(a.classes);
@@ -233,7 +234,8 @@ class eliminator {
   }
 
  public:
-  eliminator(mapping_problem const& p, std::vector<std::vector<double>> const& unary, elimination_limits l) : p_(p), unary_(unary), limits_(l) {
+  eliminator(mapping_problem const& p, std::vector<std::vector<double>> const& unary, elimination_limits l)
+      : p_(p), unary_(unary), limits_(l) {
     of_op_.resize(at(p.operators()));
     gone_.assign(at(p.operators()), 0);
     std::vector<int> mine;                                            // the problem's classes here
@@ -300,7 +302,8 @@ class eliminator {
 
 }  // namespace detail
 
-/// Changes one operator's choice after another to what is best beside its neighbours, until nothing gets better. O(rounds * pairs * choices).
+/// Changes one operator's choice after another to what is best beside its neighbours, until nothing gets better. O(rounds * pairs *
+/// choices).
 inline void descend(mapping_problem const& p, std::vector<std::vector<double>> const& unary, assignment& a) {
   std::vector<std::vector<int>> pairs_of(detail::idx(p.operators()));
   for (std::size_t k = 0; k < p.pairs.size(); ++k)
@@ -326,9 +329,9 @@ inline void descend(mapping_problem const& p, std::vector<std::vector<double>> c
 }
 
 /// The assignment with the least sum of `unary[set][choice]` over operators and of the problem's pair costs; the tree is ignored.
-/// Where tables would grow too large, a lower bound, and the assignment found from it improved operator by operator. Ties: the first choice, operators decided in the
-/// reverse of a fixed order. Time and memory are exponential in the width of the graph alone: chains, residual networks and attention
-/// blocks have width 2. Precondition: unary[s] has a finite entry for every set in use.
+/// Where tables would grow too large, a lower bound, and the assignment found from it improved operator by operator. Ties: the first
+/// choice, operators decided in the reverse of a fixed order. Time and memory are exponential in the width of the graph alone: chains,
+/// residual networks and attention blocks have width 2. Precondition: unary[s] has a finite entry for every set in use.
 inline additive_optimum least_sum(mapping_problem const& p, std::vector<std::vector<double>> const& unary, elimination_limits l = {}) {
   additive_optimum r = detail::eliminator(p, unary, l).run();
   if (!r.exact) descend(p, unary, r.choices);

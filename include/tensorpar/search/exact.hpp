@@ -166,7 +166,8 @@ class exact_mapper {
         state const &x = solved_[at(a)].states[at(i)], &y = solved_[at(b)].states[at(j)];
         double between = 0;
         for (meeting const& m : meet) {
-          int const l = of_class_[at(open_a[at(m.left)])][at(x.key[at(m.left)])], r = of_class_[at(open_b[at(m.right)])][at(y.key[at(m.right)])];
+          int const l = of_class_[at(open_a[at(m.left)])][at(x.key[at(m.left)])],
+                    r = of_class_[at(open_b[at(m.right)])][at(y.key[at(m.right)])];
           between += m.first_left ? p_.seconds(*m.pair, l, r) : p_.seconds(*m.pair, r, l);
         }
         cost_point c = side ? side_by_side(x.point.cost, y.point.cost) : in_sequence(x.point.cost, y.point.cost);

@@ -72,7 +72,8 @@ class training_flows {
         local_[static_cast<std::size_t>(v)] = static_cast<int>(nodes.size());
         nodes.push_back(v);
       }
-      for (std::size_t k = 0; k < g_.node(v).in.size(); ++k) readers[static_cast<std::size_t>(g_.node(v).in[k])].push_back({v, static_cast<int>(k)});
+      for (std::size_t k = 0; k < g_.node(v).in.size(); ++k)
+        readers[static_cast<std::size_t>(g_.node(v).in[k])].push_back({v, static_cast<int>(k)});
     }
     for (int x = 0; x < static_cast<int>(g_.values.size()); ++x) {
       auto const& reads = readers[static_cast<std::size_t>(x)];

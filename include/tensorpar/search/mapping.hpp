@@ -129,7 +129,9 @@ class mapper {
       int best = -1;
       for (int i = 0; i < c.count(); ++i) {
         if (c.spreads[at(i)].start != 0) continue;
-        if (best < 0 || c.bytes[at(i)] < c.bytes[at(best)] || (c.bytes[at(i)] == c.bytes[at(best)] && c.seconds[at(i)] < c.seconds[at(best)])) best = i;
+        if (best < 0 || c.bytes[at(i)] < c.bytes[at(best)] ||
+            (c.bytes[at(i)] == c.bytes[at(best)] && c.seconds[at(i)] < c.seconds[at(best)]))
+          best = i;
       }
       a.push_back(best);
     }

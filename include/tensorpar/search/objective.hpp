@@ -189,7 +189,8 @@ template <cost_model M> class objective_builder {
       auto const kind = detail::idx(on_.device[detail::idx(d)]);
       if (asked[kind]) continue;
       asked[kind] = 1;
-      double const s = model_.seconds(compute_query{n.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, o_.scalar_bytes, on_.kinds[kind]});
+      double const s = model_.seconds(compute_query{
+          n.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, o_.scalar_bytes, on_.kinds[kind]});
       worst = s > worst ? s : worst;
       if (on_.kinds.size() == 1) break;
     }
@@ -309,7 +310,10 @@ template <cost_model M> class objective_builder {
             wanted_by(f, f.from_first ? sb : sa, to[j], wanted);
             for (std::size_t i = 0; i < from.size(); ++i) {
               double& cell = c.seconds[i * from_step + j * to_step];
-              if (!excess_.empty() && (f.from_first ? above_a[i] + above_b[j] : above_b[i] + above_a[j]) > slack_) { cell = never; continue; }
+              if (!excess_.empty() && (f.from_first ? above_a[i] + above_b[j] : above_b[i] + above_a[j]) > slack_) {
+                cell = never;
+                continue;
+              }
               double t = 0;
               for (int w : wanted) t += prices_.seconds(f.shape_id, have[detail::idx(from[i])], w);
               cell += f.times * t;
@@ -348,8 +352,8 @@ template <cost_model M> class objective_builder {
 /// pay (the executor lets them share, and adds gradients that lie alike before moving them: the objective is never below what it does).
 /// Graphs that are not series-parallel get the tree of graph/relaxation.hpp; all their movements still count.
 /// Throws `error` for a graph without operators. O(operators * choices + pairs of layouts), the latter asked of the model once each.
-template <cost_model M>
-mapping_problem make_problem(training_graph const& t, machine const& on, M const& model, spread_limits const& l = {}, objective_options const& o = {}) {
+template <cost_model M> mapping_problem make_problem(training_graph const& t, machine const& on, M const& model,
+                                                     spread_limits const& l = {}, objective_options const& o = {}) {
   return detail::objective_builder<M>(t, on, model, o).make(l);
 }
 

@@ -31,7 +31,7 @@ struct search_result {
   std::optional<shortage> infeasible;         // then there is no plan
   tensorpar::plan plan;
   assignment_cost cost;                       // seconds of a step by the search's objective, bytes by its estimate
-  double bound = 0;                           // no assignment in the space costs less (nor does the plan, should a baseline be outside of it)
+  double bound = 0;  // no assignment in the space costs less (nor does the plan, should a baseline be outside of it)
   double gap = 0;                             // (cost - bound) / cost
   search_space space;
   mapping_statistics statistics;
@@ -54,7 +54,9 @@ inline spread_limits usual_limits(int devices) {
 namespace detail {
 inline void require_bound(computation_graph const& g) {
   for (std::size_t x = 0; x < g.values.size(); ++x)
-    if (!g.values[x].type.is_static()) throw error("value " + std::to_string(x) + " has shape " + spell(g.values[x].type) + " with an unbound size", "optimize", "a graph whose symbols are bound");
+    if (!g.values[x].type.is_static())
+      throw error("value " + std::to_string(x) + " has shape " + spell(g.values[x].type) + " with an unbound size", "optimize",
+                  "a graph whose symbols are bound");
 }
 /// Seconds of some good assignment within the limits, whether it fits into memory or not.
 inline double quick_bar(mapping_problem const& p, spread_limits const& l, mapping_options const& o) {

@@ -1,4 +1,5 @@
-// tensorpar/search/reduced.hpp - two simpler problems beside a mapping problem: one that bounds it from below, one whose answers are answers
+// tensorpar/search/reduced.hpp - two simpler problems beside a mapping problem: one that bounds it from below, one whose answers are
+// answers
 #pragma once
 #include <algorithm>
 #include <map>
@@ -67,7 +68,8 @@ template <class Keep> smaller_problem with_choices(mapping_problem const& p, Kee
   return r;
 }
 
-/// Everything in sequence on all devices: the choices that start at device 0. Law: the cheapest plain sum is the cost of an assignment of p.
+/// Everything in sequence on all devices: the choices that start at device 0. Law: the cheapest plain sum is the cost of an assignment of
+/// p.
 inline smaller_problem in_sequence_only(mapping_problem const& p) {
   return with_choices(p, [&](int set, int i) { return p.sets[detail::idx(set)].spreads[detail::idx(i)].start == 0; });
 }

@@ -63,7 +63,8 @@ constexpr model_complaint find_clash(graph_view const& g) {
     name_table t(a.n + b.n);
     for (slice<model_port> side : {a, b})
       for (model_port const& p : side)
-        if (p.name.text && t.insert(hash_of(p.name), 0, 0) >= 0) return {complaint_kind::name_clash, mismatch(why, g.values[p.value].type, scalar), nullptr, p.name, p.at};
+        if (p.name.text && t.insert(hash_of(p.name), 0, 0) >= 0)
+          return {complaint_kind::name_clash, mismatch(why, g.values[p.value].type, scalar), nullptr, p.name, p.at};
     return {};
   };
   if (auto c = ports(g.inputs, g.weights, "two inputs or weights have one name"); !c.ok()) return c;

@@ -10,11 +10,13 @@ namespace tensorpar {
 namespace refused {
 #define TENSORPAR_TEXT(NAME) \
   template <std::size_t N> struct NAME { char s[N]; friend constexpr bool operator==(NAME const&, NAME const&) = default; };
-TENSORPAR_TEXT(in_operator) TENSORPAR_TEXT(left) TENSORPAR_TEXT(right) TENSORPAR_TEXT(because) TENSORPAR_TEXT(at) TENSORPAR_TEXT(tensor) TENSORPAR_TEXT(name)
+TENSORPAR_TEXT(in_operator)
+TENSORPAR_TEXT(left) TENSORPAR_TEXT(right) TENSORPAR_TEXT(because) TENSORPAR_TEXT(at) TENSORPAR_TEXT(tensor) TENSORPAR_TEXT(name)
 #undef TENSORPAR_TEXT
 
-/// Shapes, ranks, element types or counts of operands that an operator refuses.
-template <in_operator, left, right, because, at, class Model> struct SHAPE_MISMATCH;
+    /// Shapes, ranks, element types or counts of operands that an operator refuses.
+    template <in_operator, left, right, because, at, class Model>
+    struct SHAPE_MISMATCH;
 /// A result, input or weight that is never used and is no output.
 template <in_operator, tensor, because, at, class Model> struct DANGLING_TENSOR;
 /// Two inputs, outputs, operators or operator types of one name.
@@ -39,23 +41,27 @@ template <template <std::size_t> class L, text const& T> consteval auto lift() {
 
 template <class M, model_complaint const& C> struct complaint_of {
 #if defined(__CUDACC__) || defined(__EDG__)
-  template <template <i64...> class T, bool Left, int... I>
-  static auto extents(std::integer_sequence<int, I...>) -> T<(Left ? C.why.lhs : C.why.rhs).d[I].n * ((Left ? C.why.lhs : C.why.rhs).d[I].sym ? -1 : 1)...>;
+  template <template <i64...> class T, bool Left, int... I> static auto extents(std::integer_sequence<int, I...>)
+      -> T<(Left ? C.why.lhs : C.why.rhs).d[I].n*((Left ? C.why.lhs : C.why.rhs).d[I].sym ? -1 : 1)...>;
   using left = decltype(extents<refused::left_extents, true>(std::make_integer_sequence<int, C.why.lhs.rank>{}));
   using right = decltype(extents<refused::right_extents, false>(std::make_integer_sequence<int, C.why.rhs.rank>{}));
   static auto pick() {
-    if constexpr (C.kind == complaint_kind::shape_mismatch) return std::type_identity<refused::SHAPE_MISMATCH_IN<C.op, left, right, C.at.line, M>>{};
-    else if constexpr (C.kind == complaint_kind::dangling_tensor) return std::type_identity<refused::DANGLING_TENSOR_IN<C.op, left, C.at.line, M>>{};
+    if constexpr (C.kind == complaint_kind::shape_mismatch)
+      return std::type_identity<refused::SHAPE_MISMATCH_IN<C.op, left, right, C.at.line, M>>{};
+    else if constexpr (C.kind == complaint_kind::dangling_tensor)
+      return std::type_identity<refused::DANGLING_TENSOR_IN<C.op, left, C.at.line, M>>{};
     else return std::type_identity<refused::NAME_CLASH_IN<C.at.line, M>>{};
   }
 #else
-  static constexpr text op = subject(C, C.kind == complaint_kind::shape_mismatch ? "output" : "input or weight"), l = text{}.put(C.why.lhs), r = text{}.put(C.why.rhs),
-                        why = text{}.put(C.why.rule), where = text{}.put(C.at), who = C.name.text ? text{}.put(C.name) : text{}.put(C.op->name);
+  static constexpr text op = subject(C, C.kind == complaint_kind::shape_mismatch ? "output" : "input or weight"), l = text{}.put(C.why.lhs),
+                        r = text{}.put(C.why.rhs), why = text{}.put(C.why.rule), where = text{}.put(C.at),
+                        who = C.name.text ? text{}.put(C.name) : text{}.put(C.op->name);
   static auto pick() {
     using refused::at, refused::because, refused::in_operator, refused::left, refused::name, refused::right, refused::tensor;
     using refused::DANGLING_TENSOR, refused::NAME_CLASH, refused::SHAPE_MISMATCH;
     if constexpr (C.kind == complaint_kind::shape_mismatch)
-      return std::type_identity<SHAPE_MISMATCH<lift<in_operator, op>(), lift<left, l>(), lift<right, r>(), lift<because, why>(), lift<at, where>(), M>>{};
+      return std::type_identity<
+          SHAPE_MISMATCH<lift<in_operator, op>(), lift<left, l>(), lift<right, r>(), lift<because, why>(), lift<at, where>(), M>>{};
     else if constexpr (C.kind == complaint_kind::dangling_tensor)
       return std::type_identity<DANGLING_TENSOR<lift<in_operator, op>(), lift<tensor, l>(), lift<because, why>(), lift<at, where>(), M>>{};
     else return std::type_identity<NAME_CLASH<lift<name, who>(), lift<because, why>(), lift<at, where>(), M>>{};

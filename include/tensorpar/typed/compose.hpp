@@ -34,7 +34,8 @@ template <class T> struct NOT_AN_OPERATOR;
 }  // namespace refused
 /// What is neither names itself in one error.
 template <class T>
-  requires(std::is_class_v<T> && !operator_<T> && !block<T> && !std::same_as<T, any_op> && !std::same_as<T, ref> && !std::same_as<T, bundle>)
+  requires(std::is_class_v<T> && !operator_<T> && !block<T> && !std::same_as<T, any_op> && !std::same_as<T, ref> &&
+           !std::same_as<T, bundle>)
 constexpr refused::NOT_AN_OPERATOR<T> operator|(ref, T const&);
 
 namespace detail {
@@ -129,17 +130,27 @@ template <class F> struct repeated {
     int const r = g.open(times, b.r, b.n, in.r, at);
     bundle y = turn(in);
     for (int i = 0; i < y.n; ++i) if (y.r[i].v < 0) { g.leave(r); return refuse(b); }
-    auto complain = [&](char const* why, shape const& s, shape const& t) { g.leave(r); g.fail(detail::at(detail::repeat_op{}, at), mismatch(why, s, t)); refuse(b); };
+    auto complain = [&](char const* why, shape const& s, shape const& t) {
+      g.leave(r);
+      g.fail(detail::at(detail::repeat_op{}, at), mismatch(why, s, t));
+      refuse(b);
+    };
     if (times < 0) return complain("a negative number of turns", scalar, shape{dim(times)});
     if (y.n != b.n) return complain("the block takes and gives unlike counts", shape{dim(b.n)}, shape{dim(y.n)});
-    for (int i = 0; i < b.n; ++i) if (!(y.r[i].type() == b.r[i].type())) return complain("the block must return what it takes", b.r[i].type(), y.r[i].type());
-    for (int i = 0; i < b.n; ++i) if (!g.visible(y.r[i])) return complain("tensor of a repeated block, used outside", y.r[i].type(), scalar);
+    for (int i = 0; i < b.n; ++i)
+      if (!(y.r[i].type() == b.r[i].type())) return complain("the block must return what it takes", b.r[i].type(), y.r[i].type());
+    for (int i = 0; i < b.n; ++i)
+      if (!g.visible(y.r[i])) return complain("tensor of a repeated block, used outside", y.r[i].type(), scalar);
     g.close(r, y.r);
     b = y;
   }
   static constexpr void refuse(bundle& b) { for (int i = 0; i < b.n; ++i) b.r[i].v = -1; }
 };
-template <int N, class F> constexpr repeated<F> repeat(F f, std::source_location l = std::source_location::current()) { return {N, f, detail::place_of(l)}; }
-template <class F> constexpr repeated<F> repeat(i64 n, F f, std::source_location l = std::source_location::current()) { return {n, f, detail::place_of(l)}; }
+template <int N, class F> constexpr repeated<F> repeat(F f, std::source_location l = std::source_location::current()) {
+  return {N, f, detail::place_of(l)};
+}
+template <class F> constexpr repeated<F> repeat(i64 n, F f, std::source_location l = std::source_location::current()) {
+  return {n, f, detail::place_of(l)};
+}
 
 }  // namespace tensorpar

@@ -60,10 +60,12 @@ template <class M> inline constexpr auto frozen_of = freeze<M>();
 template <class M> constexpr graph_view view_of() {
   constexpr auto const& z = sizes_of<M>;
   constexpr auto const& f = frozen_of<M>;
-  return {{f.nodes.data(), z.nodes},     {f.values.data(), z.values},   {f.operands.data(), z.operands}, {f.producers.data(), z.producers}, {f.attrs.data(), z.attrs},
-          {f.regions.data(), z.regions}, {f.inputs.data(), z.inputs}, {f.weights.data(), z.weights},   {f.outputs.data(), z.outputs}};
+  return {{f.nodes.data(), z.nodes},         {f.values.data(), z.values},   {f.operands.data(), z.operands},
+          {f.producers.data(), z.producers}, {f.attrs.data(), z.attrs},     {f.regions.data(), z.regions},
+          {f.inputs.data(), z.inputs},       {f.weights.data(), z.weights}, {f.outputs.data(), z.outputs}};
 }
-/// The first complaint of the builder, else the first one about the whole. A constant evaluation of its own: compilers count steps per evaluation.
+/// The first complaint of the builder, else the first one about the whole. A constant evaluation of its own: compilers count steps per
+/// evaluation.
 template <class M> consteval model_complaint verdict() {
   if constexpr (sizes_of<M>.first.ok()) return audit(view_of<M>());
   else return sizes_of<M>.first;
@@ -76,7 +78,7 @@ template <class M> inline constexpr model_complaint verdict_of = verdict<M>();
 /// Models `topology`. Converts to graph_view, the common currency of models.
 template <model_definition M> struct typed_graph {
   using model_type = M;
-  enum : std::size_t { checked = sizeof(typename detail::verdict_type<M, detail::verdict_of<M>>::type) };   // a fault in the model ends here
+  enum : std::size_t { checked = sizeof(typename detail::verdict_type<M, detail::verdict_of<M>>::type) };  // a fault in the model ends here
   static constexpr graph_view view() { return detail::view_of<M>(); }
   static constexpr int size() { return detail::sizes_of<M>.nodes; }
   static constexpr int node_count() { return size(); }
@@ -98,13 +100,17 @@ template <model_definition M> struct part_t {
   constexpr auto operator()(ref x) const { return (*this)(all(x)); }
   constexpr auto operator()(bundle const& x) const {
     constexpr graph_view s = typed_graph<M>::view();
-    static_assert(s.inputs.n >= 1 && s.inputs.n <= bundle::max && s.outputs.n >= 1 && s.outputs.n <= bundle::max, "tensorpar: a part has 1 to 32 inputs and outputs");
+    static_assert(s.inputs.n >= 1 && s.inputs.n <= bundle::max && s.outputs.n >= 1 && s.outputs.n <= bundle::max,
+                  "tensorpar: a part has 1 to 32 inputs and outputs");
     model_builder& g = *x.r[0].g;
     bundle y{};
     y.n = s.outputs.n;
     bool good = true;
     for (int i = 0; i < x.n; ++i) good = good && x.r[i].v >= 0;
-    if (good && x.n != s.inputs.n) { g.fail(detail::at(part_op{}, at), mismatch("a part takes as many as its inputs", shape{dim(x.n)}, shape{dim(s.inputs.n)})); good = false; }
+    if (good && x.n != s.inputs.n) {
+      g.fail(detail::at(part_op{}, at), mismatch("a part takes as many as its inputs", shape{dim(x.n)}, shape{dim(s.inputs.n)}));
+      good = false;
+    }
     for (int i = 0; good && i < x.n; ++i) {
       shape const &given = x.r[i].type(), &declared = s.values[s.inputs[i].value].type;
       if (fits(given, declared) && given.type == declared.type) continue;
@@ -121,6 +127,8 @@ template <model_definition M> struct part_t {
 
 /// A model as a block of another: `x | part<encoder>()`. Its finished tables are copied in, so each model has its own budget of constant
 /// evaluation (125 steps a node here): with it a model may be larger than a compiler's limit on one evaluation allows.
-template <model_definition M> constexpr detail::part_t<M> part(std::source_location l = std::source_location::current()) { return {detail::place_of(l)}; }
+template <model_definition M> constexpr detail::part_t<M> part(std::source_location l = std::source_location::current()) {
+  return {detail::place_of(l)};
+}
 
 }  // namespace tensorpar

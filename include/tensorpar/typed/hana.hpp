@@ -10,7 +10,11 @@ struct typed_graph_tag {};
 
 namespace detail {
 template <class M> struct operators_of { using type = forward_operators; };
-template <class M> requires requires { typename M::operators; } struct operators_of<M> { using type = join_types<typename M::operators, forward_operators>; };
+template <class M>
+  requires requires { typename M::operators; }
+struct operators_of<M> {
+  using type = join_types<typename M::operators, forward_operators>;
+};
 
 template <class... Op> constexpr int find_operator(op_set<Op...>, op_info const* p) {
   u64 const id[] = {name_hash(Op::name)...};
@@ -44,7 +48,8 @@ template <class M> struct operator_table {
     }
     return t;
   }();
-  static_assert(value.complete, "tensorpar: the model uses an operator that it does not announce; write `using operators = op_set<...>;` in the model");
+  static_assert(value.complete,
+                "tensorpar: the model uses an operator that it does not announce; write `using operators = op_set<...>;` in the model");
 };
 }  // namespace detail
 
@@ -58,7 +63,10 @@ template <class M, int I> struct typed_node {
   static constexpr char const* name() { return data().name; }
   static constexpr int operands() { return data().operand_count; }
   static constexpr int results() { return data().result_count; }
-  static constexpr shape const& operand(int i = 0) { constexpr graph_view g = typed_graph<M>::view(); return g.values[g.operands[data().in0 + i]].type; }
+  static constexpr shape const& operand(int i = 0) {
+    constexpr graph_view g = typed_graph<M>::view();
+    return g.values[g.operands[data().in0 + i]].type;
+  }
   static constexpr shape const& result(int i = 0) { return typed_graph<M>::view().values[data().out0 + i].type; }
 };
 
@@ -80,7 +88,8 @@ template <class M> struct nodes_of<typed_graph<M>> : nodes_of<typed_nodes<M, 0>>
 /// A model's own operators are announced with `using operators = op_set<rotary>;` in the model. O(nodes) once, O(distinct) instantiations.
 template <class M> constexpr auto op_types(typed_graph<M>) {
   using table = detail::operator_table<M>;
-  return []<int... K>(std::integer_sequence<int, K...>) { return hana::tuple_t<type_at<typename table::set, table::value.used[K]>...>; }(std::make_integer_sequence<int, table::value.distinct>{});
+  return []<int... K>(std::integer_sequence<int, K...>) { return hana::tuple_t<type_at<typename table::set, table::value.used[K]>...>; }
+  (std::make_integer_sequence<int, table::value.distinct>{});
 }
 
 namespace detail {
@@ -88,7 +97,10 @@ namespace detail {
 template <class Op, int I> struct attribute {
   static constexpr std::string_view text = info<Op>.attr_name(I);
   static constexpr char kind = info<Op>.attr_kind(I);
-  static constexpr auto key() { return []<std::size_t... K>(std::index_sequence<K...>) { return hana::string<text[K]...>{}; }(std::make_index_sequence<text.size()>{}); }
+  static constexpr auto key() {
+    return []<std::size_t... K>(std::index_sequence<K...>) { return hana::string<text[K]...>{}; }
+    (std::make_index_sequence<text.size()>{});
+  }
   constexpr auto operator()(Op const& o) const {
     i64 a[max_attrs]{};
     save(o, a);
@@ -119,13 +131,19 @@ template <> struct unpack_impl<tensorpar::typed_graph_tag> {
   }
 };
 template <> struct length_impl<tensorpar::typed_graph_tag> {
-  template <class Xs> static constexpr auto apply(Xs const&) { return hana::size_c<static_cast<std::size_t>(tensorpar::detail::nodes_of<Xs>::size)>; }
+  template <class Xs> static constexpr auto apply(Xs const&) {
+    return hana::size_c<static_cast<std::size_t>(tensorpar::detail::nodes_of<Xs>::size)>;
+  }
 };
 template <> struct at_impl<tensorpar::typed_graph_tag> {
-  template <class Xs, class N> static constexpr auto apply(Xs const&, N const&) { return typename tensorpar::detail::nodes_of<Xs>::template at<static_cast<int>(N::value)>{}; }
+  template <class Xs, class N> static constexpr auto apply(Xs const&, N const&) {
+    return typename tensorpar::detail::nodes_of<Xs>::template at<static_cast<int>(N::value)>{};
+  }
 };
 template <> struct drop_front_impl<tensorpar::typed_graph_tag> {
-  template <class Xs, class N> static constexpr auto apply(Xs const&, N const&) { return typename tensorpar::detail::nodes_of<Xs>::template rest<static_cast<int>(N::value)>{}; }
+  template <class Xs, class N> static constexpr auto apply(Xs const&, N const&) {
+    return typename tensorpar::detail::nodes_of<Xs>::template rest<static_cast<int>(N::value)>{};
+  }
 };
 template <> struct is_empty_impl<tensorpar::typed_graph_tag> {
   template <class Xs> static constexpr auto apply(Xs const&) { return hana::bool_c<tensorpar::detail::nodes_of<Xs>::size == 0>; }

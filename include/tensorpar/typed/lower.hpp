@@ -143,7 +143,9 @@ class lowering {
 /// The complaint as one sentence: the same words as the error types of typed/check.hpp.
 [[gnu::noinline]] inline error as_error(model_complaint const& c) {
   std::string what;
-  put_text(what, c.kind == complaint_kind::shape_mismatch ? "shape mismatch in " : c.kind == complaint_kind::dangling_tensor ? "dangling tensor of " : "name clash of ");
+  put_text(what, c.kind == complaint_kind::shape_mismatch    ? "shape mismatch in "
+                 : c.kind == complaint_kind::dangling_tensor ? "dangling tensor of "
+                                                             : "name clash of ");
   put_text(what, subject(c, c.kind == complaint_kind::shape_mismatch ? "output" : "input or weight").view());
   put_text(what, ": ");
   put_text(what, c.why.rule);

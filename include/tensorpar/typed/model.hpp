@@ -39,8 +39,13 @@ class model_builder {
   int current_ = -1;
 
   static constexpr place where(std::source_location const& l) { return {l.file_name(), static_cast<int>(l.line())}; }
-  constexpr int value(int producer, model_role r, shape const& s) { return values_.push({producer, -1, r, current_, init::zeros, false, false, s}); }
-  constexpr int stand_for(int v) { model_value const x = values_[v]; return values_.push({x.producer, v, model_role::carried, current_, init::zeros, false, false, x.type}); }
+  constexpr int value(int producer, model_role r, shape const& s) {
+    return values_.push({producer, -1, r, current_, init::zeros, false, false, s});
+  }
+  constexpr int stand_for(int v) {
+    model_value const x = values_[v];
+    return values_.push({x.producer, v, model_role::carried, current_, init::zeros, false, false, x.type});
+  }
   /// May operators that are written now use this value?
   constexpr bool visible(int v) const {
     int const r = values_[v].region;
@@ -81,7 +86,10 @@ class model_builder {
   }
   constexpr void output(label name, ref x, location l = location::current()) {
     if (x.v < 0) return;
-    if (!visible(x.v)) { refuse({complaint_kind::shape_mismatch, {"tensor of a repeated block, used outside", x.type(), scalar}, nullptr, name, where(l)}); return; }
+    if (!visible(x.v)) {
+      refuse({complaint_kind::shape_mismatch, {"tensor of a repeated block, used outside", x.type(), scalar}, nullptr, name, where(l)});
+      return;
+    }
     outputs_.push({name, x.v, where(l)});
   }
   /// Says that a result is not used on purpose (one part of a split, say).
@@ -155,7 +163,8 @@ class model_builder {
   constexpr bool ok() const { return complaints_.empty(); }
   constexpr slice<model_complaint> complaints() const { return complaints_.view(); }
   constexpr graph_view view() const {
-    return {nodes_.view(), values_.view(), operands_.view(), producers_.view(), attrs_.view(), regions_.view(), inputs_.view(), weights_.view(), outputs_.view()};
+    return {nodes_.view(),   values_.view(), operands_.view(), producers_.view(), attrs_.view(),
+            regions_.view(), inputs_.view(), weights_.view(),  outputs_.view()};
   }
 };
 

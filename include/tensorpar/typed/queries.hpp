@@ -40,7 +40,8 @@ constexpr double flops(graph_view const& g, slice<binding> b) {
   double total = 0;
   shape in[bundle::max], out[inference::max_out];
   for (model_node const& n : g.nodes) {
-    slice<shape> const x = types_of(g, g.operands.p + n.in0, 0, n.activations, b, in), y = types_of(g, nullptr, n.out0, n.result_count, b, out);
+    slice<shape> const x = types_of(g, g.operands.p + n.in0, 0, n.activations, b, in),
+                       y = types_of(g, nullptr, n.out0, n.result_count, b, out);
     total += n.op->flops(g.attrs.p + n.attr0, x, y) * static_cast<double>(g.times(n.region));
   }
   return total;
@@ -76,7 +77,8 @@ template <operator_graph G, std::same_as<binding>... B> constexpr double flops(G
 /// The shape of an output, its symbols bound. Precondition: there is an output of this name (else no constant expression).
 template <std::same_as<binding>... B> constexpr shape output_shape(graph_view const& g, std::string_view name, B... bound) {
   binding const b[sizeof...(B) + 1]{bound..., binding{axis{u64{0}}, 1}};
-  for (model_port const& p : g.outputs) if (p.name.index < 0 && p.name.text == name) return bind(g.values[p.value].type, {b, static_cast<int>(sizeof...(B))});
+  for (model_port const& p : g.outputs)
+    if (p.name.index < 0 && p.name.text == name) return bind(g.values[p.value].type, {b, static_cast<int>(sizeof...(B))});
   throw "tensorpar: the model has no output of this name";
 }
 

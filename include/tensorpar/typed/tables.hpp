@@ -36,7 +36,8 @@ struct model_value {
   shape type;
 };
 /// A block that runs `times` times; nodes [first, last), values [value0, value_end). It carries `carried` tensors from turn to turn:
-/// value0 + i stands for tensor i inside, its source is the first turn's; value_end + i is what leaves, its source is given to the next turn.
+/// value0 + i stands for tensor i inside, its source is the first turn's; value_end + i is what leaves, its source is given to the next
+/// turn.
 struct model_region {
   i64 times;
   int parent, first, last, value0, value_end, carried;

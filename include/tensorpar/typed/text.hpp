@@ -25,7 +25,10 @@ struct text {
   constexpr text& put(axis a) {
     char b[13]{};
     int k = 0;
-    for (u64 v = a.id; v; v /= 40) { u64 const c = v % 40; b[k++] = static_cast<char>(c <= 26 ? 'a' + c - 1 : c <= 36 ? '0' + c - 27 : '_'); }
+    for (u64 v = a.id; v; v /= 40) {
+      u64 const c = v % 40;
+      b[k++] = static_cast<char>(c <= 26 ? 'a' + c - 1 : c <= 36 ? '0' + c - 27 : '_');
+    }
     while (k) put(b[--k]);
     return *this;
   }

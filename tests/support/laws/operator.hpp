@@ -17,9 +17,15 @@ struct loop_attribute {
   char letter;
 };
 inline constexpr loop_attribute loop_attributes[] = {
-    {"linear", "out", 'o'},         {"conv2d", "out", 'o'},           {"conv2d", "out", 'g'},   {"conv2d", "groups", 'g'},         {"conv2d_grad_x", "groups", 'g'}, {"conv2d_grad_w", "groups", 'g'},
-    {"attention", "heads", 'e'},    {"attention_grad", "heads", 'e'}, {"embedding", "rows", 'v'}, {"embedding", "width", 'e'},       {"embedding_bag", "rows", 'v'},   {"embedding_bag", "width", 'e'},
-    {"embedding_grad", "rows", 'v'}, {"embedding_bag_grad", "rows", 'v'}, {"reshape", "d0", 'a'}, {"constant", "d0", '0'}, {"constant", "d1", '1'},
+    {"linear", "out", 'o'},           {"conv2d", "out", 'o'},
+    {"conv2d", "out", 'g'},           {"conv2d", "groups", 'g'},
+    {"conv2d_grad_x", "groups", 'g'}, {"conv2d_grad_w", "groups", 'g'},
+    {"attention", "heads", 'e'},      {"attention_grad", "heads", 'e'},
+    {"embedding", "rows", 'v'},       {"embedding", "width", 'e'},
+    {"embedding_bag", "rows", 'v'},   {"embedding_bag", "width", 'e'},
+    {"embedding_grad", "rows", 'v'},  {"embedding_bag_grad", "rows", 'v'},
+    {"reshape", "d0", 'a'},           {"constant", "d0", '0'},
+    {"constant", "d1", '1'},
 };
 inline any_op part_of(any_op o, char letter, i64 parts) {
   for (loop_attribute const& a : loop_attributes)
@@ -109,11 +115,13 @@ inline int check_operator_laws(any_op const& o, std::vector<shape> const& in) {
       if (l.units % parts) continue;
       INFO("loop ", std::string(1, l.letter), " in ", parts, " parts");
       any_op const part = part_of(o, l.letter, parts);
-      std::vector<shape> const some = divided(all, l.in, parts), activations(some.begin(), some.begin() + static_cast<std::ptrdiff_t>(in.size()));
+      std::vector<shape> const some = divided(all, l.in, parts),
+                               activations(some.begin(), some.begin() + static_cast<std::ptrdiff_t>(in.size()));
       auto const got = results_of(part, activations), expected = divided(out, l.out, parts);
       INFO("got ", text_of(got), "expected ", text_of(expected));
       CHECK(same_extents(got, expected));
-      CHECK(same_extents(weights_of(part, activations), std::vector<shape>(some.begin() + static_cast<std::ptrdiff_t>(in.size()), some.end())));
+      CHECK(same_extents(weights_of(part, activations),
+                         std::vector<shape>(some.begin() + static_cast<std::ptrdiff_t>(in.size()), some.end())));
       ++splits;
     }
   }
