@@ -84,24 +84,28 @@ struct layout {
 /// Law: canonical(l) describes the same block and replica set on every device as l; equal placements written with the same digits compare
 /// equal.
 inline layout canonical(layout l) {
-  std::vector<layout_axis> a;
-  for (layout_axis const& x : l.axes) if (x.degree > 1) a.push_back(x);
+  std::vector<layout_axis>& a = l.axes;
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) if (a[i].degree > 1) a[n++] = a[i];
+  a.resize(n);
   for (layout_axis& x : a) if (x.kind != part_kind::shard) x.dim = -1;
   auto before = [](layout_axis const& x, layout_axis const& y) {
     if (x.kind != y.kind) return x.kind < y.kind;
     if (x.kind == part_kind::shard) return x.dim < y.dim;
     return x.stride > y.stride;
   };
-  for (std::size_t i = 1; i < a.size(); ++i)  // stable insertion sort: digits of one dim keep their order
+  for (std::size_t i = 1; i < n; ++i)  // stable insertion sort: digits of one dim keep their order
     for (std::size_t j = i; j > 0 && before(a[j], a[j - 1]); --j) std::swap(a[j], a[j - 1]);
-  l.axes.clear();
-  for (layout_axis const& x : a) {
-    if (!l.axes.empty()) {
-      layout_axis& y = l.axes.back();
-      if (y.kind == x.kind && y.dim == x.dim && y.stride == x.stride * x.degree) { y.degree *= x.degree; y.stride = x.stride; continue; }
+  n = 0;
+  for (layout_axis const x : a) {
+    if (n > 0 && a[n - 1].kind == x.kind && a[n - 1].dim == x.dim && a[n - 1].stride == x.stride * x.degree) {
+      a[n - 1].degree *= x.degree;
+      a[n - 1].stride = x.stride;
+    } else {
+      a[n++] = x;
     }
-    l.axes.push_back(x);
   }
+  a.resize(n);
   return l;
 }
 

@@ -56,21 +56,44 @@ struct move_step {
 namespace detail {
 
 struct atom { i64 degree, stride; };
+/// Numbers of atoms. Their degrees are at least 2 and their product counts devices (an int), so there are at most 31; a list without
+/// memory of its own, because the search asks for tens of thousands of movements.
+struct atom_list {
+  int count = 0;
+  signed char id[31];
+  std::size_t size() const { return static_cast<std::size_t>(count); }
+  bool empty() const { return count == 0; }
+  int operator[](std::size_t i) const { return id[i]; }
+  int back() const { return id[count - 1]; }
+  void push_back(int x) { id[count++] = static_cast<signed char>(x); }
+  void pop_back() { --count; }
+  signed char const* begin() const { return id; }
+  signed char const* end() const { return id + count; }
+  bool contains(int x) const { for (int y : *this) if (x == y) return true; return false; }
+  void erase(int x) {
+    int kept = 0;
+    for (int i = 0; i < count; ++i) if (id[i] != x) id[kept++] = id[i];
+    count = kept;
+  }
+};
 /// A placement as digits: per tensor axis the atoms that shard it, major first, and the atoms that are copies and sums.
 struct digits {
-  std::vector<std::vector<int>> shard;
-  std::vector<int> copy, sum;
+  int rank = 0;
+  atom_list shard[shape::max_rank], copy, sum;
 };
 
 /// Both placements over their common refinement, or false if the device sets or radices do not match.
 inline bool refine(layout const& a, layout const& b, int rank, std::vector<atom>& atoms, digits& x, digits& y) {
   if (a.start != b.start || a.size() != b.size()) return false;
-  std::vector<i64> cuts;
+  std::vector<i64> cuts, inside;
+  cuts.reserve(2 * (a.axes.size() + b.axes.size()));
+  inside.reserve(cuts.capacity() + 2);
   for (layout const* l : {&a, &b}) for (layout_axis const& q : l->axes) { cuts.push_back(q.stride); cuts.push_back(q.stride * q.degree); }
   auto split = [&](layout const& l, digits& d, bool first) {
-    d.shard.assign(static_cast<std::size_t>(rank), {});
+    d.rank = rank;
+    int digits_of_layout = 0;
     for (layout_axis const& q : l.axes) {
-      std::vector<i64> inside{q.stride};
+      inside.assign(1, q.stride);
       for (i64 c : cuts) if (c > q.stride && c < q.stride * q.degree) inside.push_back(c);
       inside.push_back(q.stride * q.degree);
       for (std::size_t i = 1; i < inside.size(); ++i)
@@ -87,35 +110,28 @@ inline bool refine(layout const& a, layout const& b, int rank, std::vector<atom>
           id = static_cast<int>(atoms.size());
           atoms.push_back(t);
         }
-        (q.kind == part_kind::shard ? d.shard[static_cast<std::size_t>(q.dim)] : q.kind == part_kind::copy ? d.copy : d.sum).push_back(id);
+        if (++digits_of_layout > 31) return false;                     // overlapping axes: not a layout
+        (q.kind == part_kind::shard ? d.shard[q.dim] : q.kind == part_kind::copy ? d.copy : d.sum).push_back(id);
       }
     }
     return true;
   };
   if (!split(a, x, true) || !split(b, y, false)) return false;
   std::size_t n = y.copy.size() + y.sum.size();
-  for (auto const& s : y.shard) n += s.size();
+  for (int d = 0; d < rank; ++d) n += y.shard[d].size();
   return n == atoms.size();
 }
 
 inline layout to_layout(int start, std::vector<atom> const& atoms, digits const& d) {
   layout l{start, {}};
+  l.axes.reserve(atoms.size());
   auto put = [&](part_kind k, int dim, int id) {
     l.axes.push_back({k, dim, atoms[static_cast<std::size_t>(id)].degree, atoms[static_cast<std::size_t>(id)].stride});
   };
-  for (std::size_t i = 0; i < d.shard.size(); ++i) for (int id : d.shard[i]) put(part_kind::shard, static_cast<int>(i), id);
+  for (int i = 0; i < d.rank; ++i) for (int id : d.shard[i]) put(part_kind::shard, i, id);
   for (int id : d.copy) put(part_kind::copy, -1, id);
   for (int id : d.sum) put(part_kind::sum, -1, id);
   return canonical(std::move(l));
-}
-
-inline bool contains(std::vector<int> const& v, int x) { for (int y : v) if (x == y) return true; return false; }
-inline void erase(std::vector<int>& v, int x) {
-  for (std::size_t i = 0; i < v.size(); ++i)
-    if (v[i] == x) {
-      v.erase(v.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
-    }
 }
 
 /// Does every device that needs a box already hold it, complete?
@@ -142,13 +158,14 @@ inline std::vector<move_step> movement(layout const& from, layout const& to, sha
   std::vector<move_step> steps;
   if (from == to) return steps;
   std::vector<detail::atom> atoms;
+  atoms.reserve(8);
   detail::digits now, goal;
   auto exchange = [&] {
     return std::vector<move_step>{{detail::holds_already(from, to, s) ? move_kind::keep : move_kind::exchange, -1, -1, {}, from, to}};
   };
   if (!detail::refine(from, to, s.rank, atoms, now, goal)) return exchange();
   layout at = from;
-  auto is_prefix = [&](std::size_t d) {
+  auto is_prefix = [&](int d) {
     auto const &p = now.shard[d], &q = goal.shard[d];
     if (p.size() > q.size()) return false;
     for (std::size_t i = 0; i < p.size(); ++i) if (p[i] != q[i]) return false;
@@ -156,39 +173,39 @@ inline std::vector<move_step> movement(layout const& from, layout const& to, sha
   };
   auto step = [&](move_kind k, int from_dim, int to_dim, int id) {
     detail::atom const a = atoms[static_cast<std::size_t>(id)];
-    layout const next = detail::to_layout(from.start, atoms, now);
-    if (!steps.empty() && steps.back().kind == k && steps.back().from_dim == from_dim && steps.back().to_dim == to_dim) {
-      move_step& last = steps.back();
+    layout next = detail::to_layout(from.start, atoms, now);
+    move_step* const last = steps.empty() || k == move_kind::all_to_all ? nullptr : &steps.back();
+    if (last && last->kind == k && last->from_dim == from_dim && last->to_dim == to_dim) {      // one collective over several digits
       // gathering takes the minor digit first, so a further digit is more significant; partitioning appends minor digits
-      if (k == move_kind::all_gather) last.group.insert(last.group.begin(), {a.degree, a.stride});
-      else if (k == move_kind::all_to_all) { steps.push_back({k, from_dim, to_dim, {{a.degree, a.stride}}, at, next}); at = next; return; }
-      else last.group.push_back({a.degree, a.stride});
-      last.after = next;
-    } else steps.push_back({k, from_dim, to_dim, {{a.degree, a.stride}}, at, next});
-    at = next;
+      last->group.insert(k == move_kind::all_gather ? last->group.begin() : last->group.end(), {a.degree, a.stride});
+      last->after = next;
+    } else {
+      steps.push_back({k, from_dim, to_dim, {{a.degree, a.stride}}, std::move(at), next});
+    }
+    at = std::move(next);
   };
   // appends the next wanted digit of axis d if `pool` holds it
-  auto append_from = [&](std::vector<int>& pool, move_kind k) {
-    for (std::size_t d = 0; d < now.shard.size(); ++d) {
+  auto append_from = [&](detail::atom_list& pool, move_kind k) {
+    for (int d = 0; d < now.rank; ++d) {
       if (!is_prefix(d) || now.shard[d].size() == goal.shard[d].size()) continue;
       int const id = goal.shard[d][now.shard[d].size()];
-      if (!detail::contains(pool, id)) continue;
-      detail::erase(pool, id);
+      if (!pool.contains(id)) continue;
+      pool.erase(id);
       now.shard[d].push_back(id);
-      step(k, -1, static_cast<int>(d), id);
+      step(k, -1, d, id);
       return true;
     }
     return false;
   };
   auto all_to_all = [&] {
-    for (std::size_t d = 0; d < now.shard.size(); ++d) {
+    for (int d = 0; d < now.rank; ++d) {
       if (now.shard[d].empty() || is_prefix(d)) continue;
       int const id = now.shard[d].back();
-      for (std::size_t e = 0; e < now.shard.size(); ++e) {
+      for (int e = 0; e < now.rank; ++e) {
         if (e == d || !is_prefix(e) || now.shard[e].size() == goal.shard[e].size() || goal.shard[e][now.shard[e].size()] != id) continue;
         now.shard[d].pop_back();
         now.shard[e].push_back(id);
-        step(move_kind::all_to_all, static_cast<int>(d), static_cast<int>(e), id);
+        step(move_kind::all_to_all, d, e, id);
         return true;
       }
     }
@@ -196,10 +213,8 @@ inline std::vector<move_step> movement(layout const& from, layout const& to, sha
   };
   auto all_reduce = [&] {
     for (int id : now.sum) {
-      if (detail::contains(goal.sum, id)) continue;
-      bool stuck = !detail::contains(goal.copy, id);                    // wanted as a shard: only if nothing else helps
-      if (stuck) continue;
-      detail::erase(now.sum, id);
+      if (goal.sum.contains(id) || !goal.copy.contains(id)) continue;    // wanted as a shard: a reduce-scatter will come
+      now.sum.erase(id);
       now.copy.push_back(id);
       step(move_kind::all_reduce, -1, -1, id);
       return true;
@@ -207,12 +222,12 @@ inline std::vector<move_step> movement(layout const& from, layout const& to, sha
     return false;
   };
   auto all_gather = [&] {
-    for (std::size_t d = 0; d < now.shard.size(); ++d) {
+    for (int d = 0; d < now.rank; ++d) {
       if (is_prefix(d)) continue;
       int const id = now.shard[d].back();
       now.shard[d].pop_back();
       now.copy.push_back(id);
-      step(move_kind::all_gather, static_cast<int>(d), -1, id);
+      step(move_kind::all_gather, d, -1, id);
       return true;
     }
     return false;

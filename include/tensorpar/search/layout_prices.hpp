@@ -62,7 +62,9 @@ template <cost_model M> class layout_prices {
 
   /// Precondition: canonical.
   int id(layout const& l) {
-    std::vector<i64> k{l.start};
+    std::vector<i64> k;
+    k.reserve(1 + 3 * l.axes.size());
+    k.push_back(l.start);
     for (layout_axis const& a : l.axes) { k.push_back(static_cast<i64>(a.kind) * 8 + a.dim); k.push_back(a.degree); k.push_back(a.stride); }
     int const i = layout_id_(k);
     if (i == static_cast<int>(layouts_.size())) layouts_.push_back(l);
