@@ -17,6 +17,7 @@
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 #include <tensorpar/report/chrome_trace.hpp>
+#include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/text.hpp>
 #include <tensorpar/search/optimize.hpp>
@@ -156,7 +157,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   double const search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
   table.insert(table.begin(), summary_of("chosen", graph, p, q, predicted));
   say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" +
-             explain(graph, p, q, predicted) + "\n" + comparison(table));
+             explain(table[0]) + "\n" + comparison(table) + reasons(table));
   event(s, {{"event", "plan"},
             {"model", model},
             {"devices", p.cluster.size()},
@@ -175,6 +176,9 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   profile_table shared;
   for (auto [key, k] : profile.all()) { k.seconds *= turns; shared.add(std::move(k)); }
   timeline const expected = simulate(q, host, profiled<analytical>(std::move(shared), analytical{measured_rates}), {.overlap = false});
+
+  say(s, "\ntraining with " + std::to_string(n) + " threads on " + std::to_string(rates.cores) + " cores of this machine, where " +
+             seconds_text(expected.seconds) + " a step are predicted (from measured operators)\n");
 
   // train
   digits::split const data = digits::divide(all, s.seed);
@@ -207,9 +211,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     eval.run(test);
     accuracy = digits::accuracy(eval.output("logits"), test.at("label").index);
     double const each = spent / static_cast<double>(steps), rate_s = static_cast<double>(s.batch) / each;
-    say(s, "epoch " + std::to_string(epoch + 1) + "/" + std::to_string(s.epochs) + number("  loss %.4f", loss) +
-               number("  test accuracy %.2f %%", 100 * accuracy) + number("  %.0f samples/s", rate_s) +
-               number("  step %.3f ms", 1e3 * each) + number(" (predicted %.3f ms)", 1e3 * expected.seconds) + "\n");
+    say(s, progress_line({epoch + 1, s.epochs, loss, accuracy, rate_s, each, expected.seconds}) + "\n");
     event(s, {{"event", "epoch"},
               {"model", model},
               {"epoch", epoch + 1},
@@ -235,8 +237,9 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   std::filesystem::path dir(s.out);
   if (!alone) dir /= model + "-" + std::to_string(n);
   std::filesystem::create_directories(dir);
+  std::vector<named_timeline> const shown{{"expected on this machine", expected}, {"measured on this machine", measured}};
   write_plan(p, (dir / "plan.json").string());
-  write_whole_file((dir / "plan.html").string(), html_report(graph, p, q, expected, &measured));
+  write_whole_file((dir / "plan.html").string(), html_report(graph, p, q, predicted, shown, table));
   write_whole_file((dir / "trace.json").string(), chrome_trace(expected, &measured));
   say(s, "wrote " + (dir / "plan.json").string() + ", plan.html, trace.json\n");
   event(s, {{"event", "result"},

@@ -1,6 +1,9 @@
-// tensorpar/tensorpar.hpp - the umbrella: declare a model, ask about it, lower it to a graph. Host only; of third parties Hana alone.
-// Planning, simulating and running cost more to parse and are included where they are used: search/optimize.hpp, simulate/engine.hpp,
-// exec/executor.hpp with exec/eigen.hpp and exec/threads.hpp, plan/plan_file.hpp, report/...
+// tensorpar/tensorpar.hpp - the umbrella: declare a model, have it checked, ask about it, visit it. Host only; of third parties Hana alone.
+// What costs more to parse is included where it is used: typed/lower.hpp (the model as a run-time graph), graph/order.hpp (longest_path and
+// other algorithms), search/optimize.hpp, simulate/engine.hpp, exec/executor.hpp with exec/eigen.hpp and exec/threads.hpp,
+// plan/plan_file.hpp, report/...
 #pragma once
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/typed/composites.hpp>
 #include <tensorpar/typed/hana.hpp>
-#include <tensorpar/typed/typed.hpp>
+#include <tensorpar/typed/queries.hpp>

@@ -3,7 +3,7 @@
 #include "samples.hpp"
 #include "straight_loops.hpp"
 #include <set>
-#include <tensorpar/exec/eigen.hpp>
+#include "support/eigen_once.hpp"
 
 using namespace tensorpar;
 using policy = compute::eigen<double>;

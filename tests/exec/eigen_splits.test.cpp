@@ -2,7 +2,7 @@
 #include "../support/laws/compute.hpp"
 #include "samples.hpp"
 #include <set>
-#include <tensorpar/exec/eigen.hpp>
+#include "support/eigen_once.hpp"
 
 using namespace tensorpar;
 

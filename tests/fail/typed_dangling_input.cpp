@@ -1,5 +1,6 @@
-// expect: DANGLING_TENSOR<.*in_operator.*"input or weight\(labels\)".*tensor.*"\[batch\]i32".*"neither used nor an
-// output".*"typed_dangling_input.cpp:12".*tower expect-nvcc: DANGLING_TENSOR_IN<.*left_extents<-1L?>, 12, tower>
+// expect: DANGLING_TENSOR<.*in_operator.*"input or weight\(labels\)".*tensor.*"\[batch\]i32"
+// expect: DANGLING_TENSOR<.*"neither used nor an output".*"typed_dangling_input.cpp:13".*tower
+// expect-nvcc: DANGLING_TENSOR_IN<.*left_extents<-1L?>, 13, tower>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;

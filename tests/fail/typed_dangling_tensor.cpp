@@ -1,5 +1,6 @@
-// expect: DANGLING_TENSOR<.*in_operator.*"linear\(aside\)".*tensor.*"\[batch,features=16\]".*"neither used nor an
-// output".*"typed_dangling_tensor.cpp:14".*tower expect-nvcc: DANGLING_TENSOR_IN<.*linear.*left_extents<-1L?, 16L?>.*, 14, tower>
+// expect: DANGLING_TENSOR<.*in_operator.*"linear\(aside\)".*tensor.*"\[batch,features=16\]"
+// expect: DANGLING_TENSOR<.*"neither used nor an output".*"typed_dangling_tensor.cpp:15".*tower
+// expect-nvcc: DANGLING_TENSOR_IN<.*linear.*left_extents<-1L?, 16L?>.*, 15, tower>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;

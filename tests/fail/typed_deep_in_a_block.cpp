@@ -1,6 +1,7 @@
-// expect: SHAPE_MISMATCH<.*in_operator.*"add".*"\[batch,hidden=64\]".*"\[batch,hidden=32\]".*"operands must have one
-// shape".*"typed_deep_in_a_block.cpp:16".*tower expect-nvcc: SHAPE_MISMATCH_IN<.*add.*left_extents<-1L?, 64L?>.*right_extents<-1L?, 32L?>,
-// 16, tower> The error is as short where the fault lies inside of a residual block, repeated, inside of a function.
+// expect: SHAPE_MISMATCH<.*in_operator.*"add".*"\[batch,hidden=64\]".*"\[batch,hidden=32\]"
+// expect: SHAPE_MISMATCH<.*"operands must have one shape".*"typed_deep_in_a_block.cpp:17".*tower
+// expect-nvcc: SHAPE_MISMATCH_IN<.*add.*left_extents<-1L?, 64L?>.*right_extents<-1L?, 32L?>, 17, tower>
+// The error is as short where the fault lies inside of a residual block, repeated, inside of a function.
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;

@@ -1,6 +1,6 @@
-// expect: SHAPE_MISMATCH<.*in_operator.*"matmul".*"\[batch,rows=8,k=16\]".*"\[batch,k2=15,cols=4\]".*"inner dimensions
-// differ".*"typed_inner_dimensions.cpp:13".*product expect-nvcc: SHAPE_MISMATCH_IN<.*matmul.*left_extents<-1L?, 8L?,
-// 16L?>.*right_extents<-1L?, 15L?, 4L?>, 13, product>
+// expect: SHAPE_MISMATCH<.*in_operator.*"matmul".*"\[batch,rows=8,k=16\]".*"\[batch,k2=15,cols=4\]"
+// expect: SHAPE_MISMATCH<.*"inner dimensions differ".*"typed_inner_dimensions.cpp:14".*product
+// expect-nvcc: SHAPE_MISMATCH_IN<.*matmul.*left_extents<-1L?, 8L?, 16L?>.*right_extents<-1L?, 15L?, 4L?>, 14, product>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;

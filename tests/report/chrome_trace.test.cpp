@@ -1,6 +1,7 @@
 // tests/report/chrome_trace.test.cpp - valid trace events: every span of both timelines once, lanes named, memory as counters
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <map>
 #include <report/report_subject.hpp>
 #include <tensorpar/report/chrome_trace.hpp>
@@ -28,12 +29,34 @@ TEST_CASE("every span of both timelines is there once, with its times") {
       span const& x = time->spans[i];
       json const& e = spans[pid][i];
       CHECK(e["name"] == x.name);
-      CHECK(e["ts"].get<double>() == doctest::Approx(x.start * 1e6));
-      CHECK(e["dur"].get<double>() == doctest::Approx((x.end - x.start) * 1e6));
+      CHECK(std::abs(e["ts"].get<double>() - x.start * 1e6) <= 0.000501);  // to the nanosecond
+      CHECK(std::abs(e["dur"].get<double>() - (x.end - x.start) * 1e6) <= 0.00101);
       CHECK(threads[{pid, e["tid"].get<int>()}] ==
             "device " + std::to_string(x.device) + (x.where == lane::compute ? " compute" : " communication"));
     }
   }
+}
+
+TEST_CASE("spans of a lane that do not overlap do not overlap in the trace, to the last digit") {
+  std::mt19937 draw(1);
+  timeline t;
+  double now = 0;
+  for (int i = 0; i < 500; ++i) {
+    double const end = now + static_cast<double>(draw() % 4000) * 1e-12;
+    t.spans.push_back({0, lane::compute, i, "x", now, end});
+    now = end;
+  }
+  json const trace = parse_json(chrome_trace(t), "trace.json");
+  long long last = 0;
+  for (json const& e : trace["traceEvents"]) {
+    if (e["ph"] != "X") continue;
+    long long const from = std::llround(e["ts"].get<double>() * 1000), length = std::llround(e["dur"].get<double>() * 1000);
+    CHECK(from >= last);
+    CHECK(length >= 0);
+    last = from + length;
+  }
+  auto const a = tests::report_of(tests::hostile_names(9), 3, 2), b = tests::report_of(tests::hostile_names(9), 3, 2);
+  CHECK(chrome_trace(a.predicted, &a.measured) == chrome_trace(b.predicted, &b.measured));
 }
 
 TEST_CASE("a single or empty timeline is valid too") {

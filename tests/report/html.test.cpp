@@ -67,7 +67,8 @@ TEST_CASE("pages are well formed and stand alone") {
     auto s = tests::report_of(g, devices[k], k, 1 + static_cast<int>(k % 2));
     s.p.model = "<i>\"model\" & co</i>";
     s.p.cluster.name = "</script><script>alert(1)</script>";
-    std::string const page = html_report(s.t, s.p, s.q, s.predicted, k % 2 ? &s.measured : nullptr);
+    std::string const page = k % 2 ? html_report(s.t, s.p, s.q, s.predicted, {{"measured", s.measured}})
+                                   : html_report(s.t, s.p, s.q, s.predicted);
     CHECK(unbalanced(page) == "");
     for (char const* outside : {"http:", "https:", "//cdn", "src=", "href=", "@import", "url("})
       CHECK_MESSAGE(page.find(outside) == page.npos, outside);
@@ -80,25 +81,87 @@ TEST_CASE("pages are well formed and stand alone") {
 
 TEST_CASE("all spans, operators, devices and samples are in the data") {
   auto const s = tests::report_of(tests::hostile_names(40), 6, 3);
-  json const d = data_of(html_report(s.t, s.p, s.q, s.predicted, &s.measured));
+  json const d = data_of(html_report(s.t, s.p, s.q, s.predicted, {{"measured", s.measured}}));
   REQUIRE(d["timelines"].size() == 2);
   for (int k = 0; k < 2; ++k) {
     timeline const& t = k ? s.measured : s.predicted;
-    json const& spans = d["timelines"][static_cast<std::size_t>(k)]["spans"];
-    REQUIRE(spans.size() == t.spans.size());
-    for (std::size_t i = 0; i < t.spans.size(); ++i) {
-      CHECK(spans[i][0] == t.spans[i].device);
-      CHECK(spans[i][2] == t.spans[i].task);
-      CHECK(std::abs(spans[i][3].get<double>() - t.spans[i].start * 1e9) <= 0.5 + 1e-6);
-      CHECK(d["tasks"][static_cast<std::size_t>(t.spans[i].task)][0] == s.q.tasks[static_cast<std::size_t>(t.spans[i].task)].name);
+    // unfold the rows: devices that share one have the same spans
+    std::map<std::pair<int, int>, std::vector<std::array<i64, 3>>> told, real;
+    for (json const& row : d["timelines"][static_cast<std::size_t>(k)]["rows"])
+      for (int device : row[0])
+        for (int w = 0; w < 2; ++w) {
+          json const& flat = row[static_cast<std::size_t>(2 + w)];
+          for (std::size_t i = 0; i < flat.size(); i += 3)
+            told[{device, w}].push_back({flat[i].get<i64>(), flat[i + 1].get<i64>(), flat[i + 2].get<i64>()});
+        }
+    for (span const& x : t.spans) {
+      i64 const from = std::llround(x.start * 1e9), to = std::llround(x.end * 1e9);
+      real[{x.device, x.where == lane::communication}].push_back({x.task, from, to - from});
+      CHECK(d["tasks"][static_cast<std::size_t>(x.task)][0] == s.q.tasks[static_cast<std::size_t>(x.task)].name);
     }
+    CHECK(told == real);
   }
   CHECK(d["operators"].size() == static_cast<std::size_t>(s.t.forward_nodes));
   CHECK(d["peaks"] == json(s.q.arena));
   CHECK(d["colours"].size() == 6);
-  std::size_t samples = 0;
-  for (json const& m : d["memory"]) samples += m["samples"].size();
-  CHECK(samples == s.predicted.memory.size());
+  std::map<int, std::vector<std::pair<i64, i64>>> told, real;
+  for (json const& row : d["memory"])
+    for (int device : row[0])
+      for (std::size_t i = 0; i < row[2].size(); i += 2) told[device].push_back({row[2][i].get<i64>(), row[2][i + 1].get<i64>()});
+  for (memory_sample const& m : s.predicted.memory) real[m.device].push_back({std::llround(m.time * 1e9), m.bytes});
+  CHECK(told == real);
+}
+
+TEST_CASE("devices on which the same happens share a row") {
+  timeline t;
+  for (int d = 0; d < 40; ++d) {
+    t.spans.push_back({d, lane::compute, 0, "a", 0, 1e-6 * (1 + d % 2)});
+    t.spans.push_back({d, lane::communication, 1, "b", 2e-6, 3e-6});
+  }
+  json const rows = detail::timeline_json("t", t)["rows"];
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0][0].size() == 20);
+  CHECK(rows[0][1] == rows[0][1].get<std::string>());
+  CHECK(rows[0][2] == json({0, 0, 1000}));
+  CHECK(rows[1][2] == json({0, 0, 2000}));
+  CHECK(rows[1][3] == json({1, 2000, 1000}));
+}
+
+TEST_CASE("one operator, no operator, and the same page every time") {
+  auto const one = tests::report_of(tests::one_operator(), 2, 5);
+  CHECK(unbalanced(html_report(one.t, one.p, one.q, one.predicted)) == "");
+  CHECK(unbalanced(html_report(one.t, one.p, one.q, timeline{})) == "");
+  training_graph const none;
+  plan empty;
+  std::string const page = html_report(none, empty, program{}, timeline{});
+  CHECK(unbalanced(page) == "");
+  CHECK(data_of(page)["operators"].empty());
+  auto const a = tests::report_of(tests::hostile_names(20), 4, 9), b = tests::report_of(tests::hostile_names(20), 4, 9);
+  auto page_of = [](tests::report_subject const& s) {
+    plan_summary const sum = summary_of("<chosen>", s.t, s.p, s.q, s.predicted);
+    plan_summary other = sum;
+    other.name = "<other> & co";
+    for (operator_summary& o : other.operators) o.spread = "<i>", o.compute *= 2;
+    return html_report(s.t, s.p, s.q, s.predicted, {{"<measured>", s.measured}}, {sum, other});
+  };
+  CHECK(page_of(a) == page_of(b));
+  CHECK(unbalanced(page_of(a)) == "");
+  for (char const* raw : {"<chosen>", "<other>", "<measured>"}) CHECK_MESSAGE(page_of(a).find(raw) == std::string::npos, raw);
+  CHECK(count(page_of(a), "&lt;i&gt;: ") == 3);  // three reasons
+}
+
+TEST_CASE("a box has a segment for every device, or one bar for runs of many") {
+  CHECK(count(detail::device_stripe({0, 2}, 4, 0, 0, 100), "\"seg\"") == 2);
+  CHECK(count(detail::device_stripe({0, 2}, 4, 0, 0, 100), "seg off") == 2);
+  CHECK(count(detail::device_stripe({0, 1, 2, 9, 10}, 64, 0, 0, 100), "seg many") == 2);
+  CHECK(count(detail::device_stripe({0, 1, 2, 9, 10}, 64, 0, 0, 100), "seg off") == 1);
+  std::vector<int> all(64);
+  for (int d = 0; d < 64; ++d) all[static_cast<std::size_t>(d)] = d;
+  CHECK(count(detail::device_stripe(all, 64, 0, 0, 100), "<rect") == 1);
+  CHECK(detail::box_title("relu3", "relu") == "relu3");
+  CHECK(detail::box_title("", "relu") == "relu");
+  CHECK(detail::box_title("act", "relu") == "act  \xc2\xb7  relu");
+  CHECK(detail::box_title("relu_a", "relu") == "relu_a  \xc2\xb7  relu");
 }
 
 TEST_CASE("memory over time from lifetimes stays within the arena and ends with what persists") {
@@ -121,8 +184,8 @@ TEST_CASE("memory over time from lifetimes stays within the arena and ends with 
 }
 
 TEST_CASE("text is cut between characters") {
-  CHECK(detail::shortened("abc", 3) == "abc");
-  CHECK(detail::shortened("abcd", 3) == "ab\xe2\x80\xa6");
-  CHECK(detail::shortened("\xce\xbb\xce\xbb\xce\xbb\xce\xbb", 3) == "\xce\xbb\xce\xbb\xe2\x80\xa6");
+  CHECK(shortened("abc", 3) == "abc");
+  CHECK(shortened("abcd", 3) == "ab\xe2\x80\xa6");
+  CHECK(shortened("\xce\xbb\xce\xbb\xce\xbb\xce\xbb", 3) == "\xce\xbb\xce\xbb\xe2\x80\xa6");
   CHECK(html_text("<a href=\"x\">'&'\n</a>") == "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39; &lt;/a&gt;");
 }

@@ -36,6 +36,14 @@ inline report_subject report_of(computation_graph const& g, int devices, unsigne
   return s;
 }
 
+/// The smallest graph that trains: one operator with one parameter.
+inline computation_graph one_operator() {
+  computation_graph g;
+  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {4, 6}, init::normal_02);
+  g.add_output("loss", out(g, g.add(mean_squared_error{}, {w, x}, "only")));
+  return g;
+}
+
 /// Graph of n chained relus with a skip connection every third, named so that every name needs escaping.
 inline computation_graph hostile_names(int n) {
   computation_graph g;

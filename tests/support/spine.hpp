@@ -2,7 +2,7 @@
 #pragma once
 #include <random>
 #include "small_graphs.hpp"
-#include <tensorpar/exec/eigen.hpp>
+#include "support/eigen_once.hpp"
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/threads.hpp>
 #include <tensorpar/op/operators.hpp>

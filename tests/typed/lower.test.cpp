@@ -4,6 +4,8 @@
 
 #include <set>
 #include <support/typed_models.hpp>
+#include <tensorpar/typed/lower.hpp>
+#include <tensorpar/typed/lowered.hpp>
 
 using namespace tensorpar;
 
@@ -27,6 +29,37 @@ template <class M> void check_same_at_run_time(std::initializer_list<binding> bo
   for (graph_value const& v : a.values) CHECK(v.type.is_static());
 }
 
+/// A random model that the compiler can draw as well: operators on what is open, repeated blocks among them; the rest becomes outputs.
+template <unsigned Seed> struct random_model {
+  static constexpr void define(auto& g) {
+    unsigned state = Seed * 2654435761u + 12345u;
+    auto below = [&](unsigned n) { state = state * 1664525u + 1013904223u; return static_cast<int>((state >> 16) % n); };
+    bundle open{};
+    open.push(g.input("x", {models::batch, models::features(8)}));
+    for (int k = 0; k < 4 + static_cast<int>(Seed); ++k) {
+      int const i = below(static_cast<unsigned>(open.n));
+      ref const x = open.r[i];
+      bool const keep = open.n < 20 && below(3) == 0;
+      ref y{};
+      switch (below(8)) {
+        case 0: y = x | linear{8}; break;
+        case 1: y = x | relu{}; break;
+        case 2: y = x | layernorm{}; break;
+        case 3: y = x + open.r[below(static_cast<unsigned>(open.n))]; break;
+        case 4: { auto const [a, b] = x | split<2>(); y = all(b, a) | concat{}; break; }
+        case 5: y = x | repeat(i64{below(4)}, residual(linear{8} | relu{})); break;
+        case 6: y = x | repeat(2, linear{8} | repeat(3, seq(layernorm{}))); break;
+        default: y = x * x;
+      }
+      if (keep) open.push(y); else open.r[i] = y;
+    }
+    for (int i = 0; i < open.n; ++i) g.output({"y", i}, open.r[i]);
+  }
+};
+template <unsigned... Seed> void check_random_models(std::integer_sequence<unsigned, Seed...>) {
+  (check_same_at_run_time<random_model<Seed>>({models::batch = 4}), ...);
+}
+
 std::string message(auto&& f) {
   try {
     f();
@@ -47,6 +80,10 @@ TEST_CASE("one definition, two times") {
   check_same_at_run_time<models::dlrm<26, 1000, 64>>({models::batch = 8});
   check_same_at_run_time<models::language>({models::batch = 8});
   check_same_at_run_time<models::two_encoders>({models::batch = 8});
+}
+
+TEST_CASE("random models: what the compiler froze is what the program writes") {
+  check_random_models(std::make_integer_sequence<unsigned, 24>{});
 }
 
 TEST_CASE("work and structure are those of the model") {

@@ -3,6 +3,7 @@
 
 #include <random>
 #include <support/typed_models.hpp>
+#include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;
 

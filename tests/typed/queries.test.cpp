@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <support/typed_models.hpp>
+#include <tensorpar/typed/queries.hpp>
+#include <tensorpar/typed/topology.hpp>
 
 using namespace tensorpar;
 

@@ -9,7 +9,7 @@ namespace tensorpar {
 /// Thrown for files, plans, clusters, shapes and environment; never for a programming error inside the library.
 class error : public std::runtime_error {
  public:
-  [[gnu::noinline]] error(std::string what, std::string where, std::string valid)
+  [[gnu::noinline, gnu::cold]] error(std::string what, std::string where, std::string valid)
       : std::runtime_error(sentence(what, where, valid)),
         what_(static_cast<std::string&&>(what)), where_(static_cast<std::string&&>(where)), valid_(static_cast<std::string&&>(valid)) {}
   std::string const& problem() const { return what_; }
@@ -19,10 +19,11 @@ class error : public std::runtime_error {
  private:
   std::string what_, where_, valid_;
   // one append, not a chain of +: this is compiled wherever anything can fail
-  [[gnu::noinline]] static void put(std::string& s, std::string const& before, std::string const& text, std::string const& after) {
+  [[gnu::noinline, gnu::cold]] static void put(std::string& s, std::string const& before, std::string const& text,
+                                               std::string const& after) {
     if (!text.empty()) s.append(before).append(text).append(after);
   }
-  [[gnu::noinline]] static std::string sentence(std::string const& what, std::string const& where, std::string const& valid) {
+  [[gnu::noinline, gnu::cold]] static std::string sentence(std::string const& what, std::string const& where, std::string const& valid) {
     std::string s = what;
     put(s, " (at ", where, ")");
     put(s, "; valid: ", valid, "");

@@ -95,4 +95,31 @@ template <class Comm, class Element>
 concept full_communicator = has_all_reduce<Comm, Element> && has_reduce_scatter<Comm, Element> && has_all_gather<Comm, Element> &&
     has_all_to_all<Comm, Element> && has_broadcast<Comm, Element> && has_barrier<Comm> && has_send_receive<Comm, Element>;
 
+/// Words for the error below.
+namespace missing {
+struct rank_size_or_groups;
+struct all_reduce;
+struct reduce_scatter;
+struct all_gather;
+struct all_to_all;
+struct broadcast;
+struct barrier;
+struct send_or_receive;
+}  // namespace missing
+/// Never defined: its name is the message. `Comm` has not the member of this page that `Missing` names.
+template <class Missing, class Comm> struct COMMUNICATOR_LACKS;
+
+/// What takes a communicator asks this first: what is missing is then the first thing that a compiler says.
+template <class Comm, class Element> constexpr bool require_communicator() {
+  if constexpr (!communicator<Comm>) return sizeof(COMMUNICATOR_LACKS<missing::rank_size_or_groups, Comm>) > 0;
+  else if constexpr (!has_all_reduce<Comm, Element>) return sizeof(COMMUNICATOR_LACKS<missing::all_reduce, Comm>) > 0;
+  else if constexpr (!has_reduce_scatter<Comm, Element>) return sizeof(COMMUNICATOR_LACKS<missing::reduce_scatter, Comm>) > 0;
+  else if constexpr (!has_all_gather<Comm, Element>) return sizeof(COMMUNICATOR_LACKS<missing::all_gather, Comm>) > 0;
+  else if constexpr (!has_all_to_all<Comm, Element>) return sizeof(COMMUNICATOR_LACKS<missing::all_to_all, Comm>) > 0;
+  else if constexpr (!has_broadcast<Comm, Element>) return sizeof(COMMUNICATOR_LACKS<missing::broadcast, Comm>) > 0;
+  else if constexpr (!has_barrier<Comm>) return sizeof(COMMUNICATOR_LACKS<missing::barrier, Comm>) > 0;
+  else if constexpr (!has_send_receive<Comm, Element>) return sizeof(COMMUNICATOR_LACKS<missing::send_or_receive, Comm>) > 0;
+  else return full_communicator<Comm, Element>;
+}
+
 }  // namespace tensorpar

@@ -59,36 +59,40 @@ namespace compute {
 /// Own: your operators, as `op_set<my_op, ...>`; each brings its kernel as a static member template, see exec/kernels.hpp.
 /// Stateless; one thread per call; a thread's first matrix product takes 1 MiB of packing buffers from the heap, nothing else does. Results
 /// depend on the call alone: sums have a fixed order.
+/// Compile time: the kernels are some 70 operators of vectorised code. A program of several sources compiles them once with
+/// `extern template class tensorpar::compute::eigen<float>;` in a header and the same line without `extern` in one source.
 template <class Scalar, class Own = op_set<>> class eigen {
-  static constexpr detail::kernel_table<Scalar> make_table() {
+  static detail::kernel_entry const* find(u64 id);
+
+ public:
+  using scalar_type = Scalar;
+  static bool supports(any_op const& o) { return o.op && find(o.op->id); }
+  /// Scratch scalars for these local shapes. Precondition: supports(o).
+  static i64 workspace(any_op const& o, shapes in, shapes out) {
+    detail::kernel_entry const* e = find(o.op->id);
+    assert(e);
+    return e->workspace(o, in, out);
+  }
+  /// Throws `error` for operators without a kernel and for indices in the data that are out of range.
+  void run(kernel_call const& c) const {
+    detail::kernel_entry const* e = find(c.op->op->id);
+    if (!e) throw error("no kernel for operator " + std::string(c.op->op->name), "compute::eigen", "add it to the policy's op_set");
+    e->run(c);
+  }
+};
+
+// Not inline: compilers instantiate inline members in spite of `extern template`.
+template <class Scalar, class Own> detail::kernel_entry const* eigen<Scalar, Own>::find(u64 id) {
+  static constexpr detail::kernel_table<Scalar> table = [] {
     detail::kernel_table<Scalar> t{};
     t.add(forward_operators{});
     t.add(backward_operators{});
     t.add(detail::spread_operators{});
     t.add(Own{});
     return t;
-  }
-  static detail::kernel_table<Scalar> const& table() {
-    static constexpr detail::kernel_table<Scalar> t = make_table();
-    return t;
-  }
-
- public:
-  using scalar_type = Scalar;
-  static bool supports(any_op const& o) { return o.op && table().find(o.op->id); }
-  /// Scratch scalars for these local shapes. Precondition: supports(o).
-  static i64 workspace(any_op const& o, shapes in, shapes out) {
-    detail::kernel_entry const* e = table().find(o.op->id);
-    assert(e);
-    return e->workspace(o, in, out);
-  }
-  /// Throws `error` for operators without a kernel and for indices in the data that are out of range.
-  void run(kernel_call const& c) const {
-    detail::kernel_entry const* e = table().find(c.op->op->id);
-    if (!e) throw error("no kernel for operator " + std::string(c.op->op->name), "compute::eigen", "add it to the policy's op_set");
-    e->run(c);
-  }
-};
+  }();
+  return table.find(id);
+}
 
 }  // namespace compute
 

@@ -27,7 +27,7 @@ struct step_result {
 /// joins one endpoint per device. Every device's memory is one arena of exactly program().arena[d] bytes, allocated here and never again.
 /// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
 template <compute_policy Compute, class Comm>
-  requires full_communicator<Comm, typename Compute::scalar_type>
+  requires(require_communicator<Comm, typename Compute::scalar_type>())   // full_communicator, or the name of what is missing
 class executor {
  public:
   using scalar = typename Compute::scalar_type;

@@ -4,17 +4,11 @@
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/core/slice.hpp>
 #include <tensorpar/graph/concepts.hpp>
+#include <tensorpar/graph/edge.hpp>
 #include <utility>
 #include <vector>
 
 namespace tensorpar {
-
-/// A directed edge. Ordered by tail, then head.
-struct edge {
-  int from, to;
-  friend constexpr bool operator==(edge const&, edge const&) = default;
-  friend constexpr auto operator<=>(edge const&, edge const&) = default;
-};
 
 namespace detail {
 

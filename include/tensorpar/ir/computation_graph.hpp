@@ -81,7 +81,7 @@ class computation_graph {
 
   /// Appends an operator on these operands (activations, then all of its weights). Returns its node id; results are `node(id).out`.
   /// Throws `error` where the operator's shape rule complains. O(operands * rank).
-  int add(any_op const& o, std::vector<int> operands, std::string name = {}) {
+  [[gnu::cold]] int add(any_op const& o, std::vector<int> operands, std::string name = {}) {
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
     pool<shape> in;
     for (int x : operands) in.push(type(x));
@@ -130,9 +130,9 @@ class computation_graph {
   }
 
  private:
-  int add_value(graph_value v) { values.push_back(std::move(v)); return static_cast<int>(values.size()) - 1; }
+  [[gnu::cold]] int add_value(graph_value v) { values.push_back(std::move(v)); return static_cast<int>(values.size()) - 1; }
   /// Out of the way of what is compiled everywhere: `why`, or the complaint of the shape rule.
-  [[noreturn, gnu::noinline]] static void refuse(any_op const& o, std::string const& name, char const* why, inference const* r) {
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse(any_op const& o, std::string const& name, char const* why, inference const* r) {
     using detail::put_text;
     std::string what, where, valid;
     put_text(what, "operator ");

@@ -66,18 +66,19 @@ template <class Op> constexpr int attr_count() {
 }
 
 namespace detail {
+/// At run time all but the work is asked when graphs are made: cold, because optimising it for speed is what compiling a model would take.
 template <class Op> struct erased {
-  static constexpr inference infer(i64 const* a, shapes in) { return load<Op>(a).infer(in); }
-  static constexpr weight_list weights(i64 const* a, shapes in) {
+  [[gnu::cold]] static constexpr inference infer(i64 const* a, shapes in) { return load<Op>(a).infer(in); }
+  [[gnu::cold]] static constexpr weight_list weights(i64 const* a, shapes in) {
     if constexpr (requires(Op const& o) { o.weights(in); }) return load<Op>(a).weights(in);
     else return {};
   }
-  static constexpr loops pattern(i64 const* a, shapes in) {
+  [[gnu::cold]] static constexpr loops pattern(i64 const* a, shapes in) {
     if constexpr (requires(Op const& o) { o.notation_for(in); }) return parse_notation(load<Op>(a).notation_for(in).view());
     else return fixed<Op>::pattern;
   }
   template <class O> struct fixed { static constexpr loops pattern = parse_notation(O::notation); };
-  static constexpr i64 units(i64 const* a, char letter, shapes in) {
+  [[gnu::cold]] static constexpr i64 units(i64 const* a, char letter, shapes in) {
     if constexpr (requires(Op const& o) { o.units(letter, in); }) return load<Op>(a).units(letter, in);
     else return 0;
   }
@@ -96,10 +97,10 @@ template <class Op> struct erased {
       return twice * points;
     }
   }
-  static void derive(i64 const* a, gradient_builder& g) {
+  [[gnu::cold]] static void derive(i64 const* a, gradient_builder& g) {
     if constexpr (differentiable<Op>) load<Op>(a).derive(g);
   }
-  static constexpr std::string_view attr_name(int i) {
+  [[gnu::cold]] static constexpr std::string_view attr_name(int i) {
     std::string_view r;
     if constexpr (described<Op>) {
       Op op{};
@@ -108,7 +109,7 @@ template <class Op> struct erased {
     }
     return r;
   }
-  static constexpr char attr_kind(int i) {
+  [[gnu::cold]] static constexpr char attr_kind(int i) {
     char r = 'i';
     if constexpr (described<Op>) {
       Op op{};

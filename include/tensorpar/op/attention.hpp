@@ -39,7 +39,7 @@ struct attention {
   constexpr double flops(shapes in, shapes) const {
     return (causal ? 2.0 : 4.0) * static_cast<double>(in[0].elements()) * static_cast<double>(in[1].d[1].n);
   }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     if (!g.wanted(0) && !g.wanted(1) && !g.wanted(2)) return;
     auto const d = g.emit(attention_grad{heads, causal}, {g.gradient(0), g.operand(0), g.operand(1), g.operand(2)});
     for (int i = 0; i < 3; ++i) if (g.wanted(i)) g.give(i, d + i);

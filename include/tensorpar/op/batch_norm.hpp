@@ -24,7 +24,7 @@ struct channel_moments {
     return shape{dim(2), in[0].d[1]};
   }
   constexpr double flops(shapes in, shapes) const { return 3.0 * static_cast<double>(in[0].elements()); }
-  void derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(channel_moments_grad{}, {g.gradient(0), g.operand(0)})); }
+  [[gnu::cold]] void derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(channel_moments_grad{}, {g.gradient(0), g.operand(0)})); }
 };
 
 /// Operands dy, x, moments; result [2, c]: sum(dy * xhat), sum(dy).
@@ -75,7 +75,7 @@ struct normalize {
   }
   constexpr weight_list weights(shapes in) const { return {{{in[0].d[1]}, init::ones}, {{in[0].d[1]}, init::zeros}}; }
   constexpr double flops(shapes in, shapes) const { return 4.0 * static_cast<double>(in[0].elements()); }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     shape const x = g.type(g.operand(0));
     auto const sums = g.emit(normalize_sums{eps}, {g.gradient(0), g.operand(0), g.operand(1)});
     if (g.wanted(0)) g.give(0, g.emit(normalize_grad_x{eps}, {g.gradient(0), g.operand(1), g.operand(2)}));

@@ -47,7 +47,7 @@ struct contraction {
     }
     return r;
   }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     notation_text const spelling = spelled();
     std::string_view const whole = spelling.view();
     auto const arrow = whole.find("->");
@@ -100,7 +100,7 @@ struct linear {
   constexpr double flops(shapes in, shapes y) const {
     return 2.0 * static_cast<double>(y[0].elements()) * static_cast<double>(in[0].last().n);
   }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     auto const lead = detail::leads(g.type(g.operand(0)).rank - 1);
     auto with = [&](char c) { notation_text t = lead; t.put(c); return t; };
     if (g.wanted(0)) g.give(0, g.emit(detail::spell(with('o').view(), "oi", with('i').view()), {g.gradient(0), g.operand(1)}));
@@ -129,7 +129,7 @@ struct matmul {
     if (is_integer(a.type) || is_integer(b.type)) return mismatch("matmul takes real numbers", a, b);
     return a.with(-2, m).with(-1, n);
   }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     auto const lead = detail::leads(g.type(g.operand(0)).rank - 2);
     auto with = [&](char const* s) { notation_text t = lead; t.put(s); return t; };
     auto const a = with(transpose_a ? "km" : "mk"), b = with(transpose_b ? "nk" : "kn"), c = with("mn");

@@ -71,7 +71,7 @@ struct conv2d {
     auto const w = window();
     return 2.0 * static_cast<double>(y[0].elements()) * static_cast<double>(in[0].d[1].n / groups * w.kernel_h * w.kernel_w);
   }
-  void derive(gradient_builder& g) const;
+  [[gnu::cold]] void derive(auto& g) const;
 };
 
 /// The derivative by the image: operands dy [n,o,y,x], W; result [n,c,h,w].
@@ -113,7 +113,7 @@ struct conv2d_grad_w {
   }
 };
 
-inline void conv2d::derive(gradient_builder& g) const {
+void conv2d::derive(auto& g) const {
   shape const x = g.type(g.operand(0));
   if (g.wanted(0))
     g.give(0, g.emit(conv2d_grad_x{kernel, stride, pad, groups, kernel_w, pad_w, x.d[2].n, x.d[3].n}, {g.gradient(0), g.operand(1)}));

@@ -39,7 +39,7 @@ struct embedding {
   constexpr inference infer(shapes in) const { return detail::embed(in, rows, width, false, to); }
   constexpr weight_list weights(shapes) const { return detail::table(rows, width, to); }
   constexpr double flops(shapes, shapes) const { return 0; }
-  void derive(gradient_builder& g) const { if (g.wanted(1)) g.give(1, g.emit(embedding_grad{rows}, {g.gradient(0), g.operand(0)})); }
+  [[gnu::cold]] void derive(auto& g) const { if (g.wanted(1)) g.give(1, g.emit(embedding_grad{rows}, {g.gradient(0), g.operand(0)})); }
 };
 
 /// Operands dy [..., e], indices [..., l]; result [rows, e].
@@ -64,7 +64,7 @@ struct embedding_bag {
   constexpr inference infer(shapes in) const { return detail::embed(in, rows, width, true, to); }
   constexpr weight_list weights(shapes) const { return detail::table(rows, width, to); }
   constexpr double flops(shapes in, shapes out) const { return static_cast<double>(out[0].elements() * in[0].last().n); }
-  void derive(gradient_builder& g) const { if (g.wanted(1)) g.give(1, g.emit(embedding_bag_grad{rows}, {g.gradient(0), g.operand(0)})); }
+  [[gnu::cold]] void derive(auto& g) const { if (g.wanted(1)) g.give(1, g.emit(embedding_bag_grad{rows}, {g.gradient(0), g.operand(0)})); }
 };
 
 }  // namespace tensorpar

@@ -25,7 +25,7 @@ struct cross_entropy {
     return scalar;
   }
   constexpr double flops(shapes in, shapes) const { return 6.0 * static_cast<double>(in[0].elements()); }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0)) g.give(0, g.emit(cross_entropy_grad{}, {g.gradient(0), g.operand(0), g.operand(1)}));
   }
 };
@@ -49,7 +49,7 @@ struct mean_squared_error {
     return scalar;
   }
   constexpr double flops(shapes in, shapes) const { return 3.0 * static_cast<double>(in[0].elements()); }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     for (int i = 0; i < 2; ++i)
       if (g.wanted(i)) g.give(i, g.emit(mean_squared_error_grad{}, {g.gradient(0), g.operand(i), g.operand(1 - i)}));
   }

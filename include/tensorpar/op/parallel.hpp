@@ -12,7 +12,7 @@ namespace tensorpar::parallel {
   static constexpr auto notation = "... -> ...";                   \
   constexpr inference infer(shapes in) const { return in[0]; }     \
   constexpr double flops(shapes, shapes) const { return 0; }       \
-  inline void derive(gradient_builder& g) const;
+  [[gnu::cold]] void derive(auto& g) const;
 
 struct partition {   ///< axis `dim_no` in `degree` equal parts, one per device
   i64 dim_no = 0, degree = 1;
@@ -46,12 +46,12 @@ struct batch {       ///< undoes pipeline
 };
 #undef TENSORPAR_PARALLEL_COMMON
 
-inline void partition::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(combine{dim_no, degree}, {g.gradient(0)})); }
-inline void combine::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(partition{dim_no, degree}, {g.gradient(0)})); }
-inline void replicate::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(reduce{degree}, {g.gradient(0)})); }
-inline void reduce::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(replicate{degree}, {g.gradient(0)})); }
-inline void pipeline::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(batch{dim_no, degree}, {g.gradient(0)})); }
-inline void batch::derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(pipeline{dim_no, degree}, {g.gradient(0)})); }
+void partition::derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(combine{dim_no, degree}, {g.gradient(0)})); }
+void combine::derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(partition{dim_no, degree}, {g.gradient(0)})); }
+void replicate::derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(reduce{degree}, {g.gradient(0)})); }
+void reduce::derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(replicate{degree}, {g.gradient(0)})); }
+void pipeline::derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(batch{dim_no, degree}, {g.gradient(0)})); }
+void batch::derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(pipeline{dim_no, degree}, {g.gradient(0)})); }
 
 }  // namespace tensorpar::parallel
 

@@ -27,7 +27,7 @@ constexpr inference real_same(shapes in) {
     static constexpr auto notation = "... -> ...";                                                                     \
     constexpr inference infer(shapes in) const { return detail::real_same(in); }                                       \
     constexpr double flops(shapes in, shapes) const { return COST * static_cast<double>(in[0].elements()); }           \
-    void derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(NAME##_grad{}, {g.gradient(0), g.FROM(0)})); } \
+    [[gnu::cold]] void derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(NAME##_grad{}, {g.gradient(0), g.FROM(0)})); } \
   };
 TENSORPAR_UNARY(relu, "relu", operand, 1, 1)        ///< max(x, 0); derivative 0 at 0
 TENSORPAR_UNARY(gelu, "gelu", operand, 8, 12)       ///< x * Phi(x), tanh form (Hendrycks and Gimpel 2016)
@@ -41,7 +41,7 @@ struct add {
   static constexpr auto notation = "..., ... -> ...";
   static constexpr int arity = 2;
   constexpr inference infer(shapes in) const { return detail::real_same(in); }
-  void derive(gradient_builder& g) const { for (int i = 0; i < 2; ++i) if (g.wanted(i)) g.give(i, g.gradient(0)); }
+  [[gnu::cold]] void derive(auto& g) const { for (int i = 0; i < 2; ++i) if (g.wanted(i)) g.give(i, g.gradient(0)); }
 };
 
 /// Element-wise product of two tensors of one shape.
@@ -50,7 +50,7 @@ struct mul {
   static constexpr auto notation = "..., ... -> ...";
   static constexpr int arity = 2;
   constexpr inference infer(shapes in) const { return detail::real_same(in); }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     for (int i = 0; i < 2; ++i)
       if (g.wanted(i)) g.give(i, g.emit(mul{}, {g.gradient(0), g.operand(1 - i)}));
   }
@@ -63,7 +63,7 @@ struct scale {
   static constexpr auto notation = "... -> ...";
   static constexpr void describe(auto& s, auto&& visit) { visit("factor", s.factor); }
   constexpr inference infer(shapes in) const { return detail::real_same(in); }
-  void derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(scale{factor}, {g.gradient(0)})); }
+  [[gnu::cold]] void derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(scale{factor}, {g.gradient(0)})); }
 };
 
 /// Zeroes an element with probability rate, else multiplies by 1 / (1 - rate). The draw depends on seed, training step, micro-batch and
@@ -80,7 +80,7 @@ struct dropout {
     return detail::real_same(in);
   }
   constexpr double flops(shapes in, shapes) const { return 8.0 * static_cast<double>(in[0].elements()); }
-  void derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(dropout{rate, seed}, {g.gradient(0)})); }
+  [[gnu::cold]] void derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(dropout{rate, seed}, {g.gradient(0)})); }
 };
 
 /// A tensor of one value; starts backward passes and stands for missing gradients. Its axes are written as extents.

@@ -45,7 +45,7 @@ struct pool2d {
     return x.with(2, dim(x.d[2].name, w.out_h(x.d[2].n), axis{})).with(3, dim(x.d[3].name, w.out_w(x.d[3].n), axis{}));
   }
   constexpr double flops(shapes, shapes out) const { return static_cast<double>(out[0].elements() * kernel * kernel); }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0)) g.give(0, g.emit(pool2d_grad{kernel, stride, pad, average}, {g.gradient(0), g.operand(0), g.result(0)}));
   }
 };
@@ -71,7 +71,7 @@ struct global_average {
     return r;
   }
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in[0].elements()); }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     shape const x = g.type(g.operand(0));
     if (g.wanted(0)) g.give(0, g.emit(global_average_grad{x.d[2].n, x.d[3].n}, {g.gradient(0)}));
   }

@@ -23,7 +23,7 @@ struct softmax {
     return detail::real_same(in);
   }
   constexpr double flops(shapes in, shapes) const { return 5.0 * static_cast<double>(in[0].elements()); }
-  void derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(softmax_grad{}, {g.gradient(0), g.result(0)})); }
+  [[gnu::cold]] void derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(softmax_grad{}, {g.gradient(0), g.result(0)})); }
 };
 
 /// Operands dy, x, gamma; result dx.
@@ -58,7 +58,7 @@ struct layernorm {
   }
   constexpr weight_list weights(shapes in) const { return {{{in[0].last()}, init::ones}, {{in[0].last()}, init::zeros}}; }
   constexpr double flops(shapes in, shapes) const { return 8.0 * static_cast<double>(in[0].elements()); }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0)) g.give(0, g.emit(layernorm_grad_x{eps}, {g.gradient(0), g.operand(0), g.operand(1)}));
     if (g.wanted(1)) g.give(1, g.emit(layernorm_grad_gamma{eps}, {g.gradient(0), g.operand(0)}));
     if (g.wanted(2)) {

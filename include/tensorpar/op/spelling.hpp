@@ -7,9 +7,9 @@ namespace tensorpar {
 
 namespace detail {
 // Not inlined and by one kind of append: in C++20 every translation unit compiles what it uses of std::string.
-[[gnu::noinline]] inline void put_text(std::string& s, std::string_view t) { s.append(t.data(), t.size()); }
+[[gnu::noinline, gnu::cold]] inline void put_text(std::string& s, std::string_view t) { s.append(t.data(), t.size()); }
 inline void put_text(std::string& s, char const* t) { put_text(s, std::string_view(t)); }
-[[gnu::noinline]] inline void put_text(std::string& s, i64 n) {
+[[gnu::noinline, gnu::cold]] inline void put_text(std::string& s, i64 n) {
   char b[20];
   int k = 20;
   u64 u = n < 0 ? 0 - static_cast<u64>(n) : static_cast<u64>(n);
@@ -17,7 +17,7 @@ inline void put_text(std::string& s, char const* t) { put_text(s, std::string_vi
   if (n < 0) put_text(s, "-");
   put_text(s, std::string_view(b + k, static_cast<std::size_t>(20 - k)));
 }
-[[gnu::noinline]] inline void put_text(std::string& s, axis a) {
+[[gnu::noinline, gnu::cold]] inline void put_text(std::string& s, axis a) {
   char b[13];
   int k = 13;
   for (u64 v = a.id; v && k; v /= 40) {
@@ -26,13 +26,13 @@ inline void put_text(std::string& s, char const* t) { put_text(s, std::string_vi
   }
   put_text(s, std::string_view(b + k, static_cast<std::size_t>(13 - k)));
 }
-[[gnu::noinline]] inline void put_text(std::string& s, dim const& d) {
+[[gnu::noinline, gnu::cold]] inline void put_text(std::string& s, dim const& d) {
   if (d.name && !(d.name == d.sym && d.n == 1)) { put_text(s, d.name); put_text(s, "="); }
   if (d.is_static()) return put_text(s, d.n);
   if (d.n != 1) { put_text(s, d.n); put_text(s, "*"); }
   put_text(s, d.sym);
 }
-[[gnu::noinline]] inline void put_text(std::string& s, shape const& x) {
+[[gnu::noinline, gnu::cold]] inline void put_text(std::string& s, shape const& x) {
   put_text(s, "[");
   for (int i = 0; i < x.rank; ++i) { if (i) put_text(s, ","); put_text(s, x.d[i]); }
   put_text(s, "]");

@@ -40,7 +40,7 @@ struct slice_axis {
     return in[0].with(a, dim(in[0].d[a].name, length, axis{}));
   }
   constexpr double flops(shapes, shapes) const { return 0; }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     shape const x = g.type(g.operand(0));
     if (g.wanted(0)) g.give(0, g.emit(unslice_axis{axis_no, begin, x[detail::axis_number(axis_no, x.rank)].n}, {g.gradient(0)}));
   }
@@ -67,7 +67,7 @@ struct concat {
     return r;
   }
   constexpr double flops(shapes, shapes) const { return 0; }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     i64 at = 0;
     for (int k = 0; k < g.operands(); ++k) {
       shape const x = g.type(g.operand(k));
@@ -95,7 +95,7 @@ struct split_axes {
     return inference(static_cast<int>(parts), in[0].with(a, d));
   }
   constexpr double flops(shapes, shapes) const { return 0; }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     if (!g.wanted(0)) return;
     gradient_builder::tensor t[inference::max_out];
     for (int i = 0; i < parts; ++i) t[i] = g.gradient(i);
@@ -122,7 +122,7 @@ struct transpose {
     return in[0].with(i, in[0].d[j]).with(j, in[0].d[i]);
   }
   constexpr double flops(shapes, shapes) const { return 0; }
-  void derive(gradient_builder& g) const { if (g.wanted(0)) g.give(0, g.emit(transpose{a, b}, {g.gradient(0)})); }
+  [[gnu::cold]] void derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(transpose{a, b}, {g.gradient(0)})); }
 };
 
 /// New extents for the axes after the first `keep`; row-major order of elements is kept. The kept axes may be split, and where the first
@@ -162,7 +162,7 @@ struct reshape {
     return r;
   }
   constexpr double flops(shapes, shapes) const { return 0; }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     if (!g.wanted(0)) return;
     shape const x = g.type(g.operand(0));
     reshape back{keep, x.rank - keep, {}};
@@ -200,7 +200,7 @@ struct flatten {
     return r;
   }
   constexpr double flops(shapes, shapes) const { return 0; }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     if (!g.wanted(0)) return;
     shape const x = g.type(g.operand(0));
     reshape back{keep, x.rank - keep, {}};
@@ -235,7 +235,7 @@ struct merge_axes {
     return r;
   }
   constexpr double flops(shapes, shapes) const { return 0; }
-  void derive(gradient_builder& g) const;
+  [[gnu::cold]] void derive(auto& g) const;
 };
 
 /// [.., a * b, ..] -> [.., a, b, ..] with b = inner
@@ -270,14 +270,14 @@ struct split_axis {
     return r;
   }
   constexpr double flops(shapes, shapes) const { return 0; }
-  void derive(gradient_builder& g) const {
+  [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0))
       g.give(0, g.emit(merge_axes{detail::axis_number(which, g.type(g.operand(0)).rank),
                                   g.type(g.operand(0))[detail::axis_number(which, g.type(g.operand(0)).rank)].name},
                        {g.gradient(0)}));
   }
 };
-inline void merge_axes::derive(gradient_builder& g) const {
+void merge_axes::derive(auto& g) const {
   shape const x = g.type(g.operand(0));
   int const f = detail::axis_number(first, x.rank);
   if (g.wanted(0)) g.give(0, g.emit(split_axis{f, x.d[f + 1].n, x.d[f].name, x.d[f + 1].name}, {g.gradient(0)}));

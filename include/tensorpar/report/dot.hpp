@@ -34,7 +34,7 @@ inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
            dot_text(spell(g.values[x].type)) + "\"];\n";
   for (int v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
-    r += "  n" + std::to_string(v) + " [label=\"" + (n.name.empty() ? "" : dot_text(n.name) + "\\n") + dot_text(spell(n.op));
+    r += "  n" + std::to_string(v) + " [label=\"" + (n.name.empty() ? "" : dot_text(n.name) + "\\n") + dot_text(op_text(n.op));
     std::string colour;
     if (p && n.phase == step_phase::forward && static_cast<std::size_t>(v) < p->nodes.size()) {
       spread const& s = p->nodes[static_cast<std::size_t>(v)].spread;

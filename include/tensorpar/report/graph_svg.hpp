@@ -1,5 +1,6 @@
 // tensorpar/report/graph_svg.hpp - a forward graph with its placement as SVG to stand inside a page
 #pragma once
+#include <set>
 #include <tensorpar/report/graph_layout.hpp>
 #include <tensorpar/report/summary.hpp>
 
@@ -23,19 +24,6 @@ inline std::string html_text(std::string_view s) {
 
 namespace detail {
 
-/// At most n code points, the last one an ellipsis if something was cut.
-inline std::string shortened(std::string const& s, std::size_t n) {
-  std::size_t points = 0;
-  for (std::size_t i = 0; i < s.size(); ++i) {
-    if ((static_cast<unsigned char>(s[i]) & 0xc0) == 0x80) continue;
-    if (points++ < n) continue;
-    std::size_t cut = i;  // the place of the last one that fits
-    do --cut;
-    while ((static_cast<unsigned char>(s[cut]) & 0xc0) == 0x80);
-    return s.substr(0, cut) + "\xe2\x80\xa6";
-  }
-  return s;
-}
 /// One colour per device: eight that differ well, beyond that around the colour circle.
 inline std::string palette(int device, int devices) {
   constexpr char const* eight[] = {"#4c8bf5", "#f2994a", "#27ae60", "#bb6bd9", "#eb5757", "#2ab7ca", "#c9a227", "#8d6e63"};
@@ -48,6 +36,34 @@ inline std::string short_number(double x) {
   if (r.ends_with(".0")) r.resize(r.size() - 2);
   return r;
 }
+inline std::string stripe_part(char const* cls, double x, double y, double width, std::string const& colour) {
+  return "<rect class=\"" + std::string(cls) + "\" x=\"" + short_number(x) + "\" y=\"" + short_number(y) + "\" width=\"" +
+         short_number(std::max(0.8, width)) + "\" height=\"5\"" + (colour.empty() ? "" : " style=\"fill:" + colour + "\"") + "/>";
+}
+/// Which devices are used: up to 16, a segment each in the device's colour; beyond that, one bar with the used runs filled.
+inline std::string device_stripe(std::vector<int> const& used, int devices, double x, double y, double width) {
+  std::string r;
+  double const w = devices > 0 ? width / devices : 0;
+  if (devices <= 16) {
+    for (int d = 0; d < devices; ++d) {
+      bool const on = std::binary_search(used.begin(), used.end(), d);
+      r += stripe_part(on ? "seg" : "seg off", x + d * w, y, w - 1.5, on ? palette(d, devices) : "");
+    }
+    return r;
+  }
+  if (used.size() < static_cast<std::size_t>(devices)) r += stripe_part("seg off", x, y, width, "");
+  for (std::size_t i = 0, j; i < used.size(); i = j) {
+    for (j = i + 1; j < used.size() && used[j] == used[j - 1] + 1;) ++j;
+    r += stripe_part("seg many", x + used[i] * w, y, static_cast<double>(j - i) * w, "");
+  }
+  return r;
+}
+/// "linear2", "head . linear": a name that was made from the kind says the kind already.
+inline std::string box_title(std::string const& name, std::string const& kind) {
+  if (name.empty() || (name.starts_with(kind) && name.find_first_not_of("0123456789", kind.size()) == name.npos))
+    return name.empty() ? kind : name;
+  return name + "  \xc2\xb7  " + kind;
+}
 
 }  // namespace detail
 
@@ -58,6 +74,7 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
   constexpr double op_width = 190, op_height = 52, pill_height = 26;
   std::vector<std::pair<double, double>> sizes(static_cast<std::size_t>(forward_nodes), {op_width, op_height});
   std::vector<std::pair<int, int>> edges;
+  std::set<std::pair<int, int>> known;
   std::vector<int> inputs;
   std::map<int, int> pill;
   for (int v = 0; v < forward_nodes; ++v)
@@ -74,7 +91,7 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
       } else if (from < 0)
         continue;
       std::pair<int, int> const e{from, v};
-      if (std::find(edges.begin(), edges.end(), e) == edges.end()) edges.push_back(e);
+      if (known.insert(e).second) edges.push_back(e);
     }
   drawing const d = draw_layered(sizes, edges);
   constexpr double margin = 14;
@@ -115,22 +132,11 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
     box("heat", " style=\"opacity:" + detail::printed("%.2f", 0.32 * heat) + "\"");
     auto line = [&](char const* cls, double y, std::string const& text, std::size_t most) {
       r += "<text class=\"" + std::string(cls) + "\" x=\"" + short_number(left + 10) + "\" y=\"" + short_number(b.y + y) + "\">" +
-           html_text(detail::shortened(text, most)) + "</text>";
+           html_text(shortened(text, most)) + "</text>";
     };
-    line("name", 18, o.name.empty() ? kind : o.name + "  \xc2\xb7  " + kind, 25);
+    line("name", 18, detail::box_title(o.name, kind), 25);
     line("how", 34, o.spread, 29);
-    if (devices > 0) {  // the stripe: one segment per device, at most 64
-      int const segments = std::min(devices, 64);
-      double const w = (b.width - 20) / segments;
-      for (int k = 0; k < segments; ++k) {
-        int const lo = k * devices / segments, hi = std::max(lo + 1, (k + 1) * devices / segments);
-        bool used = false;
-        for (int x : o.devices) used = used || (x >= lo && x < hi);
-        r += "<rect class=\"" + std::string(used ? "seg" : "seg off") + "\" x=\"" + short_number(left + 10 + k * w) + "\" y=\"" +
-             short_number(b.y + 41) + "\" width=\"" + short_number(std::max(0.8, w - (segments > 24 ? 0.2 : 1.5))) + "\" height=\"5\"" +
-             (used ? " style=\"fill:" + detail::palette(lo, devices) + "\"" : "") + "/>";
-      }
-    }
+    r += detail::device_stripe(o.devices, devices, left + 10, b.y + 41, b.width - 20);
     r += "</g>\n";
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -139,7 +145,7 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
     r += "<g class=\"input\"><title>" + html_text("input " + x.name + " " + spell(x.type)) + "</title><rect x=\"" +
          short_number(b.x - b.width / 2) + "\" y=\"" + short_number(b.y) + "\" width=\"" + short_number(b.width) + "\" height=\"" +
          short_number(b.height) + "\" rx=\"13\"/><text x=\"" + short_number(b.x) + "\" y=\"" + short_number(b.y + 17) + "\">" +
-         html_text(detail::shortened(x.name, 22)) + "</text></g>\n";
+         html_text(shortened(x.name, 22)) + "</text></g>\n";
   }
   return r + "</svg>\n";
 }

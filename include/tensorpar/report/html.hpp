@@ -1,111 +1,14 @@
 // tensorpar/report/html.hpp - one page about a plan: graph, placement, timelines, memory; needs no network
 #pragma once
-#include <tensorpar/core/json.hpp>
+#include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/graph_svg.hpp>
+#include <tensorpar/report/html_data.hpp>
 #include <tensorpar/report/html_script.hpp>
 #include <tensorpar/report/html_style.hpp>
-#include <tensorpar/report/text.hpp>
 
 namespace tensorpar {
 
-/// Bytes that a timeline's tasks keep alive, from the lifetimes of their buffers: on every device from the start of the first task of a
-/// lifetime that runs there to the end of the last. For timelines that carry no samples of their own. O((buffers + spans) log) per device.
-inline std::vector<memory_sample> memory_over_time(program const& q, timeline const& t) {
-  std::vector<memory_sample> r;
-  std::map<int, std::map<int, std::pair<double, double>>> seen;  // device -> task -> start, end
-  for (span const& s : t.spans) seen[s.device][s.task] = {s.start, s.end};
-  for (auto const& [device, tasks] : seen) {
-    std::map<double, i64> change;
-    for (buffer const& b : q.buffers) {
-      if (!std::binary_search(b.devices.begin(), b.devices.end(), device)) continue;
-      auto const first = tasks.lower_bound(b.first), after = tasks.upper_bound(b.last);
-      double const from = b.persistent || first == tasks.end() ? 0 : first->second.first;
-      double to = from;
-      for (auto it = first; it != after; ++it) to = std::max(to, it->second.second);
-      if (!b.persistent && first == after) continue;
-      change[from] += b.bytes;
-      if (!b.persistent) change[to] -= b.bytes;
-    }
-    i64 now = 0;
-    for (auto const& [time, bytes] : change)
-      if (bytes) r.push_back({device, time, now += bytes});
-  }
-  return r;
-}
-
 namespace detail {
-
-inline i64 nanoseconds(double s) { return static_cast<i64>(std::llround(s * 1e9)); }
-inline json timeline_json(std::string const& name, timeline const& t) {
-  json spans = json::array();
-  for (span const& s : t.spans)
-    spans.push_back({s.device, s.where == lane::communication ? 1 : 0, s.task, nanoseconds(s.start), nanoseconds(s.end)});
-  json r = json::object();
-  r["name"] = name;
-  r["seconds"] = nanoseconds(t.seconds);
-  r["spans"] = std::move(spans);
-  return r;
-}
-
-/// What the script needs. Names of tasks stand once, spans refer to them by number.
-inline json report_data(training_graph const& t, plan_summary const& s, program const& q, timeline const& predicted,
-                        timeline const* measured) {
-  computation_graph const& g = t.graph;
-  json r = json::object(), tasks = json::array(), operators = json::array(), memory = json::array(), peaks = json::array(),
-       colours = json::array(), lines = json::array();
-  int const devices = static_cast<int>(s.devices.size());
-  for (int d = 0; d < devices; ++d) {
-    colours.push_back(palette(d, devices));
-    peaks.push_back(s.devices[static_cast<std::size_t>(d)].peak);
-  }
-  for (task const& x : q.tasks) {
-    int const phase = x.kind == task_kind::move ? 3 : x.node >= 0 && x.node < g.node_count() ? static_cast<int>(g.node(x.node).phase) : 0;
-    tasks.push_back({x.name, phase, served(g, x)});
-  }
-  for (operator_summary const& o : s.operators) {
-    graph_node const& n = g.node(o.node);
-    json x = json::object(), bytes = json::object();
-    for (int k = 0; k < move_kinds; ++k)
-      if (double const b = o.bytes[static_cast<std::size_t>(k)]; b > 0) bytes[name_of(static_cast<move_kind>(k))] = std::llround(b);
-    i64 parameters = 0;
-    for (int v : n.in)
-      if (g.value(v).role == value_role::parameter) parameters += g.type(v).elements() * q.scalar_bytes;
-    x["node"] = o.node;
-    x["name"] = o.name;
-    x["op"] = o.op;
-    x["shape"] = n.out.empty() ? "" : spell(g.type(n.out[0]));
-    x["spread"] = o.spread;
-    x["devices"] = o.devices;
-    x["deviceText"] = devices_text(o.devices);
-    x["compute"] = nanoseconds(o.compute);
-    x["move"] = nanoseconds(o.move);
-    x["sent"] = std::llround(o.sent());
-    x["bytes"] = std::move(bytes);
-    x["parameters"] = parameters;
-    operators.push_back(std::move(x));
-  }
-  lines.push_back(timeline_json("predicted", predicted));
-  if (measured) lines.push_back(timeline_json("measured", *measured));
-  std::vector<memory_sample> const samples = predicted.memory.empty() ? memory_over_time(q, predicted) : predicted.memory;
-  std::vector<json> of(static_cast<std::size_t>(devices), json::array());
-  for (memory_sample const& m : samples)
-    if (m.device >= 0 && m.device < devices) of[static_cast<std::size_t>(m.device)].push_back({nanoseconds(m.time), m.bytes});
-  for (int d = 0; d < devices; ++d) memory.push_back({{"device", d}, {"samples", std::move(of[static_cast<std::size_t>(d)])}});
-  r["colours"] = std::move(colours);
-  r["operators"] = std::move(operators);
-  r["tasks"] = std::move(tasks);
-  r["timelines"] = std::move(lines);
-  r["memory"] = samples.empty() ? json::array() : std::move(memory);
-  r["memoryEnd"] = nanoseconds(predicted.seconds);
-  r["peaks"] = std::move(peaks);
-  return r;
-}
-/// JSON that may stand inside a script element: nothing in it can end the element.
-inline std::string script_json(json const& j) {
-  std::string r;
-  for (char c : j.dump(-1, ' ', false, json::error_handler_t::replace)) r += c == '<' ? std::string("\\u003c") : std::string(1, c);
-  return r;
-}
 
 inline std::string card(std::string const& big, std::string const& what, std::string const& more = "") {
   return "<div><p class=\"soft\">" + html_text(what) + "</p><p class=\"big\">" + html_text(big) + "</p><p class=\"soft\">" +
@@ -124,13 +27,40 @@ inline std::string legend(std::vector<std::pair<std::string, std::string>> const
   return r + "</div>\n";
 }
 
+/// The plan beside others, and which operators make the difference; nothing for fewer than two.
+inline std::string comparison_section(std::vector<plan_summary> const& all) {
+  if (all.size() < 2) return "";
+  std::vector<std::vector<std::string>> const rows = comparison_rows(all);
+  std::string r = "<section><h2>Compared</h2><div class=\"table\"><table class=\"plain\">";
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    r += i == 0 ? "<thead><tr>" : "<tr>";
+    std::string const tag = i == 0 ? "th" : "td";
+    for (std::size_t k = 0; k < rows[i].size(); ++k)
+      r += "<" + tag + (k > 0 ? " class=\"n\"" : "") + ">" + html_text(rows[i][k]) + "</" + tag + ">";
+    r += i == 0 ? "</tr></thead><tbody>" : "</tr>\n";
+  }
+  r += "</tbody></table></div>\n<ul class=\"reasons\">\n";
+  for (std::size_t k = 1; k < all.size(); ++k) {
+    std::vector<std::string> const lines = why_not(all[0], all[k]);
+    r += "<li>" + html_text(lines[0]);
+    if (lines.size() > 1) {
+      r += "<ul>";
+      for (std::size_t i = 1; i < lines.size(); ++i) r += "<li>" + html_text(lines[i]) + "</li>";
+      r += "</ul>";
+    }
+    r += "</li>\n";
+  }
+  return r + "</ul></section>\n";
+}
+
 }  // namespace detail
 
-/// A page that opens in any browser without a network: the graph with its placement, what dominates, both timelines (zoomable), memory over
-/// time, bytes by collective, peak per device, every operator. All text is escaped, nothing outside is referred to. Light or dark as the
-/// reader prefers. Size: about 25 bytes per span.
+/// A page that opens in any browser without a network: the graph with its placement, what dominates, timelines (zoomable), memory over
+/// time, bytes by collective, peak per device, every operator; with `compared`, the first of which is this plan, also why not those. All
+/// text is escaped, nothing outside is referred to. Light or dark as the reader prefers. Size: about 20 bytes per span; devices on which
+/// the same happens at the same time share their spans.
 inline std::string html_report(training_graph const& t, plan const& p, program const& q, timeline const& predicted,
-                               timeline const* measured = nullptr) {
+                               std::vector<named_timeline> const& others = {}, std::vector<plan_summary> const& compared = {}) {
   using namespace detail;
   plan_summary const s = summary_of("", t, p, q, predicted);
   int const devices = static_cast<int>(s.devices.size());
@@ -149,22 +79,29 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
                                         s.bound > 0 && s.cost > 0 ? "search: " + seconds_text(s.cost) + ", bound " + seconds_text(s.bound) +
                                                                         ", gap " + printed("%.1f", 100 * (1 - s.bound / s.cost)) + " %"
                                                                   : "simulated");
-  if (measured)
-    r += card(seconds_text(measured->seconds), "measured step",
-              s.seconds > 0 ? printed("%+.0f", 100 * (measured->seconds / s.seconds - 1)) + " % against the prediction" : "");
+  timeline const* before = &predicted;
+  for (named_timeline const& x : others) {
+    std::string const than = before == &predicted ? "against the prediction" : "against the one before";
+    r += card(seconds_text(x.time.seconds), "step " + x.name,
+              before->seconds > 0 ? printed("%+.0f", 100 * (x.time.seconds / before->seconds - 1)) + " % " + than : "");
+    before = &x.time;
+  }
   i64 const room = s.devices.empty() ? 0 : s.devices.front().capacity;
   r += card(bytes_text(static_cast<double>(s.peak())), "peak memory of a device",
-            room > 0 ? printed("%.2f", 100 * static_cast<double>(s.peak()) / static_cast<double>(room)) + " % of " +
-                           bytes_text(static_cast<double>(room))
-                     : "");
+            room > 0
+                ? three(100 * static_cast<double>(s.peak()) / static_cast<double>(room)) + " % of " + bytes_text(static_cast<double>(room))
+                : "");
   r += card(bytes_text(s.sent()), "moved per step", "by all devices together");
-  r += "</div>\n<section class=\"why\"><h2>What dominates</h2><p>" + html_text(s.dominated) + "</p></section>\n";
+  r += "</div>\n<section class=\"why\"><h2>What dominates</h2><p>" + html_text(s.dominated) + "</p></section>\n" +
+       comparison_section(compared);
   std::vector<std::pair<std::string, std::string>> device_legend;
-  for (int d = 0; d < std::min(devices, 16); ++d) device_legend.push_back({palette(d, devices), "device " + std::to_string(d)});
-  if (devices > 16) device_legend.push_back({"transparent", "and " + std::to_string(devices - 16) + " more"});
-  r += "<section>\n<div class=\"bar\"><h2>Graph and placement</h2><button id=\"graph-out\" type=\"button\">\xe2\x88\x92</button><button "
-       "id=\"graph-in\" type=\"button\">+</button><button id=\"graph-fit\" type=\"button\">fit</button></div>\n<div class=\"two\">\n<div "
-       "class=\"scroll graph\">\n" +
+  if (devices <= 16)
+    for (int d = 0; d < devices; ++d) device_legend.push_back({palette(d, devices), "device " + std::to_string(d)});
+  else
+    device_legend.push_back({"var(--accent)", std::to_string(devices) + " devices, from left to right"});
+  r += "<section>\n<div class=\"bar\"><h2>Graph and placement</h2><button id=\"graph-out\" type=\"button\" "
+       "aria-label=\"smaller\">\xe2\x88\x92</button><button id=\"graph-in\" type=\"button\" aria-label=\"larger\">+</button><button "
+       "id=\"graph-fit\" type=\"button\">fit</button></div>\n<div class=\"two\">\n<div class=\"scroll graph\">\n" +
        graph_svg(t.graph, t.forward_nodes, s) + "</div>\n<div><div id=\"details\"></div>\n<h2 style=\"margin-top:20px\">Devices</h2>\n" +
        legend(device_legend) +
        "<p class=\"soft\" style=\"font-size:12.5px;margin-top:10px\">The stripe in a box shows the devices that an operator runs on; the "
@@ -172,12 +109,15 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
   r += "<section>\n<div class=\"bar\"><h2>Timeline of one step</h2>" +
        legend({{"var(--forward)", "forward"}, {"var(--backward)", "backward"}, {"var(--update)", "update"}, {"var(--move)", "movement"}}) +
        "<label class=\"check\"><input type=\"checkbox\" id=\"together\">one time scale</label><button id=\"time-out\" "
-       "type=\"button\">\xe2\x88\x92</button><button id=\"time-in\" type=\"button\">+</button><button id=\"time-all\" "
-       "type=\"button\">all</button></div>\n<div class=\"chart\"><canvas id=\"timeline\"></canvas></div>\n"
-       "<p class=\"soft\" style=\"font-size:12.5px;margin-top:8px\">Drag to move, double-click or Ctrl + wheel to zoom, click a span to "
-       "find its operator. \xe2\x87\x84 marks the communication lane of a device.</p>\n</section>\n";
-  r += "<section>\n<div class=\"bar\"><h2>Memory over time, predicted</h2>" + legend(device_legend) +
-       "</div>\n<div class=\"chart\"><canvas id=\"memory\"></canvas></div>\n<p class=\"soft\" "
+       "type=\"button\" aria-label=\"show more time\">\xe2\x88\x92</button><button id=\"time-in\" type=\"button\" "
+       "aria-label=\"show less time\">+</button><button id=\"time-all\" type=\"button\">all</button></div>\n<div class=\"chart\"><canvas "
+       "id=\"timeline\" tabindex=\"0\" role=\"img\" aria-label=\"timelines; arrow keys move, + and - zoom, 0 shows all\"></canvas></div>\n"
+       "<p class=\"soft\" style=\"font-size:12.5px;margin-top:8px\">Drag or arrow keys to move, double-click, Ctrl + wheel or + and "
+       "\xe2\x88\x92 to zoom, click a span to find its operator. \xe2\x87\x84 marks communication. Devices on which the same happens "
+       "share a row.</p>\n</section>\n";
+  r += "<section>\n<div class=\"bar\"><h2>Memory over time, predicted</h2><div class=\"legend\" "
+       "id=\"memory-legend\"></div></div>\n<div class=\"chart\"><canvas id=\"memory\" role=\"img\" aria-label=\"memory over "
+       "time\"></canvas></div>\n<p class=\"soft\" "
        "style=\"font-size:12.5px;margin-top:8px\">Bytes alive on each device; dashed: the arena that is allocated once.</p>\n</section>\n";
   r += "<div class=\"halves\">\n<section><h2>Bytes moved per step, all devices</h2><div class=\"table\"><table class=\"plain\"><tbody>\n";
   double most = 0;
@@ -185,23 +125,24 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
   for (int k = 0; k < move_kinds; ++k) {
     auto const i = static_cast<std::size_t>(k);
     if (static_cast<move_kind>(k) == move_kind::keep) continue;
-    std::string name = name_of(static_cast<move_kind>(k));
-    std::replace(name.begin(), name.end(), '_', '-');
-    r += meter_row(name, bytes_text(s.bytes[i]), most > 0 ? s.bytes[i] / most : 0,
+    r += meter_row(move_text(static_cast<move_kind>(k)), bytes_text(s.bytes[i]), most > 0 ? s.bytes[i] / most : 0,
                    std::to_string(s.times[i]) + (s.times[i] == 1 ? " task" : " tasks"), "var(--move)");
   }
   r += "</tbody></table></div></section>\n<section><h2>Peak memory per device</h2><div class=\"table\"><table class=\"plain\"><tbody>\n";
-  for (int d = 0; d < devices; ++d) {
+  for (int d = 0, next; d < devices; d = next) {  // neighbours that are alike share a line where devices are many
     device_summary const& x = s.devices[static_cast<std::size_t>(d)];
-    r += meter_row("device " + std::to_string(d), bytes_text(static_cast<double>(x.peak)),
-                   s.peak() > 0 ? static_cast<double>(x.peak) / static_cast<double>(s.peak()) : 0,
+    auto alike = [&](device_summary const& y) { return y.peak == x.peak && y.capacity == x.capacity; };
+    for (next = d + 1; devices > 16 && next < devices && alike(s.devices[static_cast<std::size_t>(next)]);) ++next;
+    r += meter_row("device " + std::to_string(d) + (next > d + 1 ? "-" + std::to_string(next - 1) : ""),
+                   bytes_text(static_cast<double>(x.peak)), s.peak() > 0 ? static_cast<double>(x.peak) / static_cast<double>(s.peak()) : 0,
                    x.capacity > 0 ? "of " + bytes_text(static_cast<double>(x.capacity)) : "", palette(d, devices));
   }
   r += "</tbody></table></div></section>\n</div>\n<section><h2>Operators</h2><div class=\"table\"><table "
-       "id=\"operator-table\"><thead><tr><th>name</th><th>operator</th><th>split</th><th>devices</th><th class=\"n\">compute</th><th "
+       "id=\"operator-table\"><thead><tr><th tabindex=\"0\">name</th><th tabindex=\"0\">operator</th><th tabindex=\"0\">split</th><th "
+       "tabindex=\"0\">devices</th><th class=\"n\">compute</th><th "
        "class=\"n\">moves</th><th class=\"n\">bytes moved</th></tr></thead><tbody "
        "id=\"operators\"></tbody></table></div></section>\n</main>\n<div id=\"tip\"></div>\n";
-  r += "<script type=\"application/json\" id=\"data\">" + script_json(report_data(t, s, q, predicted, measured)) + "</script>\n<script>" +
+  r += "<script type=\"application/json\" id=\"data\">" + script_json(report_data(t, s, q, predicted, others)) + "</script>\n<script>" +
        html_script + "</script>\n</body>\n</html>\n";
   return r;
 }

@@ -51,6 +51,7 @@ const deviceDots = list => {
   for (const d of list) { const i = make('i'); i.style.background = colour(d); i.title = 'device ' + d; s.append(i); }
   return s;
 };
+const keys = (e, act) => { e.onkeydown = k => { if (k.key === 'Enter' || k.key === ' ') { k.preventDefault(); act(); } }; };
 function choose(node, scroll) {
   chosen = chosen === node && !scroll ? -1 : node;
   document.querySelectorAll('.chosen').forEach(e => e.classList.remove('chosen'));
@@ -76,7 +77,7 @@ function choose(node, scroll) {
   row('', o.deviceText);
   row('compute', time(o.compute));
   row('moves', time(o.move));
-  for (const [kind, b] of Object.entries(o.bytes)) row(kind.replaceAll('_', '-'), bytes(b));
+  for (const [kind, b] of Object.entries(o.bytes)) row(kind, bytes(b));
   if (o.parameters) row('parameters', bytes(o.parameters) + ' in all');
   box.append(dl);
   const g = document.querySelector('#graph [data-node="' + chosen + '"]');
@@ -85,7 +86,7 @@ function choose(node, scroll) {
 }
 document.querySelectorAll('#graph .op').forEach(g => {
   g.onclick = () => choose(+g.dataset.node);
-  g.onkeydown = e => { if (e.key === 'Enter') choose(+g.dataset.node); };
+  keys(g, () => choose(+g.dataset.node));
 });
 const graph = $('graph');
 let zoom = 1;
@@ -97,7 +98,7 @@ const setZoom = z => {
 };
 const fit = () => {                                  // all of a small graph, the width of a tall one
   const p = graph.parentElement, across = (p.clientWidth - 4) / base[0], down = (p.clientHeight - 4) / base[1];
-  setZoom(Math.min(1, Math.max(0.5, across), down > 0.55 ? Math.min(across, down) : 1));
+  setZoom(Math.min(1, Math.max(0.5, across), down > 0.8 ? down : 1));
 };
 $('graph-in').onclick = () => setZoom(zoom * 1.25);
 $('graph-out').onclick = () => setZoom(zoom / 1.25);
@@ -115,7 +116,9 @@ function fillTable() {
   rows.replaceChildren(...sorted.map(o => {
     const tr = make('tr', o.node === chosen ? 'chosen' : '');
     tr.dataset.node = o.node;
+    tr.tabIndex = 0;
     tr.onclick = () => choose(o.node, true);
+    keys(tr, tr.onclick);
     const where = make('td');
     where.append(o.devices.length <= 32 ? deviceDots(o.devices) : o.deviceText);
     tr.append(make('td', '', o.name || '#' + o.node), make('td', '', o.op), make('td', '', o.spread), where);
@@ -125,11 +128,19 @@ function fillTable() {
 }
 document.querySelectorAll('#operator-table th').forEach((th, i) => {
   th.onclick = () => { ascending = order === i ? !ascending : i < 4; order = i; fillTable(); };
+  keys(th, th.onclick);
 });
 
 // timelines on one canvas: a block of lanes per timeline
-const canvas = $('timeline'), lane = 15, gap = 3, left = 132, axis = 26;
-const runs = data.timelines.filter(t => t.spans.length);
+const canvas = $('timeline'), lane = 15, gap = 3, left = 150, axis = 26;
+const label = text => (/[-,]/.test(text) ? 'devices ' : 'device ') + text;
+for (const t of data.timelines)                      // a lane: its devices, whether it communicates, spans as [task, start, end]
+  t.lanes = t.rows.flatMap(([devices, text, ...both]) => both.map((flat, w) => {
+    const spans = [];
+    for (let i = 0; i < flat.length; i += 3) spans.push([flat[i], flat[i + 1], flat[i + 1] + flat[i + 2]]);
+    return { devices, text: label(text), talks: w, spans };
+  }).filter(l => l.spans.length));
+const runs = data.timelines.filter(t => t.lanes.length);
 const longest = Math.max(1, ...runs.map(t => t.seconds));
 const together = $('together');
 together.checked = runs.length < 2 || Math.min(...runs.map(t => t.seconds)) * 4 > longest;
@@ -168,9 +179,8 @@ function drawTimeline() {
   layout = [];
   let y = 0;
   for (const t of runs) {
-    const lanes = [...new Set(t.spans.map(s => s[0] * 2 + s[1]))].sort((a, b) => a - b);
     const first = y + axis + 20, at = i => first + i * (lane + gap);
-    layout.push({ t, top: y, lanes: new Map(lanes.map((k, i) => [k, at(i)])), bottom: at(lanes.length) + 10 });
+    layout.push({ t, top: y, lanes: t.lanes.map((l, i) => ({ ...l, y: at(i) })), bottom: at(t.lanes.length) + 10 });
     y = layout[layout.length - 1].bottom;
   }
   const [g, width] = fitCanvas(canvas, y);
@@ -182,17 +192,18 @@ function drawTimeline() {
     g.fillText(b.t.name + ' \u00b7 ' + time(b.t.seconds), 12, b.top + 16);
     g.font = '11.5px system-ui, "DejaVu Sans", sans-serif';
     ticks(g, left, width - 10, b.top + axis + 4, a, z, b.bottom - 10);
-    for (const [k, ly] of b.lanes) {
-      g.fillStyle = colour(k >> 1);
-      g.fillRect(12, ly + 3, 9, 9);
+    for (const l of b.lanes) {
+      const n = Math.min(4, l.devices.length);
+      for (let i = 0; i < n; ++i) { g.fillStyle = colour(l.devices[i]); g.fillRect(12 + 12 * i / n, l.y + 3, 12 / n, 9); }
       g.fillStyle = soft;
-      g.fillText('device ' + (k >> 1) + (k & 1 ? ' \u21c4' : ''), 27, ly + lane / 2);
+      const name = l.text.length > 17 ? l.text.slice(0, 16) + '\u2026' : l.text;
+      g.fillText(name + (l.talks ? ' \u21c4' : ''), 30, l.y + lane / 2);
     }
     g.save();
     g.beginPath(); g.rect(left, b.top, width - left - 10, b.bottom - b.top); g.clip();
-    for (const [d, w, task, s, e] of b.t.spans) {
+    for (const l of b.lanes) for (const [task, s, e] of l.spans) {
       if (e < a || s > z) continue;
-      const x = left + (s - a) * px, wide = Math.max((e - s) * px, 0.6), ly = b.lanes.get(d * 2 + w), info = taskInfo(task);
+      const x = left + (s - a) * px, wide = Math.max((e - s) * px, 0.6), ly = l.y, info = taskInfo(task);
       g.globalAlpha = chosen < 0 || info[2] === chosen ? 1 : 0.22;
       g.fillStyle = fills[info[1]];
       g.fillRect(x, ly, Math.max(wide - 0.5, 0.6), lane);
@@ -236,12 +247,12 @@ function find(e) {
   const r = canvas.getBoundingClientRect(), x = e.clientX - r.left, y = e.clientY - r.top;
   const b = layout.find(l => y >= l.top && y < l.bottom);
   if (!b || x < left) return null;
-  const key = [...b.lanes].find(([, ly]) => y >= ly && y < ly + lane);
-  if (!key) return null;
+  const l = b.lanes.find(l => y >= l.y && y < l.y + lane);
+  if (!l) return null;
   const total = scale(b.t), at = (from + fraction(e) * (to - from)) * total;
   const slack = (to - from) * total / (canvas.clientWidth - left) * 1.5;
-  const s = b.t.spans.find(s => s[0] * 2 + s[1] === key[0] && at >= s[3] - slack && at <= s[4] + slack);
-  return s && { span: s, info: taskInfo(s[2]) };
+  const s = l.spans.find(s => at >= s[1] && at <= s[2]) || l.spans.find(s => at >= s[1] - slack && at <= s[2] + slack);
+  return s && { span: s, lane: l, info: taskInfo(s[0]) };
 }
 canvas.onpointermove = e => {
   if (grabbed) {
@@ -252,17 +263,28 @@ canvas.onpointermove = e => {
   }
   const hit = find(e);
   if (!hit) return hideTip();
-  const [d, w, task, s, z] = hit.span;
-  const where = 'device ' + d + (w ? ', communication' : ', compute') + ', task ' + task;
+  const [task, s, z] = hit.span;
+  const where = hit.lane.text + (hit.lane.talks ? ', communication' : ', compute') + ', task ' + task;
   showTip(e, hit.info[0] + '\n' + time(z - s) + ', from ' + time(s) + ' to ' + time(z) + '\n' + where);
 };
 canvas.onpointerleave = hideTip;
 $('time-in').onclick = () => zoomAt(0.5, 0.6);
 $('time-out').onclick = () => zoomAt(0.5, 1 / 0.6);
 $('time-all').onclick = () => moveView(0, 1);
+canvas.onkeydown = e => {
+  const w = to - from, act = { ArrowLeft: () => moveView(from - w / 5, to - w / 5), ArrowRight: () => moveView(from + w / 5, to + w / 5),
+    '+': () => zoomAt(0.5, 0.6), '-': () => zoomAt(0.5, 1 / 0.6), '0': () => moveView(0, 1) }[e.key];
+  if (act) { e.preventDefault(); act(); }
+};
 together.onchange = drawTimeline;
 
-// memory over time, one step line per device
+// memory over time, one step line per device, or for several that are alike
+for (const [devices, text] of data.memory.slice(0, 16)) {
+  const s = make('span'), i = make('i');
+  i.style.background = colour(devices[0]);
+  s.append(i, label(text));
+  $('memory-legend').append(s);
+}
 function drawMemory() {
   const c = $('memory');
   if (!c || !data.memory.length) return;
@@ -279,13 +301,13 @@ function drawMemory() {
   const dt = tickStep(end, x1 - x0);
   g.fillStyle = css('soft');
   for (let t = 0; t <= end; t += dt) if (X(t) + 40 < x1) g.fillText(time(Math.round(t)), X(t) + 2, bottom + 14);
-  data.memory.forEach(line => {
-    g.strokeStyle = colour(line.device);
+  data.memory.forEach(([devices, , flat]) => {
+    g.strokeStyle = colour(devices[0]);
     g.lineWidth = data.memory.length > 16 ? 1 : 1.7;
     g.beginPath();
     let y = Y(0);
     g.moveTo(X(0), y);
-    for (const [t, b] of line.samples) { g.lineTo(X(t), y); y = Y(b); g.lineTo(X(t), y); }
+    for (let i = 0; i < flat.length; i += 2) { g.lineTo(X(flat[i]), y); y = Y(flat[i + 1]); g.lineTo(X(flat[i]), y); }
     g.lineTo(X(end), y);
     g.stroke();
   });

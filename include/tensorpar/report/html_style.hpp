@@ -37,8 +37,8 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .halves { margin-bottom: 18px; }
 .bar { display: flex; gap: 8px; align-items: center; flex-wrap: wrap; margin-bottom: 10px; }
 .bar h2 { margin: 0; flex: 1; }
-.scroll { overflow: auto; max-height: 620px; border: 1px solid var(--line); border-radius: 8px; background: var(--page); }
-.scroll.graph { display: flex; height: 620px; }
+.scroll { overflow: auto; max-height: 780px; border: 1px solid var(--line); border-radius: 8px; background: var(--page); }
+.scroll.graph { display: flex; min-height: 260px; }
 #graph { margin: auto; flex: none; display: block; }
 #graph .edges path { fill: none; stroke: var(--edge); stroke-width: 1.4; }
 #graph .card { fill: var(--card); stroke: var(--line); stroke-width: 1.2; }
@@ -46,10 +46,14 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 #graph text { fill: var(--text); font-size: 12px; font-weight: 600; pointer-events: none; }
 #graph .how { fill: var(--soft); font-size: 11px; font-weight: 400; }
 #graph .seg.off { fill: var(--off); }
+#graph .seg.many { fill: var(--accent); }
 #graph .op { cursor: pointer; outline: none; }
 #graph .op:hover .card, #graph .op:focus .card, #graph .op.chosen .card { stroke: var(--accent); stroke-width: 2.2; }
 #graph .input rect { fill: none; stroke: var(--soft); stroke-dasharray: 4 3; }
 #graph .input text { text-anchor: middle; fill: var(--soft); font-weight: 500; }
+.reasons { margin: 12px 0 0; padding-left: 18px; font-size: 13px; }
+.reasons ul { color: var(--soft); padding-left: 16px; margin: 2px 0 6px; }
+.reasons li { overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 5px 14px; margin: 0; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
@@ -67,6 +71,8 @@ th { color: var(--soft); font-weight: 500; position: sticky; top: 0; background:
 table.plain th { cursor: default; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .table { max-height: 480px; overflow: auto; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
+#operator-table td:first-child, #operator-table th:first-child { padding-left: 9px; }
 tbody tr:hover { background: var(--page); }
 tr.chosen { background: var(--page); box-shadow: inset 3px 0 var(--accent); }
 .dots { display: inline-flex; flex-wrap: wrap; gap: 2px; vertical-align: middle; max-width: 190px; }

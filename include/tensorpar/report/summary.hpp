@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/op/contraction.hpp>
+#include <tensorpar/op/spelling.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/program.hpp>
 #include <tensorpar/plan/timeline.hpp>
@@ -27,7 +29,7 @@ struct operator_summary {
   }
 };
 struct device_summary {
-  double compute = 0, move = 0;  // busy seconds of its two lanes
+  double compute = 0, move = 0;  // busy seconds; the two may overlap
   i64 peak = 0, capacity = 0;
 };
 struct plan_summary {
@@ -49,7 +51,35 @@ struct plan_summary {
     for (device_summary const& d : devices) m = std::max(m, d.peak);
     return m;
   }
+  /// Bytes that the device lacks most, 0 if the plan fits. A device of unknown capacity holds anything.
+  i64 lacks() const {
+    i64 m = 0;
+    for (device_summary const& d : devices)
+      if (d.capacity > 0) m = std::max(m, d.peak - d.capacity);
+    return m;
+  }
 };
+
+/// As people write it: "all-reduce".
+inline std::string move_text(move_kind k) {
+  std::string r = name_of(k);
+  std::replace(r.begin(), r.end(), '_', '-');
+  return r;
+}
+/// An operator with its attributes, those that are empty left out; a contraction by its notation.
+inline std::string op_text(any_op const& op) {
+  if (op.is<contraction>()) return "contraction{" + std::string(op.as<contraction>().spelled().view()) + "}";
+  std::string const all = spell(op);
+  std::size_t const open = all.find('{');
+  if (open == all.npos) return all;
+  std::string kept;
+  for (std::size_t at = open + 1; at < all.size();) {
+    std::size_t const end = std::min(all.find(',', at), all.size() - 1);
+    if (end > at && all[end - 1] != '=') kept += (kept.empty() ? "" : ",") + all.substr(at, end - at);
+    at = end + 1;
+  }
+  return kept.empty() ? all.substr(0, open) : all.substr(0, open) + "{" + kept + "}";
+}
 
 /// How a node is spread: "batch /2, o /4", "2 copies", "one device".
 inline std::string spread_text(computation_graph const& g, int v, spread const& s) {
@@ -99,9 +129,28 @@ inline double bytes_of_move(program const& q, task const& t) {
   return bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
 }
 
+/// Whether a task talks to other devices. Cutting a part out of what a device has is a movement that does not.
+inline bool communicates(task const& t) { return t.kind == task_kind::move && t.step.kind != move_kind::keep; }
+
 namespace detail {
 
-inline std::string dominating(plan_summary const& s, program const& q, timeline const& time) {
+/// The largest entry as ", most of it for X (1.2 ms)", or "" for none.
+inline std::string largest_text(std::map<std::string, double> const& m, char const* preposition) {
+  double sum = 0, best = 0;
+  std::string name;
+  for (auto const& [what, t] : m) {
+    sum += t;
+    if (t > best) {
+      best = t;
+      name = what;
+    }
+  }
+  if (best <= 0) return "";
+  return std::string(2 * best > sum ? ", most of it " : ", the largest part ") + preposition + " " + name + " (" + seconds_text(best) + ")";
+}
+
+/// What the busiest device does with the step, compute by forward operator (by kind of operator, if they are many).
+inline std::string dominating(plan_summary const& s, computation_graph const& g, program const& q, timeline const& time) {
   if (time.spans.empty() || s.seconds <= 0 || s.devices.empty()) return "nothing was timed";
   std::size_t busiest = 0;
   for (std::size_t d = 0; d < s.devices.size(); ++d)
@@ -110,20 +159,25 @@ inline std::string dominating(plan_summary const& s, program const& q, timeline 
   std::map<std::string, double> work, moves;
   for (span const& x : time.spans) {
     if (x.device != static_cast<int>(busiest) || x.task < 0 || x.task >= static_cast<int>(q.tasks.size())) continue;
-    (x.where == lane::compute ? work : moves)[x.name] += x.end - x.start;
+    task const& t = q.tasks[static_cast<std::size_t>(x.task)];
+    if (communicates(t)) {
+      moves[move_text(t.step.kind)] += x.end - x.start;
+      continue;
+    }
+    int const v = served(g, t);
+    std::string what = v >= 0 && v < static_cast<int>(s.operators.size()) ? s.operators[static_cast<std::size_t>(v)].name : std::string();
+    if (v < 0)
+      what = x.name;
+    else if (s.operators.size() > 24 || what.empty())
+      what = g.node(v).op.op ? std::string(g.node(v).op.op->name) : "#" + std::to_string(v);
+    work[what] += x.end - x.start;
   }
-  auto largest = [&](std::map<std::string, double> const& m) {
-    std::pair<std::string, double> best{"", 0};
-    for (auto const& [name, t] : m)
-      if (t > best.second) best = {name, t};
-    return best.first.empty() ? std::string() : ", most of it " + best.first + " (" + seconds_text(best.second) + ")";
-  };
   bool const by_moves = b.move > b.compute;
-  std::string const compute = "computing " + percent_text(b.compute / s.seconds) + " of the step" + largest(work);
-  std::string const move = "communicating " + percent_text(b.move / s.seconds) + largest(moves);
+  std::string const compute = "computes for " + percent_text(b.compute / s.seconds) + " of the step" + largest_text(work, "for"),
+                    move = "communicates for " + percent_text(b.move / s.seconds) + largest_text(moves, "in");
   double const covered = std::max(b.compute, b.move) / s.seconds;
   return std::string(by_moves ? "communication" : "computation") + (covered < 0.5 ? " and waiting" : "") + ": device " +
-         std::to_string(busiest) + " is " + (by_moves ? move + "; " + compute : compute + "; " + move);
+         std::to_string(busiest) + " " + compute + "; it " + move;
 }
 
 }  // namespace detail
@@ -149,7 +203,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     operator_summary o;
     o.node = v;
     o.name = g.node(v).name;
-    o.op = spell(g.node(v).op);
+    o.op = op_text(g.node(v).op);
     o.spread = spread_text(g, v, x);
     o.devices = spread_devices(x);
     s.operators.push_back(std::move(o));
@@ -171,12 +225,16 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   std::map<std::pair<int, int>, std::pair<double, double>> busy;  // (operator, device) -> compute, move
   for (span const& x : time.spans) {
     double const n = x.end - x.start;
-    if (x.device >= 0 && x.device < static_cast<int>(s.devices.size()))
-      (x.where == lane::compute ? s.devices[static_cast<std::size_t>(x.device)].compute
-                                : s.devices[static_cast<std::size_t>(x.device)].move) += n;
+    // by task, not by lane: a simulation without overlap runs both on one lane
+    bool const talks = x.task >= 0 && x.task < static_cast<int>(q.tasks.size()) ? communicates(q.tasks[static_cast<std::size_t>(x.task)])
+                                                                                : x.where == lane::communication;
+    if (x.device >= 0 && x.device < static_cast<int>(s.devices.size())) {
+      device_summary& d = s.devices[static_cast<std::size_t>(x.device)];
+      (talks ? d.move : d.compute) += n;
+    }
     if (operator_summary* o = slot(x.task)) {
       auto& b = busy[{o->node, x.device}];
-      (x.where == lane::compute ? b.first : b.second) += n;
+      (talks ? b.second : b.first) += n;
     }
   }
   for (auto const& [key, b] : busy) {
@@ -184,7 +242,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     o.compute = std::max(o.compute, b.first);
     o.move = std::max(o.move, b.second);
   }
-  s.dominated = detail::dominating(s, q, time);
+  s.dominated = detail::dominating(s, g, q, time);
   return s;
 }
 

@@ -36,6 +36,17 @@ inline std::string bytes_text(double b) {
 }
 inline std::string percent_text(double part) { return detail::printed("%.0f", 100 * part) + " %"; }
 
+/// At most n code points, the last one an ellipsis if something was cut.
+inline std::string shortened(std::string const& s, std::size_t n) {
+  std::size_t points = 0, last = 0;  // of code points begun; where the last one that fits begins
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    if ((static_cast<unsigned char>(s[i]) & 0xc0) == 0x80) continue;
+    if (points++ == n) return s.substr(0, last) + "\xe2\x80\xa6";
+    last = i;
+  }
+  return s;
+}
+
 /// "0-3,8": ascending device numbers, runs joined.
 inline std::string devices_text(std::vector<int> const& d) {
   std::string r;

@@ -36,12 +36,12 @@ class name_table {
 constexpr u64 hash_of(label const& l) { return mix(name_hash(l.text) + static_cast<u64>(l.index + 1)); }
 
 struct operator_id {
-  u64 name, type;
+  u64 name, (*type)();   // hashing a type's whole name is for the few operators of a model, not for all that there are
 };
-template <class... Op> inline constexpr operator_id ids_of[] = {{name_hash(Op::name), type_hash<Op>()}...};
+template <class... Op> inline constexpr operator_id ids_of[] = {{name_hash(Op::name), &type_hash<Op>}...};
 /// Names that belong to the library: its operators by type, those that spread tensors by name alone (their header is not included here).
 template <class... A, class... B> constexpr bool own_name_taken(op_info const& o, op_set<A...>, op_set<B...>) {
-  for (operator_id const& k : ids_of<A..., B...>) if (k.name == o.id) return k.type != o.type;
+  for (operator_id const& k : ids_of<A..., B...>) if (k.name == o.id) return k.type() != o.type;
   for (char const* s : {"partition", "combine", "replicate", "reduce", "pipeline", "batch"}) if (name_hash(s) == o.id) return true;
   return false;
 }

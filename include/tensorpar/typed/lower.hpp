@@ -13,6 +13,7 @@ namespace tensorpar {
 
 namespace detail {
 
+// Cold: it runs once for a model, and -O2 spends half of the compilation time of a small unit on it otherwise.
 class lowering {
   graph_view const g_;
   slice<binding> const bound_;
@@ -22,12 +23,12 @@ class lowering {
   int next_ = 0;                       // region
 
   int& now(int v) { return now_[v]; }
-  [[gnu::noinline]] shape bound(shape const& s, std::string const& of) const {
+  [[gnu::noinline, gnu::cold]] shape bound(shape const& s, std::string const& of) const {
     shape const r = bind(s, bound_);
     for (int i = 0; i < r.rank; ++i) if (!r.d[i].is_static() || r.d[i].n < 1) bad_size(r.d[i], of);
     return r;
   }
-  [[noreturn, gnu::noinline]] static void bad_size(dim const& d, std::string const& of) {
+  [[noreturn, gnu::noinline, gnu::cold]] static void bad_size(dim const& d, std::string const& of) {
     std::string what, valid;
     put_text(what, d.is_static() ? "an axis has size " : "axis '");
     if (d.is_static()) put_text(what, d.n); else { put_text(what, d.sym); put_text(what, "' has no size"); }
@@ -35,15 +36,17 @@ class lowering {
     if (!d.is_static()) { put_text(valid, d.sym); put_text(valid, " = n})"); }
     throw error(std::move(what), of, std::move(valid));
   }
-  [[gnu::noinline]] static std::string spelled(label const& l) {
+  [[gnu::noinline, gnu::cold]] static std::string spelled(label const& l) {
     std::string s(l.text);
     if (l.index >= 0) { put_text(s, "."); put_text(s, i64{l.index}); }
     return s;
   }
-  [[gnu::noinline]] static void add_turn(std::string& s, int region, i64 turn) { if (region >= 0) { put_text(s, "@"); put_text(s, turn); } }
+  [[gnu::noinline, gnu::cold]] static void add_turn(std::string& s, int region, i64 turn) {
+    if (region >= 0) { put_text(s, "@"); put_text(s, turn); }
+  }
 
   /// `wanted`, or that with underscores behind it where it is taken (an unnamed operator's "linear7" may be somebody's name).
-  [[gnu::noinline]] void make_unique(std::string& wanted) {
+  [[gnu::noinline, gnu::cold]] void make_unique(std::string& wanted) {
     for (;; put_text(wanted, "_")) {
       u64 const mask = static_cast<u64>(names_.size()) - 1, h = name_hash(wanted) | 1;   // 0: a free slot
       u64 i = h & mask;
@@ -53,7 +56,7 @@ class lowering {
       return;
     }
   }
-  [[gnu::noinline]] int value_of(int v, i64 turn) {
+  [[gnu::noinline, gnu::cold]] int value_of(int v, i64 turn) {
     if (now(v) < 0) {                  // a shared weight at its first use in this turn
       model_value const& x = g_.values[v];
       int k = 0;
@@ -67,7 +70,7 @@ class lowering {
     }
     return now(v);
   }
-  void one(int v, i64 turn) {
+  [[gnu::cold]] void one(int v, i64 turn) {
     model_node const& n = g_.nodes[v];
     std::string name(n.name ? std::string_view(n.name) : n.op->name);
     if (n.name) add_turn(name, n.region, turn); else put_text(name, i64{out_.node_count()});
@@ -92,7 +95,7 @@ class lowering {
     out_.node(id).turn = static_cast<int>(turn);
     for (int i = 0; i < n.result_count; ++i) now(n.out0 + i) = out_.node(id).out[static_cast<std::size_t>(i)];
   }
-  void block(int r, i64 outer_turn) {
+  [[gnu::cold]] void block(int r, i64 outer_turn) {
     model_region const& q = g_.regions[r];
     pool<int> carried;
     for (int i = 0; i < q.carried; ++i) carried.push(value_of(g_.values[q.value0 + i].source, outer_turn));
@@ -111,7 +114,7 @@ class lowering {
     while (r >= 0 && r != outer) r = g_.regions[r].parent;
     return r == outer;
   }
-  void range(int first, int last, int region, i64 turn) {
+  [[gnu::cold]] void range(int first, int last, int region, i64 turn) {
     for (int v = first;;) {
       if (next_ < g_.regions.n && g_.regions[next_].parent == region && g_.regions[next_].first == v) {
         int const r = next_++;
@@ -123,7 +126,7 @@ class lowering {
   }
 
  public:
-  lowering(graph_view const& g, slice<binding> b) : g_(g), bound_(b), now_(g.values.n, -1) {
+  [[gnu::cold]] lowering(graph_view const& g, slice<binding> b) : g_(g), bound_(b), now_(g.values.n, -1) {
     i64 most = g.weights.n;
     for (model_node const& n : g.nodes) most += g.times(n.region);
     for (model_region const& r : g.regions) most += g.weights.n ? g.times(r.parent) * r.times : 0;
@@ -132,7 +135,7 @@ class lowering {
     while (slots < 2 * most) slots *= 2;
     names_ = pool<u64>(slots, 0);
   }
-  computation_graph run() {
+  [[gnu::cold]] computation_graph run() {
     for (model_port const& p : g_.inputs) now(p.value) = out_.add_input(spelled(p.name), bound(g_.values[p.value].type, spelled(p.name)));
     range(0, g_.nodes.n, -1, 0);
     for (model_port const& p : g_.outputs) out_.add_output(spelled(p.name), value_of(p.value, 0));
@@ -141,7 +144,7 @@ class lowering {
 };
 
 /// The complaint as one sentence: the same words as the error types of typed/check.hpp.
-[[gnu::noinline]] inline error as_error(model_complaint const& c) {
+[[gnu::noinline, gnu::cold]] inline error as_error(model_complaint const& c) {
   std::string what;
   put_text(what, c.kind == complaint_kind::shape_mismatch    ? "shape mismatch in "
                  : c.kind == complaint_kind::dangling_tensor ? "dangling tensor of "

@@ -1,6 +1,7 @@
 // tensorpar/typed/queries.hpp - facts about a model that hold in static_assert and at run time: parameters, work, shapes
 #pragma once
 #include <string_view>
+#include <tensorpar/graph/sp_ordered.hpp>
 #include <tensorpar/typed/topology.hpp>
 
 namespace tensorpar {
@@ -24,10 +25,10 @@ template <operator_graph G> constexpr i64 parameters(G const& g) {
   for (int x = 0, k = value_count(g); x < k; ++x) if (is_parameter(g, x)) n += type_of(g, x).elements() * value_times_of(g, x);
   return n;
 }
-/// Contiguous types of the values with these ids, symbols bound; no copy where the table has them so already.
-constexpr slice<shape> types_of(graph_view const& g, int const* ids, int first, int n, slice<binding> b, shape* room) {
+/// Contiguous types of n values, symbols bound; no copy where the table has them so already. `id_of(i)`: which value is the i-th.
+constexpr slice<shape> types_of(graph_view const& g, auto const& id_of, int n, slice<binding> b, shape* room) {
   for (int i = 0; i < n; ++i) {
-    shape const& s = g.values[ids ? ids[i] : first + i].type;
+    shape const& s = g.values[id_of(i)].type;
     if (n == 1 && s.is_static()) return {&s, 1};
     room[i] = s;
     for (int k = 0; k < s.rank; ++k)
@@ -40,8 +41,8 @@ constexpr double flops(graph_view const& g, slice<binding> b) {
   double total = 0;
   shape in[bundle::max], out[inference::max_out];
   for (model_node const& n : g.nodes) {
-    slice<shape> const x = types_of(g, g.operands.p + n.in0, 0, n.activations, b, in),
-                       y = types_of(g, nullptr, n.out0, n.result_count, b, out);
+    slice<shape> const x = types_of(g, [&](int i) { return g.operands[n.in0 + i]; }, n.activations, b, in),
+                       y = types_of(g, [&](int i) { return n.out0 + i; }, n.result_count, b, out);
     total += n.op->flops(g.attrs.p + n.attr0, x, y) * static_cast<double>(g.times(n.region));
   }
   return total;
@@ -73,6 +74,11 @@ template <operator_graph G, std::same_as<binding>... B> constexpr double flops(G
   if constexpr (std::convertible_to<G const&, graph_view>) return detail::flops(static_cast<graph_view>(g), s);
   else return detail::flops(g, s);
 }
+
+/// Is the order of the operators series-parallel? As graph/sp_reduction.hpp says of any graph; here nodes are known to be in topological
+/// order, so that models need none of its headers. A repeated block counts as the one turn that the tables hold. O(operators + operands).
+constexpr bool is_series_parallel(graph_view const& g) { return g.nodes.n > 0 && detail::reduce_ordered(g, g.nodes.n, nullptr).ok; }
+template <class M> constexpr bool is_series_parallel(typed_graph<M> const& g) { return is_series_parallel(g.view()); }
 
 /// The shape of an output, its symbols bound. Precondition: there is an output of this name (else no constant expression).
 template <std::same_as<binding>... B> constexpr shape output_shape(graph_view const& g, std::string_view name, B... bound) {

@@ -1,0 +1,14 @@
+// tensorpar/graph/edge.hpp - a directed edge
+#pragma once
+#include <compare>
+
+namespace tensorpar {
+
+/// A directed edge. Ordered by tail, then head.
+struct edge {
+  int from, to;
+  friend constexpr bool operator==(edge const&, edge const&) = default;
+  friend constexpr auto operator<=>(edge const&, edge const&) = default;
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,140 @@
+// tensorpar/report/html_data.hpp - the numbers of the report page, as JSON that may stand inside a script element
+#pragma once
+#include <tensorpar/core/json.hpp>
+#include <tensorpar/report/graph_svg.hpp>
+
+namespace tensorpar {
+
+/// Bytes that a timeline's tasks keep alive, from the lifetimes of their buffers: on every device from the start of the first task of a
+/// lifetime that runs there to the end of the last. For timelines that carry no samples of their own. O((buffers + spans) log) per device.
+inline std::vector<memory_sample> memory_over_time(program const& q, timeline const& t) {
+  std::vector<memory_sample> r;
+  std::map<int, std::map<int, std::pair<double, double>>> seen;  // device -> task -> start, end
+  for (span const& s : t.spans) seen[s.device][s.task] = {s.start, s.end};
+  for (auto const& [device, tasks] : seen) {
+    std::map<double, i64> change;
+    for (buffer const& b : q.buffers) {
+      if (!std::binary_search(b.devices.begin(), b.devices.end(), device)) continue;
+      auto const first = tasks.lower_bound(b.first), after = tasks.upper_bound(b.last);
+      double const from = b.persistent || first == tasks.end() ? 0 : first->second.first;
+      double to = from;
+      for (auto it = first; it != after; ++it) to = std::max(to, it->second.second);
+      if (!b.persistent && first == after) continue;
+      change[from] += b.bytes;
+      if (!b.persistent) change[to] -= b.bytes;
+    }
+    i64 now = 0;
+    for (auto const& [time, bytes] : change)
+      if (bytes) r.push_back({device, time, now += bytes});
+  }
+  return r;
+}
+
+/// A timeline to be shown beside the predicted one. Refers to it.
+struct named_timeline {
+  std::string name;
+  timeline const& time;
+};
+
+namespace detail {
+
+inline i64 nanoseconds(double s) { return static_cast<i64>(std::llround(s * 1e9)); }
+/// Devices on which the same happens at the same time share a row: {device, text, spans of the compute lane, of the communication lane},
+/// spans as task, start, duration, task, ... in whole nanoseconds.
+inline json timeline_json(std::string const& name, timeline const& t) {
+  using row = std::array<std::vector<i64>, 2>;
+  std::map<int, row> of;
+  for (span const& s : t.spans) {
+    std::vector<i64>& lane_of = of[s.device][s.where == lane::communication ? 1 : 0];
+    i64 const start = nanoseconds(s.start);
+    lane_of.insert(lane_of.end(), {s.task, start, nanoseconds(s.end) - start});
+  }
+  std::map<row, std::vector<int>> alike;
+  for (auto const& [device, spans] : of) alike[spans].push_back(device);
+  std::vector<std::pair<std::vector<int>, row const*>> rows;
+  for (auto const& [spans, devices] : alike) rows.push_back({devices, &spans});
+  std::sort(rows.begin(), rows.end());
+  json r = json::object(), list = json::array();
+  for (auto const& [devices, spans] : rows) list.push_back({devices, devices_text(devices), (*spans)[0], (*spans)[1]});
+  r["name"] = name;
+  r["seconds"] = nanoseconds(t.seconds);
+  r["rows"] = std::move(list);
+  return r;
+}
+/// Devices with the same curve share it: {devices, text, samples as time, bytes, time, ...}.
+inline json memory_json(std::vector<memory_sample> const& samples, int devices) {
+  std::map<int, std::vector<i64>> of;
+  for (memory_sample const& m : samples)
+    if (m.device >= 0 && m.device < devices) {
+      std::vector<i64>& x = of[m.device];
+      x.insert(x.end(), {nanoseconds(m.time), m.bytes});
+    }
+  std::map<std::vector<i64>, std::vector<int>> alike;
+  for (auto const& [device, x] : of) alike[x].push_back(device);
+  std::vector<std::pair<std::vector<int>, std::vector<i64> const*>> lines;
+  for (auto const& [x, who] : alike) lines.push_back({who, &x});
+  std::sort(lines.begin(), lines.end());
+  json r = json::array();
+  for (auto const& [who, x] : lines) r.push_back({who, devices_text(who), *x});
+  return r;
+}
+
+/// What the script needs. Names of tasks stand once, spans refer to them by number.
+inline json report_data(training_graph const& t, plan_summary const& s, program const& q, timeline const& predicted,
+                        std::vector<named_timeline> const& others) {
+  computation_graph const& g = t.graph;
+  json r = json::object(), tasks = json::array(), operators = json::array(), peaks = json::array(), colours = json::array(),
+       lines = json::array();
+  int const devices = static_cast<int>(s.devices.size());
+  for (int d = 0; d < devices; ++d) {
+    colours.push_back(palette(d, devices));
+    peaks.push_back(s.devices[static_cast<std::size_t>(d)].peak);
+  }
+  for (task const& x : q.tasks) {
+    int const phase = x.kind == task_kind::move ? 3 : x.node >= 0 && x.node < g.node_count() ? static_cast<int>(g.node(x.node).phase) : 0;
+    tasks.push_back({x.name, phase, served(g, x)});
+  }
+  for (operator_summary const& o : s.operators) {
+    graph_node const& n = g.node(o.node);
+    json x = json::object(), bytes = json::object();
+    for (int k = 0; k < move_kinds; ++k)
+      if (double const b = o.bytes[static_cast<std::size_t>(k)]; b > 0) bytes[move_text(static_cast<move_kind>(k))] = std::llround(b);
+    i64 parameters = 0;
+    for (int v : n.in)
+      if (g.value(v).role == value_role::parameter) parameters += g.type(v).elements() * q.scalar_bytes;
+    x["node"] = o.node;
+    x["name"] = o.name;
+    x["op"] = o.op;
+    x["shape"] = n.out.empty() ? "" : spell(g.type(n.out[0]));
+    x["spread"] = o.spread;
+    x["devices"] = o.devices;
+    x["deviceText"] = devices_text(o.devices);
+    x["compute"] = nanoseconds(o.compute);
+    x["move"] = nanoseconds(o.move);
+    x["sent"] = std::llround(o.sent());
+    x["bytes"] = std::move(bytes);
+    x["parameters"] = parameters;
+    operators.push_back(std::move(x));
+  }
+  lines.push_back(timeline_json("predicted", predicted));
+  for (named_timeline const& x : others) lines.push_back(timeline_json(x.name, x.time));
+  std::vector<memory_sample> const samples = predicted.memory.empty() ? memory_over_time(q, predicted) : predicted.memory;
+  r["colours"] = std::move(colours);
+  r["operators"] = std::move(operators);
+  r["tasks"] = std::move(tasks);
+  r["timelines"] = std::move(lines);
+  r["memory"] = memory_json(samples, devices);
+  r["memoryEnd"] = nanoseconds(predicted.seconds);
+  r["peaks"] = std::move(peaks);
+  return r;
+}
+/// JSON that may stand inside a script element: nothing in it can end the element.
+inline std::string script_json(json const& j) {
+  std::string r;
+  for (char c : j.dump(-1, ' ', false, json::error_handler_t::replace)) r += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  return r;
+}
+
+}  // namespace detail
+
+}  // namespace tensorpar

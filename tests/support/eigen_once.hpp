@@ -1,0 +1,8 @@
+// the kernels of compute::eigen, compiled once for all tests (support/eigen_once.cpp)
+#pragma once
+#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/prime_field.hpp>
+
+extern template class tensorpar::compute::eigen<float>;
+extern template class tensorpar::compute::eigen<double>;
+extern template class tensorpar::compute::eigen<tensorpar::prime_field>;
