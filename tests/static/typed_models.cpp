@@ -74,6 +74,22 @@ static_assert(operator_graph<archetypes::one_product>);
 static_assert(parameters(archetypes::one_product{}) == 35 && flops(archetypes::one_product{}) == 2 * 3 * 5 * 7);
 static_assert(is_series_parallel(archetypes::one_product{}));
 
+// and graphs that lack one of the six
+namespace negatives {
+template <int Lacking> struct lacks {};
+template <int L> constexpr int node_count(lacks<L>) { return 1; }
+template <int L> constexpr slice<int> predecessors(lacks<L>, int) { return {nullptr, 0}; }
+template <int L> requires(L != 0) constexpr any_op op_of(lacks<L>, int) { return matmul{}; }
+template <int L> requires(L != 1) constexpr slice<int> operands(lacks<L>, int) { return {archetypes::ids, 2}; }
+template <int L> requires(L != 2) constexpr slice<int> results(lacks<L>, int) { return {archetypes::ids + 2, 1}; }
+template <int L> requires(L != 3) constexpr int value_count(lacks<L>) { return 3; }
+template <int L> requires(L != 4) constexpr shape type_of(lacks<L>, int) { return shape{3}; }
+template <int L> requires(L != 5) constexpr bool is_parameter(lacks<L>, int) { return false; }
+}  // namespace negatives
+static_assert(topology<negatives::lacks<0>> && operator_graph<negatives::lacks<6>>);
+static_assert(!operator_graph<negatives::lacks<0>> && !operator_graph<negatives::lacks<1>> && !operator_graph<negatives::lacks<2>>);
+static_assert(!operator_graph<negatives::lacks<3>> && !operator_graph<negatives::lacks<4>> && !operator_graph<negatives::lacks<5>>);
+
 // stages: operators, functions of a tensor, functions of a bundle; nothing else
 static_assert(stage<linear> && stage<any_op> && !stage<int> && !stage<no_define>);
 static_assert(block<decltype(sep(3))> && !block<linear>);
