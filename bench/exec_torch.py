@@ -1,4 +1,4 @@
-"""exec_torch.py ROWS STEPS - the training step of bench/exec.cpp in PyTorch on one CPU thread; prints the median seconds."""
+"""exec_torch.py ROWS STEPS - the training step of bench/exec.cpp in PyTorch on one CPU thread; prints the median seconds and PyTorch's version."""
 import statistics
 import sys
 import time
@@ -19,4 +19,4 @@ for _ in range(steps + 1):
     torch.nn.functional.mse_loss(model(x), y).backward()
     optimizer.step()
     seconds.append(time.perf_counter() - start)
-print(statistics.median(seconds[1:]))
+print(statistics.median(seconds[1:]), torch.__version__)

@@ -13,7 +13,10 @@ struct least {
 struct least_by_shape {
   static constexpr auto name = "least_by_shape";
   constexpr inference infer(shapes in) const { return in[0]; }
-  constexpr notation_text notation_for(shapes) const { { notation_text t; t.put("a -> a"); return t; }
+  constexpr notation_text notation_for(shapes) const {
+    notation_text t;
+    return t.put("a -> a");
+  }
 };
 static_assert(operator_<least> && operator_<least_by_shape>);
 static_assert(!described<least> && !differentiable<least>);

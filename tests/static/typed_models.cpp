@@ -29,6 +29,16 @@ static_assert(parameters(cells) == parameters(typed<nasnet<6, true>>));
 static_assert(typed<nasnet<6, true>>.size() == typed<nasnet<1>>.size());
 static_assert(flops(cells, models::batch = 2) == flops(typed<nasnet<6, true>>, models::batch = 2));
 
+// published convolutional nets: parameters to the last, multiply-adds of convolutions and linear layers as published
+constexpr auto vgg = typed<vgg16>;
+static_assert(parameters(vgg) == 138357544);
+static_assert(flops(vgg, models::batch = 1) > 2 * 15.47e9 && flops(vgg, models::batch = 1) < 2 * 15.50e9);
+static_assert(vgg.size() == 13 + 13 + 5 + 1 + 3 + 2 && is_series_parallel(vgg));
+constexpr auto residual_net = typed<resnet50>;
+static_assert(parameters(residual_net) == 25557032);
+static_assert(flops(residual_net, models::batch = 1) > 2 * 4.08e9 && flops(residual_net, models::batch = 1) < 2 * 4.25e9);
+static_assert(output_shape(residual_net, "classes", models::batch = 2).elements() == 2000);
+
 constexpr auto heads = typed<spelled_attention>;
 static_assert(parameters(heads) == 4 * (768 * 768 + 768));
 static_assert(flops(heads, models::batch = 2) > 2. * 2 * 128 * 768 * 768 * 4);

@@ -145,4 +145,35 @@ inline constexpr auto body = linear{32} | relu{} | linear{4};
 inline constexpr shape body_input{batch, features(8)};
 inline constexpr auto chained = typed<chain<body, body_input>>;
 
+/// VGG-16 (Simonyan and Zisserman 2015, configuration D) as it is commonly built: 138,357,544 parameters.
+struct vgg16 {
+  static constexpr void define(auto& g) {
+    auto x = g.input("image", {batch, 3, 224, 224});
+    constexpr i64 convolutions[] = {2, 2, 3, 3, 3}, outs[] = {64, 128, 256, 512, 512};
+    for (int stage = 0; stage < 5; ++stage) {
+      for (i64 i = 0; i < convolutions[stage]; ++i) x = x | conv2d{.out = outs[stage], .pad = 1, .bias = true} | relu{};
+      x = x | pool2d{};
+    }
+    g.output("classes", x | flatten{} | linear{4096} | relu{} | linear{4096} | relu{} | linear{1000});
+  }
+};
+
+/// ResNet-50 (He et al. 2016) with the stride in the 3x3 convolution: 25,557,032 parameters.
+struct resnet50 {
+  static constexpr ref convolve(ref x, i64 out, i64 kernel, i64 stride) {
+    return x | conv2d{.out = out, .kernel = kernel, .stride = stride, .pad = kernel / 2} | batch_norm();
+  }
+  static constexpr void define(auto& g) {
+    auto x = convolve(g.input("image", {batch, 3, 224, 224}), 64, 7, 2) | relu{} | pool2d{.kernel = 3, .stride = 2, .pad = 1};
+    constexpr i64 blocks[] = {3, 4, 6, 3};
+    for (int stage = 0; stage < 4; ++stage)
+      for (i64 b = 0; b < blocks[stage]; ++b) {
+        i64 const inner = i64{64} << stage, stride = stage > 0 && b == 0 ? 2 : 1;
+        auto y = convolve(convolve(convolve(x, inner, 1, 1) | relu{}, inner, 3, stride) | relu{}, 4 * inner, 1, 1);
+        x = (y + (b == 0 ? convolve(x, 4 * inner, 1, stride) : x)) | relu{};
+      }
+    g.output("classes", x | global_average{} | linear{1000});
+  }
+};
+
 }  // namespace models
