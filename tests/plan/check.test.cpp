@@ -1,7 +1,6 @@
 // tests/plan/check.test.cpp - what the unrolling makes is accepted; every mutation of it is found; no program makes the checker crash
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <map>
 #include <random>
 #include <support/small_graphs.hpp>
