@@ -33,10 +33,10 @@ namespace tensorpar {
 namespace hana = boost::hana;
 
 namespace detail {
-template <int I, class T> struct type_leaf { using type = T; };
+template <int Index, class T> struct type_leaf { using type = T; };
 template <class, class...> struct indexed_types;
-template <int... I, class... T> struct indexed_types<std::integer_sequence<int, I...>, T...> : type_leaf<I, T>... {};
-template <int I, class T> type_leaf<I, T> pick_type(type_leaf<I, T>*);
+template <int... Index, class... T> struct indexed_types<std::integer_sequence<int, Index...>, T...> : type_leaf<Index, T>... {};
+template <int Index, class T> type_leaf<Index, T> pick_type(type_leaf<Index, T>*);
 template <class L> struct type_list_access;
 template <template <class...> class L, class... T> struct type_list_access<L<T...>> {
   using indexed = indexed_types<std::make_integer_sequence<int, static_cast<int>(sizeof...(T))>, T...>;
@@ -46,9 +46,9 @@ template <class A, class B> struct join_lists;
 template <template <class...> class L, class... A, class... B> struct join_lists<L<A...>, L<B...>> { using type = L<A..., B...>; };
 }  // namespace detail
 
-/// Type number I of a plain list of types: O(1) instantiations once the list is indexed, where a Hana tuple takes O(I).
-template <class List, int I> using type_at =
-    typename decltype(detail::pick_type<I>(static_cast<typename detail::type_list_access<List>::indexed*>(nullptr)))::type;
+/// Type number Index of a plain list of types: O(1) instantiations once the list is indexed, where a Hana tuple takes O(Index).
+template <class List, int Index> using type_at =
+    typename decltype(detail::pick_type<Index>(static_cast<typename detail::type_list_access<List>::indexed*>(nullptr)))::type;
 template <class List> inline constexpr int type_count = detail::type_list_access<List>::size;
 template <class A, class B> using join_types = typename detail::join_lists<A, B>::type;
 

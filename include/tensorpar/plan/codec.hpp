@@ -78,7 +78,7 @@ struct plan_reader {
     if (huge || at.get<i64>() < least || at.get<i64>() > most) fail(at.dump() + " is out of range", valid());
     return at.get<i64>();
   }
-  int small(i64 least, i64 most) const { return static_cast<int>(integer(least, most)); }
+  int bounded(i64 least, i64 most) const { return static_cast<int>(integer(least, most)); }
   double real(double least, double most = std::numeric_limits<double>::max()) const {
     auto const valid = [&] { return "a number from " + json(least).dump() + " to " + json(most).dump(); };
     if (!at.is_number()) fail("not a number", valid());
@@ -117,7 +117,7 @@ inline machine decode_machine(plan_reader const& r) {
     m.kinds.push_back({k["name"].text(), flops, bandwidth, k["memory"].integer(1, INT64_MAX), k["launch"].real(0)});
   }
   for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i)
-    m.device.push_back(device[i].small(0, static_cast<i64>(m.kinds.size()) - 1));
+    m.device.push_back(device[i].bounded(0, static_cast<i64>(m.kinds.size()) - 1));
   i64 inner = 1;
   for (std::size_t i = 0, n = links.array(m.size() > 1 ? 1 : 0, 64); i < n; ++i) {
     plan_reader const l = links[i];
@@ -147,7 +147,7 @@ inline json encode_spread(spread const& s) {
 inline spread decode_spread(plan_reader const& r, int devices) {
   r.object({"start", "axes"});
   spread s;
-  s.start = r["start"].small(0, devices - 1);
+  s.start = r["start"].bounded(0, devices - 1);
   plan_reader const axes = r["axes"];
   i64 parts = 1, last = s.start;
   for (std::size_t i = 0, n = axes.array(0, 64); i < n; ++i) {
@@ -233,7 +233,7 @@ inline plan decode(json const& from, std::string const& where) {
   p.model = r["model"].text();
   p.graph = r["graph"].hex();
   p.cluster = detail::decode_machine(r["cluster"]);
-  p.micro_batches = r["micro_batches"].small(1, plan_max_micro_batches);
+  p.micro_batches = r["micro_batches"].bounded(1, plan_max_micro_batches);
   p.scalar_bytes = r["scalar_bytes"].integer(1, 64);
   detail::plan_reader const o = r["optimizer"];
   o.object({"kind", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm"});

@@ -131,10 +131,10 @@ class layered {
         std::vector<std::pair<double, int>> keyed;
         for (std::size_t i = 0; i < rows_[l].size(); ++i) {
           int const v = rows_[l][i];
-          auto const& near = downwards ? up_[z(v)] : down_[z(v)];
+          auto const& others = downwards ? up_[z(v)] : down_[z(v)];
           double sum = 0;
-          for (int w : near) sum += at[z(w)];
-          keyed.push_back({near.empty() ? static_cast<double>(i) : sum / static_cast<double>(near.size()), v});
+          for (int w : others) sum += at[z(w)];
+          keyed.push_back({others.empty() ? static_cast<double>(i) : sum / static_cast<double>(others.size()), v});
         }
         std::stable_sort(keyed.begin(), keyed.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
         for (std::size_t i = 0; i < keyed.size(); ++i) rows_[l][i] = keyed[i].second;

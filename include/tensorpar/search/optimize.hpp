@@ -92,9 +92,9 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   spread_limits one_axis = r.space.spreads;
   one_axis.max_axes = std::min(one_axis.max_axes, 1);
   one_axis.least_part = on.size();                     // baselines may leave devices idle
-  mapping_problem const small = build.make(one_axis);
-  if (o.compare) r.baselines = baselines(small, forward);
-  mapping_problem p = build.make(r.space.spreads, detail::quick_bar(small, r.space.spreads, o.mapping));
+  mapping_problem const narrow = build.make(one_axis);
+  if (o.compare) r.baselines = baselines(narrow, forward);
+  mapping_problem p = build.make(r.space.spreads, detail::quick_bar(narrow, r.space.spreads, o.mapping));
   mapping_result m = best_mapping(p, o.mapping);
   if (!m.statistics.time_only_fits) {                  // what fits may be slower than the bar
     p = build.make(r.space.spreads);
@@ -115,7 +115,7 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
     bool fits = true;
     for (std::size_t d = 0; d < b.cost.bytes.size(); ++d) fits = fits && b.cost.bytes[d] <= p.capacity[d];
     if (!fits || (!nodes.empty() && b.cost.seconds >= r.cost.seconds)) continue;
-    nodes = node_choices(small, b.choices);
+    nodes = node_choices(narrow, b.choices);
     r.cost = b.cost;
     r.bound = std::min(r.bound, r.cost.seconds);
     r.infeasible.reset();

@@ -41,8 +41,8 @@ template <template <std::size_t> class L, text const& T> consteval auto lift() {
 
 template <class M, model_complaint const& C> struct complaint_of {
 #if defined(__CUDACC__) || defined(__EDG__)
-  template <template <i64...> class T, bool Left, int... I> static auto extents(std::integer_sequence<int, I...>)
-      -> T<(Left ? C.why.lhs : C.why.rhs).d[I].n*((Left ? C.why.lhs : C.why.rhs).d[I].sym ? -1 : 1)...>;
+  template <template <i64...> class T, bool Left, int... Index> static auto extents(std::integer_sequence<int, Index...>)
+      -> T<(Left ? C.why.lhs : C.why.rhs).d[Index].n*((Left ? C.why.lhs : C.why.rhs).d[Index].sym ? -1 : 1)...>;
   using left = decltype(extents<refused::left_extents, true>(std::make_integer_sequence<int, C.why.lhs.rank>{}));
   using right = decltype(extents<refused::right_extents, false>(std::make_integer_sequence<int, C.why.rhs.rank>{}));
   static auto pick() {

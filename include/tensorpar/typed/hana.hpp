@@ -54,11 +54,11 @@ template <class M> struct operator_table {
 }  // namespace detail
 
 /// A node as a type: its operator's type, the operator with its attributes, and the shapes around it, all constants.
-template <class M, int I> struct typed_node {
+template <class M, int Index> struct typed_node {
   using hana_tag = typed_node;
-  static constexpr int index = I;
-  using op_type = type_at<typename detail::operator_table<M>::set, detail::operator_table<M>::value.kind[I]>;
-  static constexpr model_node const& data() { return typed_graph<M>::view().nodes[I]; }
+  static constexpr int index = Index;
+  using op_type = type_at<typename detail::operator_table<M>::set, detail::operator_table<M>::value.kind[Index]>;
+  static constexpr model_node const& data() { return typed_graph<M>::view().nodes[Index]; }
   static constexpr op_type op() { return load<op_type>(typed_graph<M>::view().attrs.p + data().attr0); }
   static constexpr char const* name() { return data().name; }
   static constexpr int operands() { return data().operand_count; }
@@ -77,7 +77,7 @@ namespace detail {
 template <class Xs> struct nodes_of;
 template <class M, int First> struct nodes_of<typed_nodes<M, First>> {
   static constexpr int size = typed_graph<M>::size() - First;
-  template <int I> using at = typed_node<M, First + I>;
+  template <int Index> using at = typed_node<M, First + Index>;
   template <int N> using rest = typed_nodes<M, (N < size ? First + N : First + size)>;
 };
 template <class M> struct nodes_of<typed_graph<M>> : nodes_of<typed_nodes<M, 0>> {};
@@ -93,10 +93,10 @@ template <class M> constexpr auto op_types(typed_graph<M>) {
 }
 
 namespace detail {
-/// The text of attribute I's name as a type, and the attribute as a value of its kind.
-template <class Op, int I> struct attribute {
-  static constexpr std::string_view text = info<Op>.attr_name(I);
-  static constexpr char kind = info<Op>.attr_kind(I);
+/// The text of attribute Index's name as a type, and the attribute as a value of its kind.
+template <class Op, int Index> struct attribute {
+  static constexpr std::string_view text = info<Op>.attr_name(Index);
+  static constexpr char kind = info<Op>.attr_kind(Index);
   static constexpr auto key() {
     return []<std::size_t... K>(std::index_sequence<K...>) { return hana::string<text[K]...>{}; }
     (std::make_index_sequence<text.size()>{});
@@ -104,10 +104,10 @@ template <class Op, int I> struct attribute {
   constexpr auto operator()(Op const& o) const {
     i64 a[max_attrs]{};
     save(o, a);
-    if constexpr (kind == 'a') return axis(static_cast<u64>(a[I]));
-    else if constexpr (kind == 'f') return std::bit_cast<double>(a[I]);
-    else if constexpr (kind == 'b') return a[I] != 0;
-    else return a[I];
+    if constexpr (kind == 'a') return axis(static_cast<u64>(a[Index]));
+    else if constexpr (kind == 'f') return std::bit_cast<double>(a[Index]);
+    else if constexpr (kind == 'b') return a[Index] != 0;
+    else return a[Index];
   }
 };
 /// Operators whose attributes `describe` lists are Hana Structs.
@@ -125,8 +125,8 @@ template <class M, int First> struct tag_of<tensorpar::typed_nodes<M, First>> { 
 template <> struct unpack_impl<tensorpar::typed_graph_tag> {
   template <class Xs, class F> static constexpr decltype(auto) apply(Xs const&, F&& f) {
     using nodes = tensorpar::detail::nodes_of<Xs>;
-    return [&]<int... I>(std::integer_sequence<int, I...>) -> decltype(auto) {
-      return static_cast<F&&>(f)(typename nodes::template at<I>{}...);
+    return [&]<int... Index>(std::integer_sequence<int, Index...>) -> decltype(auto) {
+      return static_cast<F&&>(f)(typename nodes::template at<Index>{}...);
     }(std::make_integer_sequence<int, nodes::size>{});
   }
 };
@@ -152,8 +152,8 @@ template <> struct is_empty_impl<tensorpar::typed_graph_tag> {
 template <> struct for_each_impl<tensorpar::typed_graph_tag> {
   template <class Xs, class F> static constexpr void apply(Xs const&, F&& f) {
     using nodes = tensorpar::detail::nodes_of<Xs>;
-    [&]<int... I>(std::integer_sequence<int, I...>) {
-      int const done[] = {(static_cast<void>(f(typename nodes::template at<I>{})), 0)..., 0};
+    [&]<int... Index>(std::integer_sequence<int, Index...>) {
+      int const done[] = {(static_cast<void>(f(typename nodes::template at<Index>{})), 0)..., 0};
       static_cast<void>(done);
     }(std::make_integer_sequence<int, nodes::size>{});
   }
@@ -161,8 +161,9 @@ template <> struct for_each_impl<tensorpar::typed_graph_tag> {
 /// Keys are the names that `describe` gives, values copies of the attributes (i64, bool, double or axis).
 template <class Op> struct accessors_impl<Op, when<tensorpar::detail::attribute_struct<Op>>> {
   static constexpr auto apply() {
-    return []<int... I>(std::integer_sequence<int, I...>) {
-      return hana::make_tuple(hana::make_pair(tensorpar::detail::attribute<Op, I>::key(), tensorpar::detail::attribute<Op, I>{})...);
+    return []<int... Index>(std::integer_sequence<int, Index...>) {
+      return hana::make_tuple(
+          hana::make_pair(tensorpar::detail::attribute<Op, Index>::key(), tensorpar::detail::attribute<Op, Index>{})...);
     }(std::make_integer_sequence<int, tensorpar::attr_count<Op>()>{});
   }
 };
