@@ -23,6 +23,16 @@ constexpr int sum_of_squares(int n) {
   return sum;
 }
 
+constexpr int count_to(int n) {
+  pool<int> p;
+  for (int i = 0; i < n; ++i) p.push(1);
+  pool<int> q = static_cast<pool<int>&&>(p);
+  for (int i = 0; i < 3; ++i) { p.push(-1); q.push(1); q.pop(); }  // one moved from, and one moved to, grow on
+  int sum = 0;
+  for (int x : q) sum += x;
+  return p.size() == 3 && p.back() == -1 ? sum : -1;
+}
+
 constexpr bool moves_leave_nothing() {
   pool<int> a(3, 7);
   pool<int> b = static_cast<pool<int>&&>(a);
@@ -34,7 +44,8 @@ constexpr bool moves_leave_nothing() {
 }  // namespace
 
 static_assert(sum_of_squares(0) == 0);
-static_assert(sum_of_squares(200) == 199 * 200 * 399 / 6);  // grows past its first block
+static_assert(sum_of_squares(200) == 199 * 200 * 399 / 6);
+static_assert(count_to(4096) == 4096 && count_to(4097) == 4097 && count_to(16385) == 16385);  // grows past its room, and again
 static_assert(moves_leave_nothing());
 
 TEST_CASE("pool does what std::vector does, over random operations") {

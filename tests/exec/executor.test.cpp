@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/effort.hpp"
 #include "support/spine.hpp"
 
 using namespace tests;
@@ -11,7 +12,7 @@ namespace {
 
 void equal_to_serial(computation_graph const& g, int trials, u64 seed, double tolerance, bool noise) {
   std::mt19937 draw(static_cast<unsigned>(seed));
-  for (int trial = 0; trial < trials; ++trial) {
+  for (int trial = 0; trial < effort::cases(trials); ++trial) {
     int const n = 1 + trial % 8;
     training_options o;
     o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);

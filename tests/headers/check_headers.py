@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Compiles every header of include/ alone, warnings as errors, and all of them together behind hostile macros.
 
-g++ and clang++ take every .hpp: once as the only include of its own translation unit, once (all in one unit) after macros such as `I`,
-`small` and `B0` were defined, as C headers, POSIX and Windows do. Standard and third-party headers come before those macros.
+g++ takes every .hpp as the only include of its own translation unit. g++ and clang++ take all of them in one unit after macros such as `I`,
+`small` and `B0` were defined, as C headers, POSIX and Windows do (standard and third-party headers come before those macros); clang++ also
+backwards, in place of each alone: its standard library is the same.
 nvcc takes every .cuh and the umbrella. There is no list of exceptions. Exit status 0: all of them compile.
 """
 import argparse
@@ -58,14 +59,14 @@ class checker:
     def alone(self, header):
         return self.compile(header, f"#include <{header}>\n" * 2)
 
-    def hostile(self, headers):
+    def hostile(self, headers, unit="hostile_macros"):
         """One unit: everything foreign first, then the macros, then all of ours. Each macro names itself in the error it causes."""
         foreign = sorted({line for h in headers for line in re.findall(r"^\s*#\s*include\s*<(?!tensorpar/)([^>]+)>",
                                                                       (self.source / "include" / h).read_text(), re.M)})
         text = "".join(f"#include <{h}>\n" for h in foreign)
         text += "".join(f"#undef {m}\n#define {m} hostile_macro_{m} @ {m}\n" for m in dict.fromkeys(HOSTILE))
         text += "".join(f"#include <{h}>\n" for h in headers)
-        return self.compile("hostile_macros", text, WARNINGS + ["-Wno-keyword-macro"] if "clang" in self.tag else WARNINGS)
+        return self.compile(unit, text, WARNINGS + ["-Wno-keyword-macro"] if "clang" in self.tag else WARNINGS)
 
     def run(self):
         jobs = []
@@ -83,7 +84,9 @@ class checker:
                     print("there is no header at all")
                     return 1
                 jobs.append(("all headers behind hostile macros", pool.submit(self.hostile, headers)))
-                for h in headers:
+                if "clang" in self.tag:
+                    jobs.append(("all headers backwards", pool.submit(self.hostile, headers[::-1], "backwards")))
+                for h in headers if "clang" not in self.tag else []:
                     jobs.append((h, pool.submit(self.alone, h)))
             failed = [(name, job.result()) for name, job in jobs if job.result()]
         for name, diagnostic in failed:

@@ -2,6 +2,7 @@
 #include <tensorpar/ir/movement.hpp>
 
 #include <doctest/doctest.h>
+#include <support/effort.hpp>
 #include <tensorpar/ir/exchange.hpp>
 
 #include <algorithm>
@@ -155,7 +156,7 @@ TEST_CASE("every movement keeps the logical tensor, whatever the layouts") {
     return at(a, static_cast<int>(draw() % static_cast<unsigned>(devices - static_cast<int>(size) + 1)));
   };
   int collectives = 0;
-  for (int trial = 0; trial < 400; ++trial) {
+  for (int trial = 0; trial < effort::cases(400); ++trial) {
     CAPTURE(trial);
     layout const a = random_layout(true, 12), b = random_layout(false, 12);
     placed now = spread_out(a, s, whole, draw);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <random>
+#include <support/effort.hpp>
 #include <support/small_graphs.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/tasks.hpp>
@@ -303,7 +304,7 @@ TEST_CASE("every mutation is found") {
     std::mt19937 draw(2);
     std::map<fault, int> codes;
     int tried = 0;
-    for (int turn = 0; turn < 60; ++turn) {
+    for (int turn = 0; turn < effort::cases(60); ++turn) {
       subject s = make(turn, draw);
       if (!e.apply(s, draw)) continue;
       ++tried;
@@ -316,7 +317,7 @@ TEST_CASE("every mutation is found") {
     std::string which;
     for (auto const& [f, n] : codes) which += std::string(" ") + name_of(f) + " " + std::to_string(n);
     MESSAGE(e.name << ": " << tried << " found as" << which);
-    CHECK(tried >= 10);
+    CHECK(tried >= effort::cases(10));
     total += tried;
   }
   MESSAGE(total << " mutations found");
@@ -342,7 +343,7 @@ TEST_CASE("every single task is missed when it is gone") {
 TEST_CASE("no program makes the checker crash") {
   std::mt19937 draw(4);
   int accepted = 0;
-  for (int turn = 0; turn < 1500; ++turn) {
+  for (int turn = 0; turn < effort::cases(1500); ++turn) {
     subject s = make(turn % 40, draw);
     auto number = [&]() -> int { static constexpr int odd[] = {-1, 0, 1, 2, 3, 7, 1000000, -1000000, 2147483647}; return odd[draw() % 9]; };
     for (int n = 1 + static_cast<int>(draw() % 4); n > 0; --n) {
@@ -373,8 +374,8 @@ TEST_CASE("no program makes the checker crash") {
     }
     accepted += check(s.t, s.p, s.q).empty();
   }
-  MESSAGE(accepted << " of 1500 damaged programs mean the same as before");
-  CHECK(accepted < 300);
+  MESSAGE(accepted << " of " << effort::cases(1500) << " damaged programs mean the same as before");
+  CHECK(accepted < effort::cases(300));
 }
 
 TEST_CASE("findings say where") {

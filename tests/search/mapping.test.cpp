@@ -4,6 +4,7 @@
 #include "random_problem.hpp"
 
 #include <doctest/doctest.h>
+#include <support/effort.hpp>
 #include <tensorpar/search/mapping.hpp>
 #include <tensorpar/search/objective.hpp>
 
@@ -122,7 +123,7 @@ std::string verdict(recipe const& r, double most, tally* count = nullptr) {
 
 TEST_CASE("search: best_mapping equals brute force over every spread in every structure") {
   tally count;
-  for (u64 seed = 1; count.cases < 700; ++seed) {
+  for (u64 seed = 1; count.cases < effort::cases(700); ++seed) {
     recipe const r = random_recipe(seed, 6, 4);
     std::string const wrong = verdict(r, 1'000'000, &count);
     if (wrong.empty() || wrong == "skipped") continue;
@@ -137,10 +138,10 @@ TEST_CASE("search: best_mapping equals brute force over every spread in every st
                       << " run side by side, " << count.skips << " with several operands, " << count.memory << " tight, "
                       << count.infeasible << " infeasible, " << count.large << " beyond 20,000 assignments; " << count.looked_at
                       << " assignments");
-  CHECK(count.cases >= 500);
-  CHECK(count.memory >= 100);
-  CHECK(count.infeasible >= 20);
-  CHECK(count.side >= 20);
+  CHECK(count.cases >= effort::cases(500));
+  CHECK(count.memory >= effort::cases(100));
+  CHECK(count.infeasible >= effort::cases(20));
+  CHECK(count.side >= effort::cases(20));
 }
 
 TEST_CASE("search: prices on memory where no exact program is allowed") {

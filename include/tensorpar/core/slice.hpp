@@ -1,6 +1,7 @@
 // tensorpar/core/slice.hpp - contiguous data, cheap in constant evaluation
 #pragma once
 #include <cstddef>
+#include <type_traits>
 
 namespace tensorpar {
 
@@ -18,22 +19,45 @@ template <class T> struct slice {
 
 /// The little of std::vector that constant evaluation can afford (std::vector takes 2.3-2.8 times the steps). Amortised O(1) push.
 template <class T> class pool {
+  // Where a constant is evaluated: an array inside of an aggregate is zero as a whole, and untouched elements cost nothing, while `new
+  // T[n]` calls a constructor for every one.
+  struct room { T x[4096]; };
   T* p_ = nullptr;
+  room* room_ = nullptr;
   int n_ = 0, cap_ = 0;
+
+  constexpr void take(pool& o) {
+    p_ = o.p_; room_ = o.room_; n_ = o.n_; cap_ = o.cap_;
+    o.p_ = nullptr; o.room_ = nullptr; o.n_ = o.cap_ = 0;
+  }
+  constexpr void drop() {
+    if (std::is_constant_evaluated() && room_) delete room_; else delete[] p_;
+  }
+  constexpr void grow() {
+    if constexpr (std::is_trivially_default_constructible_v<T>)
+      if (std::is_constant_evaluated() && !p_) { room_ = new room{}; p_ = room_->x; cap_ = 4096; return; }
+    int const c = cap_ ? 4 * cap_ : 64;
+    T* q = new T[static_cast<std::size_t>(c)];
+    for (int i = 0; i < n_; ++i) q[i] = p_[i];
+    drop();
+    p_ = q;
+    room_ = nullptr;
+    cap_ = c;
+  }
 
  public:
   constexpr pool() = default;
   constexpr pool(int n, T const& x) : p_(new T[static_cast<std::size_t>(n > 0 ? n : 1)]), n_(n), cap_(n > 0 ? n : 1) {
     for (int i = 0; i < n; ++i) p_[i] = x;
   }
-  constexpr pool(pool&& o) noexcept : p_(o.p_), n_(o.n_), cap_(o.cap_) { o.p_ = nullptr; o.n_ = o.cap_ = 0; }
+  constexpr pool(pool&& o) noexcept { take(o); }
   constexpr pool& operator=(pool&& o) noexcept {
-    if (this != &o) { delete[] p_; p_ = o.p_; n_ = o.n_; cap_ = o.cap_; o.p_ = nullptr; o.n_ = o.cap_ = 0; }
+    if (this != &o) { drop(); take(o); }
     return *this;
   }
   pool(pool const&) = delete;
   pool& operator=(pool const&) = delete;
-  constexpr ~pool() { delete[] p_; }
+  constexpr ~pool() { drop(); }
 
   constexpr int size() const { return n_; }
   constexpr bool empty() const { return n_ == 0; }
@@ -47,14 +71,7 @@ template <class T> class pool {
   constexpr void pop() { --n_; }
   constexpr void clear() { n_ = 0; }
   constexpr int push(T const& x) {
-    if (n_ == cap_) {
-      int const c = cap_ ? 4 * cap_ : 64;
-      T* q = new T[static_cast<std::size_t>(c)];
-      for (int i = 0; i < n_; ++i) q[i] = p_[i];
-      delete[] p_;
-      p_ = q;
-      cap_ = c;
-    }
+    if (n_ == cap_) grow();
     p_[n_] = x;
     return n_++;
   }

@@ -10,21 +10,50 @@ namespace tensorpar {
 
 inline constexpr int max_attrs = 8;
 
+struct attr_info {
+  std::string_view name;
+  char kind;                                                            // 'i' integer, 'b' bool, 'f' real, 'a' axis
+};
+
 /// What is known of an operator type, as constants and function pointers. Compared by `id` (see name_hash), never by address.
+/// What an operator leaves to a default has no function of its own: a unit compiles the others for every operator that it names.
 struct op_info {
   std::string_view name;
   u64 id;
   int arity;                                                            // number of activations; -1: any
   int attrs;
+  attr_info const* attr;
+  loops const* notation;                                                // nullptr: depends on the attributes or operands
+  loops (*notation_for)(i64 const*, shapes);
   inference (*infer)(i64 const*, shapes);
-  weight_list (*weights)(i64 const*, shapes);
-  double (*flops)(i64 const*, shapes, shapes);
-  loops (*pattern)(i64 const*, shapes);                                 // of the activations
-  i64 (*units)(i64 const*, char, shapes);                               // how often a loop may be split at most; 0: by its extents
+  weight_list (*own_weights)(i64 const*, shapes);                       // nullptr: none
+  double (*work)(i64 const*, shapes, shapes);                           // nullptr: by the notation
+  i64 (*own_units)(i64 const*, char, shapes);                           // nullptr: by the extents
   void (*derive)(i64 const*, gradient_builder&);                        // nullptr: not differentiable
-  std::string_view (*attr_name)(int);
-  char (*attr_kind)(int);                                               // 'i' integer, 'b' bool, 'f' real, 'a' axis
   u64 type;                                                             // of the C++ type: tells two types of one name apart; not stable
+
+  /// The iteration space of the activations.
+  constexpr loops pattern(i64 const* a, shapes in) const { return notation ? *notation : notation_for(a, in); }
+  constexpr weight_list weights(i64 const* a, shapes in) const { return own_weights ? own_weights(a, in) : weight_list{}; }
+  /// How often a loop may be split at most; 0: by its extents.
+  constexpr i64 units(i64 const* a, char letter, shapes in) const { return own_units ? own_units(a, letter, in) : 0; }
+  constexpr double flops(i64 const* a, shapes in, shapes out) const { return work ? work(a, in, out) : points(pattern(a, in), in, out); }
+  constexpr std::string_view attr_name(int i) const { return attr[i].name; }
+  constexpr char attr_kind(int i) const { return attr[i].kind; }
+
+ private:
+  /// Every loop once; a reduction multiplies and adds.
+  [[gnu::cold]] static constexpr double points(loops const& s, shapes in, shapes out) {
+    double n = 1, twice = 1;
+    if (!out.empty()) n = static_cast<double>(out[0].elements());
+    for (int i = 0; i < s.n; ++i) {
+      if (!s.l[i].reduced) continue;
+      twice = 2;
+      for (int k = 0; k < loop::max_in && k < in.n; ++k)
+        if (s.l[i].in[k] != -1) { n *= static_cast<double>(extent_at(in[k], s.l[i].in[k])); break; }
+    }
+    return twice * n;
+  }
 };
 
 namespace detail {
@@ -69,78 +98,40 @@ namespace detail {
 /// At run time all but the work is asked when graphs are made: cold, because optimising it for speed is what compiling a model would take.
 template <class Op> struct erased {
   [[gnu::cold]] static constexpr inference infer(i64 const* a, shapes in) { return load<Op>(a).infer(in); }
-  [[gnu::cold]] static constexpr weight_list weights(i64 const* a, shapes in) {
-    if constexpr (requires(Op const& o) { o.weights(in); }) return load<Op>(a).weights(in);
-    else return {};
-  }
+  [[gnu::cold]] static constexpr weight_list weights(i64 const* a, shapes in) { return load<Op>(a).weights(in); }
   [[gnu::cold]] static constexpr loops pattern(i64 const* a, shapes in) {
-    if constexpr (requires(Op const& o) { o.notation_for(in); }) return parse_notation(load<Op>(a).notation_for(in).view());
-    else return fixed<Op>::pattern;
+    return parse_notation(load<Op>(a).notation_for(in).view());
   }
   template <class O> struct fixed { static constexpr loops pattern = parse_notation(O::notation); };
-  [[gnu::cold]] static constexpr i64 units(i64 const* a, char letter, shapes in) {
-    if constexpr (requires(Op const& o) { o.units(letter, in); }) return load<Op>(a).units(letter, in);
-    else return 0;
-  }
-  static constexpr double flops(i64 const* a, shapes in, shapes out) {
-    if constexpr (requires(Op const& o) { o.flops(in, out); }) return load<Op>(a).flops(in, out);
-    else {
-      double points = 1, twice = 1;                                     // every loop once; a reduction multiplies and adds
-      if (!out.empty()) points = static_cast<double>(out[0].elements());
-      loops const s = pattern(a, in);
-      for (int i = 0; i < s.n; ++i) {
-        if (!s.l[i].reduced) continue;
-        twice = 2;
-        for (int k = 0; k < loop::max_in && k < in.n; ++k)
-          if (s.l[i].in[k] != -1) { points *= static_cast<double>(extent_at(in[k], s.l[i].in[k])); break; }
-      }
-      return twice * points;
-    }
-  }
-  [[gnu::cold]] static void derive(i64 const* a, gradient_builder& g) {
-    if constexpr (differentiable<Op>) load<Op>(a).derive(g);
-  }
-  [[gnu::cold]] static constexpr std::string_view attr_name(int i) {
-    std::string_view r;
+  [[gnu::cold]] static constexpr i64 units(i64 const* a, char letter, shapes in) { return load<Op>(a).units(letter, in); }
+  static constexpr double flops(i64 const* a, shapes in, shapes out) { return load<Op>(a).flops(in, out); }
+  [[gnu::cold]] static void derive(i64 const* a, gradient_builder& g) { load<Op>(a).derive(g); }
+  struct attr_list { attr_info x[max_attrs]; };
+  static constexpr attr_list attrs = [] {
+    attr_list r{};
     if constexpr (described<Op>) {
       Op op{};
       int n = 0;
-      Op::describe(op, [&](char const* s, auto&&) { if (n++ == i) r = s; });
+      Op::describe(op, [&](char const* s, auto& x) { r.x[n++] = {s, kind_of_attr<std::remove_cvref_t<decltype(x)>>()}; });
     }
     return r;
-  }
-  [[gnu::cold]] static constexpr char attr_kind(int i) {
-    char r = 'i';
-    if constexpr (described<Op>) {
-      Op op{};
-      int n = 0;
-      Op::describe(op, [&](char const*, auto& x) { if (n++ == i) r = kind_of_attr<std::remove_cvref_t<decltype(x)>>(); });
-    }
-    return r;
-  }
+  }();
   static constexpr int arity() { if constexpr (requires { Op::arity; }) return Op::arity; else return 1; }
-  static constexpr auto derive_pointer() -> void (*)(i64 const*, gradient_builder&) {
-    if constexpr (differentiable<Op>)
-      return &derive;
-    else
-      return nullptr;
+  static constexpr op_info make() {
+    op_info r{Op::name, name_hash(Op::name), arity(), attr_count<Op>(), attrs.x, nullptr, nullptr, &infer, nullptr, nullptr, nullptr,
+              nullptr, type_hash<Op>()};
+    if constexpr (requires(Op const& o, shapes in) { o.notation_for(in); }) r.notation_for = &pattern;
+    else r.notation = &fixed<Op>::pattern;
+    if constexpr (requires(Op const& o, shapes in) { o.weights(in); }) r.own_weights = &weights;
+    if constexpr (requires(Op const& o, shapes in) { o.flops(in, in); }) r.work = &flops;
+    if constexpr (requires(Op const& o, shapes in) { o.units('a', in); }) r.own_units = &units;
+    if constexpr (differentiable<Op>) r.derive = &derive;
+    return r;
   }
 };
 }  // namespace detail
 
-template <operator_ Op> inline constexpr op_info info{Op::name,
-                                                      name_hash(Op::name),
-                                                      detail::erased<Op>::arity(),
-                                                      attr_count<Op>(),
-                                                      &detail::erased<Op>::infer,
-                                                      &detail::erased<Op>::weights,
-                                                      &detail::erased<Op>::flops,
-                                                      &detail::erased<Op>::pattern,
-                                                      &detail::erased<Op>::units,
-                                                      detail::erased<Op>::derive_pointer(),
-                                                      &detail::erased<Op>::attr_name,
-                                                      &detail::erased<Op>::attr_kind,
-                                                      detail::type_hash<Op>()};
+template <operator_ Op> inline constexpr op_info info = detail::erased<Op>::make();
 
 /// Where an operator was written.
 struct place {

@@ -18,11 +18,15 @@ struct inference {
   int n;
   char const* rule;              // nullptr: no complaint
   shape out[max_out];            // [0, n), or the two shapes that clash
-  constexpr inference(shape const& s) : n(1), rule(nullptr) { out[0] = s; }
-  constexpr inference(complaint const& c) : n(0), rule(c.rule) { out[0] = c.lhs; out[1] = c.rhs; }
-  constexpr inference(int k, shape const& s) : n(k), rule(nullptr) { for (int i = 0; i < k; ++i) out[i] = s; }
-  constexpr inference(std::initializer_list<shape> l) : n(0), rule(nullptr) { for (shape const& s : l) out[n++] = s; }
+  constexpr inference(shape const& s) : inference(blank()) { n = 1; out[0] = s; }
+  constexpr inference(complaint const& c) : inference(blank()) { rule = c.rule; out[0] = c.lhs; out[1] = c.rhs; }
+  constexpr inference(int k, shape const& s) : inference(blank()) { n = k; for (int i = 0; i < k; ++i) out[i] = s; }
+  constexpr inference(std::initializer_list<shape> l) : inference(blank()) { for (shape const& s : l) out[n++] = s; }
   constexpr bool ok() const { return rule == nullptr; }
+
+ private:
+  inference() = default;
+  static constexpr inference blank() { inference r{}; return r; }   // see shape::blank
 };
 
 /// How a parameter starts. fan_in: normal with variance 2 / (product of all extents but the first) (He et al. 2015).
@@ -37,8 +41,11 @@ struct weight_list {
   static constexpr int max = 4;
   int n;
   weight w[max];
-  constexpr weight_list() : n(0) {}
-  constexpr weight_list(std::initializer_list<weight> l) : n(0) { for (weight const& s : l) w[n++] = s; }
+  weight_list() = default;   // `weight_list{}` is empty
+  constexpr weight_list(std::initializer_list<weight> l) : weight_list(blank()) { for (weight const& s : l) w[n++] = s; }
+
+ private:
+  static constexpr weight_list blank() { weight_list r{}; return r; }   // see shape::blank
 };
 
 }  // namespace tensorpar

@@ -77,12 +77,15 @@ struct shape {
   dtype type;
   dim d[max_rank];
   shape() = default;
-  constexpr shape(std::initializer_list<dim> l, dtype t = dtype::f32) : rank(0), type(t), d{} {
+  constexpr shape(std::initializer_list<dim> l, dtype t = dtype::f32) : shape(blank()) {
+    type = t;
     for (dim const& x : l) {
       if (rank == max_rank) throw "shape: at most 6 axes";
       d[rank++] = x;
     }
   }
+  /// All zero. Constant evaluation takes it whole, where it would take an array of dims, which have constructors, one by one.
+  static constexpr shape blank() { shape r{}; return r; }
   /// Negative indices count from the last axis.
   constexpr dim operator[](int i) const { return d[i < 0 ? rank + i : i]; }
   constexpr dim last() const { return d[rank - 1]; }

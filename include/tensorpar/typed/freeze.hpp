@@ -1,6 +1,5 @@
 // tensorpar/typed/freeze.hpp - the edge: a model's tables as constants of one type
 #pragma once
-#include <array>
 #include <tensorpar/typed/audit.hpp>
 #include <tensorpar/typed/check.hpp>
 #include <tensorpar/typed/compose.hpp>
@@ -14,17 +13,9 @@ namespace detail {
 
 struct table_sizes {
   int nodes, values, operands, producers, attrs, regions, inputs, weights, outputs;
-  model_complaint first;
 };
-template <class M> consteval table_sizes measure() {
-  model_builder g;
-  M::define(g);
-  graph_view const v = g.view();
-  return {v.nodes.n, v.values.n, v.operands.n, v.producers.n, v.attrs.n, v.regions.n, v.inputs.n, v.weights.n, v.outputs.n,
-          g.ok() ? model_complaint{} : g.complaints()[0]};
-}
 template <table_sizes const& Z> struct frozen {
-  template <class T, int N> using row = std::array<T, static_cast<std::size_t>(N > 0 ? N : 1)>;
+  template <class T, int N> using row = T[static_cast<std::size_t>(N > 0 ? N : 1)];
   row<model_node, Z.nodes> nodes;
   row<model_value, Z.values> values;
   row<int, Z.operands> operands;
@@ -35,40 +26,67 @@ template <table_sizes const& Z> struct frozen {
   row<model_port, Z.weights> weights;
   row<model_port, Z.outputs> outputs;
 };
-template <class M> inline constexpr table_sizes sizes_of = measure<M>();
-template <class M> consteval auto freeze() {
+inline constexpr table_sizes draft_sizes{4096, 8192, 8192, 8192, 8192, 256, 1024, 1024, 1024};
+
+/// What one evaluation of a model's define leaves, with room for most models (untouched elements cost nothing, see pool): the sizes that
+/// the type of its tables needs, and where it fits the tables as well, so that define need not run again.
+struct draft {
+  table_sizes size;
+  model_complaint first;
+  bool fits;
+  frozen<draft_sizes> tables;
+};
+constexpr void copy_tables(graph_view const& v, auto& to) {
+  auto copy = []<class T>(slice<T> from, T* row) { for (T const& x : from) *row++ = x; };
+  copy(v.nodes, to.nodes);
+  copy(v.values, to.values);
+  copy(v.operands, to.operands);
+  copy(v.producers, to.producers);
+  copy(v.attrs, to.attrs);
+  copy(v.regions, to.regions);
+  copy(v.inputs, to.inputs);
+  copy(v.weights, to.weights);
+  copy(v.outputs, to.outputs);
+}
+constexpr graph_view tables_view(auto const& f, table_sizes const& z) {
+  return {{f.nodes, z.nodes},     {f.values, z.values}, {f.operands, z.operands}, {f.producers, z.producers}, {f.attrs, z.attrs},
+          {f.regions, z.regions}, {f.inputs, z.inputs}, {f.weights, z.weights},   {f.outputs, z.outputs}};
+}
+template <class M> consteval draft make_draft() {
   model_builder g;
   M::define(g);
   graph_view const v = g.view();
+  draft r{};
+  table_sizes const &z = r.size = {v.nodes.n,   v.values.n, v.operands.n, v.producers.n, v.attrs.n,
+                                   v.regions.n, v.inputs.n, v.weights.n,  v.outputs.n},
+                    &most = draft_sizes;
+  r.first = g.ok() ? model_complaint{} : g.complaints()[0];
+  r.fits = z.nodes <= most.nodes && z.values <= most.values && z.operands <= most.operands && z.producers <= most.producers &&
+           z.attrs <= most.attrs && z.regions <= most.regions && z.inputs <= most.inputs && z.weights <= most.weights &&
+           z.outputs <= most.outputs;
+  if (r.fits) copy_tables(v, r.tables);
+  return r;
+}
+template <class M> inline constexpr draft draft_of = make_draft<M>();
+template <class M> inline constexpr table_sizes sizes_of = draft_of<M>.size;
+template <class M> consteval auto freeze() {
   frozen<sizes_of<M>> f{};
-  auto copy = []<class T>(slice<T> from, auto& row) {
-    T* to = row.data();
-    for (T const& x : from) *to++ = x;
-  };
-  copy(v.nodes, f.nodes);
-  copy(v.values, f.values);
-  copy(v.operands, f.operands);
-  copy(v.producers, f.producers);
-  copy(v.attrs, f.attrs);
-  copy(v.regions, f.regions);
-  copy(v.inputs, f.inputs);
-  copy(v.weights, f.weights);
-  copy(v.outputs, f.outputs);
+  if constexpr (draft_of<M>.fits) {
+    copy_tables(tables_view(draft_of<M>.tables, sizes_of<M>), f);
+  } else {
+    model_builder g;
+    M::define(g);
+    copy_tables(g.view(), f);
+  }
   return f;
 }
 template <class M> inline constexpr auto frozen_of = freeze<M>();
-template <class M> constexpr graph_view view_of() {
-  constexpr auto const& z = sizes_of<M>;
-  constexpr auto const& f = frozen_of<M>;
-  return {{f.nodes.data(), z.nodes},         {f.values.data(), z.values},   {f.operands.data(), z.operands},
-          {f.producers.data(), z.producers}, {f.attrs.data(), z.attrs},     {f.regions.data(), z.regions},
-          {f.inputs.data(), z.inputs},       {f.weights.data(), z.weights}, {f.outputs.data(), z.outputs}};
-}
+template <class M> constexpr graph_view view_of() { return tables_view(frozen_of<M>, sizes_of<M>); }
 /// The first complaint of the builder, else the first one about the whole. A constant evaluation of its own: compilers count steps per
 /// evaluation.
 template <class M> consteval model_complaint verdict() {
-  if constexpr (sizes_of<M>.first.ok()) return audit(view_of<M>());
-  else return sizes_of<M>.first;
+  if constexpr (draft_of<M>.first.ok()) return audit(view_of<M>());
+  else return draft_of<M>.first;
 }
 template <class M> inline constexpr model_complaint verdict_of = verdict<M>();
 

@@ -98,12 +98,12 @@ class model_builder {
   /// Appends an operator. k counts the activations, or activations and all weights where weights are shared.
   constexpr ref add(any_op const& o, ref const* x, int k) {
     if (k > bundle::max) return fail(o, "a join takes at most 32 operands", scalar, shape{dim(k)});
-    shape several[bundle::max];
-    shape const* in = several;
+    struct { shape x[bundle::max]; } several{};          // cheap in constant evaluation (see pool)
+    shape const* in = several.x;
     for (int i = 0; i < k; ++i) {
       if (x[i].v < 0) return {this, -1};
       if (!visible(x[i].v)) return fail(o, "tensor of a repeated block, used outside", x[i].type(), scalar);
-      if (k > 1) several[i] = values_[x[i].v].type;
+      if (k > 1) several.x[i] = values_[x[i].v].type;
     }
     if (k == 1) in = &values_[x[0].v].type;
     int const activations = o.op->arity < 0 ? k : o.op->arity;

@@ -25,24 +25,20 @@ template <operator_graph G> constexpr i64 parameters(G const& g) {
   for (int x = 0, k = value_count(g); x < k; ++x) if (is_parameter(g, x)) n += type_of(g, x).elements() * value_times_of(g, x);
   return n;
 }
-/// Contiguous types of n values, symbols bound; no copy where the table has them so already. `id_of(i)`: which value is the i-th.
-constexpr slice<shape> types_of(graph_view const& g, auto const& id_of, int n, slice<binding> b, shape* room) {
-  for (int i = 0; i < n; ++i) {
-    shape const& s = g.values[id_of(i)].type;
-    if (n == 1 && s.is_static()) return {&s, 1};
-    room[i] = s;
+constexpr double flops(graph_view const& g, slice<binding> b) {
+  pool<shape> bound;                   // by value: an operator's results are a slice of it, and so is a single operand
+  for (model_value const& v : g.values) {
+    shape& s = bound[bound.push(v.type)];
     for (int k = 0; k < s.rank; ++k)
       if (s.d[k].sym)
-        for (binding const& x : b) if (x.sym == s.d[k].sym) { room[i].d[k].n *= x.n; room[i].d[k].sym = axis(u64{0}); break; }
+        for (binding const& x : b) if (x.sym == s.d[k].sym) { s.d[k].n *= x.n; s.d[k].sym = axis(u64{0}); break; }
   }
-  return {room, n};
-}
-constexpr double flops(graph_view const& g, slice<binding> b) {
   double total = 0;
-  shape in[bundle::max], out[inference::max_out];
+  shape in[bundle::max];
   for (model_node const& n : g.nodes) {
-    slice<shape> const x = types_of(g, [&](int i) { return g.operands[n.in0 + i]; }, n.activations, b, in),
-                       y = types_of(g, [&](int i) { return n.out0 + i; }, n.result_count, b, out);
+    int const* operands = g.operands.p + n.in0;
+    for (int i = 0; n.activations > 1 && i < n.activations; ++i) in[i] = bound[operands[i]];
+    shapes const x{n.activations == 1 ? bound.begin() + operands[0] : in, n.activations}, y{bound.begin() + n.out0, n.result_count};
     total += n.op->flops(g.attrs.p + n.attr0, x, y) * static_cast<double>(g.times(n.region));
   }
   return total;

@@ -8,7 +8,7 @@ namespace tensorpar {
 struct label {
   char const* text;
   int index;
-  constexpr label() : text(nullptr), index(-1) {}
+  label() = default;                   // label{}: no name
   constexpr label(char const* s, int i = -1) : text(s), index(i) {}
 };
 
