@@ -41,7 +41,7 @@ inline profile_key profile_key_of(compute_query const& q) {
     for (shape const& x : s) {
       k.shapes += name_of(x.type);
       k.shapes += '[';
-      for (int i = 0; i < x.rank; ++i) k.shapes += (i ? "," : "") + std::to_string(x.d[i].n);
+      for (int i = 0; i < x.rank; ++i) k.shapes.append(i ? "," : "").append(std::to_string(x.d[i].n));
       k.shapes += "] ";
     }
   };

@@ -190,7 +190,7 @@ class threads_hub {
   }
   static std::string listed(std::vector<int> const& v) {
     std::string r;
-    for (int x : v) r += (r.empty() ? "{" : ",") + std::to_string(x);
+    for (int x : v) r.append(r.empty() ? "{" : ",").append(std::to_string(x));
     return r + "}";
   }
   std::string waits_for(int rank) const {

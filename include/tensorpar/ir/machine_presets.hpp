@@ -52,7 +52,7 @@ inline node_type r750xa() { return {kinds::a40(), 2, {{"NVLink bridge", 2, 3e-6,
 inline node_type dell5820() { return {kinds::a5500(), 2, {{"NVLink bridge", 2, 3e-6, 56.25e9}}, gbit(10), gbit(10)}; }
 
 /// Nodes side by side, larger ones first. Links between nodes take the smallest share that any device has: a collective runs at its pace.
-inline machine join(std::string name, std::vector<node_type> const& nodes, char const* network, double latency) {
+inline machine cluster_of(std::string name, std::vector<node_type> const& nodes, char const* network, double latency) {
   machine m;
   m.name = std::move(name);
   double share = 0;
@@ -74,7 +74,7 @@ inline machine join(std::string name, std::vector<node_type> const& nodes, char 
   return m;
 }
 inline machine cluster_of(std::string const& name, node_type const& n, int count, char const* network, double latency) {
-  return join(name, std::vector<node_type>(static_cast<std::size_t>(count), n), network, latency);
+  return cluster_of(name, std::vector<node_type>(static_cast<std::size_t>(count), n), network, latency);
 }
 
 inline constexpr double ethernet = 30e-6, infiniband = 6e-6;
@@ -151,7 +151,7 @@ inline machine preset(std::string_view name) {
       put(row.g3_4, g3_4());
       put(row.g4dn_2, g4dn_2());
       put(row.titan, titan_node());
-      return join(label, nodes, "Ethernet", ethernet);
+      return cluster_of(label, nodes, "Ethernet", ethernet);
     }
   }
   return fail(count ? "no machine of this name takes a count" : "no machine has this name");

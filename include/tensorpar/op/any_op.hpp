@@ -95,6 +95,7 @@ template <class Op> constexpr int attr_count() {
 }
 
 namespace detail {
+struct attr_list { attr_info x[max_attrs]; };
 /// At run time all but the work is asked when graphs are made: cold, because optimising it for speed is what compiling a model would take.
 template <class Op> struct erased {
   [[gnu::cold]] static constexpr inference infer(i64 const* a, shapes in) { return load<Op>(a).infer(in); }
@@ -106,7 +107,6 @@ template <class Op> struct erased {
   [[gnu::cold]] static constexpr i64 units(i64 const* a, char letter, shapes in) { return load<Op>(a).units(letter, in); }
   static constexpr double flops(i64 const* a, shapes in, shapes out) { return load<Op>(a).flops(in, out); }
   [[gnu::cold]] static void derive(i64 const* a, gradient_builder& g) { load<Op>(a).derive(g); }
-  struct attr_list { attr_info x[max_attrs]; };
   static constexpr attr_list attrs = [] {
     attr_list r{};
     if constexpr (described<Op>) {
