@@ -16,44 +16,28 @@ struct attr_info {
 };
 
 /// What is known of an operator type, as constants and function pointers. Compared by `id` (see name_hash), never by address.
-/// What an operator leaves to a default has no function of its own: a unit compiles the others for every operator that it names.
+/// What operators leave to a default they share: a unit compiles the functions of every operator that it names.
 struct op_info {
   std::string_view name;
   u64 id;
   int arity;                                                            // number of activations; -1: any
   int attrs;
   attr_info const* attr;
-  loops const* notation;                                                // nullptr: depends on the attributes or operands
-  loops (*notation_for)(i64 const*, shapes);
+  bool fixed;                                                           // one notation for all attributes and operands (under
+                                                                        // -fsanitize=undefined g++ 12 compares no pointer in constants)
+  loops const* notation;                                                // if fixed
+  loops (*notation_for)(i64 const*, shapes);                            // if not
   inference (*infer)(i64 const*, shapes);
-  weight_list (*own_weights)(i64 const*, shapes);                       // nullptr: none
-  double (*work)(i64 const*, shapes, shapes);                           // nullptr: by the notation
-  i64 (*own_units)(i64 const*, char, shapes);                           // nullptr: by the extents
+  weight_list (*weights)(i64 const*, shapes);
+  double (*flops)(i64 const*, shapes, shapes);
+  i64 (*units)(i64 const*, char, shapes);                               // how often a loop may be split at most; 0: by its extents
   void (*derive)(i64 const*, gradient_builder&);                        // nullptr: not differentiable
   u64 type;                                                             // of the C++ type: tells two types of one name apart; not stable
 
   /// The iteration space of the activations.
-  constexpr loops pattern(i64 const* a, shapes in) const { return notation ? *notation : notation_for(a, in); }
-  constexpr weight_list weights(i64 const* a, shapes in) const { return own_weights ? own_weights(a, in) : weight_list{}; }
-  /// How often a loop may be split at most; 0: by its extents.
-  constexpr i64 units(i64 const* a, char letter, shapes in) const { return own_units ? own_units(a, letter, in) : 0; }
-  constexpr double flops(i64 const* a, shapes in, shapes out) const { return work ? work(a, in, out) : points(pattern(a, in), in, out); }
+  constexpr loops pattern(i64 const* a, shapes in) const { return fixed ? *notation : notation_for(a, in); }
   constexpr std::string_view attr_name(int i) const { return attr[i].name; }
   constexpr char attr_kind(int i) const { return attr[i].kind; }
-
- private:
-  /// Every loop once; a reduction multiplies and adds.
-  [[gnu::cold]] static constexpr double points(loops const& s, shapes in, shapes out) {
-    double n = 1, twice = 1;
-    if (!out.empty()) n = static_cast<double>(out[0].elements());
-    for (int i = 0; i < s.n; ++i) {
-      if (!s.l[i].reduced) continue;
-      twice = 2;
-      for (int k = 0; k < loop::max_in && k < in.n; ++k)
-        if (s.l[i].in[k] != -1) { n *= static_cast<double>(extent_at(in[k], s.l[i].in[k])); break; }
-    }
-    return twice * n;
-  }
 };
 
 namespace detail {
@@ -96,16 +80,33 @@ template <class Op> constexpr int attr_count() {
 
 namespace detail {
 struct attr_list { attr_info x[max_attrs]; };
+[[gnu::cold]] constexpr weight_list no_weights(i64 const*, shapes) { return {}; }
+[[gnu::cold]] constexpr i64 no_units(i64 const*, char, shapes) { return 0; }
+/// Every loop once; a reduction multiplies and adds.
+[[gnu::cold]] constexpr double points(loops const& s, shapes in, shapes out) {
+  double n = 1, twice = 1;
+  if (!out.empty()) n = static_cast<double>(out[0].elements());
+  for (int i = 0; i < s.n; ++i) {
+    if (!s.l[i].reduced) continue;
+    twice = 2;
+    for (int k = 0; k < loop::max_in && k < in.n; ++k)
+      if (s.l[i].in[k] != -1) { n *= static_cast<double>(extent_at(in[k], s.l[i].in[k])); break; }
+  }
+  return twice * n;
+}
+
 /// At run time all but the work is asked when graphs are made: cold, because optimising it for speed is what compiling a model would take.
 template <class Op> struct erased {
   [[gnu::cold]] static constexpr inference infer(i64 const* a, shapes in) { return load<Op>(a).infer(in); }
   [[gnu::cold]] static constexpr weight_list weights(i64 const* a, shapes in) { return load<Op>(a).weights(in); }
-  [[gnu::cold]] static constexpr loops pattern(i64 const* a, shapes in) {
-    return parse_notation(load<Op>(a).notation_for(in).view());
-  }
+  [[gnu::cold]] static constexpr loops pattern(i64 const* a, shapes in) { return parse_notation(load<Op>(a).notation_for(in).view()); }
   template <class O> struct fixed { static constexpr loops pattern = parse_notation(O::notation); };
   [[gnu::cold]] static constexpr i64 units(i64 const* a, char letter, shapes in) { return load<Op>(a).units(letter, in); }
-  static constexpr double flops(i64 const* a, shapes in, shapes out) { return load<Op>(a).flops(in, out); }
+  static constexpr double flops(i64 const* a, shapes in, shapes out) {
+    if constexpr (requires(Op const& o) { o.flops(in, out); }) return load<Op>(a).flops(in, out);
+    else if constexpr (requires(Op const& o) { o.notation_for(in); }) return points(pattern(a, in), in, out);
+    else return points(fixed<Op>::pattern, in, out);
+  }
   [[gnu::cold]] static void derive(i64 const* a, gradient_builder& g) { load<Op>(a).derive(g); }
   static constexpr attr_list attrs = [] {
     attr_list r{};
@@ -118,13 +119,12 @@ template <class Op> struct erased {
   }();
   static constexpr int arity() { if constexpr (requires { Op::arity; }) return Op::arity; else return 1; }
   static constexpr op_info make() {
-    op_info r{Op::name, name_hash(Op::name), arity(), attr_count<Op>(), attrs.x, nullptr, nullptr, &infer, nullptr, nullptr, nullptr,
-              nullptr, type_hash<Op>()};
+    op_info r{Op::name, name_hash(Op::name), arity(), attr_count<Op>(), attrs.x, false, nullptr, nullptr, &infer, &no_weights, &flops,
+              &no_units, nullptr, type_hash<Op>()};
     if constexpr (requires(Op const& o, shapes in) { o.notation_for(in); }) r.notation_for = &pattern;
-    else r.notation = &fixed<Op>::pattern;
-    if constexpr (requires(Op const& o, shapes in) { o.weights(in); }) r.own_weights = &weights;
-    if constexpr (requires(Op const& o, shapes in) { o.flops(in, in); }) r.work = &flops;
-    if constexpr (requires(Op const& o, shapes in) { o.units('a', in); }) r.own_units = &units;
+    else { r.fixed = true; r.notation = &fixed<Op>::pattern; }
+    if constexpr (requires(Op const& o, shapes in) { o.weights(in); }) r.weights = &weights;
+    if constexpr (requires(Op const& o, shapes in) { o.units('a', in); }) r.units = &units;
     if constexpr (differentiable<Op>) r.derive = &derive;
     return r;
   }
