@@ -1,6 +1,8 @@
 // tests/exec/eigen_gemm.test.cpp - matrix products of any size and any strides
 #include "../support/dense.hpp"
+#include <array>
 #include <tensorpar/exec/eigen_gemm.hpp>
+#include <tensorpar/exec/eigen_packed.hpp>
 
 using namespace tensorpar;
 
@@ -65,4 +67,22 @@ TEST_CASE("lazy reduction does not overflow at the largest elements") {
   prime_field c[4];
   multiply<prime_field>(2, 2, k, {a.data(), k, 1}, {a.data(), 1, k}, {c, 2, 1});
   for (prime_field x : c) CHECK(x == prime_field(1000));
+}
+
+TEST_CASE("packed products agree with three loops across the edges of tiles, blocks and panels") {
+  std::mt19937_64 r(11);
+  for (auto const& [m, n, k] : {std::array<i64, 3>{1, 1, 1}, {7, 17, 3}, {121, 9, 257}, {13, 515, 5}, {6, 16, 512}}) {
+    std::vector<double> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)), c(static_cast<std::size_t>(m * n));
+    for (auto* x : {&a, &b, &c}) for (double& e : *x) tests::draw(e, r);
+    for (bool accumulate : {false, true}) {
+      auto got = c;
+      detail::packed_product<double>::run(m, n, k, {a.data(), k, 1}, {b.data(), n, 1}, {got.data(), n, 1}, accumulate);
+      for (i64 i = 0; i < m; ++i)
+        for (i64 j = 0; j < n; ++j) {
+          double want = accumulate ? c[static_cast<std::size_t>(i * n + j)] : 0;
+          for (i64 l = 0; l < k; ++l) want += a[static_cast<std::size_t>(i * k + l)] * b[static_cast<std::size_t>(l * n + j)];
+          REQUIRE(close(got[static_cast<std::size_t>(i * n + j)], want, k));
+        }
+    }
+  }
 }
