@@ -3,6 +3,7 @@
 #include "samples.hpp"
 #include "straight_loops.hpp"
 #include <set>
+#include <tensorpar/exec/kernel.hpp>
 #include "support/eigen_once.hpp"
 
 using namespace tensorpar;
