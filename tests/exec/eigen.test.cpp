@@ -4,6 +4,19 @@
 #include "straight_loops.hpp"
 #include <set>
 #include <tensorpar/exec/kernel.hpp>
+#include <tensorpar/exec/kernels.hpp>
+#include <tensorpar/exec/kernels_attention.hpp>
+#include <tensorpar/exec/kernels_batch_norm.hpp>
+#include <tensorpar/exec/kernels_contraction.hpp>
+#include <tensorpar/exec/kernels_convolution.hpp>
+#include <tensorpar/exec/kernels_embedding.hpp>
+#include <tensorpar/exec/kernels_gemm.hpp>
+#include <tensorpar/exec/kernels_loss.hpp>
+#include <tensorpar/exec/kernels_pointwise.hpp>
+#include <tensorpar/exec/kernels_pooling.hpp>
+#include <tensorpar/exec/kernels_reduction.hpp>
+#include <tensorpar/exec/kernels_structural.hpp>
+#include <tensorpar/exec/kernels_update.hpp>
 #include "support/eigen_once.hpp"
 
 using namespace tensorpar;
