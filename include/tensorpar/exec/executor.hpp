@@ -36,6 +36,8 @@ class executor {
   executor(training_graph graph, plan p) : executor(std::move(graph), std::move(p), nullptr) {}
   /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this plan and this scalar's size.
   executor(training_graph graph, plan p, tensorpar::program const& made) : executor(std::move(graph), std::move(p), &made) {}
+  /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
+  explicit executor(pipelined_step const& s) : executor(s.graph, s.plan, unroll(resized(s), &Compute::workspace)) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }
@@ -125,7 +127,7 @@ class executor {
       if (v.role != value_role::input || !used_input_[x]) continue;
       auto const it = batch.find(v.name);
       if (it == batch.end()) throw error("the batch lacks input '" + v.name + "'", "batch", "every input of the model");
-      check_input(v.name, it->second, v.type, plan_.micro_batches);
+      check_input(v.name, it->second, v.type, plan_.micro_batches * v.parts);
     }
     std::vector<std::vector<span>> spans(static_cast<std::size_t>(devices()));
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(devices()));
@@ -210,6 +212,7 @@ class executor {
   }
 
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
+  static pipelined_step resized(pipelined_step s) { s.plan.scalar_bytes = sizeof(scalar); return s; }
 
   std::byte* address(int b, int device) const {
     buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
@@ -246,8 +249,8 @@ class executor {
         put(t.in, p.in, p.in_at);
         put(t.out, p.out, p.out_at);
         if (t.workspace >= 0) p.workspace = address(t.workspace, d);
-        if (t.kind == task_kind::move) {
-          p.move = prepare_move(t.step, program_.buffers[static_cast<std::size_t>(t.in[0])].type, d);
+        if (t.kind != task_kind::compute) {
+          p.move = prepare_move(t.step, program_.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type, d);
           std::vector<int> const& m = p.move.group.devices;
           if (!m.empty()) p.group.emplace(endpoints_[static_cast<std::size_t>(d)].make_group({m.data(), static_cast<int>(m.size())}));
         } else {
@@ -286,13 +289,16 @@ class executor {
   void run(int d, std::size_t i, host_batch const& batch, step_state state, Comm& comm) {
     task const& t = program_.tasks[i];
     prepared& p = ready_[static_cast<std::size_t>(d)][slot_[i][static_cast<std::size_t>(d)]];
-    if (t.kind == task_kind::move) {
-      run_move(t.step, p.move, static_cast<scalar const*>(p.in_at[0]), static_cast<scalar*>(p.out_at[0]), static_cast<scalar*>(p.workspace),
-               comm, p.group);
+    if (t.kind != task_kind::compute) {
+      scalar const* src = p.in_at.empty() ? nullptr : static_cast<scalar const*>(p.in_at[0]);
+      scalar* dst = p.out_at.empty() ? nullptr : static_cast<scalar*>(p.out_at[0]);
+      // halves of different exchanges may pass one another, so each has a tag of its own
+      int const tag = t.kind == task_kind::move ? 0 : 1 + (t.kind == task_kind::send ? static_cast<int>(i) : t.other_half);
+      run_move(t.step, p.move, src, dst, static_cast<scalar*>(p.workspace), comm, p.group, tag);
       return;
     }
     for (auto const& [k, value] : p.feeds)
-      feed(value, t.micro_batch, batch, p.in[static_cast<std::size_t>(k)], const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
+      feed(value, t.micro_batch + graph_.graph.value(value).part, batch, p.in[static_cast<std::size_t>(k)], const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
     kernel_call c;
     c.op = &t.op;
     c.inputs = static_cast<int>(p.in.size());
@@ -304,7 +310,7 @@ class executor {
     c.workspace = p.workspace;
     c.first_share = p.first_share;
     c.state = state;
-    c.state.micro_batch = static_cast<u64>(t.micro_batch);
+    c.state.micro_batch = static_cast<u64>(t.micro_batch + graph_.graph.node(t.node).part);
     compute_.run(c);
   }
 
@@ -328,7 +334,7 @@ class executor {
     for (task const& t : program_.tasks) {
       if (t.kind != task_kind::compute || t.out.empty()) continue;
       buffer const& q = program_.buffers[static_cast<std::size_t>(t.out[0])];
-      if (q.value != graph_.loss || t.node >= graph_.forward_nodes) continue;
+      if (!is_loss(graph_, q.value) || t.node >= graph_.forward_nodes) continue;
       for (i64 k = 0, n = q.where.size(); k < n; ++k) {
         int const d = q.where.device(k);
         auto const c = q.where.coordinates(d);
@@ -337,7 +343,7 @@ class executor {
         if (counted) total += to_double(*reinterpret_cast<scalar const*>(address(t.out[0], d)));
       }
     }
-    return total / plan_.micro_batches;
+    return total / (plan_.micro_batches * std::max<double>(1, static_cast<double>(graph_.losses.size())));
   }
   static double to_double(scalar x) {
     if constexpr (std::floating_point<scalar>) return static_cast<double>(x);

@@ -47,6 +47,7 @@ struct pipeline {
   std::vector<device_group> groups;
   std::vector<pipeline_stage> stages;              // in topological order
   std::vector<std::vector<pass_entry>> order;      // by group
+  i64 unit = 1;                                    // samples in the graph's own batch; every stage's micro-batch is a multiple
 
   bool empty() const { return stages.empty(); }
   int micro_batches(int stage) const { return static_cast<int>(mini_batch / stages[static_cast<std::size_t>(stage)].micro_batch); }
@@ -64,7 +65,7 @@ struct pipeline {
       h.add(o.size());
       for (pass_entry const& e : o) h.add(e.stage).add(static_cast<int>(e.what)).add(e.micro_batch);
     }
-    return h.value();
+    return h.add(unit).value();
   }
 };
 

@@ -6,8 +6,9 @@
 #include <tensorpar/ir/exchange.hpp>
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/plan/arena.hpp>
+#include <tensorpar/plan/expand.hpp>
 #include <tensorpar/plan/plan.hpp>
-#include <tensorpar/plan/program.hpp>
+#include <tensorpar/plan/send_early.hpp>
 
 namespace tensorpar {
 
@@ -33,8 +34,8 @@ class unroller {
     for (int v = 0; v < t.forward_nodes; ++v) check_spread(v);
   }
 
-  /// `updates`: the whole training step; else the forward operators alone, every output kept.
-  void run(bool updates) {
+  /// `updates`: the whole training step; else the forward operators alone, every output kept. `order`: of the nodes; empty: by number.
+  void run(bool updates, std::vector<int> const& order = {}) {
     // a micro-batch's gradients are added to the first one's; updates read the sum
     std::vector<bool> crosses(g_.values.size(), false);
     for (graph_node const& n : g_.nodes)
@@ -46,15 +47,17 @@ class unroller {
     for (std::size_t x = 0; x < g_.values.size(); ++x) if (home_of(static_cast<int>(x)).second >= 0) persistent(static_cast<int>(x));
     int const last = plan_.micro_batches - 1;
     for (micro_ = 0; micro_ <= last; ++micro_)
-      for (int v = 0; v < (updates ? g_.node_count() : t_.forward_nodes); ++v) {
+      for (int i = 0; i < (updates ? g_.node_count() : t_.forward_nodes); ++i) {
+        int const v = order.empty() ? i : order[static_cast<std::size_t>(i)];
         if (g_.node(v).phase == step_phase::update && micro_ < last) continue;
         compute(v);
         if (micro_ > 0) for (int x : g_.node(v).out) if (crosses[static_cast<std::size_t>(x)]) accumulate(v, x);
       }
+    if (!order.empty()) send_early(out);
     int const end = std::max(0, static_cast<int>(out.tasks.size()) - 1);
     for (buffer& b : out.buffers) if (b.persistent) { b.first = 0; b.last = end; }
     for (graph_port const& o : g_.outputs)
-      if (!updates || o.value == t_.loss)
+      if (!updates || is_loss(t_, o.value))
         for (buffer& b : out.buffers) if (b.value == o.value && !b.persistent) b.last = end;
     assign_offsets(out, plan_.cluster.size());
   }
@@ -218,6 +221,7 @@ class unroller {
       t.in = {copies(n.in[0]).front(), copies(n.in[1]).front()};
       t.devices = sorted(l.devices());
       t.out = {add_buffer(n.out[0], g_.type(n.out[0]), l, false)};
+      if (n.in_place) at(t.out[0]).in_place_of = t.in[0];
       copies(n.out[0]).push_back(t.out[0]);
       append(std::move(t));
       return;
@@ -269,6 +273,12 @@ class unroller {
 inline program unroll(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
   detail::unroller u(t, p, w);
   u.run(true);
+  return std::move(u.out);
+}
+/// The same for a pipeline's step (plan/expand.hpp), in its order. What one group sends to another is sent as soon as it is there.
+inline program unroll(pipelined_step const& s, workspace_rule w = no_workspace) {
+  detail::unroller u(s.graph, s.plan, w);
+  u.run(true, s.order);
   return std::move(u.out);
 }
 /// The forward operators alone, all outputs kept: for evaluation.

@@ -1,0 +1,73 @@
+// tests/exec/pipeline.test.cpp - pipelines of any stages, micro-batch sizes and schedules train as one device does
+#include <tensorpar/exec/executor.hpp>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/simulate/memory.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/effort.hpp"
+#include "support/random_pipeline.hpp"
+#include "support/spine.hpp"
+
+using namespace tests;
+
+namespace {
+
+training_options options_of(plan const& p) {
+  training_options o;
+  o.optimizer = p.optimizer;
+  o.micro_batches = static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit);
+  return o;
+}
+template <class S> auto serially(computation_graph const& g, plan const& p, int steps) {
+  plan s = serial_plan(g);
+  s.micro_batches = options_of(p).micro_batches;
+  s.optimizer = p.optimizer;
+  executor_of<S> e(differentiate(g, options_of(p)), s);
+  e.initialise(7);
+  double loss = 0;
+  for (int k = 0; k < steps; ++k) loss = e.step(random_batch(g, s.micro_batches, static_cast<u64>(k)), 0.125).loss;
+  return std::pair{parameters_of(e), loss};
+}
+template <class S> auto pipelined(computation_graph const& g, plan const& p, int steps) {
+  executor_of<S> e(expand(g, p));
+  e.initialise(7);
+  double loss = 0;
+  for (int k = 0; k < steps; ++k) loss = e.step(random_batch(g, options_of(p).micro_batches, static_cast<u64>(k)), 0.125).loss;
+  CHECK(e.copies_agree());
+  CHECK(e.allocated_bytes() == e.program().arena);
+  return std::pair{parameters_of(e), loss};
+}
+
+void equal_to_serial(computation_graph const& g, pipeline_kind kind, int trials, unsigned seed) {
+  std::mt19937 draw(seed);
+  for (int trial = 0; trial < effort::cases(trials); ++trial) {
+    kind.devices = 2 + trial % 5;
+    plan p = random_pipeline(g, kind, 1, i64{1} << (trial % 4), draw);
+    p.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
+    if (trial % 4 == 0) p.optimizer.clip_norm = 0.5;
+    CAPTURE(trial);
+    pipelined_step const s = expand(g, p);
+    program const q = unroll(s);
+    auto const found = check(s.graph, s.plan, q);
+    for (finding const& f : found) MESSAGE(f.text);
+    REQUIRE(found.empty());
+    std::vector<i64> const peaks = peak_memory(q, kind.devices);
+    for (std::size_t d = 0; d < peaks.size(); ++d) CHECK(peaks[d] <= q.arena[d]);
+    CHECK(pipelined<prime_field>(g, p, 2).first == serially<prime_field>(g, p, 2).first);
+    if (p.optimizer.kind == optimizer_kind::adamw) continue;          // divides by what may be rounding noise
+    auto const a = pipelined<double>(g, p, 3), b = serially<double>(g, p, 3);
+    CHECK(distance(a.first, b.first) < 1e-11);
+    CHECK(a.second == doctest::Approx(b.second).epsilon(1e-12));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a residual MLP in random pipelines equals serial training") { equal_to_serial(residual_mlp(), {}, 60, 1); }
+TEST_CASE("several stages per group, as in interleaved schedules, equal serial training") {
+  equal_to_serial(residual_mlp(), {.sizes = false, .shared_groups = true}, 30, 2);
+}
+TEST_CASE("a transformer with a table shared between stages equals serial training") {
+  equal_to_serial(small_transformer(), {.sizes = false, .split = false}, 30, 3);
+}
