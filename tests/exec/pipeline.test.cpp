@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
+
 #include "support/effort.hpp"
 #include "support/random_pipeline.hpp"
 #include "support/spine.hpp"
@@ -48,6 +50,7 @@ void equal_to_serial(computation_graph const& g, pipeline_kind kind, int trials,
     if (trial % 4 == 0) p.optimizer.clip_norm = 0.5;
     CAPTURE(trial);
     pipelined_step const s = expand(g, p);
+    CHECK(training_hash(s.graph) == training_hash(differentiate(g)));
     program const q = unroll(s);
     auto const found = check(s.graph, s.plan, q);
     for (finding const& f : found) MESSAGE(f.text);
@@ -70,4 +73,27 @@ TEST_CASE("several stages per group, as in interleaved schedules, equal serial t
 }
 TEST_CASE("a transformer with a table shared between stages equals serial training") {
   equal_to_serial(small_transformer(), {.sizes = false, .split = false}, 30, 3);
+}
+
+TEST_CASE("a sharded optimizer keeps a part of its state on each copy, and trains the same") {
+  computation_graph const g = residual_mlp();
+  plan p;
+  p.graph = g.hash();
+  p.cluster = devices(4);
+  p.optimizer.kind = optimizer_kind::momentum;
+  for (int v = 0; v < g.node_count(); ++v) p.nodes.push_back({{0, {{'0', 4, 1}}}});
+  pipeline_stage s;
+  for (int v = 0; v < g.node_count(); ++v) s.nodes.push_back(v);
+  p.pipeline = {.mini_batch = 2, .groups = {{0, 4}}, .stages = {s}, .order = {}};
+  random_order(p.pipeline, {{}}, *std::make_unique<std::mt19937>(1));
+  i64 bytes[2];
+  for (bool sharded : {false, true}) {
+    p.pipeline.stages[0].shard_optimizer = sharded;
+    program const q = unroll(expand(g, p));
+    bytes[sharded] = 0;
+    for (buffer const& b : q.buffers)
+      if (b.persistent && expand(g, p).graph.graph.value(b.value).role == value_role::state) bytes[sharded] += b.bytes;
+    CHECK(pipelined<prime_field>(g, p, 2).first == serially<prime_field>(g, p, 2).first);
+  }
+  CHECK(bytes[1] * 4 == bytes[0]);
 }

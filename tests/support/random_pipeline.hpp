@@ -100,6 +100,7 @@ inline plan random_pipeline(computation_graph const& g, pipeline_kind k, i64 uni
     while (k.sizes && x.micro_batch * 2 <= mini_batch && mini_batch % (x.micro_batch * 2) == 0 && below(2)) x.micro_batch *= 2;
     x.split_backward = k.split && below(2);
     x.recompute = k.recompute && below(2);
+    x.shard_optimizer = below(2);
     device_group const d = q.groups[z(x.group)];
     for (int v : x.nodes) {
       iteration_space const space = space_of(g, v);

@@ -131,6 +131,7 @@ class executor {
     }
     std::vector<std::vector<span>> spans(static_cast<std::size_t>(devices()));
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(devices()));
+    std::vector<std::size_t> at(static_cast<std::size_t>(devices()), 0);           // the task that each device is at
     step_state const state{.step = steps_, .seed = seed_, .learning_rate = learning_rate};
     auto const t0 = std::chrono::steady_clock::now();
     auto work = [&](int d) {
@@ -138,6 +139,7 @@ class executor {
         Comm& comm = endpoints_[static_cast<std::size_t>(d)];
         for (std::size_t i : mine_[static_cast<std::size_t>(d)]) {
           auto const a = std::chrono::steady_clock::now();
+          at[static_cast<std::size_t>(d)] = i;
           run(d, i, batch, state, comm);
           if (record) {
             task const& t = program_.tasks[i];
@@ -153,7 +155,7 @@ class executor {
     };
     workers_.run(work);
     for (auto const& e : errors) if (e) failed_ = true;
-    if (failed_) std::rethrow_exception(hub_.failure());
+    if (failed_) rethrow_with_task(at);
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
     r.loss = loss();
@@ -213,6 +215,21 @@ class executor {
 
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
   static pipelined_step resized(pipelined_step s) { s.plan.scalar_bytes = sizeof(scalar); return s; }
+
+  /// The first failure, with the task that its device was at.
+  [[noreturn]] void rethrow_with_task(std::vector<std::size_t> const& at) const {
+    try {
+      std::rethrow_exception(hub_.failure());
+    } catch (error const& e) {
+      if constexpr (requires { hub_.failed_rank(); })
+        if (int const d = hub_.failed_rank(); d >= 0 && d < devices()) {
+          std::size_t const i = at[static_cast<std::size_t>(d)];
+          std::string const task = "device " + std::to_string(d) + ", task " + std::to_string(i) + " (" + program_.tasks[i].name + ")";
+          throw error(e.problem(), e.where().empty() ? task : e.where() + ", " + task, e.valid());
+        }
+      throw;
+    }
+  }
 
   std::byte* address(int b, int device) const {
     buffer const& q = program_.buffers[static_cast<std::size_t>(b)];

@@ -20,6 +20,7 @@ struct training_graph {
   int forward_nodes = 0;
   int loss = -1;                                 // value
   std::vector<int> losses;                       // the values whose mean is the loss: one, or one per micro-batch that the graph holds
+  u64 expanded_from = 0;                         // training_hash of the graph whose micro-batches this one holds; 0: of none
   std::vector<int> gradient;                     // by forward value id: its complete gradient, or -1
   std::vector<int> home;  // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
 };

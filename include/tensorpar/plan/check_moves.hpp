@@ -9,7 +9,9 @@ inline bool replay::move() {
   task const& k = task_();
   move_step const& m = k.step;
   int const b = k.in[0], o = k.out[0];
-  if (buf(b).value != buf(o).value) return say(fault::wrong_operand, o, -1, "moves one value into the buffer of another");
+  bool const home = buf(o).persistent && g_.value(buf(b).value).stored_in == buf(o).value;       // an update's result goes where it is kept
+  if (buf(b).value != buf(o).value && !home) return say(fault::wrong_operand, o, -1, "moves one value into the buffer of another");
+  if (buf(o).persistent && !home) return say(fault::repeated, o, -1, "moves into the home of ", named(o), " what is no update of it");
   if (!(buf(b).where == m.before) || !(buf(o).where == m.after))
     return say(fault::movement, o, -1, "moves between other layouts than those of its buffers");
   std::vector<place> const &before = layout_of(b), &after = layout_of(o);
@@ -44,7 +46,7 @@ inline bool replay::keep(std::vector<place> const& after) {
     x.at = p.at;
     now.push_back({p.device, std::move(x)});
   }
-  return write(o, std::move(now), contributions(b));
+  return write(o, std::move(now), contributions(b), buf(o).persistent);
 }
 
 /// The general exchange: from every (box, share of the sum) one holder's copy reaches every receiver whose box meets it.
@@ -89,7 +91,7 @@ inline bool replay::deliver(message const& m, std::vector<place> const& after) {
     now.push_back({p.device, std::move(c)});
   }
   packing_space(need);
-  return write(o, std::move(now), m.all);
+  return write(o, std::move(now), m.all, buf(o).persistent);
 }
 
 /// The sending half of an exchange: what it takes along is what is there now. The form has been checked: the other half comes later.
@@ -188,7 +190,7 @@ inline bool replay::collective(std::vector<place> const& before) {
     }
   }
   std::sort(now.begin(), now.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
-  return write(o, std::move(now), contributions(b));
+  return write(o, std::move(now), contributions(b), buf(o).persistent);
 }
 
 /// All that is in buffer b anywhere: a movement loses nothing.

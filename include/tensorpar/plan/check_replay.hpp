@@ -219,6 +219,13 @@ class replay {
       if (update && runs == 0) lacks(fault::missing, v, " does not run");
       if (update && runs > 1) lacks(fault::repeated, v, " runs ", runs, " times");
     }
+    for (graph_value const& v : g_.values)
+      for (int b = 0; updates && v.stored_in >= 0 && b < static_cast<int>(q_.buffers.size()); ++b)
+        if (buf(b).persistent && buf(b).value == v.stored_in)
+          for (std::size_t k = 0; k < held_[z(b)].size(); ++k)
+            if (content const& c = held_[z(b)][k]; c.known && !c.updated)
+              out_.add({fault::missing, -1, b, buf(b).devices[k], v.producer,
+                        sentence(value_label(g_, v.stored_in), on_device(buf(b).devices[k]), " is not updated")});
     int const end = static_cast<int>(q_.tasks.size()) - 1;
     for (graph_port const& o : g_.outputs) {
       if (updates && !is_loss(t_, o.value)) continue;

@@ -3,6 +3,7 @@
 #include <map>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/rebatch.hpp>
+#include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/op/structural.hpp>
 #include <tensorpar/plan/merge_orders.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
@@ -235,6 +236,26 @@ class pipeline_expander {
     }
     return sum_[{x, s}] = sum;
   }
+  /// ZeRO stage 1: where an axis of the grid holds copies of a parameter, each copy updates a part of it. So a loop of the update that no
+  /// axis splits follows that axis instead; layouts and movements (reduce-scatter before, all-gather after) follow from that.
+  void shard(int id) {
+    graph_node& n = out().node(id);
+    if (n.letters.empty()) return;
+    iteration_space const space = space_of(out(), id);
+    spread const& grid = r_.plan.nodes[z(n.origin)].spread;
+    for (grid_axis const& a : grid.axes) {
+      if (!a.letter || n.letters.find(a.letter) != std::string::npos) continue;
+      i64 parts = 1;                                               // several axes may split one loop
+      for (grid_axis const& b : grid.axes) if (b.letter == a.letter) parts *= b.degree;
+      for (std::size_t i = 0; i < space.loops.size(); ++i) {
+        bool taken = space.loops[i].units % parts != 0;
+        for (grid_axis const& b : grid.axes) taken = taken || (b.letter && b.letter == n.letters[i]);
+        if (taken) continue;
+        n.letters[i] = a.letter;
+        break;
+      }
+    }
+  }
   void updates() {
     training_graph const& t = any();
     for (std::size_t x = 0; x < t.graph.values.size(); ++x)
@@ -249,6 +270,7 @@ class pipeline_expander {
       }
       int const id = copy_node(v, stage_[z(v)] < 0 ? 0 : stage_[z(v)], 0, std::move(in), value_);
       if (n.origin < 0) out().node(id).origin = -1;
+      else if (stage(stage_[z(v)]).shard_optimizer) shard(id);
       belongs(id, {-1, pass::weights, 0});
     }
   }
@@ -281,6 +303,7 @@ class pipeline_expander {
       if (t.gradient[x] >= 0) r_.graph.gradient[y] = total(t.gradient[x]);
       if (t.home[x] >= 0) r_.graph.home[y] = node_[z(t.home[x])][0];
     }
+    r_.graph.expanded_from = training_hash(t);
     r_.graph.losses = value_[z(t.loss)];
     r_.graph.loss = r_.graph.losses.front();
     for (graph_port const& o : forward_.outputs)

@@ -41,7 +41,6 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
     pipeline_stage const& x = pipe.stages[z(s)];
     std::string const here = "stage " + std::to_string(s);
     if (x.group < 0 || x.group >= groups) bad_pipeline("group " + std::to_string(x.group), here, "a group from 0 to " + std::to_string(groups - 1));
-    if (x.shard_optimizer) bad_pipeline("a sharded optimizer", here, "stages without one: no unrolling of it exists yet");
     if (pipe.unit < 1 || x.micro_batch < 1 || x.micro_batch % pipe.unit || pipe.mini_batch % x.micro_batch || pipe.mini_batch < 1)
       bad_pipeline(std::to_string(x.micro_batch) + " samples per micro-batch", here,
            "a multiple of " + std::to_string(pipe.unit) + " that divides the mini-batch of " + std::to_string(pipe.mini_batch));

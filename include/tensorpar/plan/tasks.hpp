@@ -178,7 +178,13 @@ class unroller {
       for (move_step const& s : m) bytes += bytes_sent(s, g_.type(x), plan_.scalar_bytes);
       if (cheapest < 0 || bytes < cheapest) { cheapest = bytes; from = b; steps = std::move(m); }
     }
-    for (move_step& s : steps) {
+    carry(x, std::move(steps), from, consumer);
+    return have.back();
+  }
+  /// Moves buffer `from` of value x step by step, at last into buffer `home` if there is one.
+  void carry(int x, std::vector<move_step> steps, int from, int consumer, int home = -1) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      move_step& s = steps[i];
       task t;
       t.kind = task_kind::move;
       t.node = consumer;
@@ -186,7 +192,8 @@ class unroller {
       t.in = {from};
       t.devices = s.kind == move_kind::exchange ? joined(s.before.devices(), s.after.devices()) : sorted(s.after.devices());
       t.name = std::string(name_of(s.kind)) + " for " + label(consumer);
-      from = add_buffer(x, g_.type(x), s.after, false);
+      bool const ends = home >= 0 && i + 1 == steps.size();
+      from = ends ? home : add_buffer(x, g_.type(x), s.after, false);
       t.out = {from};
       if (i64 const scalars = packing_scalars(s, g_.type(x)); scalars > 0) {
         layout everywhere = s.kind == move_kind::exchange ? union_layout(t.devices) : grid_like(s.after);
@@ -195,9 +202,8 @@ class unroller {
       }
       t.step = std::move(s);
       append(std::move(t));
-      have.push_back(from);
+      if (!ends) copies(x).push_back(from);
     }
-    return from;
   }
   std::string label(int v) const {
     return g_.node(v).name.empty() ? std::string(g_.node(v).op.op->name) : g_.node(v).name + ":" + std::string(g_.node(v).op.op->name);
@@ -229,13 +235,16 @@ class unroller {
     t.devices = sorted(grid_layout(t.grid).devices());
     for (std::size_t k = 0; k < n.in.size(); ++k)
       t.in.push_back(bring(n.in[k], operand_layout(space(v), n.letters, t.grid, static_cast<int>(k)), v));
+    std::vector<std::pair<int, int>> elsewhere;             // what was updated in parts, and where all of it belongs
     std::vector<shape> in, res;
     for (int b : t.in) in.push_back(part_of(at(b).where, at(b).type));
     for (std::size_t k = 0; k < n.out.size(); ++k) {
       int const stored = g_.value(n.out[k]).stored_in;
-      int const b = stored >= 0
-                        ? copies_[{stored, -1}].front()
-                        : add_buffer(n.out[k], g_.type(n.out[k]), result_layout(space(v), n.letters, t.grid, static_cast<int>(k)), false);
+      layout l = result_layout(space(v), n.letters, t.grid, static_cast<int>(k));
+      int const home = stored >= 0 ? copies_[{stored, -1}].front() : -1;
+      bool const there = home >= 0 && at(home).where == l;
+      int const b = there ? home : add_buffer(n.out[k], g_.type(n.out[k]), std::move(l), false);
+      if (home >= 0 && !there) elsewhere.push_back({b, home});
       t.out.push_back(b);
       copies(n.out[k]).push_back(b);
       res.push_back(part_of(at(b).where, at(b).type));
@@ -244,6 +253,8 @@ class unroller {
         scalars > 0)
       t.workspace = add_buffer(-1, shape{dim(scalars)}, grid_layout(t.grid), false);
     append(std::move(t));
+    for (auto const& [b, home] : elsewhere)
+      carry(at(b).value, movement(at(b).where, at(home).where, at(home).type), b, v, home);
   }
 
   /// Adds this micro-batch's gradient x to the first one's, in place.
