@@ -1,4 +1,5 @@
 // tests/exec/pipeline.test.cpp - pipelines of any stages, micro-batch sizes and schedules train as one device does
+#include <tensorpar/exec/checkpoint.hpp>
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/simulate/memory.hpp>
@@ -9,6 +10,7 @@
 
 #include "support/effort.hpp"
 #include "support/random_pipeline.hpp"
+#include "support/scratch_folder.hpp"
 #include "support/spine.hpp"
 
 using namespace tests;
@@ -96,4 +98,26 @@ TEST_CASE("a sharded optimizer keeps a part of its state on each copy, and train
     CHECK(pipelined<prime_field>(g, p, 2).first == serially<prime_field>(g, p, 2).first);
   }
   CHECK(bytes[1] * 4 == bytes[0]);
+}
+
+TEST_CASE("a pipeline's checkpoint goes on without a pipeline, and the other way") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(4);
+  plan p = random_pipeline(g, {.devices = 4}, 1, 4, draw), s = serial_plan(g);
+  p.optimizer.kind = s.optimizer.kind = optimizer_kind::momentum;
+  s.micro_batches = 4;
+  executor_of<prime_field> whole(differentiate(g, options_of(p)), s), first(expand(g, p)), second(differentiate(g, options_of(p)), s),
+      third(expand(g, p));
+  for (auto* e : {&whole, &first, &second, &third}) e->initialise(7);
+  auto step = [&](auto& e, u64 k) { e.step(random_batch(g, 4, k), 0.125); };
+  for (u64 k = 0; k < 3; ++k) step(whole, k);
+  scratch_folder const folder;
+  step(first, 0);
+  save_checkpoint(first, folder.path());
+  load_checkpoint(second, folder.path());
+  step(second, 1);
+  save_checkpoint(second, folder.path());
+  load_checkpoint(third, folder.path());
+  step(third, 2);
+  CHECK(parameters_of(third) == parameters_of(whole));
 }
