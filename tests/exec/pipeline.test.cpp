@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <memory>
 
 #include "support/effort.hpp"
@@ -120,4 +121,38 @@ TEST_CASE("a pipeline's checkpoint goes on without a pipeline, and the other way
   load_checkpoint(third, folder.path());
   step(third, 2);
   CHECK(parameters_of(third) == parameters_of(whole));
+}
+
+namespace {
+struct impatient_hub : comm::threads::hub {
+  explicit impatient_hub(int n) : comm::threads::hub(n, std::chrono::milliseconds(300)) {}
+};
+struct impatient : comm::threads {
+  using hub = impatient_hub;
+  impatient(impatient_hub& h, int rank) : comm::threads(h, rank) {}
+};
+}  // namespace
+
+TEST_CASE("who waits for what never comes is named with its task, and nobody hangs") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(8);
+  plan const p = random_pipeline(g, {.devices = 4}, 1, 2, draw);
+  pipelined_step const s = expand(g, p);
+  program q = unroll(s, &compute::eigen<float>::workspace);
+  std::size_t lost = 0;
+  while (q.tasks[lost].kind != task_kind::send) ++lost;
+  int const waits = q.tasks[lost].other_half;
+  int const rank = q.tasks[static_cast<std::size_t>(waits)].devices.front();
+  q.tasks[lost].devices.clear();                                    // nobody sends
+  executor_of<float, impatient> e(s.graph, s.plan, q);
+  e.initialise(1);
+  try {
+    e.step(random_batch(g, 2, 1), 0.1);
+    FAIL("a step without one of its messages");
+  } catch (error const& x) {
+    std::string const text = x.what();
+    CAPTURE(text);
+    CHECK(text.find("rank " + std::to_string(rank) + " waits in receive") != std::string::npos);
+    CHECK(text.find("device " + std::to_string(rank) + " in task " + std::to_string(waits) + " (receive for ") != std::string::npos);
+  }
 }

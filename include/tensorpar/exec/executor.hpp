@@ -148,6 +148,7 @@ class executor {
                 {d, t.kind == task_kind::compute ? lane::compute : lane::communication, static_cast<int>(i), t.name, s.count(), e.count()});
           }
         }
+        at[static_cast<std::size_t>(d)] = program_.tasks.size();
       } catch (...) {
         errors[static_cast<std::size_t>(d)] = std::current_exception();
         hub_.fail(std::current_exception(), d);
@@ -155,7 +156,7 @@ class executor {
     };
     workers_.run(work);
     for (auto const& e : errors) if (e) failed_ = true;
-    if (failed_) rethrow_with_task(at);
+    if (failed_) rethrow_with_tasks(at);
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
     r.loss = loss();
@@ -216,18 +217,23 @@ class executor {
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
   static pipelined_step resized(pipelined_step s) { s.plan.scalar_bytes = sizeof(scalar); return s; }
 
-  /// The first failure, with the task that its device was at.
-  [[noreturn]] void rethrow_with_task(std::vector<std::size_t> const& at) const {
+  /// The first failure, with the tasks that devices were at: first the one that failed, then some of those that had not come to the end.
+  [[noreturn]] void rethrow_with_tasks(std::vector<std::size_t> const& at) const {
     try {
       std::rethrow_exception(hub_.failure());
     } catch (error const& e) {
-      if constexpr (requires { hub_.failed_rank(); })
-        if (int const d = hub_.failed_rank(); d >= 0 && d < devices()) {
-          std::size_t const i = at[static_cast<std::size_t>(d)];
-          std::string const task = "device " + std::to_string(d) + ", task " + std::to_string(i) + " (" + program_.tasks[i].name + ")";
-          throw error(e.problem(), e.where().empty() ? task : e.where() + ", " + task, e.valid());
-        }
-      throw;
+      int first = -1, told = 0;
+      if constexpr (requires { hub_.failed_rank(); }) first = hub_.failed_rank();
+      std::string where = e.where();
+      auto tell = [&](int d) {
+        std::size_t const i = at[static_cast<std::size_t>(d)];
+        if (i >= program_.tasks.size() || ++told > 8) return;
+        where.append(where.empty() ? "device " : ", device ").append(std::to_string(d)).append(" in task ").append(std::to_string(i));
+        where.append(" (").append(program_.tasks[i].name).append(")");
+      };
+      if (first >= 0 && first < devices()) tell(first);
+      for (int d = 0; d < devices(); ++d) if (d != first) tell(d);
+      throw error(e.problem(), where, e.valid());
     }
   }
 
