@@ -12,16 +12,17 @@ inline pipeline interleaved_1f1b(pipeline p, stage_edges const& e) {
   require_schedulable(p, e);
   int const n = static_cast<int>(p.stages.size()), groups = static_cast<int>(p.groups.size());
   if (groups == 0 || n == 0 || n % groups != 0)
-    throw error(std::to_string(n) + " stages on " + std::to_string(groups) + " groups", "interleaved 1F1B", "a whole number of stages per group");
+    throw error(std::to_string(n) + " stages on " + std::to_string(groups) + " groups", "interleaved 1F1B", "equally many on each");
   int const v = n / groups, m = p.micro_batches(0);
   for (int s = 0; s < n; ++s) {
     pipeline_stage const& x = p.stages[static_cast<std::size_t>(s)];
     auto const& from = e[static_cast<std::size_t>(s)];
-    if (x.group != s % groups || x.micro_batch != p.stages[0].micro_batch || from != (s == 0 ? std::vector<int>{} : std::vector<int>{s - 1}))
+    bool const chained = s == 0 ? from.empty() : from == std::vector<int>{s - 1};
+    if (!chained || x.group != s % groups || x.micro_batch != p.stages[0].micro_batch)
       throw error("stage " + std::to_string(s), "interleaved 1F1B", "a chain with one micro-batch size, stage s on group s mod p");
   }
   if (m % groups != 0)
-    throw error(std::to_string(m) + " micro-batches on " + std::to_string(groups) + " groups", "interleaved 1F1B", "a multiple of the groups");
+    throw error(std::to_string(m) + " micro-batches on " + std::to_string(groups) + " groups", "interleaved 1F1B", "p divides m");
   p.order.assign(p.groups.size(), {});
   for (int g = 0; g < groups; ++g) {
     auto& o = p.order[static_cast<std::size_t>(g)];

@@ -17,7 +17,7 @@ inline void put_backward(std::vector<pass_entry>& o, pipeline const& p, int stag
 inline void require_own_groups(pipeline const& p, stage_edges const& e, char const* schedule) {
   require_schedulable(p, e);
   if (!one_stage_per_group(p))
-    throw error(std::string("several stages on one group under ") + schedule, "pipeline", "one stage per group, or an interleaved schedule");
+    throw error(std::string("several stages on one group under ") + schedule, "pipeline", "one stage per group, or another schedule");
 }
 
 }  // namespace detail
@@ -62,7 +62,7 @@ inline std::vector<pass_entry> k_f_k_b_order(pipeline const& p, int stage, i64 w
 inline pipeline k_f_k_b(pipeline p, stage_edges const& e, std::vector<i64> const& in_flight) {
   detail::require_own_groups(p, e, "kFkB");
   if (in_flight.size() != p.stages.size())
-    throw error("in-flight samples of " + std::to_string(in_flight.size()) + " stages", "kFkB", std::to_string(p.stages.size()) + " of them");
+    throw error("in-flight samples of " + std::to_string(in_flight.size()) + " stages", "kFkB", std::to_string(p.stages.size()) + " numbers");
   p.order.assign(p.groups.size(), {});
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     pipeline_stage const& x = p.stages[s];
