@@ -95,7 +95,8 @@ class schedule_checker {
   template <topology S> bool look_at_edges(S const& edges) {
     bool good = tensorpar::node_count(edges) == stages();
     if (!good) {
-      find(schedule_fault::form, -1, "edges of " + std::to_string(tensorpar::node_count(edges)) + " stages for " + std::to_string(stages()));
+      find(schedule_fault::form, -1,
+           "edges of " + std::to_string(tensorpar::node_count(edges)) + " stages for " + std::to_string(stages()));
       return false;
     }
     for (int s = 0; s < stages(); ++s)
@@ -114,7 +115,8 @@ class schedule_checker {
   void place_entries() {
     place_.assign(3 * p_.stages.size(), {});
     for (int s = 0; s < stages(); ++s)
-      for (int w = 0; w < (p_.stages[at(s)].split_backward ? 3 : 2); ++w) place_[3 * at(s) + at(w)].assign(at(p_.micro_batches(s)), -1);
+      for (int w = 0; w < (p_.stages[at(s)].split_backward ? 3 : 2); ++w)
+        place_[3 * at(s) + at(w)].assign(at(p_.micro_batches(s)), -1);
     for (std::size_t g = 0; g < p_.order.size(); ++g)
       for (std::size_t i = 0; i < p_.order[g].size(); ++i) {
         pass_entry const& e = p_.order[g][i];
@@ -159,9 +161,11 @@ class schedule_checker {
     for (int s = 0; s < stages(); ++s)
       for (int u : tensorpar::predecessors(edges, s)) {
         i64 const a = p_.stages[at(u)].micro_batch, b = p_.stages[at(s)].micro_batch;
-        if (a % b != 0 && b % a != 0)
-          whole = false, find(schedule_fault::c5, s, "micro-batches of " + std::to_string(a) + " samples of " + say(u) + " before " + std::to_string(b) +
-               " of " + say(s));
+        if (a % b != 0 && b % a != 0) {
+          whole = false;
+          find(schedule_fault::c5, s, "micro-batches of " + std::to_string(a) + " samples of " + say(u) + " before " + std::to_string(b) +
+               " of " + say(s) + ": neither divides the other");
+        }
         out[at(u)].push_back(s);
       }
     std::size_t const found_before = count_;

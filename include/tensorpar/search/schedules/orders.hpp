@@ -62,7 +62,7 @@ inline std::vector<pass_entry> k_f_k_b_order(pipeline const& p, int stage, i64 w
 inline pipeline k_f_k_b(pipeline p, stage_edges const& e, std::vector<i64> const& in_flight) {
   detail::require_own_groups(p, e, "kFkB");
   if (in_flight.size() != p.stages.size())
-    throw error("in-flight samples of " + std::to_string(in_flight.size()) + " stages", "kFkB", std::to_string(p.stages.size()) + " numbers");
+    throw error(std::to_string(in_flight.size()) + " in-flight samples", "kFkB", std::to_string(p.stages.size()) + ", one per stage");
   p.order.assign(p.groups.size(), {});
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     pipeline_stage const& x = p.stages[s];
