@@ -73,7 +73,8 @@ void speed(int p, int m) {
     rate("check " + name, q, seconds([&] { check_orders(q, e); }), 0);
   }
   for (schedule_kind kind : {schedule_kind::greedy, schedule_kind::zb_auto})
-    if (p <= 16) line("generate " + std::string(name_of(kind)) + size, "seconds", seconds([&] { make_schedule(kind, bare, e, c); }), "s", 0);
+    if (p <= 16)
+      line("generate " + std::string(name_of(kind)) + size, "seconds", seconds([&] { make_schedule(kind, bare, e, c); }), "s", 0);
 }
 
 void in_flight_speed() {

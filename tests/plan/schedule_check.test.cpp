@@ -135,7 +135,8 @@ TEST_CASE("C2: an edge between operators of two stages is an edge of the stages,
   CHECK(all(check_stages(tests::lists{{}, {}}, stage_edges{{1}, {}}, p, 2)) ==
         "C2: an edge from stage 1 to stage 0: stages stand in topological order\n");
   CHECK(all(check_stages(tests::lists{{}, {}}, stage_edges{{}, {0}}, p, 2)) == "");   // more order than needed is allowed
-  CHECK(all(check_stages(tests::lists{{}, {}}, stage_edges{{}, {5}}, p, 2)) == "form: an edge from stage 5, which does not exist, to stage 1\n");
+  CHECK(all(check_stages(tests::lists{{}, {}}, stage_edges{{}, {5}}, p, 2)) ==
+        "form: an edge from stage 5, which does not exist, to stage 1\n");
 }
 
 TEST_CASE("C3: groups are disjoint and within the cluster") {
@@ -164,7 +165,8 @@ TEST_CASE("C4: each pass once, ascending, forward before backward before weights
   };
   constexpr pass F = pass::forward, B = pass::backward, W = pass::weights;
   CHECK(say({{0, F, 0}, {0, B, 0}, {0, F, 1}}) == "C4: backward 1 of stage 0 is missing\n");
-  CHECK(say({{0, F, 0}, {0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}}) == "C4: forward 0 of stage 0 in the order of group 0 is there twice\n");
+  CHECK(say({{0, F, 0}, {0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}}) ==
+        "C4: forward 0 of stage 0 in the order of group 0 is there twice\n");
   CHECK(say({{0, F, 1}, {0, F, 0}, {0, B, 0}, {0, B, 1}}) == "C4: forward 1 of stage 0 comes before that of an earlier micro-batch\n");
   CHECK(say({{0, F, 0}, {0, F, 1}, {0, B, 1}, {0, B, 0}}) == "C4: backward 1 of stage 0 comes before that of an earlier micro-batch\n");
   CHECK(say({{0, F, 0}, {0, B, 0}, {0, B, 1}, {0, F, 1}}) == "C4: backward 1 of stage 0 comes before its forward pass\n");
@@ -173,11 +175,11 @@ TEST_CASE("C4: each pass once, ascending, forward before backward before weights
   CHECK(say({{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, F, 2}}) ==
         "C4: forward 2 of stage 0 in the order of group 0: the stage has no such pass\n");
   p.stages[0].split_backward = true;
-  CHECK(say({{0, F, 0}, {0, W, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 1}}) == "C4: weights 0 of stage 0 comes before its backward pass\n");
+  CHECK(say({{0, F, 0}, {0, W, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 1}}) ==
+        "C4: weights 0 of stage 0 comes before its backward pass\n");
   CHECK(say({{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 1}}) == "C4: weights 0 of stage 0 is missing\n");
   p.order = {{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 0}, {0, W, 1}}};
   CHECK(all(findings(p, e)) == "");
-  auto const f = check_orders(p, e);
   p.order = {{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 0}}};
   auto const missing = check_orders(p, e);
   REQUIRE(missing.size() == 1);

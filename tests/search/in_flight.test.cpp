@@ -72,7 +72,10 @@ i64 finish(std::vector<char> const& ox, i64 bx, std::vector<char> const& oy, i64
   }
   return i == ox.size() && j == oy.size() ? tx : -1;
 }
-struct trial { i64 least, time, ideal_time; };
+struct trial {
+  i64 least, time, ideal_time;
+  double slowdown() const { return static_cast<double>(time - ideal_time) / static_cast<double>(ideal_time); }
+};
 /// The fewest samples in flight with which x is done as early as with any number, and the time with `tried` samples.
 trial try_all(i64 samples, i64 kx, i64 bx, i64 ky, i64 by, i64 iy, i64 f, i64 b, i64 tried) {
   auto const oy = k_f_k_b(samples / by, iy / by, ky);
@@ -131,7 +134,7 @@ TEST_CASE("two stages, every warm-up tried: the table is right at 1:1, too small
         REQUIRE(t.least > 0);
         if (table < t.least) ++small;
         if (table > t.least) ++large;
-        worst = std::max(worst, static_cast<double>(t.time - t.ideal_time) / static_cast<double>(t.ideal_time));
+        worst = std::max(worst, t.slowdown());
         if (a.k == 1 && c.k == 1) CHECK(table == t.least);   // 1F1B knows no ratio
       }
     CHECK(small == x.small);
@@ -157,7 +160,7 @@ TEST_CASE("recorded violations of the table are these") {
     CHECK(table == n("table"));
     trial const t = try_all(256, n("kx"), n("bx"), n("ky"), n("by"), y, n("F"), n("B"), table);
     CHECK(t.least == n("brute"));
-    CHECK(static_cast<double>(t.time - t.ideal_time) / static_cast<double>(t.ideal_time) == doctest::Approx(v.at("slowdown").get<double>()).epsilon(1e-9));
+    CHECK(t.slowdown() == doctest::Approx(v.at("slowdown").get<double>()).epsilon(1e-9));
     in_flight_ratio right(static_cast<double>(n("F")), static_cast<double>(n("B")));
     CHECK(right(n("kx"), n("bx"), n("ky"), n("by"), y) == n("brute"));
     ++found;
@@ -175,7 +178,8 @@ TEST_CASE("any ratio: the closed form is what trying gives, also when the succes
           if ((count++ % 3 != 0 && more > 0) || (effort::slow && count % 5 != 0)) continue;
           i64 const iy = y.k * y.b + more, got = rule(x.k, x.b, y.k, y.b, iy);
           trial const t = try_all(256, x.k, x.b, y.k, y.b, iy, f, b, got);
-          if (t.least != got) FAIL_CHECK(f, ":", b, " k_x ", x.k, " b_x ", x.b, " k_y ", y.k, " b_y ", y.b, " i_y ", iy, ": ", got, " instead of ", t.least);
+          if (t.least != got)
+            FAIL_CHECK(f, ":", b, " k_x ", x.k, " b_x ", x.b, " k_y ", y.k, " b_y ", y.b, " i_y ", iy, ": ", got, " not ", t.least);
           if (f == b && in_flight(x.k, x.b, y.k, y.b, iy) != got) FAIL_CHECK("the table differs at 1:1");
           if (rule.simulated(x.k, x.b, y.k, y.b, iy) != got) FAIL_CHECK("the simulation differs");
           if (in_flight_grouped(x.k, x.b, y.k, y.b, iy) < got) FAIL_CHECK("grouped is not enough");
@@ -194,7 +198,7 @@ TEST_CASE("other k: blocks shift against each other, and the rule says what tryi
             if ((bx % by != 0 && by % bx != 0) || kx * bx > 18 || ky * by > 18) continue;
             i64 const got = rule(kx, bx, ky, by, ky * by);
             trial const t = try_all(720, kx, bx, ky, by, ky * by, f, b, got);
-            if (t.least != got) FAIL_CHECK(f, ":", b, " k_x ", kx, " b_x ", bx, " k_y ", ky, " b_y ", by, ": ", got, " instead of ", t.least);
+            if (t.least != got) FAIL_CHECK(f, ":", b, " k_x ", kx, " b_x ", bx, " k_y ", ky, " b_y ", by, ": ", got, " not ", t.least);
             other += got != rule.closed_form(kx, bx, ky, by, ky * by);
             CHECK(got >= rule.closed_form(kx, bx, ky, by, ky * by));
           }

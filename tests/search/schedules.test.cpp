@@ -192,10 +192,11 @@ TEST_CASE("weights passes fill waits that are long enough, or make room") {
   constexpr pass F = pass::forward, B = pass::backward, W = pass::weights;
   auto q = p;
   REQUIRE(fill_weights(q, e, tests::even_costs(1, 1, 1, 1)));
-  CHECK(q.order[0] == std::vector<pass_entry>{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, F, 2}, {0, B, 2}, {0, W, 0}, {0, W, 1}, {0, W, 2}});
+  using order = std::vector<pass_entry>;
+  CHECK(q.order[0] == order{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, F, 2}, {0, B, 2}, {0, W, 0}, {0, W, 1}, {0, W, 2}});
   q = p;
   REQUIRE(fill_weights(q, e, tests::even_costs(1, 1, 1, 1), {1, 2}));
-  CHECK(q.order[0] == std::vector<pass_entry>{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 0}, {0, F, 2}, {0, B, 2}, {0, W, 1}, {0, W, 2}});
+  CHECK(q.order[0] == order{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 0}, {0, F, 2}, {0, B, 2}, {0, W, 1}, {0, W, 2}});
   // the first of two stages waits 2 seconds between its backward passes
   auto two = tests::chain_pipeline(2, 2, 2);
   two.order = {k_f_k_b_order(two, 0, 2, 1), k_f_k_b_order(two, 1, 1, 1)};

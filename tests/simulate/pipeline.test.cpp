@@ -123,7 +123,8 @@ TEST_CASE("larger micro-batches wait for all they hold, smaller ones for those t
   p.stages[0].micro_batch = 1;
   p.stages[1].micro_batch = 2;
   auto const e = chain_of_stages(2);
-  p.order = {{{0, F, 0}, {0, F, 1}, {0, F, 2}, {0, F, 3}, {0, B, 0}, {0, B, 1}, {0, B, 2}, {0, B, 3}}, {{1, F, 0}, {1, B, 0}, {1, F, 1}, {1, B, 1}}};
+  p.order = {{{0, F, 0}, {0, F, 1}, {0, F, 2}, {0, F, 3}, {0, B, 0}, {0, B, 1}, {0, B, 2}, {0, B, 3}},
+             {{1, F, 0}, {1, B, 0}, {1, F, 1}, {1, B, 1}}};
   auto const r = simulate_pipeline(p, e, {{{1, 1, 0, 0, 1}, {2, 2, 0, 0, 2}}, {}, 0}, true);
   CHECK(r.passes[1][0].start == 2);
   CHECK(r.passes[1][2].start == 6);
@@ -170,7 +171,8 @@ TEST_CASE("orders that are none are refused by name") {
   auto const c = tests::even_costs(2, 1, 1, 1);
   auto p = good;
   std::swap(p.order[0][0], p.order[0][1]);
-  CHECK(complaint(p, e, c) == "forward 1 of stage 0 (at order of group 0, entry 0); valid: micro-batches of each kind in ascending order, 2 of them");
+  CHECK(complaint(p, e, c) ==
+        "forward 1 of stage 0 (at order of group 0, entry 0); valid: micro-batches of each kind in ascending order, 2 of them");
   p = good;
   p.order[0][0].stage = 1;
   CHECK(complaint(p, e, c) == "forward 0 of stage 1 (at order of group 0, entry 0); valid: a stage of this group");

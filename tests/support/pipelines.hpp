@@ -23,7 +23,8 @@ inline tensorpar::pipeline v_pipeline(int groups, int micro_batches) {
   for (int s = groups; s < 2 * groups; ++s) p.stages[at(s)].group = 2 * groups - 1 - s;
   return p;
 }
-inline tensorpar::pipeline_costs even_costs(std::size_t stages, double f, double b, double w, double kept = 1, double freed_at_backward = 0) {
+inline tensorpar::pipeline_costs even_costs(std::size_t stages, double f, double b, double w, double kept = 1,
+                                            double freed_at_backward = 0) {
   tensorpar::pipeline_costs c;
   c.stages.assign(stages, {f, b, w, 0, kept});
   c.freed_at_backward = freed_at_backward;
@@ -57,10 +58,12 @@ inline tensorpar::pipeline_costs mixed_costs(tensorpar::pipeline const& p, rando
 inline std::string text(tensorpar::pipeline const& p) {
   std::string t = "mini-batch " + std::to_string(p.mini_batch) + ";";
   for (auto const& s : p.stages)
-    t += " b=" + std::to_string(s.micro_batch) + " k=" + std::to_string(s.k) + (s.split_backward ? " split" : "") + " group " + std::to_string(s.group) + ";";
+    t += " b=" + std::to_string(s.micro_batch) + " k=" + std::to_string(s.k) + (s.split_backward ? " split" : "") + " group " +
+         std::to_string(s.group) + ";";
   for (std::size_t g = 0; g < p.order.size(); ++g) {
     t += "\n  group " + std::to_string(g) + ":";
-    for (auto const& e : p.order[g]) t += " " + std::string(1, "FBW"[static_cast<int>(e.what)]) + std::to_string(e.stage) + "." + std::to_string(e.micro_batch);
+    for (auto const& e : p.order[g])
+      t += " " + std::string(1, "FBW"[static_cast<int>(e.what)]) + std::to_string(e.stage) + "." + std::to_string(e.micro_batch);
   }
   return t;
 }

@@ -6,6 +6,27 @@ namespace tensorpar {
 
 namespace detail {
 
+/// A chain of 2p stages with one micro-batch size, stages s and 2p-1-s on group s?
+inline void require_v(pipeline const& p, stage_edges const& e, std::string const& schedule) {
+  require_schedulable(p, e);
+  int const n = static_cast<int>(p.groups.size()), all = static_cast<int>(p.stages.size());
+  if (n == 0 || all != 2 * n)
+    throw error(std::to_string(all) + " stages on " + std::to_string(n) + " groups", schedule, "twice as many stages as groups");
+  for (int s = 0; s < all; ++s) {
+    auto const i = static_cast<std::size_t>(s);
+    bool const chained = s == 0 ? e[i].empty() : e[i] == std::vector<int>{s - 1};
+    if (!chained || p.stages[i].group != (s < n ? s : 2 * n - 1 - s) || p.stages[i].micro_batch != p.stages[0].micro_batch)
+      throw error("stage " + std::to_string(s), schedule, "a chain with one micro-batch size, stages s and 2p-1-s on group s");
+  }
+}
+/// What the two chunks of a group keep of one micro-batch, where they keep most.
+inline double chunk_units(pipeline const& p, pipeline_costs const& c) {
+  double most = 0;
+  if (c.stages.size() == p.stages.size())   // else whoever simulates will say so
+    for (stage_seconds const& s : c.stages) most = std::max(most, 2 * s.activation);
+  return most;
+}
+
 /// Forward and backward passes of group g of p. Stage g is the way down, stage 2p-1-g the way up. With F = B = W every group first fills
 /// the time until micro-batch 0 comes back (2(p-g)-1 forward passes down), then keeps the last group fed from both sides (g pairs),
 /// then turns micro-batches round as they come (p-g pairs), and from then on takes one of each kind in turn.
@@ -44,19 +65,10 @@ inline std::vector<pass_entry> v_order(pipeline const& p, int g) {
 /// micro-batches of activations on every group where a chunk keeps half of one. Otherwise the bubble grows. Of five ways to fill, the
 /// one with the shortest iteration, then the shortest span. O(passes). Throws `error` unless the stages are such a chain.
 inline pipeline zb_v(pipeline p, stage_edges const& e, pipeline_costs const& c) {
-  pipeline_simulator run(p, e, c);
-  int const n = static_cast<int>(p.groups.size()), all = static_cast<int>(p.stages.size());
-  if (n == 0 || all != 2 * n)
-    throw error(std::to_string(all) + " stages on " + std::to_string(n) + " groups", "ZB-V", "twice as many stages as groups");
-  double kept = 0;
-  for (int s = 0; s < all; ++s) {
-    auto const i = static_cast<std::size_t>(s);
-    bool const chained = s == 0 ? e[i].empty() : e[i] == std::vector<int>{s - 1};
-    if (!chained || p.stages[i].group != (s < n ? s : 2 * n - 1 - s) || p.stages[i].micro_batch != p.stages[0].micro_batch)
-      throw error("stage " + std::to_string(s), "ZB-V", "a chain with one micro-batch size, stages s and 2p-1-s on group s");
-    p.stages[i].split_backward = true;
-    kept = std::max(kept, c.stages[i].activation);
-  }
+  detail::require_v(p, e, "ZB-V");
+  int const n = static_cast<int>(p.groups.size());
+  double const limit = n * detail::chunk_units(p, c);
+  for (pipeline_stage& s : p.stages) s.split_backward = true;
   p.order.assign(p.groups.size(), {});
   for (int g = 0; g < n; ++g) p.order[static_cast<std::size_t>(g)] = detail::v_order(p, g);
   pipeline_simulator split(p, e, c);
@@ -64,7 +76,7 @@ inline pipeline zb_v(pipeline p, stage_edges const& e, pipeline_costs const& c) 
   double least = 0, least_span = 0;
   for (double fits : {1.0, 0.75, 0.5, 0.25, 0.0}) {
     pipeline q = p;
-    if (!fill_weights(q, e, c, {fits, 2 * n * kept})) continue;
+    if (!fill_weights(q, e, c, {fits, limit})) continue;
     pipeline_run const* r = split.attempt(q.order);
     if (!r || (!best.empty() && (r->makespan > least || (r->makespan == least && r->span() >= least_span)))) continue;
     least = r->makespan;
