@@ -4,9 +4,9 @@
 
 namespace tensorpar::zoo {
 
-namespace detail {
-inline constexpr axis batch{"batch"}, tokens{"tokens"};
-}
+/// Axes with a size that is bound when a model is lowered: `lower(g, {zoo::batch = 32})`.
+inline constexpr axis batch{"batch"};
+inline constexpr axis tokens{"tokens"};
 
 /// Sizes of the multi-modal transformer; the defaults are those of the thesis (section 3.10.3). At most 32 branches.
 struct mmt_sizes {
@@ -21,7 +21,7 @@ template <mmt_sizes S = mmt_sizes{}> struct mmt {
   static constexpr void define(auto& g, mmt_sizes s = S) {
     bundle ends{};
     for (int b = 0; b < s.branches; ++b) {
-      ref x = g.input({"mode", b}, {detail::batch, detail::tokens(s.tokens), s.hidden});
+      ref x = g.input({"mode", b}, {batch, zoo::tokens(s.tokens), s.hidden});
       for (int l = 0; l < s.layers; ++l) {
         ref const q = x | linear{s.hidden}, k = x | linear{s.hidden}, v = x | linear{s.hidden};
         x = all(q, k, v) | attention{.heads = s.heads} | linear{s.hidden} | linear{s.wide} | relu{} | linear{s.hidden};
@@ -29,7 +29,7 @@ template <mmt_sizes S = mmt_sizes{}> struct mmt {
       ends.push(x);
     }
     ref const joined = ends | concat{};
-    g.output("loss", all(joined, g.input("target", {detail::batch, detail::tokens(s.tokens), s.branches * s.hidden})) | mean_squared_error{});
+    g.output("loss", all(joined, g.input("target", {batch, zoo::tokens(s.tokens), s.branches * s.hidden})) | mean_squared_error{});
   }
 };
 /// The case study of section 3.7.4: two branches of four layers.
@@ -47,16 +47,16 @@ template <dlrm_graphpipe_sizes S = dlrm_graphpipe_sizes{}> struct dlrm_graphpipe
   static constexpr void define(auto& g, dlrm_graphpipe_sizes s = S) {
     bundle ends{};
     for (int b = 0; b < s.dense; ++b) {
-      ref x = g.input({"dense", b}, {detail::batch, s.hidden});
+      ref x = g.input({"dense", b}, {batch, s.hidden});
       for (int l = 0; l < s.layers; ++l) x = x | linear{s.hidden} | relu{};
       ends.push(x);
     }
     for (int b = 0; b < s.sparse; ++b)
-      ends.push(g.input({"sparse", b}, {detail::batch, s.bag}, dtype::i32) | embedding{s.rows, s.width} | flatten{});
+      ends.push(g.input({"sparse", b}, {batch, s.bag}, dtype::i32) | embedding{s.rows, s.width} | flatten{});
     ref x = ends | concat{};
     for (int l = 0; l < s.top; ++l) x = x | linear{s.hidden} | relu{};
     ref const score = x | linear{1};
-    g.output("loss", all(score, g.input("clicked", {detail::batch, 1})) | mean_squared_error{});
+    g.output("loss", all(score, g.input("clicked", {batch, 1})) | mean_squared_error{});
   }
 };
 
@@ -71,12 +71,12 @@ template <candle_uno_graphpipe_sizes S = candle_uno_graphpipe_sizes{}> struct ca
   static constexpr void define(auto& g, candle_uno_graphpipe_sizes s = S) {
     bundle ends{};
     for (int b = 0; b < s.branches; ++b) {
-      ref x = g.input({"feature", b}, {detail::batch, s.hidden});
+      ref x = g.input({"feature", b}, {batch, s.hidden});
       for (int l = 0; l < s.layers; ++l) x = x | linear{s.hidden} | relu{};
       ends.push(x);
     }
     ref const response = ends | concat{} | linear{1};
-    g.output("loss", all(response, g.input("growth", {detail::batch, 1})) | mean_squared_error{});
+    g.output("loss", all(response, g.input("growth", {batch, 1})) | mean_squared_error{});
   }
 };
 
