@@ -1,0 +1,102 @@
+// tensorpar/search/baselines/lines.hpp - sequential pipelines under the same stage model: the linearised graph, and equal counts of operators
+#pragma once
+#include <tensorpar/search/stages.hpp>
+
+namespace tensorpar {
+
+namespace detail {
+
+template <topology G, stage_model M> sp_tree relaxed_line(G const& graph, M const& m) {
+  if (tensorpar::node_count(graph) != m.operators())
+    throw error("graph and model differ in size", "sequential pipelines", "one operator for each node");
+  return line_of(relax(graph).tree);
+}
+
+}  // namespace detail
+
+/// What PipeDream knows, in this model: operators in one line (branch by branch), stages contiguous in it, each waiting for the one before
+/// it, whether the graph says so or not. All stages have one micro-batch size; all sizes are tried (Narayanan et al. 2019 and 2021; the
+/// thesis's SPP). Exact for the bottleneck within `tolerance`; for `iteration` as `find_stages`. Throws as `find_stages` does.
+template <topology G, stage_model M> stage_result pipedream_stages(G const& graph, M const& m, stage_options const& o = {}) {
+  using namespace detail;
+  stage_result r;
+  stage_family<M> line(m, relaxed_line(graph, m), true);
+  bool const iteration = o.objective == stage_objective::iteration;
+  std::optional<priced_stages> best;
+  std::vector<i64> const sizes = o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches;
+  std::vector<stage_rhythm> all;
+  r.family_bound = 1e300;
+  for (i64 b : sizes) {
+    std::vector<stage_rhythm> rhythms;
+    for (int k : o.ks) if (m.mini_batch() % (b * k) == 0) rhythms.push_back({b, k});
+    all.insert(all.end(), rhythms.begin(), rhythms.end());
+    double low = bottleneck_bound(m, rhythms);
+    double const ceiling = !best ? 1e299 : iteration ? best->cost.iteration / static_cast<double>(m.mini_batch()) : best->cost.bottleneck;
+    if (low < ceiling)
+      low = std::max(low, line.search(rhythms, low, ceiling, iteration ? std::max(o.tolerance, 0.02) : o.tolerance, r.statistics,
+                                      [&](priced_stages p) {
+                                        if (!best || better(o.objective, p.cost, best->cost)) best = std::move(p);
+                                        return iteration ? best->cost.iteration / static_cast<double>(m.mini_batch()) : best->cost.bottleneck;
+                                      }));
+    r.family_bound = std::min(r.family_bound, low);
+  }
+  r.source = stage_source::line;
+  r.bound = bottleneck_bound(m, all);
+  if (!best) {
+    r.infeasible = least_shortage(m, line.tree().tree(), {all.front()});
+    return r;
+  }
+  write_pipeline(m, std::move(*best), true, r);
+  r.gap = (r.cost.bottleneck - r.bound) / r.cost.bottleneck;
+  return r;
+}
+
+/// A line of operators cut into so many stages of as equal counts as possible, each with the same number of devices; of all such numbers of
+/// stages, sizes and degrees the one with the best objective that fits into memory.
+template <topology G, stage_model M> stage_result uniform_stages(G const& graph, M const& m, stage_options const& o = {}) {
+  using namespace detail;
+  stage_result r;
+  sp_tree const line = relaxed_line(graph, m);
+  std::vector<int> order;
+  for (int i = 0; i < line.size(); ++i) if (line.kind(i) == sp_kind::leaf) order.push_back(line.node(i));
+  std::optional<priced_stages> best;
+  std::vector<i64> const sizes = o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches;
+  std::optional<stage_shortage> least;
+  std::vector<stage_rhythm> all;
+  for (i64 b : sizes)
+    for (int k : o.ks)
+      for (stage_choice c : m.degrees()) {
+        c.micro_batch = b;
+        c.k = k;
+        if (!m.admits(c)) continue;
+        all.push_back({b, k});
+        int const stages = std::min(m.devices() / c.devices(), m.operators());
+        if (stages < 1) continue;
+        priced_stages p;
+        for (int s = 0; s < stages; ++s) {
+          auto const cut = [&](int i) { return order.begin() + static_cast<i64>(i) * m.operators() / stages; };
+          p.stages.push_back({std::vector<int>(cut(s), cut(s + 1)), c, s * c.devices()});
+          std::sort(p.stages.back().nodes.begin(), p.stages.back().nodes.end());
+        }
+        p.cost = cost_of(m, p.stages, true);
+        ++r.statistics.limits;
+        if (p.cost.shortage) {
+          if (!least || p.cost.shortage->lacks < least->lacks) least = p.cost.shortage;
+          continue;
+        }
+        if (!best || better(o.objective, p.cost, best->cost)) best = std::move(p);
+      }
+  if (all.empty()) throw error("the model admits no micro-batch size on any number of devices", "uniform_stages", "a size that some degree divides");
+  r.bound = bottleneck_bound(m, all);
+  r.source = stage_source::line;
+  if (!best) {
+    r.infeasible = least;
+    return r;
+  }
+  write_pipeline(m, std::move(*best), true, r);
+  r.family_bound = r.cost.bottleneck;
+  r.gap = (r.cost.bottleneck - r.bound) / r.cost.bottleneck;
+  return r;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,307 @@
+// tensorpar/search/stages/decision.hpp - is there a pipeline over a series-parallel tree whose stages all meet a time per sample?
+#pragma once
+#include <algorithm>
+#include <map>
+#include <tensorpar/search/stages/blocks.hpp>
+#include <tensorpar/search/stages/labels.hpp>
+#include <tensorpar/search/stages/prices.hpp>
+#include <utility>
+#include <vector>
+
+namespace tensorpar::detail {
+
+/// Algorithm 2's dynamic program (thesis, section 3.5) with the gaps of its listing filled: series are solved from the end, because what
+/// the second half keeps in flight is what it asks of the first. For a sub-tree and the demand of what follows, it finds all that are best
+/// in (devices, demand upon what precedes). Stages are: runs of parts of a series; branches of a block together, whole; a run of parts
+/// after a block together with the end of one branch or with whole branches; and, recursively, all that inside branches.
+/// Equal sub-trees under equal demands are solved once. One object answers for one limit.
+template <stage_model M> class stage_decision {
+  using lists = std::vector<std::vector<int>>;
+  struct table {                                   // of a block, by how many branches of each class are done
+    lists at;
+  };
+  stage_tree const& tree_;
+  stage_prices<M>& prices_;
+  demand_table& demands_;
+  stage_blocks& prepared_;
+  int devices_;
+  double limit_;
+  label_pool pool_;
+  bool uniform_;
+  std::map<std::pair<int, std::pair<int, int>>, lists> series_;
+  std::map<std::pair<int, std::pair<int, int>>, table> blocks_;
+
+  int end_of(int offset) const { return devices_ - offset; }
+  int rhythms() const { return static_cast<int>(demands_.rhythms().size()); }
+
+  /// All steps from the labels at position j of series e: as runs of parts that end there, and as the block that ends there.
+  void advance(int e, lists& at, int j, int offset) {
+    std::vector<int> const labels = at[static_cast<std::size_t>(j)];
+    auto const& parts = tree_.series(e);
+    std::vector<stage_border> const& borders = *tree_.runs(e);
+    std::size_t const n = parts.size();
+    for (int id : labels) {
+      stage_label const l = pool_[id];
+      int const left = devices_ - offset - l.devices;
+      if (left < 1) continue;
+      for (int r = 0; r < rhythms(); ++r) {
+        i64 const i = demands_.of(l.demand, r);
+        int const demand = demands_.after(r, i);
+        int const hi = tree_.hi(parts[static_cast<std::size_t>(j) - 1]);
+        for (int from = j - 1; from >= 0; --from) {
+          std::size_t const f = static_cast<std::size_t>(from);
+          leaf_interval const x{tree_.lo(parts[f]), hi, 1};
+          stage_fit const fit = prices_.fit({&x, 1, &borders[f * n - f * (f - 1) / 2 + static_cast<std::size_t>(j - from) - 1]}, r, i, left,
+                                            end_of(offset + l.devices), limit_);
+          if (fit.choice >= 0)
+            pool_.offer(at[f], {l.devices + fit.devices, demand, id, -1, from, j, 0, fit.choice, stage_step::run});
+          else if (fit.hopeless) break;
+        }
+      }
+      int const part = parts[static_cast<std::size_t>(j) - 1];
+      if (!tree_.is_block(part)) continue;
+      std::vector<int> const ways = block(part, l.demand, uniform_ ? 0 : offset + l.devices).at.back();
+      for (int w : ways) {
+        stage_label const sub = pool_[w];
+        if (l.devices + sub.devices > devices_ - offset) continue;
+        pool_.offer(at[static_cast<std::size_t>(j) - 1],
+                    {l.devices + sub.devices, sub.demand, id, w, j - 1, j, 0, -1, stage_step::part});
+      }
+    }
+  }
+
+  /// Stages that hold what follows block p of series e, up to some part, and the end of one branch or whole branches of the block.
+  void join(int e, lists& at, int p, int offset) {
+    auto const& parts = tree_.series(e);
+    int const block_entry = parts[static_cast<std::size_t>(p)], n = static_cast<int>(parts.size());
+    auto const& classes = tree_.classes(block_entry);
+    branch_states const& r = prepared_.states(block_entry);
+    if (r.in_order) return;
+    struct ending {                                // a stage that is still open towards the block
+      int j, label, rhythm;
+      i64 in_flight;
+    };
+    std::map<int, std::vector<ending>> by_demand;
+    for (int j = p + 2; j <= n; ++j)
+      for (int id : at[static_cast<std::size_t>(j)])
+        for (int q = 0; q < rhythms(); ++q) {
+          stage_label const& l = pool_[id];
+          i64 const i = demands_.of(l.demand, q);
+          int const left = devices_ - offset - l.devices;
+          leaf_interval const x = tree_.run(e, p + 1, j);
+          stage_border const nothing{};
+          if (left < 1 || prices_.fit({&x, 1, &nothing}, q, i, left, end_of(offset + l.devices), limit_).hopeless) continue;
+          by_demand[demands_.after(q, i)].push_back({j, id, q, i});
+        }
+    int const full = r.states - 1;
+    for (auto const& [demand, endings] : by_demand) {
+      for (int g = 1; g <= full; ++g) {            // whole branches
+        int const group = r.group_of_state(g);
+        std::vector<leaf_interval> intervals = r.groups[static_cast<std::size_t>(group)].intervals;
+        intervals.push_back({});
+        for (ending const& x : endings) {
+          stage_label const l = pool_[x.label];
+          intervals.back() = tree_.run(e, p + 1, x.j);
+          stage_border const& border = prepared_.join_border(e, p, x.j, group);
+          stage_fit const fit = prices_.fit({intervals.data(), static_cast<int>(intervals.size()), &border}, x.rhythm, x.in_flight,
+                                            devices_ - offset - l.devices, end_of(offset + l.devices), limit_);
+          if (fit.choice < 0) continue;
+          int const so_far = l.devices + fit.devices;
+          for (int w : std::vector<int>(block(block_entry, demand, uniform_ ? 0 : offset + so_far).at[static_cast<std::size_t>(full - g)])) {
+            stage_label const sub = pool_[w];
+            if (so_far + sub.devices > devices_ - offset) continue;
+            pool_.offer(at[static_cast<std::size_t>(p)], {so_far + sub.devices, demands_.joined(demand, sub.demand), x.label, w, p, x.j, g,
+                                                          fit.choice, stage_step::join_group});
+          }
+        }
+      }
+      int weight = 1;
+      for (std::size_t c = 0; c < classes.size(); weight *= r.count[c] + 1, ++c) {      // the end of one branch
+        int const child = classes[c].children.front(), m = static_cast<int>(tree_.series(child).size());
+        if (m < 2) continue;
+        std::vector<stage_border> const& borders = tree_.join_borders(e, p, child);
+        lists inner(static_cast<std::size_t>(m) + 1);
+        for (ending const& x : endings) {
+          stage_label const l = pool_[x.label];
+          for (int q = m - 1; q > 0; --q) {
+            leaf_interval const both[2] = {tree_.run(child, q, m), tree_.run(e, p + 1, x.j)};
+            stage_fit const fit = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q)]}, x.rhythm, x.in_flight,
+                                              devices_ - offset - l.devices, end_of(offset + l.devices), limit_);
+            if (fit.hopeless) break;
+            if (fit.choice >= 0)
+              pool_.offer(inner[static_cast<std::size_t>(q)], {l.devices + fit.devices, demand, x.label, -1, p, x.j, q, fit.choice,
+                                                               stage_step::join});
+          }
+        }
+        for (int j = m - 1; j > 0; --j) advance(child, inner, j, offset);
+        for (int id : std::vector<int>(inner[0])) {
+          stage_label const l = pool_[id];
+          for (int w : std::vector<int>(block(block_entry, demand, uniform_ ? 0 : offset + l.devices).at[static_cast<std::size_t>(full - weight)])) {
+            stage_label const sub = pool_[w];
+            if (l.devices + sub.devices > devices_ - offset) continue;
+            pool_.offer(at[static_cast<std::size_t>(p)], {l.devices + sub.devices, demands_.joined(l.demand, sub.demand), id, w, p, 0,
+                                                          static_cast<int>(c), -1, stage_step::rest});
+          }
+        }
+      }
+    }
+  }
+
+  /// Labels by position of a series, the last position being what follows it.
+  lists const& series(int entry, int demand, int offset) {
+    int const e = tree_.alike(entry);
+    auto const [it, fresh] = series_.try_emplace({e, {demand, offset}}, lists{});
+    if (!fresh) return it->second;
+    int const n = static_cast<int>(tree_.series(e).size());
+    lists at(static_cast<std::size_t>(n) + 1);
+    stage_label start;
+    start.demand = demand;
+    at.back().push_back(pool_.add(start));
+    for (int j = n; j > 0; --j) {
+      if (j < n && tree_.is_block(tree_.series(e)[static_cast<std::size_t>(j) - 1])) join(e, at, j - 1, offset);
+      advance(e, at, j, offset);
+    }
+    return series_[{e, {demand, offset}}] = std::move(at);   // the map may have grown meanwhile
+  }
+
+  table const& block(int entry, int demand, int offset) {
+    int const e = tree_.alike(entry);
+    if (auto const it = blocks_.find({e, {demand, offset}}); it != blocks_.end()) return it->second;
+    auto const& classes = tree_.classes(e);
+    branch_states const& r = prepared_.states(e);
+    table t;
+    t.at.resize(static_cast<std::size_t>(r.states));
+    stage_label start;
+    start.demand = demands_.none();
+    t.at[0].push_back(pool_.add(start));
+    for (int s = 1; s < r.states; ++s)
+      for (branch_states::move const& m : r.moves[static_cast<std::size_t>(s)]) {
+        std::vector<int> const& before = t.at[static_cast<std::size_t>(m.before)];
+        std::vector<int>& here = t.at[static_cast<std::size_t>(s)];
+        if (m.size == 1) {
+          int const child = r.in_order ? r.ordered[static_cast<std::size_t>(m.one)] : classes[static_cast<std::size_t>(m.one)].children.front();
+          for (int id : before) {
+            stage_label const l = pool_[id];
+            std::vector<int> const& ways = series(child, demand, uniform_ ? 0 : offset + l.devices).front();
+            for (int w : ways) {
+              stage_label const sub = pool_[w];
+              if (l.devices + sub.devices > devices_ - offset) continue;
+              pool_.offer(here, {l.devices + sub.devices, demands_.joined(l.demand, sub.demand), id, w, m.one, 0, 0, -1,
+                                 stage_step::branch});
+            }
+          }
+          continue;
+        }
+        branch_group const& g = r.groups[static_cast<std::size_t>(m.group)];
+        for (int q = 0; q < rhythms(); ++q) {
+          i64 const i = demands_.of(demand, q);
+          int const after = demands_.after(q, i);
+          for (int id : before) {
+            stage_label const l = pool_[id];
+            stage_fit const fit = prices_.fit({g.intervals.data(), static_cast<int>(g.intervals.size()), &g.border}, q, i,
+                                              devices_ - offset - l.devices, end_of(offset + l.devices), limit_);
+            if (fit.choice < 0) continue;
+            pool_.offer(here, {l.devices + fit.devices, demands_.joined(l.demand, after), id, -1, m.group, m.before, m.size, fit.choice,
+                               stage_step::group});
+          }
+        }
+      }
+    return blocks_[{e, {demand, offset}}] = std::move(t);
+  }
+
+  // From labels to stages. `entry` is the sub-tree at hand, equal to the one that was solved.
+  void put(std::vector<found_stage>& out, std::vector<int> const& entries, int choice, int devices_so_far) const {
+    found_stage s;
+    for (int e : entries)
+      for (int i = tree_.lo(e); i < tree_.hi(e); ++i) s.nodes.push_back(tree_.order()[static_cast<std::size_t>(i)]);
+    std::sort(s.nodes.begin(), s.nodes.end());
+    s.choice = prices_.choices()[static_cast<std::size_t>(choice)];
+    s.first = devices_ - devices_so_far;
+    out.push_back(std::move(s));
+  }
+  std::vector<int> some_parts(int entry, int from, int to) const {
+    auto const& all = tree_.series(entry);
+    return {all.begin() + from, all.begin() + to};
+  }
+  void write_series(std::vector<found_stage>& out, int id, int entry, int base, int outer = -1) const {
+    while (pool_[id].step != stage_step::start) {
+      stage_label const& l = pool_[id];
+      if (l.step == stage_step::run) {
+        put(out, some_parts(entry, l.from, l.to), l.choice, base + l.devices);
+      } else if (l.step == stage_step::part) {
+        write_block(out, l.sub, tree_.series(entry)[static_cast<std::size_t>(l.from)], base + pool_[l.prev].devices, {});
+      } else if (l.step == stage_step::join) {
+        auto nodes = some_parts(outer, l.from + 1, l.to);
+        auto const end = some_parts(entry, l.extra, static_cast<int>(tree_.series(entry).size()));
+        nodes.insert(nodes.end(), end.begin(), end.end());
+        put(out, nodes, l.choice, base + l.devices);
+        entry = outer;
+      } else if (l.step == stage_step::join_group) {
+        int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
+        branch_states const& r = prepared_.states(tree_.alike(block_entry));
+        auto const used = r.digits(l.extra);
+        auto nodes = some_parts(entry, l.from + 1, l.to);
+        for (std::size_t c = 0; c < used.size(); ++c)
+          for (int k = 0; k < used[c]; ++k) nodes.push_back(tree_.classes(block_entry)[c].children[static_cast<std::size_t>(k)]);
+        int const before = base + l.devices - pool_[l.sub].devices;
+        put(out, nodes, l.choice, before);
+        write_block(out, l.sub, block_entry, before, used);
+      } else {                                     // rest
+        int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
+        auto const& classes = tree_.classes(block_entry);
+        std::vector<int> used(classes.size(), 0);
+        used[static_cast<std::size_t>(l.extra)] = 1;
+        write_block(out, l.sub, block_entry, base + pool_[l.prev].devices, used);
+        // the branch, and behind its join the rest of this series
+        int const child = classes[static_cast<std::size_t>(l.extra)].children.front();
+        write_series(out, l.prev, child, base, entry);
+        return;
+      }
+      id = l.prev;
+    }
+  }
+  void write_block(std::vector<found_stage>& out, int id, int entry, int base, std::vector<int> used) const {
+    auto const& classes = tree_.classes(entry);
+    used.resize(classes.size(), 0);
+    branch_states const& r = prepared_.states(tree_.alike(entry));
+    std::vector<int> ordered;
+    for (branch_class const& c : classes) ordered.insert(ordered.end(), c.children.begin(), c.children.end());
+    for (; pool_[id].step != stage_step::start; id = pool_[id].prev) {
+      stage_label const& l = pool_[id];
+      std::vector<int> children;
+      if (r.in_order) {
+        int const size = l.step == stage_step::branch ? 1 : l.extra, first = l.step == stage_step::branch ? l.from : l.to;
+        children.assign(ordered.begin() + first, ordered.begin() + first + size);
+      } else {
+        std::vector<int> d(classes.size(), 0);
+        if (l.step == stage_step::branch) d[static_cast<std::size_t>(l.from)] = 1;
+        else d = r.digits(l.from + 1);
+        for (std::size_t c = 0; c < d.size(); ++c)
+          for (int k = 0; k < d[c]; ++k) children.push_back(classes[c].children[static_cast<std::size_t>(used[c]++)]);
+      }
+      if (l.step == stage_step::branch) write_series(out, l.sub, children.front(), base + pool_[l.prev].devices);
+      else put(out, children, l.choice, base + l.devices);
+    }
+  }
+
+ public:
+  /// `prepared` belongs to the tree and may serve many limits.
+  stage_decision(stage_tree const& tree, stage_blocks& prepared, stage_prices<M>& prices, demand_table& demands, double limit)
+      : tree_(tree), prices_(prices), demands_(demands), prepared_(prepared), devices_(prices.model().devices()), limit_(limit),
+        pool_(demands), uniform_(prices.model().uniform()) {}
+
+  /// The best pipelines, none as good as another in devices and demand, sources first; empty: there is none.
+  std::vector<std::vector<found_stage>> solve() {
+    std::vector<int> const found = series(tree_.root(), demands_.nothing_follows(), 0).front();
+    std::vector<std::vector<found_stage>> r;
+    for (int id : found) {
+      r.emplace_back();
+      write_series(r.back(), id, tree_.root(), 0);
+    }
+    return r;
+  }
+  std::size_t labels() const { return pool_.size(); }
+  std::size_t problems() const { return series_.size() + blocks_.size(); }
+};
+
+}  // namespace tensorpar::detail

@@ -1,0 +1,107 @@
+// tensorpar/search/stages/engine.hpp - the least bottleneck over one family of partitions, by bisection that knows which times matter
+#pragma once
+#include <tensorpar/search/stages/decision.hpp>
+#include <tensorpar/search/stages/evaluate.hpp>
+#include <utility>
+#include <vector>
+
+namespace tensorpar {
+
+/// How much was searched.
+struct stage_statistics {
+  i64 limits = 0;              // times per sample that were decided
+  i64 problems = 0;            // sub-trees under demands, equal ones once
+  i64 labels = 0;              // partial pipelines
+  friend bool operator==(stage_statistics const&, stage_statistics const&) = default;
+};
+
+namespace detail {
+
+/// A pipeline and what it comes to.
+struct priced_stages {
+  std::vector<found_stage> stages;
+  stage_cost cost;
+};
+
+/// Finds the least limit at which `decide(limit)` finds a pipeline. `decide` returns pipelines (priced; empty: none), `rejected()` the least
+/// time above the limit that it met, so that an interval without any candidate is never halved: with tolerance 0 the answer is exact.
+/// Starts at `low`, which no pipeline is below. Calls `found` for each pipeline, which may return a ceiling: no need to look above it.
+/// Returns the greatest time that no pipeline is known to be below... of the family: [returned, best found].
+template <class Decide, class Rejected, class Found>
+double bisect_limit(double low, double ceiling, double tolerance, Decide&& decide, Rejected&& rejected, Found&& found) {
+  double high = -1, limit = low * 1.1;
+  if (tolerance < 1e-9) tolerance = 1e-9;          // sums are rounded
+  for (int round = 0; round < 200; ++round) {
+    if (limit > ceiling) limit = ceiling;
+    bool feasible = false;
+    for (priced_stages& p : decide(limit)) {
+      feasible = true;
+      if (high < 0 || p.cost.bottleneck < high) high = p.cost.bottleneck;
+      ceiling = std::min(ceiling, found(std::move(p)));
+    }
+    if (!feasible) {
+      double const next = rejected();
+      if (next >= 1e300) return 1e300;             // nothing is too slow: memory or devices do not suffice at any time
+      low = std::max(low, next);
+    }
+    if (low >= ceiling) return low;
+    if (high >= 0) {
+      if (high - low <= tolerance * high) return low;
+      limit = std::min((low + high) / 2, high * (1 - 0.5 * tolerance));
+      if (limit < low) limit = low;
+    } else {
+      limit = std::max(low, limit * 1.5);
+    }
+  }
+  return low;
+}
+
+/// A family of partitions: those of `stage_decision` over one tree. Trees of one series of all operators give contiguous stages of a line.
+template <stage_model M> class stage_family {
+  M const& m_;
+  stage_tree tree_;
+  stage_blocks blocks_;
+  bool sequential_;
+
+ public:
+  stage_family(M const& m, sp_tree tree, bool sequential)
+      : m_(m), tree_(std::move(tree), m.tensors(), m.operators(), [&](int v) { return m.kind(v); }), blocks_(tree_),
+        sequential_(sequential) {}
+  stage_tree const& tree() const { return tree_; }
+
+  /// Every pipeline that is met goes to `found`. Returns a time per sample that no pipeline of the family over these rhythms is below.
+  template <class Found>
+  double search(std::vector<stage_rhythm> const& rhythms, double low, double ceiling, double tolerance, stage_statistics& count,
+                Found&& found) {
+    demand_table demands(rhythms, m_.mini_batch());
+    stage_prices<M> prices(m_, tree_, rhythms);
+    if (prices.choices().empty()) return 1e300;
+    auto decide = [&](double limit) {
+      prices.forget();
+      stage_decision<M> d(tree_, blocks_, prices, demands, limit * (1 + 1e-12));
+      std::vector<priced_stages> r;
+      for (auto& stages : d.solve()) {
+        priced_stages p{std::move(stages), {}};
+        p.cost = cost_of(m_, p.stages, sequential_);
+        if (!p.cost.shortage) r.push_back(std::move(p));
+      }
+      ++count.limits;
+      count.problems += static_cast<i64>(d.problems());
+      count.labels += static_cast<i64>(d.labels());
+      return r;
+    };
+    return bisect_limit(low, ceiling, tolerance, decide, [&] { return prices.least_rejected(); }, found);
+  }
+};
+
+/// One series of all operators in the order in which a tree holds them.
+inline sp_tree line_of(sp_tree const& t) {
+  sp_expr e;
+  std::vector<int> parts;
+  for (int i = 0; i < t.size(); ++i) if (t.kind(i) == sp_kind::leaf) parts.push_back(e.leaf(t.node(i)));
+  return normalise(e, e.compose(sp_kind::series, parts));
+}
+
+}  // namespace detail
+
+}  // namespace tensorpar
