@@ -103,7 +103,7 @@ inline graphpipe_log_stage graphpipe_row(profile_line x, int operators) {
   x.expect("(");
   while (!x.take(")")) {
     s.nodes.push_back(static_cast<int>(x.integer(0, operators - 1)));
-    if (!x.take(",")) x.rest().starts_with(")") ? void() : x.fail("found " + x.shown(), "\",\" or \")\"");
+    if (!x.take(",") && !x.rest().starts_with(")")) x.fail("found " + x.shown(), "\",\" or \")\"");
   }
   x.end();
   std::sort(s.nodes.begin(), s.nodes.end());
