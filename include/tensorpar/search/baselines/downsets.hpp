@@ -162,7 +162,8 @@ downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 40
     best = std::move(next);
     return true;
   };
-  double low = 0;
+  double const room = o.devices() + sums.free_rate;
+  double low = room > 0 && room < detail::no_price ? sums.total / room * (1 - 1e-9) : 0.0;  // work alone
   if (improve(detail::no_price)) {
     for (bool coarse = true; best.seconds > low;) {
       double const gap = best.seconds - low, middle = low + gap / 2;
