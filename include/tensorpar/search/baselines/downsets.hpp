@@ -1,0 +1,182 @@
+// tensorpar/search/baselines/downsets.hpp - the exact optimum over pipelines of nested downsets: least largest price of a stage
+#pragma once
+#include <map>
+#include <optional>
+#include <tensorpar/search/baselines/downset_sums.hpp>
+#include <utility>
+#include <vector>
+
+namespace tensorpar {
+
+namespace detail {
+
+/// Decides, for a target price T, whether there is a pipeline all of whose stages cost at most T.
+///
+/// State: a downset D and what its complement needs. For each D the front of pairs (devices, copies) with which the nodes outside D can be
+/// staged within T, of which none is at least another in both (law 3: fewer later copies never hurt). The front of D follows from
+/// those of supersets D': one stage D' \ D more. Supersets are processed first, and those with equal pairs stand in one bucket in the
+/// order of falling device work. For each bucket and way, one feasible D' is enough; they are tried from the nearest, that is from the
+/// stage with the least work, and the scan ends where work alone says that T is exceeded.
+/// What is left out cannot be part of a pipeline within T:
+///  1. D' whose work beyond D exceeds what the way absorbs in T (law 2);
+///  2. D' where work + |difference of boundaries| exceeds T * share: nets cut by both cancel in the difference, the others are charged;
+///  3. pairs with which devices run out: the stages on either side of D take at least (device-seconds of that side) / T devices;
+///  4. pairs that add up to fewer devices than that bound asks for.
+/// Time: (pairs that survive 1) * O(1), with O(chains) for inclusion and O(nets cut) for the boundary of those that survive 2.
+template <downset_objective O> class downset_decision {
+  struct point {
+    int devices, copies, way, next;  // the stage's way; the point of the downset where it ends, -1 at the full set
+    int rank;
+  };
+  struct member {
+    int rank, point;
+  };
+  O const& o_;
+  downset_lattice const& l_;
+  downset_sums<O> const& s_;
+  std::vector<stage_way> ways_;
+  std::vector<point> points_;
+  double target_ = 0;
+
+  static std::size_t at(int i) { return uz(i); }
+
+  int least_devices(double device_seconds) const {
+    if (!(target_ < no_price)) return 0;
+    double const rest = device_seconds / target_ - s_.free_rate;
+    return rest > 0 ? static_cast<int>(std::min(std::ceil(rest * (1 - 1e-9) - 1e-9), 1e9)) : 0;
+  }
+
+  /// A member of the bucket from which the stage down to `r` is feasible in way `w`, or -1.
+  int find(std::vector<member> const& bucket, int r, int w, int later) {
+    stage_way const& way = ways_[at(w)];
+    int const t = way.table;
+    double const most = target_ * way.share, reach = target_ * s_.absorbs[at(w)] / s_.total * static_cast<double>(s_.one);
+    i64 const far = s_.total > 0 && reach < 4e18 ? static_cast<i64>(reach * (1 + 1e-9)) + l_.node_count() + 1 : i64{1} << 62;
+    auto const &work = s_.work[at(t)], &in = s_.in[at(t)], &out = s_.out[at(t)];
+    auto const& barred = s_.barred[at(t)];
+    double const mine = work[at(r)], my_in = in[at(r)], my_out = out[at(r)], room = most * (1 + 1e-12);
+    i64 const last = s_.work_units[at(r)] + far;
+    for (std::size_t i = bucket.size(); i-- > 0;) {
+      int const u = bucket[i].rank;
+      if (s_.work_units[at(u)] > last) break;
+      ++pairs;
+      double const x = work[at(u)] - mine;
+      if (x + std::max(std::max(out[at(u)] - my_out, my_in - in[at(u)]), 0.0) > room) continue;
+      if (barred[at(u)] != barred[at(r)] || !l_.within(s_.id[at(r)], s_.id[at(u)])) continue;
+      double const boundary = s_.boundary(t, r, u);
+      if (x + boundary > room) continue;
+      downset_stage const stage{l_, s_.id[at(r)], s_.id[at(u)], x, boundary, s_.measures(r), s_.measures(u)};
+      if (o_.seconds(stage, w, later) <= target_) return bucket[i].point;
+    }
+    return -1;
+  }
+
+ public:
+  i64 pairs = 0;
+
+  downset_decision(O const& o, downset_lattice const& l, downset_sums<O> const& s) : o_(o), l_(l), s_(s) {
+    for (int w = 0; w < o.ways(); ++w) ways_.push_back(o.way(w));
+  }
+
+  /// Downsets from the empty to the full one, with the way of each stage between; nothing if no pipeline is within `target`.
+  std::optional<std::vector<std::pair<int, int>>> operator()(double target) {
+    target_ = target;
+    points_.clear();
+    std::map<std::pair<int, int>, std::vector<member>> buckets;
+    std::vector<point> front;
+    int const devices = o_.devices(), copies = o_.copies(), count = l_.count();
+    for (int r = 0; r < count; ++r) {
+      front.clear();
+      int const before = least_devices(s_.before[at(r)]), after = least_devices(s_.after[at(r)]);
+      if (r == 0) {
+        front.push_back({0, 0, -1, -1, 0});
+      } else if (before + after <= devices) {
+        for (auto const& [key, bucket] : buckets) {
+          if (key.first + before > devices) break;  // keys ascend in devices
+          for (int w = 0; w < static_cast<int>(ways_.size()); ++w) {
+            int const d = key.first + ways_[at(w)].devices, c = key.second + ways_[at(w)].copies;
+            if (d + before > devices || d < after || c > copies) continue;
+            bool worse = false;
+            for (point const& p : front) worse = worse || (p.devices <= d && p.copies <= c);
+            if (worse) continue;
+            if (int const next = find(bucket, r, w, key.second); next >= 0) {
+              std::erase_if(front, [&](point const& p) { return p.devices >= d && p.copies >= c; });
+              front.push_back({d, c, w, next, r});
+            }
+          }
+        }
+      }
+      for (point const& p : front) {
+        int const k = static_cast<int>(points_.size());
+        points_.push_back(p);
+        buckets[{p.devices, p.copies}].push_back({r, k});
+        if (r == count - 1) {  // the empty downset: a pipeline
+          std::vector<std::pair<int, int>> chain;
+          for (int q = k; q >= 0; q = points_[at(q)].next) chain.push_back({s_.id[at(points_[at(q)].rank)], points_[at(q)].way});
+          return chain;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+};
+
+}  // namespace detail
+
+/// The pipeline of nested downsets of `g` whose dearest stage is cheapest, exactly (up to a relative 1e-10), or the answer that none fits.
+/// Every stage is a difference of two downsets, hence convex; together they use at most o.devices() devices and o.copies() copies.
+///
+/// Method: bisection on the price of the dearest stage, each target decided by `detail::downset_decision`. A feasible target yields a
+/// pipeline, whose own price is the next upper end; the search ends only with a proof that nothing below the best pipeline found is
+/// feasible, so that the answer does not depend on a step width. Deterministic.
+/// Complexity: L downsets; about 20 decisions, each at worst O(L^2 * ways * fronts), in practice near linear in L, because near the optimum
+/// hardly any slack is left: on a tight target only downsets whose work is near a multiple of it can be stage boundaries.
+/// Throws `error` on a cycle and if there are more than `most_downsets`.
+template <topology G, downset_objective O>
+downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 400'000) {
+  downset_lattice const lattice(g, most_downsets);
+  detail::downset_sums<O> const sums(o, lattice);
+  detail::downset_decision<O> decide(o, lattice, sums);
+  downset_pipeline best;
+  best.downsets = lattice.count();
+  auto const improve = [&](double target) {  // true if a pipeline better than the best was found
+    ++best.decisions;
+    auto const chain = decide(target);
+    if (!chain) return false;
+    downset_pipeline next;
+    next.feasible = true;
+    next.seconds = 0;
+    int later = 0;
+    for (std::size_t i = chain->size(); i-- > 1;) {
+      auto const [from, w] = (*chain)[i - 1];
+      int const to = (*chain)[i].first;
+      double const t = detail::downset_price(o, lattice, from, to, w, later);
+      next.stages.push_back({lattice.between(from, to), w, t});
+      next.seconds = std::max(next.seconds, t);
+      later += o.way(w).copies;
+    }
+    std::reverse(next.stages.begin(), next.stages.end());
+    if (!(next.seconds < best.seconds)) return false;
+    next.downsets = best.downsets;
+    next.decisions = best.decisions;
+    best = std::move(next);
+    return true;
+  };
+  double const room = o.devices() + sums.free_rate;
+  double low = room > 0 && room < detail::no_price ? sums.total / room * (1 - 1e-9) : 0.0;  // work alone
+  if (improve(detail::no_price)) {
+    for (bool coarse = true; best.seconds > low;) {
+      double const gap = best.seconds - low, middle = low + gap / 2;
+      bool const strict = !coarse || gap <= 1e-3 * best.seconds;
+      double const target = strict ? best.seconds * (1 - 1e-10) : middle;
+      if (improve(target)) coarse = true;
+      else if (strict) break;
+      else low = middle;
+      if (strict) coarse = gap > 1e-9 * best.seconds;
+    }
+  }
+  best.pairs = decide.pairs;
+  return best;
+}
+
+}  // namespace tensorpar
