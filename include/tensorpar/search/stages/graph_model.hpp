@@ -169,6 +169,18 @@ template <cost_model C> class graph_stages {
     return static_cast<double>(least);
   }
   training_graph const& training() const { return t_; }
+  /// The loop of operator v that tensor parallelism in so many parts splits; '\0': none, every device does the same.
+  char split_loop(int v, int parts) const {
+    return parts > 1 && split_[static_cast<std::size_t>(v)] && split_units(v) % parts == 0 ? split_[static_cast<std::size_t>(v)] : '\0';
+  }
+  /// The loop of operator v along which samples run, or '\0'.
+  char batch_loop(int v) const {
+    graph_node const& n = node(v);
+    for (node_loop const& l : space_of(t_.graph, v).loops)
+      for (std::size_t k = 0; k < n.in.size(); ++k)
+        if (l.in[k] >= 0 && batch_.is_batch(n.in[k], l.in[k])) return l.letter;
+    return '\0';
+  }
 
   stage_work work(int v, stage_choice const& c, int first) const {
     i64 const samples = c.micro_batch / c.data;
