@@ -133,7 +133,7 @@ template <stage_model M> class stage_decision {
                                                                stage_step::join});
           }
         }
-        for (int j = m - 1; j > 0; --j) advance(child, inner, j, offset);
+        walk(child, inner, m - 1, offset);
         for (int id : std::vector<int>(inner[0])) {
           stage_label const l = pool_[id];
           for (int w : std::vector<int>(block(block_entry, demand, uniform_ ? 0 : offset + l.devices).at[static_cast<std::size_t>(full - weight)])) {
@@ -147,6 +147,14 @@ template <stage_model M> class stage_decision {
     }
   }
 
+  /// From the labels at positions up to `last` of a series to those at its front.
+  void walk(int e, lists& at, int last, int offset) {
+    for (int j = last; j > 0; --j) {
+      if (j < last && tree_.is_block(tree_.series(e)[static_cast<std::size_t>(j) - 1])) join(e, at, j - 1, offset);
+      advance(e, at, j, offset);
+    }
+  }
+
   /// Labels by position of a series, the last position being what follows it.
   lists const& series(int entry, int demand, int offset) {
     int const e = tree_.alike(entry);
@@ -157,10 +165,7 @@ template <stage_model M> class stage_decision {
     stage_label start;
     start.demand = demand;
     at.back().push_back(pool_.add(start));
-    for (int j = n; j > 0; --j) {
-      if (j < n && tree_.is_block(tree_.series(e)[static_cast<std::size_t>(j) - 1])) join(e, at, j - 1, offset);
-      advance(e, at, j, offset);
-    }
+    walk(e, at, n, offset);
     return series_[{e, {demand, offset}}] = std::move(at);   // the map may have grown meanwhile
   }
 
@@ -223,41 +228,39 @@ template <stage_model M> class stage_decision {
     auto const& all = tree_.series(entry);
     return {all.begin() + from, all.begin() + to};
   }
-  void write_series(std::vector<found_stage>& out, int id, int entry, int base, int outer = -1) const {
-    while (pool_[id].step != stage_step::start) {
+  void write_series(std::vector<found_stage>& out, int id, int entry, int base) const {
+    std::vector<int> outside;                      // series whose end is joined with the branch at hand
+    for (; pool_[id].step != stage_step::start; id = pool_[id].prev) {
       stage_label const& l = pool_[id];
       if (l.step == stage_step::run) {
         put(out, some_parts(entry, l.from, l.to), l.choice, base + l.devices);
       } else if (l.step == stage_step::part) {
         write_block(out, l.sub, tree_.series(entry)[static_cast<std::size_t>(l.from)], base + pool_[l.prev].devices, {});
       } else if (l.step == stage_step::join) {
-        auto nodes = some_parts(outer, l.from + 1, l.to);
-        auto const end = some_parts(entry, l.extra, static_cast<int>(tree_.series(entry).size()));
-        nodes.insert(nodes.end(), end.begin(), end.end());
+        auto nodes = some_parts(entry, l.extra, static_cast<int>(tree_.series(entry).size()));
+        entry = outside.back();
+        outside.pop_back();
+        auto const after = some_parts(entry, l.from + 1, l.to);
+        nodes.insert(nodes.end(), after.begin(), after.end());
         put(out, nodes, l.choice, base + l.devices);
-        entry = outer;
       } else if (l.step == stage_step::join_group) {
         int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
-        branch_states const& r = prepared_.states(tree_.alike(block_entry));
-        auto const used = r.digits(l.extra);
+        auto const used = prepared_.states(tree_.alike(block_entry)).digits(l.extra);
         auto nodes = some_parts(entry, l.from + 1, l.to);
         for (std::size_t c = 0; c < used.size(); ++c)
           for (int k = 0; k < used[c]; ++k) nodes.push_back(tree_.classes(block_entry)[c].children[static_cast<std::size_t>(k)]);
         int const before = base + l.devices - pool_[l.sub].devices;
         put(out, nodes, l.choice, before);
         write_block(out, l.sub, block_entry, before, used);
-      } else {                                     // rest
+      } else {                                     // rest: then the branch, and behind its join the rest of this series
         int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
         auto const& classes = tree_.classes(block_entry);
         std::vector<int> used(classes.size(), 0);
         used[static_cast<std::size_t>(l.extra)] = 1;
         write_block(out, l.sub, block_entry, base + pool_[l.prev].devices, used);
-        // the branch, and behind its join the rest of this series
-        int const child = classes[static_cast<std::size_t>(l.extra)].children.front();
-        write_series(out, l.prev, child, base, entry);
-        return;
+        outside.push_back(entry);
+        entry = classes[static_cast<std::size_t>(l.extra)].children.front();
       }
-      id = l.prev;
     }
   }
   void write_block(std::vector<found_stage>& out, int id, int entry, int base, std::vector<int> used) const {
