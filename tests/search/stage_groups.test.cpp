@@ -1,5 +1,6 @@
 // tests/search/stage_groups.test.cpp - groups of operators: nothing is lost silently
 #include <doctest/doctest.h>
+#include <tensorpar/graph/convexity.hpp>
 #include <tensorpar/search/stages/grouped.hpp>
 #include "stage_oracle.hpp"
 #include "support/effort.hpp"
