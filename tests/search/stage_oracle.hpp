@@ -145,14 +145,15 @@ inline double oracle_least(additive_stages const& m, std::vector<unsigned> const
       best = worst;
       return;
     }
-    for (stage_choice const& c : all) {
-      if (devices + c.devices() > m.devices()) continue;
-      oracle_stage const s{parts[chosen.size()], c, m.devices() - devices - c.devices()};
+    for (stage_choice const& c : all)
+     for (int idle = 0; idle <= (m.uniform() ? 0 : m.devices()); ++idle) {   // devices may stay unused
+      if (devices + idle + c.devices() > m.devices()) continue;
+      oracle_stage const s{parts[chosen.size()], c, m.devices() - devices - idle - c.devices()};
       work.push_back(oracle_work(m, s));
       double const time = work.back().micro_batch_seconds() / static_cast<double>(c.micro_batch) +
                           work.back().once / static_cast<double>(m.mini_batch());
       chosen.push_back(s);
-      go(devices + c.devices(), std::max(worst, time));
+      go(devices + idle + c.devices(), std::max(worst, time));
       chosen.pop_back();
       work.pop_back();
     }
@@ -209,9 +210,11 @@ inline double oracle_least(stage_problem const& p, std::vector<std::vector<unsig
 
 /// The partitions that the tree's family is said to hold (find_stages), made by reading its definition backwards: from the parts of a
 /// series and the branches of a block, without devices or times.
+/// `together`: the ends of several equal branches, cut at one place, may be joined with what follows too; the search does so for some cuts.
 class tree_partitions {
   using partitions = std::set<std::vector<unsigned>>;   // each ascending
   tensorpar::sp_tree const& t_;
+  bool together_;
 
   static partitions both(partitions const& a, partitions const& b) {
     partitions r;
@@ -272,6 +275,20 @@ class tree_partitions {
         std::vector<int> group, rest;
         for (std::size_t i = 0; i < all.size(); ++i) (with >> i & 1 ? group : rest).push_back(all[i]);
         take(both(both(prefix(parts, p), block(rest)), {{after | bits(group)}}));
+        if (group.size() > 1 && together_) {
+          std::size_t shortest = 99;
+          for (int e : group) shortest = std::min(shortest, series(e).size());
+          for (std::size_t q = 1; q < shortest; ++q) {
+            partitions fronts{{}};
+            unsigned ends = after;
+            for (int e : group) {
+              auto const own = series(e);
+              fronts = both(fronts, prefix(own, q));
+              ends |= bits(std::vector<int>(own.begin() + static_cast<i64>(q), own.end()));
+            }
+            take(both(both(prefix(parts, p), block(rest)), both(fronts, {{ends}})));
+          }
+        }
         if (group.size() != 1) continue;
         auto const own = series(group[0]);
         for (std::size_t q = 1; q < own.size(); ++q)
@@ -284,7 +301,7 @@ class tree_partitions {
   partitions whole(int e) const { return prefix(series(e), series(e).size()); }
 
  public:
-  explicit tree_partitions(tensorpar::sp_tree const& t) : t_(t) {}
+  explicit tree_partitions(tensorpar::sp_tree const& t, bool together = false) : t_(t), together_(together) {}
   std::vector<std::vector<unsigned>> all() const {
     auto const p = whole(t_.root());
     return {p.begin(), p.end()};

@@ -1,5 +1,7 @@
 // tests/search/stages.test.cpp - the stage partitioner against every partition of small graphs
 #include <doctest/doctest.h>
+#include <bit>
+#include <tensorpar/graph/convexity.hpp>
 #include <tensorpar/search/baselines/lines.hpp>
 #include <tensorpar/search/stages.hpp>
 #include "stage_oracle.hpp"
@@ -116,7 +118,7 @@ TEST_CASE("stages: on devices of several kinds, stages take neighbouring devices
 
 TEST_CASE("stages: the tree's family is searched exactly: joins with ends of branches, groups of branches, recursion") {
   random_source r{4};
-  int joined = 0;
+  int joined = 0, differs = 0;
   for (int round = 0; round < effort::cases(400); ++round) {
     int const n = 2 + r.below(5);
     sp_tree const t = random_sp_tree(r, n);
@@ -131,14 +133,16 @@ TEST_CASE("stages: the tree's family is searched exactly: joins with ends of bra
     o.most_up_sets = 0;
     o.mixed = false;
     o.micro_batches = {2};
-    auto const partitions = tree_partitions(t).all();
-    double const least = oracle_least(p, partitions, o.micro_batches);
+    double const most = oracle_least(p, tree_partitions(t).all(), o.micro_batches),
+                 least = oracle_least(p, tree_partitions(t, true).all(), o.micro_batches);
     stage_result const found = find_stages(p.graph, p.model, o);
     INFO(round, ": ", p.text, " tree ", to_string(t));
     REQUIRE(found.added == 0);
     REQUIRE(wrong(p.graph, p.model, found) == "");
-    REQUIRE(bottleneck(found) == doctest::Approx(least).epsilon(1e-9));
-    if (found.feasible()) REQUIRE(found.family_bound == doctest::Approx(least).epsilon(1e-8));
+    REQUIRE(bottleneck(found) <= most * (1 + 1e-9));
+    REQUIRE(bottleneck(found) >= least * (1 - 1e-9));
+    differs += least < most * (1 - 1e-9);
+    if (found.feasible()) REQUIRE(found.family_bound == doctest::Approx(found.cost.bottleneck).epsilon(1e-8));
     for (pipeline_stage const& s : found.pipeline.stages) {
       unsigned bits = 0;
       for (int v : s.nodes) bits |= 1u << v;
@@ -146,6 +150,7 @@ TEST_CASE("stages: the tree's family is searched exactly: joins with ends of bra
     }
   }
   CHECK(joined > 0);
+  CHECK(differs < effort::cases(400) / 10);       // nearly always both are one number, and the search's
 }
 
 TEST_CASE("stages: the line is PipeDream's space") {
@@ -235,17 +240,20 @@ TEST_CASE("stages: branches that nobody orders run at once: half the depth") {
   ops[8] = {0.01, 0.01, 0, 0, 0, 0, 1, 0};
   for (int b = 0; b < 2; ++b) for (int l = 1; l < 4; ++l) g[at(4 * b + l)].push_back(4 * b + l - 1);
   g[8] = {3, 7};
-  additive_stages const m(ops, tensors_of(g, std::vector<double>(9, 1)), stage_devices::equal(8), {32, 2, 1, 1, false, false});
+  additive_stages const m(ops, tensors_of(g, std::vector<double>(9, 0)), stage_devices::equal(8), {32, 2, 2, 1, false, false});
   stage_options o;
   o.objective = stage_objective::bottleneck;
-  o.micro_batches = {1};
+  o.micro_batches = {2};
+  o.most_up_sets = 0;
+  // both ends and the join on two devices: three stages before them on each branch
   stage_result const graph = find_stages(g, m, o), line = pipedream_stages(g, m, o);
+  CHECK(graph.cost.bottleneck == doctest::Approx(6.02 / 2));
   CHECK(graph.cost.depth == 4);
-  CHECK(graph.pipeline.stages.size() == 8);
-  CHECK(line.cost.depth == 8);
+  CHECK(graph.pipeline.stages.size() == 7);
   CHECK(graph.cost.bottleneck == doctest::Approx(line.cost.bottleneck));
-  CHECK(graph.cost.source_in_flight == 4);
-  CHECK(line.cost.source_in_flight == 8);
+  CHECK(line.cost.depth == 7);
+  CHECK(graph.cost.source_in_flight == 8);
+  CHECK(line.cost.source_in_flight == 14);
   CHECK(graph.cost.iteration < line.cost.iteration);
 }
 

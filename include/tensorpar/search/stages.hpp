@@ -2,7 +2,6 @@
 #pragma once
 #include <cmath>
 #include <optional>
-#include <tensorpar/graph/relaxation.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 #include <tensorpar/search/stages/engine.hpp>
 #include <tensorpar/search/stages/every.hpp>
@@ -160,9 +159,6 @@ template <stage_model M> stage_shortage least_shortage(M const& m, sp_tree const
 template <topology G, stage_model M> stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}) {
   using namespace detail;
   adjacency const& a = as_adjacency(graph);
-  if (a.node_count() != m.operators())
-    throw error("the graph has " + std::to_string(a.node_count()) + " nodes and the model " + std::to_string(m.operators()) + " operators",
-                "find_stages", "one operator for each node");
   stage_result r;
   std::vector<i64> sizes = o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches;
   std::sort(sizes.begin(), sizes.end());
@@ -176,17 +172,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     for (i64 b : some) for (int k : o.ks) if (k >= 1 && m.mini_batch() % (b * k) == 0) x.push_back({b, k});
     return x;
   };
-  auto const seconds = [&](int v) {
-    stage_choice c = m.degrees().front();
-    c.micro_batch = sizes.back();
-    return m.work(v, c, 0).per_sample(c.micro_batch, m.mini_batch());
-  };
-  std::vector<double> weight(static_cast<std::size_t>(m.operators()), -1);
-  for (int v = 0; v < m.operators(); ++v) {
-    double& w = weight[static_cast<std::size_t>(m.kind(v))];
-    if (w < 0) w = seconds(v);
-  }
-  auto const relaxed = relax(a, [&](int v) { return weight[static_cast<std::size_t>(m.kind(v))]; });
+  auto const relaxed = stage_relaxation(a, m, sizes.back());
   r.added = static_cast<int>(relaxed.added.size());
   r.critical_before = relaxed.before;
   r.critical_after = relaxed.after;

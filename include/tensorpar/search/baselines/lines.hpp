@@ -4,26 +4,17 @@
 
 namespace tensorpar {
 
-namespace detail {
-
-template <topology G, stage_model M> sp_tree relaxed_line(G const& graph, M const& m) {
-  if (tensorpar::node_count(graph) != m.operators())
-    throw error("graph and model differ in size", "sequential pipelines", "one operator for each node");
-  return line_of(relax(graph).tree);
-}
-
-}  // namespace detail
-
 /// What PipeDream knows, in this model: operators in one line (branch by branch), stages contiguous in it, each waiting for the one before
 /// it, whether the graph says so or not. All stages have one micro-batch size; all sizes are tried (Narayanan et al. 2019 and 2021; the
 /// thesis's SPP). Exact for the bottleneck within `tolerance`; for `iteration` as `find_stages`. Throws as `find_stages` does.
 template <topology G, stage_model M> stage_result pipedream_stages(G const& graph, M const& m, stage_options const& o = {}) {
   using namespace detail;
   stage_result r;
-  stage_family<M> line(m, relaxed_line(graph, m), true);
   bool const iteration = o.objective == stage_objective::iteration;
   std::optional<priced_stages> best;
   std::vector<i64> const sizes = o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches;
+  if (sizes.empty()) throw error("no micro-batch size", "pipedream_stages", "a mini-batch that is a multiple of the graph's batch");
+  stage_family<M> line(m, line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree), true);
   std::vector<stage_rhythm> all;
   r.family_bound = 1e300;
   for (i64 b : sizes) {
@@ -56,11 +47,12 @@ template <topology G, stage_model M> stage_result pipedream_stages(G const& grap
 template <topology G, stage_model M> stage_result uniform_stages(G const& graph, M const& m, stage_options const& o = {}) {
   using namespace detail;
   stage_result r;
-  sp_tree const line = relaxed_line(graph, m);
-  std::vector<int> order;
-  for (int i = 0; i < line.size(); ++i) if (line.kind(i) == sp_kind::leaf) order.push_back(line.node(i));
   std::optional<priced_stages> best;
   std::vector<i64> const sizes = o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches;
+  if (sizes.empty()) throw error("no micro-batch size", "uniform_stages", "a mini-batch that is a multiple of the graph's batch");
+  sp_tree const line = line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree);
+  std::vector<int> order;
+  for (int i = 0; i < line.size(); ++i) if (line.kind(i) == sp_kind::leaf) order.push_back(line.node(i));
   std::optional<stage_shortage> least;
   std::vector<stage_rhythm> all;
   for (i64 b : sizes)

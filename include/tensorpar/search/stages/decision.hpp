@@ -13,7 +13,8 @@ namespace tensorpar::detail {
 /// Algorithm 2's dynamic program (thesis, section 3.5) with the gaps of its listing filled: series are solved from the end, because what
 /// the second half keeps in flight is what it asks of the first. For a sub-tree and the demand of what follows, it finds all that are best
 /// in (devices, demand upon what precedes). Stages are: runs of parts of a series; branches of a block together, whole; a run of parts
-/// after a block together with the end of one branch or with whole branches; and, recursively, all that inside branches.
+/// after a block together with the end of one branch, with whole branches, or (equal devices) with the ends of all equal branches, cut at
+/// one place, the earliest that fits for a number of devices; and, recursively, all that inside branches.
 /// Equal sub-trees under equal demands are solved once. One object answers for one limit.
 template <stage_model M> class stage_decision {
   using lists = std::vector<std::vector<int>>;
@@ -29,6 +30,7 @@ template <stage_model M> class stage_decision {
   label_pool pool_;
   bool uniform_;
   std::map<std::pair<int, std::pair<int, int>>, lists> series_;
+  std::map<std::pair<int, std::pair<int, int>>, std::vector<int>> fronts_;
   std::map<std::pair<int, std::pair<int, int>>, table> blocks_;
 
   int end_of(int offset) const { return devices_ - offset; }
@@ -70,17 +72,17 @@ template <stage_model M> class stage_decision {
     }
   }
 
+  struct ending {                                  // a stage that is still open towards a block
+    int j, label, rhythm;
+    i64 in_flight;
+  };
   /// Stages that hold what follows block p of series e, up to some part, and the end of one branch or whole branches of the block.
   void join(int e, lists& at, int p, int offset) {
     auto const& parts = tree_.series(e);
-    int const block_entry = parts[static_cast<std::size_t>(p)], n = static_cast<int>(parts.size());
+    int const block_entry = parts[static_cast<std::size_t>(p)], n = static_cast<int>(at.size()) - 1;
     auto const& classes = tree_.classes(block_entry);
     branch_states const& r = prepared_.states(block_entry);
     if (r.in_order) return;
-    struct ending {                                // a stage that is still open towards the block
-      int j, label, rhythm;
-      i64 in_flight;
-    };
     std::map<int, std::vector<ending>> by_demand;
     for (int j = p + 2; j <= n; ++j)
       for (int id : at[static_cast<std::size_t>(j)])
@@ -119,7 +121,8 @@ template <stage_model M> class stage_decision {
       for (std::size_t c = 0; c < classes.size(); weight *= r.count[c] + 1, ++c) {      // the end of one branch
         int const child = classes[c].children.front(), m = static_cast<int>(tree_.series(child).size());
         if (m < 2) continue;
-        std::vector<stage_border> const& borders = tree_.join_borders(e, p, child);
+        if (uniform_ && r.count[c] > 1) join_all(e, at, p, static_cast<int>(c), weight, demand, endings);
+        std::vector<stage_border> const& borders = tree_.join_borders(e, p, child, 1);
         lists inner(static_cast<std::size_t>(m) + 1);
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
@@ -133,7 +136,7 @@ template <stage_model M> class stage_decision {
                                                                stage_step::join});
           }
         }
-        for (int j = m - 1; j > 0; --j) advance(child, inner, j, offset);
+        walk(child, inner, m - 1, offset);
         for (int id : std::vector<int>(inner[0])) {
           stage_label const l = pool_[id];
           for (int w : std::vector<int>(block(block_entry, demand, uniform_ ? 0 : offset + l.devices).at[static_cast<std::size_t>(full - weight)])) {
@@ -147,6 +150,68 @@ template <stage_model M> class stage_decision {
     }
   }
 
+  /// The same with the ends of all branches of a class.
+  void join_all(int e, lists& at, int p, int c, int weight, int demand, std::vector<ending> const& endings) {
+    int const block_entry = tree_.series(e)[static_cast<std::size_t>(p)];
+    branch_states const& r = prepared_.states(block_entry);
+    int const child = tree_.classes(block_entry)[static_cast<std::size_t>(c)].children.front(), times = r.count[static_cast<std::size_t>(c)],
+              m = static_cast<int>(tree_.series(child).size());
+    std::vector<stage_border> const& borders = tree_.join_borders(e, p, child, times);
+    std::vector<int> const others = block(block_entry, demand, 0).at[static_cast<std::size_t>(r.states - 1 - times * weight)];
+    for (ending const& x : endings) {
+      stage_label const l = pool_[x.label];
+      int last = 0;
+      for (int choice : prices_.of_rhythm(x.rhythm)) {
+        int const d = prices_.choices()[static_cast<std::size_t>(choice)].devices();
+        if (d == last || l.devices + d + times > devices_) continue;
+        last = d;
+        stage_fit fit;
+        int q = m;
+        for (; q > 1; --q) {
+          leaf_interval both[2] = {tree_.run(child, q - 1, m), tree_.run(e, p + 1, x.j)};
+          both[0].times = times;
+          stage_fit const f = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q - 1)]}, x.rhythm, x.in_flight,
+                                          devices_ - l.devices, devices_, limit_, d);
+          if (f.choice < 0) break;
+          fit = f;
+        }
+        if (fit.choice < 0) continue;
+        for (int id : std::vector<int>(front(child, q, demand))) {
+          stage_label const f = pool_[id];
+          int const so_far = l.devices + fit.devices + times * f.devices;
+          if (so_far > devices_) continue;
+          int const joined = pool_.add({so_far, f.demand, x.label, id, p, x.j, q, fit.choice, stage_step::join_all});
+          for (int w : others) {
+            stage_label const sub = pool_[w];
+            if (so_far + sub.devices > devices_) continue;
+            pool_.offer(at[static_cast<std::size_t>(p)], {so_far + sub.devices, demands_.joined(f.demand, sub.demand), joined, w, p, 0, c, -1,
+                                                          stage_step::rest_all});
+          }
+        }
+      }
+    }
+  }
+  /// Labels at the front of a series of which only the first `end` parts are there. Equal devices only.
+  std::vector<int> const& front(int entry, int end, int demand) {
+    int const e = tree_.alike(entry);
+    auto const it = fronts_.find({e, {end, demand}});
+    if (it != fronts_.end()) return it->second;
+    lists at(static_cast<std::size_t>(end) + 1);
+    stage_label start;
+    start.demand = demand;
+    at.back().push_back(pool_.add(start));
+    walk(e, at, end, 0);
+    return fronts_[{e, {end, demand}}] = std::move(at.front());
+  }
+
+  /// From the labels at positions up to `last` of a series to those at its front.
+  void walk(int e, lists& at, int last, int offset) {
+    for (int j = last; j > 0; --j) {
+      if (j < last && tree_.is_block(tree_.series(e)[static_cast<std::size_t>(j) - 1])) join(e, at, j - 1, offset);
+      advance(e, at, j, offset);
+    }
+  }
+
   /// Labels by position of a series, the last position being what follows it.
   lists const& series(int entry, int demand, int offset) {
     int const e = tree_.alike(entry);
@@ -157,10 +222,7 @@ template <stage_model M> class stage_decision {
     stage_label start;
     start.demand = demand;
     at.back().push_back(pool_.add(start));
-    for (int j = n; j > 0; --j) {
-      if (j < n && tree_.is_block(tree_.series(e)[static_cast<std::size_t>(j) - 1])) join(e, at, j - 1, offset);
-      advance(e, at, j, offset);
-    }
+    walk(e, at, n, offset);
     return series_[{e, {demand, offset}}] = std::move(at);   // the map may have grown meanwhile
   }
 
@@ -223,41 +285,56 @@ template <stage_model M> class stage_decision {
     auto const& all = tree_.series(entry);
     return {all.begin() + from, all.begin() + to};
   }
-  void write_series(std::vector<found_stage>& out, int id, int entry, int base, int outer = -1) const {
-    while (pool_[id].step != stage_step::start) {
+  void write_series(std::vector<found_stage>& out, int id, int entry, int base) const {
+    std::vector<int> outside;                      // series whose end is joined with the branch at hand
+    for (; pool_[id].step != stage_step::start; id = pool_[id].prev) {
       stage_label const& l = pool_[id];
       if (l.step == stage_step::run) {
         put(out, some_parts(entry, l.from, l.to), l.choice, base + l.devices);
       } else if (l.step == stage_step::part) {
         write_block(out, l.sub, tree_.series(entry)[static_cast<std::size_t>(l.from)], base + pool_[l.prev].devices, {});
       } else if (l.step == stage_step::join) {
-        auto nodes = some_parts(outer, l.from + 1, l.to);
-        auto const end = some_parts(entry, l.extra, static_cast<int>(tree_.series(entry).size()));
-        nodes.insert(nodes.end(), end.begin(), end.end());
+        auto nodes = some_parts(entry, l.extra, static_cast<int>(tree_.series(entry).size()));
+        entry = outside.back();
+        outside.pop_back();
+        auto const after = some_parts(entry, l.from + 1, l.to);
+        nodes.insert(nodes.end(), after.begin(), after.end());
         put(out, nodes, l.choice, base + l.devices);
-        entry = outer;
       } else if (l.step == stage_step::join_group) {
         int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
-        branch_states const& r = prepared_.states(tree_.alike(block_entry));
-        auto const used = r.digits(l.extra);
+        auto const used = prepared_.states(tree_.alike(block_entry)).digits(l.extra);
         auto nodes = some_parts(entry, l.from + 1, l.to);
         for (std::size_t c = 0; c < used.size(); ++c)
           for (int k = 0; k < used[c]; ++k) nodes.push_back(tree_.classes(block_entry)[c].children[static_cast<std::size_t>(k)]);
         int const before = base + l.devices - pool_[l.sub].devices;
         put(out, nodes, l.choice, before);
         write_block(out, l.sub, block_entry, before, used);
-      } else {                                     // rest
+      } else if (l.step == stage_step::join_all || l.step == stage_step::rest_all) {
+        bool const outer = l.step == stage_step::rest_all;
+        stage_label const& j = outer ? pool_[l.prev] : l;
+        int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
+        auto const& classes = tree_.classes(block_entry);
+        auto const& same = classes[static_cast<std::size_t>(outer ? l.extra : 0)].children;
+        if (!outer) continue;                      // written with the label before it
+        std::vector<int> used(classes.size(), 0);
+        used[static_cast<std::size_t>(l.extra)] = static_cast<int>(same.size());
+        write_block(out, l.sub, block_entry, base, used);
+        auto nodes = some_parts(entry, j.from + 1, j.to);
+        for (int c : same) {
+          auto const end = some_parts(c, j.extra, static_cast<int>(tree_.series(c).size()));
+          nodes.insert(nodes.end(), end.begin(), end.end());
+          write_series(out, j.sub, c, base);
+        }
+        put(out, nodes, j.choice, base + j.devices);
+      } else {                                     // rest: then the branch, and behind its join the rest of this series
         int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
         auto const& classes = tree_.classes(block_entry);
         std::vector<int> used(classes.size(), 0);
         used[static_cast<std::size_t>(l.extra)] = 1;
         write_block(out, l.sub, block_entry, base + pool_[l.prev].devices, used);
-        // the branch, and behind its join the rest of this series
-        int const child = classes[static_cast<std::size_t>(l.extra)].children.front();
-        write_series(out, l.prev, child, base, entry);
-        return;
+        outside.push_back(entry);
+        entry = classes[static_cast<std::size_t>(l.extra)].children.front();
       }
-      id = l.prev;
     }
   }
   void write_block(std::vector<found_stage>& out, int id, int entry, int base, std::vector<int> used) const {

@@ -1,5 +1,6 @@
 // tensorpar/search/stages/engine.hpp - the least bottleneck over one family of partitions, by bisection that knows which times matter
 #pragma once
+#include <tensorpar/graph/relaxation.hpp>
 #include <tensorpar/search/stages/decision.hpp>
 #include <tensorpar/search/stages/evaluate.hpp>
 #include <utility>
@@ -93,6 +94,22 @@ template <stage_model M> class stage_family {
     return bisect_limit(low, ceiling, tolerance, decide, [&] { return prices.least_rejected(); }, found);
   }
 };
+
+/// A series-parallel tree of the graph, operators weighing what they take on the smallest group with micro-batches of so many samples.
+/// Throws `error` if sizes differ, and for an empty or cyclic graph.
+template <stage_model M> relaxation<double> stage_relaxation(adjacency const& a, M const& m, i64 micro_batch) {
+  if (a.node_count() != m.operators())
+    throw error("the graph has " + std::to_string(a.node_count()) + " nodes and the model " + std::to_string(m.operators()) + " operators",
+                "stages", "one operator for each node");
+  std::vector<double> weight(static_cast<std::size_t>(m.operators()), -1);
+  for (int v = 0; v < m.operators(); ++v) {
+    double& w = weight[static_cast<std::size_t>(m.kind(v))];
+    stage_choice c;
+    c.micro_batch = micro_batch;
+    if (w < 0) w = m.work(v, c, 0).per_sample(micro_batch, m.mini_batch());
+  }
+  return relax(a, [&](int v) { return weight[static_cast<std::size_t>(m.kind(v))]; });
+}
 
 /// One series of all operators in the order in which a tree holds them.
 inline sp_tree line_of(sp_tree const& t) {

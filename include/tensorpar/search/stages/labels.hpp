@@ -22,7 +22,10 @@ enum class stage_step : char {
   group,      // the branches of group `from` became a stage
   join,       // parts from+1 .. to-1 of a series and the end of a branch, its parts from `extra` on, became a stage
   rest,       // block `from`: its branch of class `extra` ends in that join (label prev), the other branches became what `sub` says
-  join_group  // parts from+1 .. to-1 and the branches of group `extra` of block `from` became a stage, the others what `sub` says
+  join_group, // parts from+1 .. to-1 and the branches of group `extra` of block `from` became a stage, the others what `sub` says
+  join_all,   // parts from+1 .. to-1 and the ends of all branches of a class, their parts from `extra` on, became a stage, what stands
+              // before these ends became what `sub` says, once for each branch
+  rest_all    // block `from`: the branches of class `extra` end in that join (label prev), the others became what `sub` says
 };
 struct stage_label {
   int devices = 0, demand = 0;

@@ -93,14 +93,29 @@ template <stage_model M> class stage_prices {
   void forget() { least_rejected_ = 1e300; }
 
   /// The fewest devices on which the piece takes at most `limit` seconds per sample and fits into memory with so many samples in flight;
-  /// of several such choices the first of `degrees`. At most `available` devices, of which the last one is device `end` - 1.
-  stage_fit fit(stage_piece const& p, int rhythm, i64 in_flight_samples, int available, int end, double limit) {
+  /// of several such choices the first of `degrees`. At most `available` devices, the last of which is device `end` - 1. Where the model is
+  /// not uniform, devices at the end may stay idle; they count. `only`: no more devices than this, and no fewer (0: any number).
+  stage_fit fit(stage_piece const& p, int rhythm, i64 in_flight_samples, int available, int end, double limit, int only = 0) {
+    stage_fit best = fit_here(p, rhythm, in_flight_samples, available, end, limit, only);
+    if (firsts_ == 1) return best;
+    for (int idle = 1; idle < available && (best.choice < 0 || idle + 1 < best.devices); ++idle) {
+      stage_fit x = fit_here(p, rhythm, in_flight_samples, available - idle, end - idle, limit, only);
+      best.hopeless = best.hopeless && x.hopeless;
+      x.devices += idle;
+      if (x.choice >= 0 && (best.choice < 0 || x.devices < best.devices)) best = x;
+    }
+    return best;
+  }
+
+ private:
+  stage_fit fit_here(stage_piece const& p, int rhythm, i64 in_flight_samples, int available, int end, double limit, int only) {
     stage_fit r;
     r.hopeless = true;
     for (int q : by_rhythm_[static_cast<std::size_t>(rhythm)]) {
       stage_choice const& c = choices_[static_cast<std::size_t>(q)];
       int const n = c.devices();
       if (n > available) break;
+      if (only > 0 && n != only) continue;
       int const first = firsts_ == 1 ? 0 : end - n;
       sums const& s = of(q, first);
       double const work = over(s.time, p);
