@@ -39,8 +39,8 @@ template <downset_objective O> class downset_sums {
       double rate = x.devices > 0 ? factor[at(x.table)] : 0.0;
       if (x.devices == 0)
         for (int v = 0; v < n; ++v)
-          if (double const work = o_.work(x.table, v); device_work[at(v)] > 0 && work < no_price)
-            rate = std::max(rate, work > 0 ? device_work[at(v)] / work : no_price);
+          if (double const own = o_.work(x.table, v); device_work[at(v)] > 0 && own < no_price)
+            rate = std::max(rate, own > 0 ? device_work[at(v)] / own : no_price);
       absorbs[at(w)] = rate * x.share;
       if (x.devices == 0) free_rate = std::max(free_rate, absorbs[at(w)] * (o_.copies() / x.copies));
     }

@@ -66,7 +66,7 @@ template <downset_objective O> class downset_decision {
       double const boundary = s_.boundary(t, r, u);
       if (x + boundary > room) continue;
       downset_stage const stage{l_, s_.id[at(r)], s_.id[at(u)], x, boundary, s_.measures(r), s_.measures(u)};
-      if (o_.seconds(stage, w, later) <= target_) return bucket[i].point;
+      if (double const price = o_.seconds(stage, w, later); price < no_price && price <= target_) return bucket[i].point;
     }
     return -1;
   }

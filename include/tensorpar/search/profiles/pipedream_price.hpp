@@ -47,13 +47,14 @@ inline double pipedream_last(pipedream_setup const& s, pipedream_level const& l,
 }
 
 struct pipedream_pricing {
-  pipedream_profile const& g;
+  pipedream_layers const& layers;
   pipedream_setup const& setup;
   std::size_t all_nodes;  // of the last state, whose output nobody receives
   bool fits = true;
 
   /// Time of consecutive stages at a level, where `before` holds the layers in front of them.
   double operator()(std::vector<pipedream_stage> const& stages, std::size_t level, std::vector<int> before) {
+    if (stages.empty()) throw error("no stage", "pipeline", "at least one at each level");
     pipedream_level const& l = setup.levels[level];
     int const within = level == 0 ? 1 : setup.levels[level - 1].machines;
     double time = 0;
@@ -61,10 +62,10 @@ struct pipedream_pricing {
     for (std::size_t i = 0; i < stages.size(); ++i) {
       pipedream_stage const& s = stages[i];
       if (s.machines < 1) throw error("a stage without machines", "pipeline", "at least one");
-      pipedream_state const from = before.empty() ? pipedream_state{} : pipedream_prefix(g, before);
+      pipedream_state const from = before.empty() ? pipedream_state{} : pipedream_prefix(layers, before);
       std::vector<int> const start = before;
       before.insert(before.end(), s.nodes.begin(), s.nodes.end());
-      pipedream_state const to = pipedream_prefix(g, before);
+      pipedream_state const to = pipedream_prefix(layers, before);
       used += s.machines;
       double const span = level == 0 ? to.seconds - from.seconds : (*this)(s.inner, level - 1, start);
       double const parameters = to.parameters - from.parameters, bytes = to.activations - from.activations + parameters;
@@ -93,9 +94,10 @@ struct pipedream_price {
 /// Throws `error` for stages that do not follow each other, or levels that do not match. O(stages * V degree).
 inline pipedream_price price_pipedream(pipedream_profile const& g, std::vector<pipedream_stage> const& stages, pipedream_setup const& setup) {
   if (setup.levels.empty()) throw error("no level of machines", "setup", "at least one");
+  detail::pipedream_layers const layers(g);
   std::size_t nodes = 0;
   for (pipedream_stage const& s : stages) nodes += s.nodes.size();
-  detail::pipedream_pricing price{g, setup, nodes};
+  detail::pipedream_pricing price{layers, setup, nodes};
   pipedream_price r;
   r.seconds = price(stages, setup.levels.size() - 1, {});
   r.fits = price.fits;

@@ -127,14 +127,15 @@ inline std::vector<pipedream_state> pipedream_states(pipedream_profile const& g,
   return r;
 }
 
-/// The state that these layers make up; they must be closed under predecessors among the layers planned for. O(V degree).
-inline pipedream_state pipedream_prefix(pipedream_profile const& g, std::vector<int> const& nodes) {
-  detail::pipedream_layers const layers(g);
+/// The state that these layers make up; layers that are not planned for may be among them. The others must be closed under predecessors.
+/// O(V^2 + E).
+inline pipedream_state pipedream_prefix(detail::pipedream_layers const& layers, std::vector<int> const& nodes) {
   std::vector<u64> set(detail::uz(layers.words), 0);
-  for (int v : nodes) layers.put(set, v);
   for (int v : nodes)
-    if (!layers.kept[detail::uz(v)] || !layers.within(layers.above[detail::uz(v)], set))
-      throw error("layer " + g.id[detail::uz(v)] + " is dropped, or a layer before it is missing", "prefix", "a closed set of layers");
+    if (layers.kept[detail::uz(v)]) layers.put(set, v);
+  for (int v : nodes)
+    if (layers.kept[detail::uz(v)] && !layers.within(layers.above[detail::uz(v)], set))
+      throw error("a layer before " + layers.g.id[detail::uz(v)] + " is missing", "prefix", "a set of layers closed under predecessors");
   return layers.state(std::move(set));
 }
 

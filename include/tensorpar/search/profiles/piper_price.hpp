@@ -2,7 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <string>
+#include <tensorpar/search/profiles/configurations.hpp>
 #include <tensorpar/search/profiles/piper.hpp>
+#include <utility>
 #include <vector>
 
 namespace tensorpar {
@@ -79,6 +81,36 @@ inline piper_stage_price price_piper_stage(piper_profile const& g, piper_stage c
   }
   r.seconds = (r.compute + r.edge_bytes / setup.bandwidth) / s.data + r.sync_bytes / setup.bandwidth;
   return r;
+}
+
+/// The stage with the configurations that Piper chooses: the fastest, and where they do not fit, swaps by time lost per byte saved until
+/// they do (`greedy_swaps`). Where no choice fits, the fastest. Precondition: every node has this degree, checked. O(nodes log nodes).
+inline piper_stage greedy_piper_stage(piper_profile const& g, std::vector<int> const& nodes, int data, int tensor, piper_setup const& setup,
+                                      int later) {
+  piper_stage s{nodes, data, tensor, {}};
+  int const in_flight = detail::piper_in_flight(data, later);
+  double over = -setup.memory;
+  std::vector<memory_swap> swaps;
+  std::vector<std::size_t> whose;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    piper_degree const* const at = detail::piper_find_degree(g, nodes[i], tensor);
+    if (!at) throw error("a node cannot run on " + std::to_string(tensor) + " devices", "stage", "a degree of the profile");
+    int const fast = at->ways.size() > 1 && at->ways[1].seconds < at->ways[0].seconds ? 1 : 0;
+    piper_configuration const& a = at->ways[detail::uz(fast)];
+    s.configuration.push_back(fast);
+    over += a.per_sample * in_flight + a.fixed;
+    if (at->ways.size() < 2) continue;
+    piper_configuration const& b = at->ways[detail::uz(1 - fast)];
+    double const saved = (a.per_sample - b.per_sample) * in_flight + (a.fixed - b.fixed);
+    if (saved <= 0) continue;
+    swaps.push_back({saved, b.seconds - a.seconds});
+    whose.push_back(i);
+  }
+  for (int i : greedy_swaps(swaps, over).taken) {
+    int& c = s.configuration[whose[detail::uz(i)]];
+    c = 1 - c;
+  }
+  return s;
 }
 
 /// What a pipeline costs: its stages, first one first, and the dearest one's time per micro-batch ("TPS").
