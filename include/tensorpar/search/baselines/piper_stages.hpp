@@ -88,7 +88,8 @@ template <topology G, stage_model M> stage_result piper_stages(G const& graph, M
   r.source = stage_source::every_partition;
   std::optional<priced_stages> best;
   std::vector<stage_rhythm> all;
-  for (i64 b : o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches) {
+  std::vector<i64> const sizes = o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches;
+  for (i64 b : sizes) {
     downset_stages<M> const price(m, b);
     if (price.ways() == 0) continue;
     all.push_back({b, 1});
@@ -107,7 +108,7 @@ template <topology G, stage_model M> stage_result piper_stages(G const& graph, M
   if (all.empty()) throw error("the model admits no micro-batch size on any number of devices", "piper_stages", "a size that some degree divides");
   r.bound = bottleneck_bound(m, all);
   if (!best) {
-    r.infeasible = least_shortage(m, relaxed_line(graph, m), {all.front()});
+    r.infeasible = least_shortage(m, line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree), {all.front()});
     return r;
   }
   write_pipeline(m, std::move(*best), true, r);
