@@ -251,6 +251,9 @@ TEST_CASE("malformed values are findings, not crashes") {
   p.mini_batch = -4;
   CHECK(first(check_orders(p, e), schedule_fault::form));
   p = good;
+  p.mini_batch = i64{1} << 40;
+  CHECK(first(check_orders(p, e), schedule_fault::form));
+  p = good;
   p.stages[0].micro_batch = 0;
   CHECK(first(check_orders(p, e), schedule_fault::form));
   CHECK(first(check_orders(good, chain_of_stages(3)), schedule_fault::form));

@@ -28,8 +28,9 @@ inline schedule_kind schedule_named(std::string_view name) {
 
 /// Fills `p.order` (and `split_backward`, which the zero-bubble kinds set in every stage and the others leave alone). `k_f_k_b` takes
 /// every stage's k and keeps what `in_flight_ratio` says for the largest ratio of backward to forward time among the stages; `greedy` is
-/// `refined_greedy`; 1F1B and the zero-bubble kinds set k = 1, the others leave it alone. `zb_auto` obeys `limit`, activation units on each group. What each kind costs and what it
-/// demands of the stages: see its header. Nothing: no schedule of this kind fits. Throws `error` as the kind's own function does.
+/// `refined_greedy`; 1F1B and the zero-bubble kinds set k = 1, the others leave it alone. `zb_auto` obeys `limit`, activation units on
+/// each group. What each kind costs and what it demands of the stages: see its header. Nothing: no schedule of this kind fits. Throws
+/// `error` as the kind's own function does.
 inline std::optional<pipeline> make_schedule(schedule_kind kind, pipeline p, stage_edges const& e, pipeline_costs const& c,
                                              double limit = 1e300) {
   switch (kind) {

@@ -115,7 +115,8 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
     bool const split = x.split_backward;
     double const early = split ? c.freed_at_backward * t.activation : t.activation;
     state y{x.group, p.micro_batches(static_cast<int>(s)), x.micro_batch, split,
-            {t.forward, split ? t.backward : t.backward + t.weights, t.weights}, t.update, t.activation, {0, early, t.activation - early}, base, {0, 0, 0}};
+            {t.forward, split ? t.backward : t.backward + t.weights, t.weights}, t.update, t.activation,
+            {0, early, t.activation - early}, base, {0, 0, 0}};
     base += static_cast<std::size_t>(y.micro_batches);
     for (int way = 0; way < 2; ++way) {
       y.wait_begin[way] = static_cast<int>(waits_.size());
