@@ -25,15 +25,19 @@ inline std::vector<pass_entry> entries(pipeline const& p, int stage, std::vector
 /// one backward pass in turn will do, else a forward pass.
 template <class Good> std::vector<int> earliest_backwards(int m, Good const& good) {
   std::vector<int> forwards(static_cast<std::size_t>(m), m);
-  int f = 1;
+  int f = 1, known = -1;
   for (int b = 0; b < m;) {
     bool now = b < f;
-    if (now && f < m) {
+    if (now && f < m && f != known) {
       for (int k = b; k < m; ++k) forwards[static_cast<std::size_t>(k)] = std::min(m, f + k - b);
       now = good(forwards);
     }
-    if (now) forwards[static_cast<std::size_t>(b++)] = f;
-    else ++f;
+    if (now) {
+      forwards[static_cast<std::size_t>(b++)] = f;
+      known = f + 1;   // one more forward pass and then this one: what has just been found good
+    } else {
+      ++f;
+    }
   }
   return forwards;
 }
@@ -81,16 +85,13 @@ class stage_and_below {
   /// Algorithm 4.
   std::vector<pass_entry> greedy() {
     pipeline_simulator run(p_, e_, c_);
-    auto const seconds = [&](std::vector<pass_entry>&& o) {
-      order_[0] = std::move(o);
-      pipeline_run const* r = run.attempt(order_);
-      return r ? r->last[0] : 1e300;   // it may wait for ever: a successor's micro-batch is larger than what is in flight
-    };
     // All forward passes first: whatever lies below gets its input as early as it can, so nothing is faster.
-    std::vector<int> forwards(static_cast<std::size_t>(p_.micro_batches(0)), p_.micro_batches(0));
-    double const best = seconds(entries(p_, 0, forwards, 0));
-    forwards = earliest_backwards(p_.micro_batches(0), [&](std::vector<int> const& f) {
-      return seconds(entries(p_, 0, f, 0)) <= best * (1 + 1e-12);
+    int const m = p_.micro_batches(0);
+    order_[0] = entries(p_, 0, std::vector<int>(static_cast<std::size_t>(m), m), 0);
+    double const best = run.run(order_).last[0] * (1 + 1e-12);
+    auto const forwards = earliest_backwards(m, [&](std::vector<int> const& f) {
+      order_[0] = entries(p_, 0, f, 0);
+      return run.attempt_within(order_, best, 0) != nullptr;
     });
     return entries(p_, 0, forwards, stage_);
   }
@@ -116,7 +117,7 @@ inline pipeline greedy_schedule(pipeline p, stage_edges const& e, pipeline_costs
 /// The greedy idea on the whole pipeline: from the best of Algorithm 4's orders, 1F1B and kFkB with the stages' k, sweeps from the last
 /// stage to the first give each stage the earliest backward passes that the iteration's time allows, all other orders given, until a sweep
 /// changes neither time nor samples in flight (at most `sweeps`). Never slower than the three. O(sweeps * stages * micro-batches * passes).
-inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs const& c, int sweeps = 8) {
+inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs const& c, int sweeps = 3) {
   pipeline best = greedy_schedule(p, e, c);
   pipeline_simulator run(p, e, c);
   auto const held = [&](pipeline_run const& r) {
@@ -142,14 +143,15 @@ inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs 
       int const m = p.micro_batches(s);
       auto& mine = best.order[static_cast<std::size_t>(p.stages[static_cast<std::size_t>(s)].group)];
       std::vector<pass_entry> const before = mine;
-      auto const seconds = [&](std::vector<int> const& f) {
-        mine = detail::entries(p, s, f, s);
-        pipeline_run const* r = run.attempt(best.order);
-        return r ? r->makespan : 1e300;
-      };
-      double const wanted = std::min(least, seconds(std::vector<int>(static_cast<std::size_t>(m), m))) * (1 + 1e-12);
-      mine = detail::entries(p, s, detail::earliest_backwards(m, [&](std::vector<int> const& f) { return seconds(f) <= wanted; }), s);
+      mine = detail::entries(p, s, std::vector<int>(static_cast<std::size_t>(m), m), s);
       pipeline_run const* r = run.attempt(best.order);
+      double const wanted = (r ? std::min(least, r->makespan) : least) * (1 + 1e-12);
+      auto const forwards = detail::earliest_backwards(m, [&](std::vector<int> const& f) {
+        mine = detail::entries(p, s, f, s);
+        return run.attempt_within(best.order, wanted) != nullptr;
+      });
+      mine = detail::entries(p, s, forwards, s);
+      r = run.attempt(best.order);
       if (better(r)) {
         least = r->makespan;
         samples = held(*r);
