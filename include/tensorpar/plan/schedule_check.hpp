@@ -273,7 +273,8 @@ class schedule_checker {
     }
   }
   template <topology S> void orders(S const& edges) {
-    bool good = sizes() & edges_fit(edges);
+    bool const sizes_good = sizes();   // report both
+    bool good = edges_fit(edges) && sizes_good;
     for (int s = 0; s < stages(); ++s)
       if (!group_exists(s)) {
         find(schedule_fault::c3, s, say(s) + " runs on group " + std::to_string(p_.stages[at(s)].group) + ", which does not exist");

@@ -102,8 +102,8 @@ class stage_and_below {
 /// The greedy scheduler (thesis, section 3.10.1, Algorithm 4): from the last stage to the first, and in each stage backward passes as
 /// early as the stage's running time allows, its successors' orders given. Theorem 3.1 as far as it holds: a stage that can take in
 /// micro-batches at any time has the least running time, and the fewest samples in flight for it, given the orders below. The whole
-/// pipeline is as fast as any where all stages take equally long per sample (as far as exhaustive search went); else it may be beaten,
-/// even by 1F1B (docs/algorithms.md), see `refined_greedy`. O(stages * micro-batches * passes). Throws `error` if a group has several
+/// pipeline is as fast as any where all stages have one micro-batch size and take equally long (as far as exhaustive search went); else it
+/// may be beaten, even by 1F1B (docs/algorithms.md), see `refined_greedy`. O(stages * micro-batches * passes). Throws `error` if a group has several
 /// stages or costs are bad.
 inline pipeline greedy_schedule(pipeline p, stage_edges const& e, pipeline_costs const& c) {
   detail::require_own_groups(p, e, "the greedy schedule");
