@@ -125,7 +125,8 @@ TEST_CASE("Theorem 3.1 for one stage: least running time, and least in flight fo
         least = r->last[0];
       }
       if (got.last[0] != least || got.in_flight[0] != in_flight)
-        FAIL("seed ", seed, " stage ", s, ": ", got.last[0], " with ", got.in_flight[0], ", possible ", least, " with ", in_flight, "; ", x.text());
+        FAIL("seed ", seed, " stage ", s, ": ", got.last[0], " with ", got.in_flight[0], ", possible ", least, " with ", in_flight, "; ",
+             x.text());
     }
   }
 }
@@ -202,7 +203,8 @@ TEST_CASE("never worse than 1F1B or kFkB: refined on any stages, Algorithm 4 on 
                                   k_f_k_b(p, e, in_flight_samples(p, e, in_flight_grouped))}) {
       double const by_other = seconds(other);
       if (seconds(refined) > by_other) FAIL("seed ", seed, ": refined ", seconds(refined), ", other ", by_other, "; ", tests::text(other));
-      if (even && seconds(plain) > by_other) FAIL("seed ", seed, ": greedy ", seconds(plain), ", other ", by_other, "; ", tests::text(other));
+      if (even && seconds(plain) > by_other)
+        FAIL("seed ", seed, ": greedy ", seconds(plain), ", other ", by_other, "; ", tests::text(other));
     }
   }
 }

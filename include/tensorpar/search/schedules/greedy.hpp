@@ -102,9 +102,9 @@ class stage_and_below {
 /// The greedy scheduler (thesis, section 3.10.1, Algorithm 4): from the last stage to the first, and in each stage backward passes as
 /// early as the stage's running time allows, its successors' orders given. Theorem 3.1 as far as it holds: a stage that can take in
 /// micro-batches at any time has the least running time, and the fewest samples in flight for it, given the orders below. The whole
-/// pipeline is as fast as any where all stages have one micro-batch size and take equally long (as far as exhaustive search went); else it
-/// may be beaten, even by 1F1B (docs/algorithms.md), see `refined_greedy`. O(stages * micro-batches * passes). Throws `error` if a group has several
-/// stages or costs are bad.
+/// pipeline is as fast as any where all stages have one micro-batch size and take equally long (as far as exhaustive search went); else
+/// it may be beaten, even by 1F1B (docs/algorithms.md), see `refined_greedy`. O(stages * micro-batches * passes). Throws `error` if a
+/// group has several stages or costs are bad.
 inline pipeline greedy_schedule(pipeline p, stage_edges const& e, pipeline_costs const& c) {
   detail::require_own_groups(p, e, "the greedy schedule");
   pipeline_simulator const checked(p, e, c);
@@ -114,9 +114,10 @@ inline pipeline greedy_schedule(pipeline p, stage_edges const& e, pipeline_costs
   return p;
 }
 
-/// The greedy idea on the whole pipeline: from the best of Algorithm 4's orders, 1F1B and kFkB with the stages' k, sweeps from the last
-/// stage to the first give each stage the earliest backward passes that the iteration's time allows, all other orders given, until a sweep
-/// changes neither time nor samples in flight (at most `sweeps`). Never slower than the three. O(sweeps * stages * micro-batches * passes).
+/// The greedy idea on the whole pipeline: from the best of Algorithm 4's orders, 1F1B, kFkB with the stages' k (with the in-flight samples
+/// of the table, and with those that are always enough) and GPipe, sweeps from the last stage to the first give each stage the earliest
+/// backward passes that the iteration's time allows, all other orders given, until a sweep changes neither time nor samples in flight (at
+/// most `sweeps`). Never slower than these five. O(sweeps * stages * micro-batches * passes).
 inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs const& c, int sweeps = 3) {
   pipeline best = greedy_schedule(p, e, c);
   pipeline_simulator run(p, e, c);
@@ -131,7 +132,8 @@ inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs 
     if (!r || r->makespan > least * (1 + 1e-12)) return false;
     return r->makespan < least * (1 - 1e-12) || held(*r) < samples;
   };
-  for (pipeline const& o : {one_f_one_b(p, e), k_f_k_b(p, e, in_flight_samples(p, e, in_flight_grouped))})
+  for (pipeline const& o : {one_f_one_b(p, e), k_f_k_b(p, e, in_flight_samples(p, e, in_flight)),
+                            k_f_k_b(p, e, in_flight_samples(p, e, in_flight_grouped)), gpipe(p, e)})
     if (pipeline_run const* r = run.attempt(o.order); better(r)) {
       least = r->makespan;
       samples = held(*r);
