@@ -85,6 +85,26 @@ TEST_CASE("the same pipeline twice, the same order twice; the limit reaches the 
   CHECK_FALSE(make_schedule(schedule_kind::zb_auto, p, e, c, 0.5));
 }
 
+TEST_CASE("even chains of mixed micro-batch sizes: 1F1B and kFkB are as fast as the refined greedy schedule") {
+  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(200)); ++seed) {
+    tests::random_source r{seed * 49979687};
+    int const n = 2 + r.below(5);
+    auto const e = chain_of_stages(n);
+    pipeline p = tests::chain_pipeline(n, n, 32);
+    double const f = 1 + r.below(3), b = 1 + r.below(3);
+    pipeline_costs c;
+    for (auto& s : p.stages) {
+      s.micro_batch = 1 << r.below(3);
+      s.k = 1 << r.below(3);
+      c.stages.push_back({f * static_cast<double>(s.micro_batch), b * static_cast<double>(s.micro_batch), 0, 0, 1});
+    }
+    double const best = simulate_pipeline(refined_greedy(p, e, c), e, c).makespan;
+    for (auto kind : {schedule_kind::one_f_one_b, schedule_kind::k_f_k_b})
+      if (double const s = simulate_pipeline(*make_schedule(kind, p, e, c), e, c).makespan; s != best)
+        FAIL("seed ", seed, ": ", name_of(kind), " ", s, " instead of ", best, "; ", tests::text(p));
+  }
+}
+
 TEST_CASE("kFkB by name is time-optimal where stages are even, at any ratio") {
   for (double b : {1.0, 2.0, 3.0}) {
     auto p = tests::chain_pipeline(4, 4, 16);

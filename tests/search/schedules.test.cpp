@@ -254,6 +254,10 @@ TEST_CASE("weights passes fill waits that are long enough, or make room") {
   q = two;
   CHECK_FALSE(fill_weights(q, chain_of_stages(2), tests::even_costs(2, 1, 1, 1)));
   CHECK(q == two);
+  q.order[0][0].stage = 2;
+  CHECK_THROWS_AS(fill_weights(q, chain_of_stages(2), tests::even_costs(2, 1, 1, 1)), error);
+  q.order.pop_back();
+  CHECK_THROWS_AS(fill_weights(q, chain_of_stages(2), tests::even_costs(2, 1, 1, 1)), error);
 }
 
 TEST_CASE("what a schedule demands of the stages is said") {
