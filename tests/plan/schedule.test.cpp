@@ -55,6 +55,9 @@ TEST_CASE("what cannot be scheduled is named") {
   p.stages[1].micro_batch = 3;
   CHECK(complaint(p, e).find("micro-batches of 3 after 2 samples (at stage 1)") == 0);
   p = good;
+  p.mini_batch = i64{1} << 30;   // nobody asks for a vector of that many passes
+  CHECK(complaint(p, e).find("a micro-batch of 1 samples (at stage 0)") == 0);
+  p = good;
   p.stages[1].group = 2;
   CHECK(complaint(p, e) == "group 2 (at stage 1); valid: 0 to 1");
   CHECK_FALSE(one_stage_per_group(p));

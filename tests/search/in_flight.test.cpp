@@ -117,8 +117,7 @@ TEST_CASE("the formula is the table: every combination up to 24 of which one siz
 }
 
 TEST_CASE("whole micro-batches: a chain of sizes 4, 1, 1 comes to 9 by the table, to 12 in fours") {
-  CHECK(in_flight_table(1, 4, 1, 1, in_flight_table(1, 1, 1, 1, 1)) == 9 - 4 + 1);
-  CHECK(in_flight_table(1, 4, 1, 1, 2) == 2 + 4 - 1 + 4);
+  CHECK(in_flight_table(1, 4, 1, 1, in_flight_table(1, 1, 1, 1, 1)) == 9);
   CHECK(in_flight(1, 4, 1, 1, 2) == 12);
 }
 

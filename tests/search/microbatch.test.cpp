@@ -15,7 +15,8 @@ TEST_CASE("names and kinds") {
   CHECK(schedule_named("1f1b") == schedule_kind::one_f_one_b);
   CHECK(schedule_named("zb-v") == schedule_kind::zb_v);
   CHECK_THROWS_WITH_AS(schedule_named("2f2b"),
-                       "schedule \"2f2b\" (at schedule); valid: gpipe, 1f1b, kfkb, greedy, interleaved-1f1b, zb-h1, zb-h2, zb-auto, zb-v", error);
+                       "schedule \"2f2b\" (at schedule); valid: gpipe, 1f1b, kfkb, greedy, interleaved-1f1b, zb-h1, zb-h2, zb-auto, zb-v, "
+                       "v-half, v-min", error);
 }
 
 TEST_CASE("random stages of random sizes, costs and k: orders satisfy C1 to C5 and none waits for ever") {
@@ -66,7 +67,7 @@ TEST_CASE("several stages on a group: the schedules that take them") {
       }
       auto const e = chain_of_stages(2 * p);
       auto const c = tests::even_costs(at(2 * p), 3, 4, 2);
-      for (schedule_kind kind : {schedule_kind::gpipe, schedule_kind::zb_v})
+      for (schedule_kind kind : {schedule_kind::gpipe, schedule_kind::zb_v, schedule_kind::v_half, schedule_kind::v_min})
         CHECK(check_pipeline(e, e, *make_schedule(kind, tests::v_pipeline(p, m), e, c), p).empty());
     }
 }
@@ -78,10 +79,30 @@ TEST_CASE("the same pipeline twice, the same order twice; the limit reaches the 
   auto const c = tests::mixed_costs(p, r, e);
   for (std::size_t i = 0; i < schedule_names.size(); ++i) {
     auto const kind = static_cast<schedule_kind>(i);
-    if (kind == schedule_kind::interleaved || kind == schedule_kind::zb_v) continue;
+    if (kind == schedule_kind::interleaved || kind >= schedule_kind::zb_v) continue;   // these want chains
     CHECK(make_schedule(kind, p, e, c) == make_schedule(kind, p, e, c));
   }
   CHECK_FALSE(make_schedule(schedule_kind::zb_auto, p, e, c, 0.5));
+}
+
+TEST_CASE("even chains of mixed micro-batch sizes: 1F1B and kFkB are as fast as the refined greedy schedule") {
+  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(200)); ++seed) {
+    tests::random_source r{seed * 49979687};
+    int const n = 2 + r.below(5);
+    auto const e = chain_of_stages(n);
+    pipeline p = tests::chain_pipeline(n, n, 32);
+    double const f = 1 + r.below(3), b = 1 + r.below(3);
+    pipeline_costs c;
+    for (auto& s : p.stages) {
+      s.micro_batch = 1 << r.below(3);
+      s.k = 1 << r.below(3);
+      c.stages.push_back({f * static_cast<double>(s.micro_batch), b * static_cast<double>(s.micro_batch), 0, 0, 1});
+    }
+    double const best = simulate_pipeline(refined_greedy(p, e, c), e, c).makespan;
+    for (auto kind : {schedule_kind::one_f_one_b, schedule_kind::k_f_k_b})
+      if (double const s = simulate_pipeline(*make_schedule(kind, p, e, c), e, c).makespan; s != best)
+        FAIL("seed ", seed, ": ", name_of(kind), " ", s, " instead of ", best, "; ", tests::text(p));
+  }
 }
 
 TEST_CASE("kFkB by name is time-optimal where stages are even, at any ratio") {

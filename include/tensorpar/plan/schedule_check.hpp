@@ -80,7 +80,7 @@ class schedule_checker {
     if (p_.mini_batch < 1) find(schedule_fault::form, -1, "the mini-batch has " + std::to_string(p_.mini_batch) + " samples");
     for (int s = 0; s < stages(); ++s) {
       i64 const b = p_.stages[at(s)].micro_batch;
-      if (p_.mini_batch < 1 || b < 1 || p_.mini_batch % b != 0 || p_.mini_batch / b > 1000000000) {
+      if (p_.mini_batch < 1 || b < 1 || p_.mini_batch % b != 0 || p_.mini_batch / b > 10000000) {
         find(schedule_fault::form, s, say(s) + " has micro-batches of " + std::to_string(b) + " samples of a mini-batch of " +
              std::to_string(p_.mini_batch));
         good = false;
@@ -273,7 +273,8 @@ class schedule_checker {
     }
   }
   template <topology S> void orders(S const& edges) {
-    bool good = sizes() & edges_fit(edges);
+    bool const sizes_good = sizes();   // report both
+    bool good = edges_fit(edges) && sizes_good;
     for (int s = 0; s < stages(); ++s)
       if (!group_exists(s)) {
         find(schedule_fault::c3, s, say(s) + " runs on group " + std::to_string(p_.stages[at(s)].group) + ", which does not exist");

@@ -61,7 +61,18 @@ class pipeline_simulator {
   pipeline_run run(std::vector<std::vector<pass_entry>> const& order, bool keep_passes = false);
 
   /// The same for searches: null instead of an error for an order that waits for ever; overwritten by the next call.
-  pipeline_run const* attempt(std::vector<std::vector<pass_entry>> const& order, bool keep_passes = false);
+  pipeline_run const* attempt(std::vector<std::vector<pass_entry>> const& order, bool keep_passes = false) {
+    latest_idle_.assign(static_cast<std::size_t>(groups_), 1e300);
+    return execute(order, keep_passes);
+  }
+  /// The same for complete orders, and null as soon as it shows that `group` (-1: any) ends later than `most` seconds.
+  pipeline_run const* attempt_within(std::vector<std::vector<pass_entry>> const& order, double most, int group = -1) {
+    latest_idle_.assign(static_cast<std::size_t>(groups_), 1e300);
+    for (std::size_t g = 0; g < latest_idle_.size(); ++g)
+      if (group < 0 || g == static_cast<std::size_t>(group)) latest_idle_[g] = most * (1 + 1e-9) - work_[g];
+    pipeline_run const* r = execute(order, false);
+    return r && (group < 0 ? r->makespan : r->last[static_cast<std::size_t>(group)]) <= most ? r : nullptr;
+  }
 
  private:
   /// Another stage that a pass waits for: its micro-batch number ((k + 1) * mul - 1) / div, one of the two being 1.
@@ -78,15 +89,18 @@ class pipeline_simulator {
   std::vector<wait> waits_;
   int groups_ = 0;
   // one run
+  std::vector<double> work_, latest_idle_;                     // by group: all its seconds; how long it may wait
   std::vector<double> ended_[2], clock_, held_;
   std::vector<int> done_, waiting_, next_, ready_;            // by 3 stage + pass; list heads; links by group; groups to look at
   std::vector<std::size_t> at_;
+  bool too_late_ = false;
   pipeline_run run_;
 
   [[noreturn]] static void bad(pass_entry const& e, std::size_t group, std::size_t place, std::string what, std::string valid) {
     throw error(std::string(name_of(e.what)) + " " + std::to_string(e.micro_batch) + " of stage " + std::to_string(e.stage) + what,
                 "order of group " + std::to_string(group) + ", entry " + std::to_string(place), std::move(valid));
   }
+  pipeline_run const* execute(std::vector<std::vector<pass_entry>> const& order, bool keep_passes);
   void advance(std::size_t g, std::vector<pass_entry> const& order, pipeline_run& r, std::vector<pass_times>* times);
   bool starts(state const& x, pass_entry const& e, int g, double& start);
   void wake(std::size_t slot) {
@@ -106,6 +120,7 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
   for (stage_transfer const& t : c.transfers)
     if (!good(t.forward) || !good(t.backward)) throw error("a transfer time", "pipeline_costs.transfers", "finite and not negative");
   stage_edges const out = reversed_edges(edges);
+  work_.assign(p.groups.size(), 0);
   std::size_t base = 0;
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     pipeline_stage const& x = p.stages[s];
@@ -115,8 +130,10 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
     bool const split = x.split_backward;
     double const early = split ? c.freed_at_backward * t.activation : t.activation;
     state y{x.group, p.micro_batches(static_cast<int>(s)), x.micro_batch, split,
-            {t.forward, split ? t.backward : t.backward + t.weights, t.weights}, t.update, t.activation, {0, early, t.activation - early}, base, {0, 0, 0}};
+            {t.forward, split ? t.backward : t.backward + t.weights, t.weights}, t.update, t.activation,
+            {0, early, t.activation - early}, base, {0, 0, 0}};
     base += static_cast<std::size_t>(y.micro_batches);
+    work_[static_cast<std::size_t>(x.group)] += (t.forward + t.backward + t.weights) * y.micro_batches + t.update;
     for (int way = 0; way < 2; ++way) {
       y.wait_begin[way] = static_cast<int>(waits_.size());
       for (int o : way == 0 ? edges[s] : out[s]) {
@@ -168,6 +185,10 @@ inline void pipeline_simulator::advance(std::size_t g, std::vector<pass_entry> c
     if (kind > 0 && done_[slot + kind - 1] <= e.micro_batch) bad(e, g, i, "", "after the forward pass, weights after the backward pass");
     double start = now;
     if (kind < 2 && !starts(x, e, static_cast<int>(g), start)) break;
+    if (start - busy > latest_idle_[g]) {
+      too_late_ = true;
+      break;
+    }
     if (i == 0) r.first[g] = start;
     now = start + x.seconds[kind];
     busy += x.seconds[kind];
@@ -191,7 +212,7 @@ inline void pipeline_simulator::advance(std::size_t g, std::vector<pass_entry> c
   r.busy[g] = busy;
 }
 
-inline pipeline_run const* pipeline_simulator::attempt(std::vector<std::vector<pass_entry>> const& order, bool keep_passes) {
+inline pipeline_run const* pipeline_simulator::execute(std::vector<std::vector<pass_entry>> const& order, bool keep_passes) {
   std::size_t const n = static_cast<std::size_t>(groups_);
   if (order.size() != n) throw error("orders of " + std::to_string(order.size()) + " groups", "pipeline", std::to_string(n) + " of them");
   pipeline_run& r = run_;
@@ -205,8 +226,9 @@ inline pipeline_run const* pipeline_simulator::attempt(std::vector<std::vector<p
   next_.assign(n, -1);
   at_.assign(n, 0);
   ready_.clear();
+  too_late_ = false;
   for (int g = groups_ - 1; g >= 0; --g) ready_.push_back(g);
-  while (!ready_.empty()) {
+  while (!ready_.empty() && !too_late_) {
     std::size_t const g = static_cast<std::size_t>(ready_.back());
     ready_.pop_back();
     advance(g, order[g], r, keep_passes ? &r.passes[g] : nullptr);

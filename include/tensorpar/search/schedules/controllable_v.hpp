@@ -64,9 +64,9 @@ struct v_block {
 /// V-shaped schedules of controllable memory (Qi et al. 2024, arXiv 2405.15362): stages as for `zb_v`; one micro-batch's passes form a
 /// block that repeats every six slots, and slower or faster steps down and up decide how long activations live: with D slots for a step
 /// forward and back, about D p / 6 micro-batches on every group. All blocks with D from 2 to 6 and turns of at most six slots that fit
-/// together are run in virtual time; the shortest iteration whose groups hold at most `limit` activation units wins, then the least
-/// memory. D = 2 is V-Min, D = 3 V-Half. Nothing if none holds so little. Splits every stage. O(blocks * passes), hundreds of blocks.
-/// Throws `error` unless the stages are such a chain.
+/// together are run in virtual time, with weights passes in their slots and where groups wait; the shortest iteration whose groups hold at
+/// most `limit` activation units wins, then the least memory. D = 2 is V-Min, D = 3 V-Half. Nothing if none holds so little. Splits every
+/// stage. O(blocks * passes), hundreds of blocks. Throws `error` unless the stages are such a chain.
 inline std::optional<pipeline> controllable_v(pipeline p, stage_edges const& e, pipeline_costs const& c, double limit) {
   detail::require_v(p, e, "a V schedule");
   for (pipeline_stage& s : p.stages) s.split_backward = true;
@@ -74,6 +74,15 @@ inline std::optional<pipeline> controllable_v(pipeline p, stage_edges const& e, 
   int const n = static_cast<int>(p.groups.size()), m = p.micro_batches(0);
   std::optional<pipeline> best;
   double least = 0, held = 0;
+  auto const consider = [&](pipeline const& x) {
+    pipeline_run const* r = run.attempt(x.order);
+    if (!r) return;
+    double const holds = *std::max_element(r->activations.begin(), r->activations.end());
+    if (holds > limit * (1 + 1e-9) || (best && (r->makespan > least || (r->makespan == least && holds >= held)))) return;
+    best = x;
+    least = r->makespan;
+    held = holds;
+  };
   pipeline q = p;
   q.order.assign(p.groups.size(), {});
   for (int d = 2; d <= 6; ++d)
@@ -83,14 +92,10 @@ inline std::optional<pipeline> controllable_v(pipeline p, stage_edges const& e, 
           detail::v_block const block{down, up, d - up, d - down, {1 + turns % 6, 1 + turns / 6 % 6, 1 + turns / 36}};
           if (!block.fits_together(n)) continue;
           for (int g = 0; g < n; ++g) q.order[static_cast<std::size_t>(g)] = block.order(n, g, m);
-          pipeline_run const* r = run.attempt(q.order);
-          if (!r) continue;
-          double const holds = *std::max_element(r->activations.begin(), r->activations.end());
-          if (holds > limit * (1 + 1e-9)) continue;
-          if (best && (r->makespan > least || (r->makespan == least && holds >= held))) continue;
-          best = q;
-          least = r->makespan;
-          held = holds;
+          consider(q);
+          for (auto& o : q.order) std::erase_if(o, [](pass_entry const& x) { return x.what == pass::weights; });
+          for (double fits : {1.0, 0.5, 0.0})
+            if (pipeline filled = q; fill_weights(filled, e, c, {fits, limit})) consider(filled);
         }
   return best;
 }
@@ -100,7 +105,8 @@ inline std::optional<pipeline> controllable_v(pipeline p, stage_edges const& e, 
 inline std::optional<pipeline> v_half(pipeline const& p, stage_edges const& e, pipeline_costs const& c) {
   return controllable_v(p, e, c, detail::chunk_units(p, c) * static_cast<double>((p.groups.size() + 2) / 2));
 }
-/// V-Min: floor((p + 4) / 3) micro-batches, and about two thirds of 1F1B's bubble at F = B = W; more when F, B and W differ.
+/// V-Min: floor((p + 4) / 3) micro-batches, and about two thirds of 1F1B's bubble at F = B = W; more, and growing with the number of
+/// micro-batches, when F, B and W differ.
 inline std::optional<pipeline> v_min(pipeline const& p, stage_edges const& e, pipeline_costs const& c) {
   return controllable_v(p, e, c, detail::chunk_units(p, c) * static_cast<double>((p.groups.size() + 4) / 3));
 }

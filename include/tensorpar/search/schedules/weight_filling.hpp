@@ -105,9 +105,17 @@ class weight_filler {
 
 /// Adds the weights passes of all stages that split to orders that hold forward and backward passes only: in virtual time, each group
 /// does the oldest pending one where it would wait for its next pass, or needs its memory, and the rest at the end. Returns false, and
-/// leaves the pipeline alone, if the orders wait for ever. Pre: `p.order` is an order of `p` less the weights passes, costs are good.
-/// O(passes * (edges per stage + transfers) + rounds * groups).
+/// leaves the pipeline alone, if the orders wait for ever. Pre: in `p.order` the passes of each kind ascend. O(passes * (edges per stage +
+/// transfers) + rounds * groups). Throws `error` if an order has weights passes or passes of no stage, or costs are bad.
 inline bool fill_weights(pipeline& p, stage_edges const& e, pipeline_costs const& c, weight_filling const& how = {}) {
+  pipeline_simulator const checked(p, e, c);
+  if (p.order.size() != p.groups.size())
+    throw error("orders of " + std::to_string(p.order.size()) + " groups", "pipeline", std::to_string(p.groups.size()) + " of them");
+  for (std::size_t g = 0; g < p.order.size(); ++g)
+    for (pass_entry const& x : p.order[g])
+      if (x.stage < 0 || static_cast<std::size_t>(x.stage) >= p.stages.size() || x.what == pass::weights || x.micro_batch < 0 ||
+          x.micro_batch >= p.micro_batches(x.stage))
+        throw error("a pass of stage " + std::to_string(x.stage), "order of group " + std::to_string(g), "forward and backward passes");
   detail::weight_filler f(p, e, c, how);
   if (!f.run()) return false;
   for (std::size_t g = 0; g < p.order.size(); ++g) p.order[g] = std::move(f.order(g));
