@@ -242,9 +242,9 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     every_partition<M> all(a, tree.tree(), prices, demands, sets);
     bool gave_up = false;
     auto decide = [&](double limit) {
-      prices.forget();
+      prices.set_limit(limit * (1 + 1e-12));
       ++r.statistics.limits;
-      priced_stages p{all.solve(limit * (1 + 1e-12), 100'000, gave_up), {}};
+      priced_stages p{all.solve(100'000, gave_up), {}};
       std::vector<priced_stages> found;
       if (p.stages.empty()) return found;
       p.cost = cost_of(m, p.stages);
