@@ -41,7 +41,7 @@ template <stage_model M> class stage_decision {
 
   /// All steps from the labels at position j of series e: as runs of parts that end there, and as the block that ends there.
   void advance(int e, lists& at, int j, int offset) {
-    std::vector<int> const labels = at[static_cast<std::size_t>(j)];
+    std::vector<int> const& labels = at[static_cast<std::size_t>(j)];   // steps lead to positions before it
     auto const& parts = tree_.series(e);
     std::vector<stage_border> const& borders = *tree_.runs(e);
     std::size_t const n = parts.size();
@@ -66,7 +66,7 @@ template <stage_model M> class stage_decision {
       }
       int const part = parts[static_cast<std::size_t>(j) - 1];
       if (!tree_.is_block(part)) continue;
-      std::vector<int> const ways = block(part, l.demand, uniform_ ? 0 : offset + l.devices).at.back();
+      std::vector<int> const& ways = block(part, l.demand, uniform_ ? 0 : offset + l.devices).at.back();
       for (int w : ways) {
         stage_label const sub = pool_[w];
         if (!fits(l, sub, offset)) continue;
@@ -100,6 +100,7 @@ template <stage_model M> class stage_decision {
           by_demand[demands_.after(q, i)].push_back({j, id, q, i});
         }
     int const full = r.states - 1;
+    stage_blocks::joins& joins = prepared_.joins_at(e, p);
     for (auto const& [demand, endings] : by_demand) {
       for (int g = 1; g <= full; ++g) {            // whole branches
         int const group = r.group_of_state(g);
@@ -108,14 +109,14 @@ template <stage_model M> class stage_decision {
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
           intervals.back() = tree_.run(e, p + 1, x.j);
-          stage_border const& border = prepared_.join_border(e, p, x.j, group);
+          stage_border const& border = joins.border(x.j, group);
           stage_fit const fit = prices_.fit({intervals.data(), static_cast<int>(intervals.size()), &border}, x.rhythm, x.in_flight, l,
                                             devices_ - offset - l.devices, end_of(offset + l.devices));
           if (fit.choice < 0) continue;
           stage_label so_far;
           so_far.devices = l.devices + fit.devices;
           so_far.area = l.area + fit.area;
-          for (int w : std::vector<int>(block(block_entry, demand, uniform_ ? 0 : offset + so_far.devices).at[static_cast<std::size_t>(full - g)])) {
+          for (int w : block(block_entry, demand, uniform_ ? 0 : offset + so_far.devices).at[static_cast<std::size_t>(full - g)]) {
             stage_label const sub = pool_[w];
             if (!fits(so_far, sub, offset)) continue;
             pool_.offer(at[static_cast<std::size_t>(p)], {so_far.devices + sub.devices, demands_.joined(demand, sub.demand), x.label, w, p, x.j,
@@ -144,9 +145,9 @@ template <stage_model M> class stage_decision {
           }
         }
         walk(child, inner, m - 1, offset);
-        for (int id : std::vector<int>(inner[0])) {
+        for (int id : inner[0]) {
           stage_label const l = pool_[id];
-          for (int w : std::vector<int>(block(block_entry, demand, uniform_ ? 0 : offset + l.devices).at[static_cast<std::size_t>(full - weight)])) {
+          for (int w : block(block_entry, demand, uniform_ ? 0 : offset + l.devices).at[static_cast<std::size_t>(full - weight)]) {
             stage_label const sub = pool_[w];
             if (!fits(l, sub, offset)) continue;
             pool_.offer(at[static_cast<std::size_t>(p)], {l.devices + sub.devices, demands_.joined(l.demand, sub.demand), id, w, p, 0,
@@ -164,7 +165,7 @@ template <stage_model M> class stage_decision {
     int const child = tree_.classes(block_entry)[static_cast<std::size_t>(c)].children.front(), times = r.count[static_cast<std::size_t>(c)],
               m = static_cast<int>(tree_.series(child).size());
     std::vector<stage_border> const& borders = tree_.join_borders(e, p, child, times);
-    std::vector<int> const others = block(block_entry, demand, 0).at[static_cast<std::size_t>(r.states - 1 - times * weight)];
+    std::vector<int> const& others = block(block_entry, demand, 0).at[static_cast<std::size_t>(r.states - 1 - times * weight)];
     for (ending const& x : endings) {
       stage_label const l = pool_[x.label];
       int last = 0;
@@ -183,7 +184,7 @@ template <stage_model M> class stage_decision {
           fit = f;
         }
         if (fit.choice < 0) continue;
-        for (int id : std::vector<int>(front(child, q, demand))) {
+        for (int id : front(child, q, demand)) {
           stage_label const f = pool_[id];
           stage_label const so_far{l.devices + fit.devices + times * f.devices, f.demand, x.label, id, p, x.j, q, fit.choice,
                                    stage_step::join_all, l.area + fit.area + times * f.area};

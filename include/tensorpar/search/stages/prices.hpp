@@ -192,6 +192,15 @@ template <stage_model M> class stage_prices {
       int const n = c.devices();
       if (n > most) break;
       if (only > 0 && n != only) continue;
+      if (r.area > n * limit_ * (1 + 1e-9)) {      // it takes area / n at least
+        reject(r.area / n);
+        if (all_slow && start) *start = k + 1;
+        continue;
+      }
+      if (!room(after.devices + n, after.area + r.area)) {
+        r.hopeless = false;                        // a larger piece leaves less undone
+        return r;
+      }
       per_choice const& x = of(q, firsts_ == 1 ? 0 : end - n);
       sums s;
       for (int i = 0; i < p.count; ++i) {
@@ -207,7 +216,6 @@ template <stage_model M> class stage_prices {
         continue;
       }
       all_slow = r.hopeless = false;
-      if (!room(after.devices + n, after.area + r.area)) return r;
       stage_border const& b = *p.border;
       auto sum = [&](double stage_work::* part) {
         return b.in * x.in.*part + b.out * x.out.*part + b.tensors_in * x.tensor_in.*part + b.tensors_out * x.tensor_out.*part;
