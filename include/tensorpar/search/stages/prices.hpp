@@ -71,7 +71,7 @@ template <stage_model M> class stage_prices {
   };
   struct per_choice {
     std::vector<sums> at;            // by place in the tree's order, from 0
-    stage_work in, out, tensor_in, tensor_out;   // of one byte or tensor of a border
+    double time[4], fixed[4], kept[4];             // of a border: a byte in, a byte out, a tensor in, a tensor out
     double capacity = 0;
   };
   M const* m_;
@@ -98,10 +98,12 @@ template <stage_model M> class stage_prices {
       sums const& s = p.at.back();
       p.at.push_back({s.time + known[k].per_sample(c.micro_batch, m_->mini_batch()), s.fixed + known[k].fixed, s.kept + known[k].kept});
     }
-    p.in = m_->transfer({1, 0, 0, 0}, c, first);
-    p.out = m_->transfer({0, 1, 0, 0}, c, first);
-    p.tensor_in = m_->transfer({0, 0, 1, 0}, c, first);
-    p.tensor_out = m_->transfer({0, 0, 0, 1}, c, first);
+    for (int i = 0; i < 4; ++i) {
+      stage_work const t = m_->transfer({i == 0 ? 1.0 : 0, i == 1 ? 1.0 : 0, i == 2, i == 3}, c, first);
+      p.time[i] = t.per_sample(c.micro_batch, m_->mini_batch());
+      p.fixed[i] = t.fixed;
+      p.kept[i] = t.kept;
+    }
     p.capacity = m_->capacity(first, c.devices());
     return p;
   }
@@ -154,7 +156,7 @@ template <stage_model M> class stage_prices {
   bool room(int devices, double area_done) {
     double const rest = area_.back() - area_done;
     if (devices <= devices_ && rest <= (devices_ - devices + 1e-6) * limit_) return true;
-    if (devices < devices_) reject(rest / (devices_ - devices));
+    if (devices < devices_ && rest < least_rejected_ * (devices_ - devices)) least_rejected_ = rest / (devices_ - devices);
     return false;
   }
 
@@ -193,7 +195,7 @@ template <stage_model M> class stage_prices {
       if (n > most) break;
       if (only > 0 && n != only) continue;
       if (r.area > n * limit_ * (1 + 1e-9)) {      // it takes area / n at least
-        reject(r.area / n);
+        if (r.area < least_rejected_ * n) least_rejected_ = r.area / n;
         if (all_slow && start) *start = k + 1;
         continue;
       }
@@ -217,16 +219,15 @@ template <stage_model M> class stage_prices {
       }
       all_slow = r.hopeless = false;
       stage_border const& b = *p.border;
-      auto sum = [&](double stage_work::* part) {
-        return b.in * x.in.*part + b.out * x.out.*part + b.tensors_in * x.tensor_in.*part + b.tensors_out * x.tensor_out.*part;
+      auto sum = [&](double const* each) {
+        return b.in * each[0] + b.out * each[1] + b.tensors_in * each[2] + b.tensors_out * each[3];
       };
-      double const time = s.time + (sum(&stage_work::forward) + sum(&stage_work::backward) + sum(&stage_work::weights)) /
-                                       static_cast<double>(c.micro_batch) + sum(&stage_work::once) / static_cast<double>(m_->mini_batch());
+      double const time = s.time + sum(x.time);
       if (time > limit_) {
         reject(time);
         continue;
       }
-      if (s.fixed + sum(&stage_work::fixed) + (s.kept + sum(&stage_work::kept)) * static_cast<double>(in_flight_samples) > x.capacity) continue;
+      if (s.fixed + sum(x.fixed) + (s.kept + sum(x.kept)) * static_cast<double>(in_flight_samples) > x.capacity) continue;
       r.choice = q;
       r.devices = n;
       return r;
