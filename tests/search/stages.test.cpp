@@ -240,21 +240,29 @@ TEST_CASE("stages: branches that nobody orders run at once: half the depth") {
   ops[8] = {0.01, 0.01, 0, 0, 0, 0, 1, 0};
   for (int b = 0; b < 2; ++b) for (int l = 1; l < 4; ++l) g[at(4 * b + l)].push_back(4 * b + l - 1);
   g[8] = {3, 7};
-  additive_stages const m(ops, tensors_of(g, std::vector<double>(9, 0)), stage_devices::equal(8), {32, 2, 2, 1, false, false});
+  auto const model = [&](int most_data) {
+    return additive_stages(ops, tensors_of(g, std::vector<double>(9, 0)), stage_devices::equal(8), {32, 2, most_data, 1, false, false});
+  };
   stage_options o;
   o.objective = stage_objective::bottleneck;
   o.micro_batches = {2};
   o.most_up_sets = 0;
-  // both ends and the join on two devices: three stages before them on each branch
-  stage_result const graph = find_stages(g, m, o), line = pipedream_stages(g, m, o);
-  CHECK(graph.cost.bottleneck == doctest::Approx(6.02 / 2));
-  CHECK(graph.cost.depth == 4);
-  CHECK(graph.pipeline.stages.size() == 7);
+  // one device to a stage: the join must wait for the branch that it does not end, so the longest path has one stage more than a branch
+  stage_result const graph = find_stages(g, model(1), o), line = pipedream_stages(g, model(1), o);
+  CHECK(graph.cost.bottleneck == doctest::Approx(3.02));
   CHECK(graph.cost.bottleneck == doctest::Approx(line.cost.bottleneck));
-  CHECK(line.cost.depth == 7);
-  CHECK(graph.cost.source_in_flight == 8);
-  CHECK(line.cost.source_in_flight == 14);
+  CHECK(graph.pipeline.stages.size() == 8);
+  CHECK(graph.cost.depth == 5);
+  CHECK(line.cost.depth == 8);
+  CHECK(graph.cost.source_in_flight == 10);
+  CHECK(line.cost.source_in_flight == 16);
   CHECK(graph.cost.iteration < line.cost.iteration);
+  // two devices to a stage: both ends and the join are one stage
+  stage_result const pairs = find_stages(g, model(2), o), line_pairs = pipedream_stages(g, model(2), o);
+  CHECK(pairs.cost.bottleneck == doctest::Approx(3.01));
+  CHECK(pairs.cost.depth == 3);
+  CHECK(line_pairs.cost.bottleneck == doctest::Approx(3.01));
+  CHECK(line_pairs.cost.depth == 4);
 }
 
 TEST_CASE("stages: small branches share devices") {

@@ -72,8 +72,9 @@ struct stage_border {
 ///  - `m.mini_batch()`         -> i64, samples per training step
 ///  - `m.own_batch()`          -> i64, every micro-batch is a multiple of it (1 unless shapes are bound to a batch)
 /// Semantics: a stage is priced by the sum of its operators' work and its border's transfer: transfers are added to compute, not hidden.
-/// Laws: nothing is negative or infinite; deterministic; `transfer` grows with every member of the border.
-/// Complexity expected: `work` is asked once per kind and choice, `transfer` for every stage that is considered: some ten nanoseconds.
+/// Laws: nothing is negative or infinite; deterministic; `transfer` is linear: nothing for an empty border, and the border's four members
+///   each times a price.
+/// Complexity expected: `work` is asked once per kind and choice, `transfer` four times per choice.
 /// Minimal definition: all of them. Models: `additive_stages`, `graph_stages<cost model>`, any user type.
 template <class M>
 concept stage_model = requires(M const& m, int v, stage_choice const& c, stage_border const& b) {

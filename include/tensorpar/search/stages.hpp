@@ -201,7 +201,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     if (double const low = bottleneck_bound(m, rhythms_of({b})); low < 1e299) order.push_back({b, low});
   if (order.empty())
     throw error("the model admits no micro-batch size on any number of devices", "find_stages", "a size that some degree divides");
-  double const coarse = iteration ? std::max(o.tolerance, 0.02) : o.tolerance;
+  double const coarse = iteration ? std::max(o.tolerance, 0.05) : o.tolerance, fine = iteration ? std::max(o.tolerance, 0.01) : o.tolerance;
   r.family_bound = 1e300;
   // Larger micro-batches are faster per sample, smaller ones fill a pipeline sooner: from the middle outwards the bar falls soonest.
   std::stable_sort(order.begin(), order.end(), [&](sweep const& x, sweep const& y) { return x.low < y.low; });
@@ -218,12 +218,17 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     r.family_bound = std::min(r.family_bound, low);
   }
   r.bound = bottleneck_bound(m, rhythms_of(sizes));
+  if (best && iteration) {               // the best size once more, finely
+    auto const rhythms = rhythms_of({best->stages.front().choice.micro_batch});
+    double const low = bottleneck_bound(m, rhythms);
+    if (low < ceiling()) tree.search(rhythms, low, ceiling(), fine, r.statistics, consider(stage_source::tree));
+  }
   if (best && o.mixed && sizes.size() > 1) {
     i64 const at = best->stages.front().choice.micro_batch;
     std::vector<i64> near;
     for (i64 b : sizes) if (b * 2 == at || b == at || b == at * 2) near.push_back(b);
     double const low = bottleneck_bound(m, rhythms_of(near));
-    if (low < ceiling()) tree.search(rhythms_of(near), low, ceiling(), coarse, r.statistics, consider(stage_source::tree));
+    if (low < ceiling()) tree.search(rhythms_of(near), low, ceiling(), fine, r.statistics, consider(stage_source::tree));
   }
   bool const gap_left = !best || best->cost.bottleneck > r.bound * (1 + o.tolerance);
   if (o.line && gap_left && relaxed.tree.kind(relaxed.tree.root()) != sp_kind::leaf) {
@@ -242,9 +247,9 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     every_partition<M> all(a, tree.tree(), prices, demands, sets);
     bool gave_up = false;
     auto decide = [&](double limit) {
-      prices.forget();
+      prices.set_limit(limit * (1 + 1e-12));
       ++r.statistics.limits;
-      priced_stages p{all.solve(limit * (1 + 1e-12), 100'000, gave_up), {}};
+      priced_stages p{all.solve(100'000, gave_up), {}};
       std::vector<priced_stages> found;
       if (p.stages.empty()) return found;
       p.cost = cost_of(m, p.stages);

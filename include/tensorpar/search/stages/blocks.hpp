@@ -111,7 +111,6 @@ inline branch_states states_of(stage_tree const& tree, int block) {
 class stage_blocks {
   stage_tree const* tree_;
   std::map<int, branch_states> states_;
-  std::map<std::pair<std::pair<int, int>, std::pair<int, int>>, stage_border> joins_;
 
  public:
   explicit stage_blocks(stage_tree const& tree) : tree_(&tree) {}
@@ -120,22 +119,49 @@ class stage_blocks {
     if (it == states_.end()) it = states_.emplace(block, states_of(*tree_, block)).first;
     return it->second;
   }
-  /// The border of a group of branches of block p of a series with the parts after it up to j-1. Precondition: states not in order.
-  stage_border const& join_border(int e, int p, int j, int group) {
-    auto const [it, fresh] = joins_.try_emplace({{e, p}, {j, group}}, stage_border{});
+  /// Borders of a group of branches of block p of a series with the parts after it up to j-1. Precondition: states not in order.
+  class joins {
+    friend class stage_blocks;
+    stage_tree const* tree_ = nullptr;
+    branch_states const* states_ = nullptr;
+    int e_ = 0, p_ = 0;
+    std::vector<stage_border> at_;
+    std::vector<char> known_;
+
+   public:
+    stage_border const& border(int j, int group) {
+      std::size_t const i = static_cast<std::size_t>(j - p_ - 2) * states_->groups.size() + static_cast<std::size_t>(group);
+      if (!known_[i]) {
+        known_[i] = 1;
+        std::vector<int> all;
+        auto put = [&](int lo, int hi) {
+          for (int k = lo; k < hi; ++k) all.push_back(tree_->order()[static_cast<std::size_t>(k)]);
+        };
+        for (int c : states_->groups[static_cast<std::size_t>(group)].children) put(tree_->lo(c), tree_->hi(c));
+        leaf_interval const x = tree_->run(e_, p_ + 1, j);
+        put(x.lo, x.hi);
+        at_[i] = tree_->border_of(all);
+      }
+      return at_[i];
+    }
+  };
+  /// Made at the first call, filled as asked.
+  joins& joins_at(int e, int p) {
+    auto const [it, fresh] = joins_.try_emplace({e, p}, joins{});
     if (fresh) {
-      std::vector<int> all;
-      auto put = [&](int lo, int hi) {
-        for (int i = lo; i < hi; ++i) all.push_back(tree_->order()[static_cast<std::size_t>(i)]);
-      };
-      for (int c : states(tree_->series(e)[static_cast<std::size_t>(p)]).groups[static_cast<std::size_t>(group)].children)
-        put(tree_->lo(c), tree_->hi(c));
-      leaf_interval const x = tree_->run(e, p + 1, j);
-      put(x.lo, x.hi);
-      it->second = tree_->border_of(all);
+      joins& x = it->second;
+      x.tree_ = tree_;
+      x.states_ = &states(tree_->series(e)[static_cast<std::size_t>(p)]);
+      x.e_ = e;
+      x.p_ = p;
+      x.at_.resize((tree_->series(e).size() - static_cast<std::size_t>(p) - 1) * x.states_->groups.size());
+      x.known_.assign(x.at_.size(), 0);
     }
     return it->second;
   }
+
+ private:
+  std::map<std::pair<int, int>, joins> joins_;
 };
 
 }  // namespace tensorpar::detail

@@ -26,7 +26,6 @@ template <stage_model M> class stage_decision {
   demand_table& demands_;
   stage_blocks& prepared_;
   int devices_;
-  double limit_;
   label_pool pool_;
   bool uniform_;
   std::map<std::pair<int, std::pair<int, int>>, lists> series_;
@@ -36,9 +35,13 @@ template <stage_model M> class stage_decision {
   int end_of(int offset) const { return devices_ - offset; }
   int rhythms() const { return static_cast<int>(demands_.rhythms().size()); }
 
+  bool fits(stage_label const& a, stage_label const& b, int offset) {
+    return a.devices + b.devices <= devices_ - offset && prices_.room(a.devices + b.devices, a.area + b.area);
+  }
+
   /// All steps from the labels at position j of series e: as runs of parts that end there, and as the block that ends there.
   void advance(int e, lists& at, int j, int offset) {
-    std::vector<int> const labels = at[static_cast<std::size_t>(j)];
+    std::vector<int> const& labels = at[static_cast<std::size_t>(j)];   // steps lead to positions before it
     auto const& parts = tree_.series(e);
     std::vector<stage_border> const& borders = *tree_.runs(e);
     std::size_t const n = parts.size();
@@ -50,24 +53,25 @@ template <stage_model M> class stage_decision {
         i64 const i = demands_.of(l.demand, r);
         int const demand = demands_.after(r, i);
         int const hi = tree_.hi(parts[static_cast<std::size_t>(j) - 1]);
+        int slow = 0;
         for (int from = j - 1; from >= 0; --from) {
           std::size_t const f = static_cast<std::size_t>(from);
           leaf_interval const x{tree_.lo(parts[f]), hi, 1};
-          stage_fit const fit = prices_.fit({&x, 1, &borders[f * n - f * (f - 1) / 2 + static_cast<std::size_t>(j - from) - 1]}, r, i, left,
-                                            end_of(offset + l.devices), limit_);
+          stage_fit const fit = prices_.fit({&x, 1, &borders[f * n - f * (f - 1) / 2 + static_cast<std::size_t>(j - from) - 1]}, r, i, l, left,
+                                            end_of(offset + l.devices), 0, &slow);
           if (fit.choice >= 0)
-            pool_.offer(at[f], {l.devices + fit.devices, demand, id, -1, from, j, 0, fit.choice, stage_step::run});
+            pool_.offer(at[f], {l.devices + fit.devices, demand, id, -1, from, j, 0, fit.choice, stage_step::run, l.area + fit.area});
           else if (fit.hopeless) break;
         }
       }
       int const part = parts[static_cast<std::size_t>(j) - 1];
       if (!tree_.is_block(part)) continue;
-      std::vector<int> const ways = block(part, l.demand, uniform_ ? 0 : offset + l.devices).at.back();
+      std::vector<int> const& ways = block(part, l.demand, uniform_ ? 0 : offset + l.devices).at.back();
       for (int w : ways) {
         stage_label const sub = pool_[w];
-        if (l.devices + sub.devices > devices_ - offset) continue;
+        if (!fits(l, sub, offset)) continue;
         pool_.offer(at[static_cast<std::size_t>(j) - 1],
-                    {l.devices + sub.devices, sub.demand, id, w, j - 1, j, 0, -1, stage_step::part});
+                    {l.devices + sub.devices, sub.demand, id, w, j - 1, j, 0, -1, stage_step::part, l.area + sub.area});
       }
     }
   }
@@ -92,10 +96,11 @@ template <stage_model M> class stage_decision {
           int const left = devices_ - offset - l.devices;
           leaf_interval const x = tree_.run(e, p + 1, j);
           stage_border const nothing{};
-          if (left < 1 || prices_.fit({&x, 1, &nothing}, q, i, left, end_of(offset + l.devices), limit_).hopeless) continue;
+          if (left < 1 || prices_.fit({&x, 1, &nothing}, q, i, l, left, end_of(offset + l.devices)).hopeless) continue;
           by_demand[demands_.after(q, i)].push_back({j, id, q, i});
         }
     int const full = r.states - 1;
+    stage_blocks::joins& joins = prepared_.joins_at(e, p);
     for (auto const& [demand, endings] : by_demand) {
       for (int g = 1; g <= full; ++g) {            // whole branches
         int const group = r.group_of_state(g);
@@ -104,16 +109,18 @@ template <stage_model M> class stage_decision {
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
           intervals.back() = tree_.run(e, p + 1, x.j);
-          stage_border const& border = prepared_.join_border(e, p, x.j, group);
-          stage_fit const fit = prices_.fit({intervals.data(), static_cast<int>(intervals.size()), &border}, x.rhythm, x.in_flight,
-                                            devices_ - offset - l.devices, end_of(offset + l.devices), limit_);
+          stage_border const& border = joins.border(x.j, group);
+          stage_fit const fit = prices_.fit({intervals.data(), static_cast<int>(intervals.size()), &border}, x.rhythm, x.in_flight, l,
+                                            devices_ - offset - l.devices, end_of(offset + l.devices));
           if (fit.choice < 0) continue;
-          int const so_far = l.devices + fit.devices;
-          for (int w : std::vector<int>(block(block_entry, demand, uniform_ ? 0 : offset + so_far).at[static_cast<std::size_t>(full - g)])) {
+          stage_label so_far;
+          so_far.devices = l.devices + fit.devices;
+          so_far.area = l.area + fit.area;
+          for (int w : block(block_entry, demand, uniform_ ? 0 : offset + so_far.devices).at[static_cast<std::size_t>(full - g)]) {
             stage_label const sub = pool_[w];
-            if (so_far + sub.devices > devices_ - offset) continue;
-            pool_.offer(at[static_cast<std::size_t>(p)], {so_far + sub.devices, demands_.joined(demand, sub.demand), x.label, w, p, x.j, g,
-                                                          fit.choice, stage_step::join_group});
+            if (!fits(so_far, sub, offset)) continue;
+            pool_.offer(at[static_cast<std::size_t>(p)], {so_far.devices + sub.devices, demands_.joined(demand, sub.demand), x.label, w, p, x.j,
+                                                          g, fit.choice, stage_step::join_group, so_far.area + sub.area});
           }
         }
       }
@@ -126,24 +133,25 @@ template <stage_model M> class stage_decision {
         lists inner(static_cast<std::size_t>(m) + 1);
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
+          int slow = 0;
           for (int q = m - 1; q > 0; --q) {
             leaf_interval const both[2] = {tree_.run(child, q, m), tree_.run(e, p + 1, x.j)};
-            stage_fit const fit = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q)]}, x.rhythm, x.in_flight,
-                                              devices_ - offset - l.devices, end_of(offset + l.devices), limit_);
+            stage_fit const fit = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q)]}, x.rhythm, x.in_flight, l,
+                                              devices_ - offset - l.devices, end_of(offset + l.devices), 0, &slow);
             if (fit.hopeless) break;
             if (fit.choice >= 0)
               pool_.offer(inner[static_cast<std::size_t>(q)], {l.devices + fit.devices, demand, x.label, -1, p, x.j, q, fit.choice,
-                                                               stage_step::join});
+                                                               stage_step::join, l.area + fit.area});
           }
         }
         walk(child, inner, m - 1, offset);
-        for (int id : std::vector<int>(inner[0])) {
+        for (int id : inner[0]) {
           stage_label const l = pool_[id];
-          for (int w : std::vector<int>(block(block_entry, demand, uniform_ ? 0 : offset + l.devices).at[static_cast<std::size_t>(full - weight)])) {
+          for (int w : block(block_entry, demand, uniform_ ? 0 : offset + l.devices).at[static_cast<std::size_t>(full - weight)]) {
             stage_label const sub = pool_[w];
-            if (l.devices + sub.devices > devices_ - offset) continue;
+            if (!fits(l, sub, offset)) continue;
             pool_.offer(at[static_cast<std::size_t>(p)], {l.devices + sub.devices, demands_.joined(l.demand, sub.demand), id, w, p, 0,
-                                                          static_cast<int>(c), -1, stage_step::rest});
+                                                          static_cast<int>(c), -1, stage_step::rest, l.area + sub.area});
           }
         }
       }
@@ -157,7 +165,7 @@ template <stage_model M> class stage_decision {
     int const child = tree_.classes(block_entry)[static_cast<std::size_t>(c)].children.front(), times = r.count[static_cast<std::size_t>(c)],
               m = static_cast<int>(tree_.series(child).size());
     std::vector<stage_border> const& borders = tree_.join_borders(e, p, child, times);
-    std::vector<int> const others = block(block_entry, demand, 0).at[static_cast<std::size_t>(r.states - 1 - times * weight)];
+    std::vector<int> const& others = block(block_entry, demand, 0).at[static_cast<std::size_t>(r.states - 1 - times * weight)];
     for (ending const& x : endings) {
       stage_label const l = pool_[x.label];
       int last = 0;
@@ -170,22 +178,23 @@ template <stage_model M> class stage_decision {
         for (; q > 1; --q) {
           leaf_interval both[2] = {tree_.run(child, q - 1, m), tree_.run(e, p + 1, x.j)};
           both[0].times = times;
-          stage_fit const f = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q - 1)]}, x.rhythm, x.in_flight,
-                                          devices_ - l.devices, devices_, limit_, d);
+          stage_fit const f = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q - 1)]}, x.rhythm, x.in_flight, l,
+                                          devices_ - l.devices, devices_, d);
           if (f.choice < 0) break;
           fit = f;
         }
         if (fit.choice < 0) continue;
-        for (int id : std::vector<int>(front(child, q, demand))) {
+        for (int id : front(child, q, demand)) {
           stage_label const f = pool_[id];
-          int const so_far = l.devices + fit.devices + times * f.devices;
-          if (so_far > devices_) continue;
-          int const joined = pool_.add({so_far, f.demand, x.label, id, p, x.j, q, fit.choice, stage_step::join_all});
+          stage_label const so_far{l.devices + fit.devices + times * f.devices, f.demand, x.label, id, p, x.j, q, fit.choice,
+                                   stage_step::join_all, l.area + fit.area + times * f.area};
+          if (!fits(so_far, {}, 0)) continue;
+          int const joined = pool_.add(so_far);
           for (int w : others) {
             stage_label const sub = pool_[w];
-            if (so_far + sub.devices > devices_) continue;
-            pool_.offer(at[static_cast<std::size_t>(p)], {so_far + sub.devices, demands_.joined(f.demand, sub.demand), joined, w, p, 0, c, -1,
-                                                          stage_step::rest_all});
+            if (fits(so_far, sub, 0))
+              pool_.offer(at[static_cast<std::size_t>(p)], {so_far.devices + sub.devices, demands_.joined(f.demand, sub.demand), joined, w, p, 0,
+                                                            c, -1, stage_step::rest_all, so_far.area + sub.area});
           }
         }
       }
@@ -247,9 +256,9 @@ template <stage_model M> class stage_decision {
             std::vector<int> const& ways = series(child, demand, uniform_ ? 0 : offset + l.devices).front();
             for (int w : ways) {
               stage_label const sub = pool_[w];
-              if (l.devices + sub.devices > devices_ - offset) continue;
-              pool_.offer(here, {l.devices + sub.devices, demands_.joined(l.demand, sub.demand), id, w, m.one, 0, 0, -1,
-                                 stage_step::branch});
+              if (fits(l, sub, offset))
+                pool_.offer(here, {l.devices + sub.devices, demands_.joined(l.demand, sub.demand), id, w, m.one, 0, 0, -1,
+                                   stage_step::branch, l.area + sub.area});
             }
           }
           continue;
@@ -260,11 +269,11 @@ template <stage_model M> class stage_decision {
           int const after = demands_.after(q, i);
           for (int id : before) {
             stage_label const l = pool_[id];
-            stage_fit const fit = prices_.fit({g.intervals.data(), static_cast<int>(g.intervals.size()), &g.border}, q, i,
-                                              devices_ - offset - l.devices, end_of(offset + l.devices), limit_);
-            if (fit.choice < 0) continue;
-            pool_.offer(here, {l.devices + fit.devices, demands_.joined(l.demand, after), id, -1, m.group, m.before, m.size, fit.choice,
-                               stage_step::group});
+            stage_fit const fit = prices_.fit({g.intervals.data(), static_cast<int>(g.intervals.size()), &g.border}, q, i, l,
+                                              devices_ - offset - l.devices, end_of(offset + l.devices));
+            if (fit.choice >= 0)
+              pool_.offer(here, {l.devices + fit.devices, demands_.joined(l.demand, after), id, -1, m.group, m.before, m.size, fit.choice,
+                                 stage_step::group, l.area + fit.area});
           }
         }
       }
@@ -362,9 +371,9 @@ template <stage_model M> class stage_decision {
   }
 
  public:
-  /// `prepared` belongs to the tree and may serve many limits.
-  stage_decision(stage_tree const& tree, stage_blocks& prepared, stage_prices<M>& prices, demand_table& demands, double limit)
-      : tree_(tree), prices_(prices), demands_(demands), prepared_(prepared), devices_(prices.model().devices()), limit_(limit),
+  /// The limit is that of `prices`. `prepared` belongs to the tree and may serve many limits.
+  stage_decision(stage_tree const& tree, stage_blocks& prepared, stage_prices<M>& prices, demand_table& demands)
+      : tree_(tree), prices_(prices), demands_(demands), prepared_(prepared), devices_(prices.model().devices()),
         pool_(demands), uniform_(prices.model().uniform()) {}
 
   /// The best pipelines, none as good as another in devices and demand, sources first; empty: there is none.

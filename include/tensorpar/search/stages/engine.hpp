@@ -78,8 +78,8 @@ template <stage_model M> class stage_family {
     stage_prices<M> prices(m_, tree_, rhythms);
     if (prices.choices().empty()) return 1e300;
     auto decide = [&](double limit) {
-      prices.forget();
-      stage_decision<M> d(tree_, blocks_, prices, demands, limit * (1 + 1e-12));
+      prices.set_limit(limit * (1 + 1e-12));
+      stage_decision<M> d(tree_, blocks_, prices, demands);
       std::vector<priced_stages> r;
       for (auto& stages : d.solve()) {
         priced_stages p{std::move(stages), {}};

@@ -35,6 +35,7 @@ inline std::vector<u64> up_sets(adjacency const& a, std::size_t most) {
 template <stage_model M> class every_partition {
   struct label {
     int devices = 0, prev = -1, choice = -1;
+    double area = 0;
     u64 stage = 0;
     std::vector<int> demands;                      // by operator that feeds the up-set, ascending
   };
@@ -86,8 +87,8 @@ template <stage_model M> class every_partition {
     for (std::size_t i = 0; i < tree.order().size(); ++i) place_[static_cast<std::size_t>(tree.order()[i])] = static_cast<int>(i);
   }
 
-  /// A pipeline within the limit on the fewest devices, or none. `gave_up` is set if there were more than `most` labels.
-  std::vector<found_stage> solve(double limit, std::size_t most, bool& gave_up) {
+  /// A pipeline within the limit of `prices` on the fewest devices, or none. `gave_up` is set if there were more than `most` labels.
+  std::vector<found_stage> solve(std::size_t most, bool& gave_up) {
     std::vector<label> pool(1);
     std::vector<std::vector<int>> at(sets_.size());
     at[0].push_back(0);
@@ -102,6 +103,9 @@ template <stage_model M> class every_partition {
         shape_of_stage const& shape = shape_for(stage);
         for (int id : at[a]) {
           label const from = pool[static_cast<std::size_t>(id)];
+          stage_label so_far;
+          so_far.devices = from.devices;
+          so_far.area = from.area;
           int asked = demands_.none();
           for (std::size_t i = 0; i < feeds[a].size(); ++i)
             if (stage >> feeds[a][i] & 1) asked = demands_.joined(asked, from.demands[i]);
@@ -109,9 +113,9 @@ template <stage_model M> class every_partition {
           for (int r = 0; r < static_cast<int>(demands_.rhythms().size()); ++r) {
             i64 const own = demands_.of(nothing_follows, r), i = std::max(own, demands_.of(asked, r));
             stage_fit const fit = prices_.fit({shape.intervals.data(), static_cast<int>(shape.intervals.size()), &shape.border}, r, i,
-                                              n - from.devices, n - from.devices, limit);
+                                              so_far, n - from.devices, n - from.devices);
             if (fit.choice < 0) continue;
-            label to{from.devices + fit.devices, id, fit.choice, stage, {}};
+            label to{from.devices + fit.devices, id, fit.choice, from.area + fit.area, stage, {}};
             int const after = demands_.after(r, i);
             for (int v : feeds[b]) {
               int d = demands_.none();

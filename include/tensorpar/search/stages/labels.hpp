@@ -33,6 +33,7 @@ struct stage_label {
   int from = 0, to = 0, extra = 0;
   int choice = -1;
   stage_step step = stage_step::start;
+  double area = 0;    // least seconds per sample times devices of the operators that are done
 };
 
 /// Labels by number, and lists of them in which none is as good as another in both devices and demand.
