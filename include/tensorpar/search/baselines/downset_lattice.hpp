@@ -108,6 +108,7 @@ class downset_lattice {
   int count() const { return static_cast<int>(parent_.size()); }
   int node_count() const { return nodes_; }
   int chains() const { return width_; }
+  int chain_length(int c) const { return static_cast<int>(chains_[detail::uz(c)].size()); }
   /// The downset without its last node; -1 for the empty one.
   int parent(int d) const { return parent_[detail::uz(d)]; }
   int last(int d) const { return last_[detail::uz(d)]; }

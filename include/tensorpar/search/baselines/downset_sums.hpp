@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tensorpar/search/baselines/downset_objective.hpp>
+#include <utility>
 #include <vector>
 
 namespace tensorpar::detail {
@@ -98,6 +99,21 @@ template <downset_objective O> class downset_sums {
     });
     work_units.resize(at(count));
     for (int r = 0; r < count; ++r) work_units[at(r)] = q[at(id[at(r)])];
+    units_of = std::move(of);
+  }
+
+  /// A downset without node x has none of x's descendants: with more work than all others together it holds x.
+  void find_clear(reachability const& reach) {
+    int const n = l_.node_count();
+    std::vector<i64> without(at(n), work_units[0]), net(at(nets_), 0);
+    for (int x = 0; x < n; ++x)
+      for (int y = 0; y < n; ++y)
+        if (y == x || reach.reaches(x, y)) without[at(x)] -= units_of[at(y)];
+    for (int h = 0; h < nets_; ++h)
+      for (int x : o_.nets()[at(h)]) net[at(h)] = std::max(net[at(h)], without[at(x)]);
+    clear_units.assign(at(l_.count()), -1);
+    for (int r = 0; r < l_.count(); ++r)
+      for (int i = cut_start[at(r)]; i < cut_start[at(r) + 1]; ++i) clear_units[at(r)] = std::max(clear_units[at(r)], net[at(cut_net[at(i)])]);
   }
 
   void sum_up() {
@@ -167,6 +183,8 @@ template <downset_objective O> class downset_sums {
   std::vector<double> absorbs;                // by way: device-seconds of work in a stage per second of its price, at most
   std::vector<int> id;                        // by rank: the downset
   std::vector<i64> work_units;                // by rank: device work, whole numbers, so that supersets never have less
+  std::vector<i64> units_of;                  // by node
+  std::vector<i64> clear_units;               // by rank: a downset with more work holds all nets that this one cuts
   std::vector<double> measure;                // by rank, rows
   std::vector<std::vector<double>> work, in, out;  // by table and rank
   std::vector<std::vector<int>> barred;       // by table and rank: nodes that cannot run so
@@ -174,7 +192,7 @@ template <downset_objective O> class downset_sums {
   std::vector<double> before, after;          // by rank: device-seconds of all stages that make up the downset, and of all the others
   std::vector<int> cut_start, cut_net, cut_seen;
 
-  downset_sums(O const& o, downset_lattice const& l) : o_(o), l_(l) {
+  template <topology G> downset_sums(G const& g, O const& o, downset_lattice const& l) : o_(o), l_(l) {
     auto const& nets = o.nets();
     nets_ = static_cast<int>(nets.size());
     std::vector<std::vector<int>> nets_of(at(l.node_count()));
@@ -186,7 +204,27 @@ template <downset_objective O> class downset_sums {
     find_factors();
     find_order();
     find_cuts(nets_of, size);
+    find_clear(reachability(g));
     sum_up();
+  }
+
+  /// In each of `bands` equal bands of work the `each` downsets that cut least, and the empty and the full one: flags by rank.
+  std::vector<char> narrow_downsets(int bands, int each) const {
+    int const count = l_.count();
+    std::vector<char> r(at(count), 0);
+    std::vector<std::vector<std::pair<double, int>>> best(at(bands) + 1);
+    for (int i = 0; i < count; ++i) {
+      double cut = 0;
+      for (std::size_t t = 0; t < in.size(); ++t) cut = std::max(cut, in[t][at(i)] + out[t][at(i)]);
+      auto& band = best[static_cast<std::size_t>(work_units[at(i)] * bands / (one + 1))];
+      band.push_back({cut, i});
+      std::sort(band.begin(), band.end());
+      if (static_cast<int>(band.size()) > each) band.pop_back();
+    }
+    for (auto const& band : best)
+      for (auto const& [cut, i] : band) r[at(i)] = 1;
+    r.front() = r.back() = 1;
+    return r;
   }
 
   double const* measures(int r) const { return measure.data() + at(r) * at(o_.measures()); }

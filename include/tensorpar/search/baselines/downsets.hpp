@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <tensorpar/search/baselines/downset_buckets.hpp>
 #include <tensorpar/search/baselines/downset_sums.hpp>
 #include <utility>
 #include <vector>
@@ -20,25 +21,26 @@ namespace detail {
 /// What is left out cannot be part of a pipeline within T:
 ///  1. D' whose work beyond D exceeds what the way absorbs in T (law 2);
 ///  2. D' where work + |difference of boundaries| exceeds T * share: nets cut by both cancel in the difference, the others are charged;
-///  3. pairs with which devices run out: the stages on either side of D take at least (device-seconds of that side) / T devices;
-///  4. pairs that add up to fewer devices than that bound asks for.
-/// Time: (pairs that survive 1) * O(1), with O(chains) for inclusion and O(nets cut) for the boundary of those that survive 2.
+///  3. D' beyond all nets that D cuts, where work + both boundaries exceeds T * share: no net is cut by both;
+///  4. pairs with which devices run out: the stages on either side of D take at least (device-seconds of that side) / T devices;
+///  5. pairs that add up to fewer devices than that bound asks for.
+/// Time: O(1) for each pair that survives 1, a nanosecond or two, as three comparisons of packed rows; O(nets cut) for those that are
+/// nested and survive the rest. Blocks of 64 candidates that fail 2 or 3 together cost as much as one.
 template <downset_objective O> class downset_decision {
   struct point {
     int devices, copies, way, next;  // the stage's way; the point of the downset where it ends, -1 at the full set
     int rank;
   };
-  struct member {
-    int rank, point;
-  };
   O const& o_;
   downset_lattice const& l_;
   downset_sums<O> const& s_;
+  downset_keys const keys_;
   std::vector<stage_way> ways_;
   std::vector<point> points_;
   double target_ = 0;
 
   static std::size_t at(int i) { return uz(i); }
+  using bucket = downset_bucket;
 
   int least_devices(double device_seconds) const {
     if (!(target_ < no_price)) return 0;
@@ -46,52 +48,61 @@ template <downset_objective O> class downset_decision {
     return rest > 0 ? static_cast<int>(std::min(std::ceil(rest * (1 - 1e-9) - 1e-9), 1e9)) : 0;
   }
 
-  /// A member of the bucket from which the stage down to `r` is feasible in way `w`, or -1.
-  int find(std::vector<member> const& bucket, int r, int w, int later) {
+  bool may_fit(int r, double const* high, int w, int later) const {
+    if constexpr (requires { o_.may_fit(high, high, w, later); }) return o_.may_fit(s_.measures(r), high, w, later);
+    return true;
+  }
+  /// May the stage between two downsets, nested and within the bounds, run in way `w` within the target?
+  bool feasible(int r, int u, int w, int later) const {
     stage_way const& way = ways_[at(w)];
     int const t = way.table;
-    double const most = target_ * way.share, reach = target_ * s_.absorbs[at(w)] / s_.total * static_cast<double>(s_.one);
+    if (s_.barred[at(t)][at(u)] != s_.barred[at(t)][at(r)]) return false;
+    if (!may_fit(r, s_.measures(u), w, later)) return false;
+    double const x = s_.work[at(t)][at(u)] - s_.work[at(t)][at(r)], boundary = s_.boundary(t, r, u);
+    if (x + boundary > target_ * way.share * (1 + 1e-12)) return false;
+    downset_stage const stage{l_, s_.id[at(r)], s_.id[at(u)], x, boundary, s_.measures(r), s_.measures(u)};
+    if constexpr (requires { o_.within(stage, w, later, target_); }) return o_.within(stage, w, later, target_);
+    double const price = o_.seconds(stage, w, later);
+    return price < no_price && price <= target_;
+  }
+
+  /// A member of the bucket from which the stage down to `r` is feasible in way `w`, or -1.
+  int find(bucket const& b, int r, int w, int later) {
+    stage_way const& way = ways_[at(w)];
+    int const t = way.table;
+    double const reach = target_ * s_.absorbs[at(w)] / s_.total * static_cast<double>(s_.one);
     i64 const far = s_.total > 0 && reach < 4e18 ? static_cast<i64>(reach * (1 + 1e-9)) + l_.node_count() + 1 : i64{1} << 62;
-    auto const &work = s_.work[at(t)], &in = s_.in[at(t)], &out = s_.out[at(t)];
-    auto const& barred = s_.barred[at(t)];
-    double const mine = work[at(r)], my_in = in[at(r)], my_out = out[at(r)], room = most * (1 + 1e-12);
-    i64 const last = s_.work_units[at(r)] + far;
-    for (std::size_t i = bucket.size(); i-- > 0;) {
-      int const u = bucket[i].rank;
-      if (s_.work_units[at(u)] > last) break;
-      ++pairs;
-      double const x = work[at(u)] - mine;
-      if (x + std::max(std::max(out[at(u)] - my_out, my_in - in[at(u)]), 0.0) > room) continue;
-      if (barred[at(u)] != barred[at(r)] || !l_.within(s_.id[at(r)], s_.id[at(u)])) continue;
-      double const boundary = s_.boundary(t, r, u);
-      if (x + boundary > room) continue;
-      downset_stage const stage{l_, s_.id[at(r)], s_.id[at(u)], x, boundary, s_.measures(r), s_.measures(u)};
-      if (double const price = o_.seconds(stage, w, later); price < no_price && price <= target_) return bucket[i].point;
-    }
-    return -1;
+    double const room = target_ * way.share * (1 + 1e-12) + 1e-14 * s_.work[at(t)][0], mine = s_.work[at(t)][at(r)];
+    double const in = s_.in[at(t)][at(r)], out = s_.out[at(t)][at(r)];
+    downset_probe const probe{s_.work_units[at(r)] + far, s_.clear_units[at(r)], room + mine + out, room + mine - in, room + mine - in,
+                              keys_.row(r), keys_.words};
+    auto const hopeless = [&](double const* sums) { return !may_fit(r, sums, w, later); };
+    return b.scan(probe, t, keys_, pairs, hopeless, [&](int u) { return feasible(r, u, w, later); });
   }
 
  public:
   i64 pairs = 0;
 
-  downset_decision(O const& o, downset_lattice const& l, downset_sums<O> const& s) : o_(o), l_(l), s_(s) {
+  downset_decision(O const& o, downset_lattice const& l, downset_sums<O> const& s) : o_(o), l_(l), s_(s), keys_(l, s.id) {
     for (int w = 0; w < o.ways(); ++w) ways_.push_back(o.way(w));
   }
 
-  /// Downsets from the empty to the full one, with the way of each stage between; nothing if no pipeline is within `target`.
-  std::optional<std::vector<std::pair<int, int>>> operator()(double target) {
+  /// Downsets from the empty to the full one, with the way of each stage between; nothing if no pipeline is within `target`. `active`, where
+  /// it is not empty, says by rank which downsets stages may start at.
+  std::optional<std::vector<std::pair<int, int>>> operator()(double target, std::vector<char> const& active = {}) {
     target_ = target;
     points_.clear();
-    std::map<std::pair<int, int>, std::vector<member>> buckets;
+    std::map<std::pair<int, int>, bucket> buckets;
     std::vector<point> front;
     int const devices = o_.devices(), copies = o_.copies(), count = l_.count();
     for (int r = 0; r < count; ++r) {
+      if (!active.empty() && !active[at(r)]) continue;
       front.clear();
       int const before = least_devices(s_.before[at(r)]), after = least_devices(s_.after[at(r)]);
       if (r == 0) {
         front.push_back({0, 0, -1, -1, 0});
       } else if (before + after <= devices) {
-        for (auto const& [key, bucket] : buckets) {
+        for (auto const& [key, b] : buckets) {
           if (key.first + before > devices) break;  // keys ascend in devices
           for (int w = 0; w < static_cast<int>(ways_.size()); ++w) {
             int const d = key.first + ways_[at(w)].devices, c = key.second + ways_[at(w)].copies;
@@ -99,7 +110,7 @@ template <downset_objective O> class downset_decision {
             bool worse = false;
             for (point const& p : front) worse = worse || (p.devices <= d && p.copies <= c);
             if (worse) continue;
-            if (int const next = find(bucket, r, w, key.second); next >= 0) {
+            if (int const next = find(b, r, w, key.second); next >= 0) {
               std::erase_if(front, [&](point const& p) { return p.devices >= d && p.copies >= c; });
               front.push_back({d, c, w, next, r});
             }
@@ -109,12 +120,14 @@ template <downset_objective O> class downset_decision {
       for (point const& p : front) {
         int const k = static_cast<int>(points_.size());
         points_.push_back(p);
-        buckets[{p.devices, p.copies}].push_back({r, k});
         if (r == count - 1) {  // the empty downset: a pipeline
           std::vector<std::pair<int, int>> chain;
           for (int q = k; q >= 0; q = points_[at(q)].next) chain.push_back({s_.id[at(points_[at(q)].rank)], points_[at(q)].way});
           return chain;
         }
+        bucket& b = buckets[{p.devices, p.copies}];
+        b.add(r, k, s_.work_units[at(r)], keys_, s_.measures(r), o_.measures());
+        for (std::size_t t = 0; t < s_.work.size(); ++t) b.bound(t, s_.work[t][at(r)] + s_.out[t][at(r)], s_.work[t][at(r)] - s_.in[t][at(r)]);
       }
     }
     return std::nullopt;
@@ -128,20 +141,21 @@ template <downset_objective O> class downset_decision {
 ///
 /// Method: bisection on the price of the dearest stage, each target decided by `detail::downset_decision`. A feasible target yields a
 /// pipeline, whose own price is the next upper end; the search ends only with a proof that nothing below the best pipeline found is
-/// feasible, so that the answer does not depend on a step width. Deterministic.
-/// Complexity: L downsets; about 20 decisions, each at worst O(L^2 * ways * fronts), in practice near linear in L, because near the optimum
-/// hardly any slack is left: on a tight target only downsets whose work is near a multiple of it can be stage boundaries.
+/// feasible, so that the answer does not depend on a step width. Where there are many downsets, the first upper end comes from the same
+/// search over a few thousand of them: in each band of work those that cut least. Deterministic.
+/// Complexity: L downsets; a few decisions over all of them, each at worst O(L^2 * ways * fronts), in practice near linear in L, because
+/// near the optimum hardly any slack is left: on a tight target only downsets whose work is near a multiple of it can be stage boundaries.
 /// Throws `error` on a cycle and if there are more than `most_downsets`.
 template <topology G, downset_objective O>
 downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 400'000) {
   downset_lattice const lattice(g, most_downsets);
-  detail::downset_sums<O> const sums(o, lattice);
+  detail::downset_sums<O> const sums(g, o, lattice);
   detail::downset_decision<O> decide(o, lattice, sums);
   downset_pipeline best;
   best.downsets = lattice.count();
-  auto const improve = [&](double target) {  // true if a pipeline better than the best was found
+  auto const improve = [&](double target, std::vector<char> const& active) {  // true if a pipeline better than the best was found
     ++best.decisions;
-    auto const chain = decide(target);
+    auto const chain = decide(target, active);
     if (!chain) return false;
     downset_pipeline next;
     next.feasible = true;
@@ -163,18 +177,22 @@ downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 40
     return true;
   };
   double const room = o.devices() + sums.free_rate;
-  double low = room > 0 && room < detail::no_price ? sums.total / room * (1 - 1e-9) : 0.0;  // work alone
-  if (improve(detail::no_price)) {
-    for (bool coarse = true; best.seconds > low;) {
+  double const least = room > 0 && room < detail::no_price ? sums.total / room * (1 - 1e-9) : 0.0;  // work alone
+  auto const search = [&](std::vector<char> const& active) {
+    double low = least;
+    if (!best.feasible && !improve(detail::no_price, active)) return;
+    bool strict = !active.empty() ? false : best.decisions > 1;  // an upper end from elsewhere is likely the optimum: prove it first
+    while (best.seconds > low) {
       double const gap = best.seconds - low, middle = low + gap / 2;
-      bool const strict = !coarse || gap <= 1e-3 * best.seconds;
-      double const target = strict ? best.seconds * (1 - 1e-10) : middle;
-      if (improve(target)) coarse = true;
+      strict = strict || gap <= 1e-3 * best.seconds;
+      if (improve(strict ? best.seconds * (1 - 1e-10) : middle, active)) strict = false;
       else if (strict) break;
       else low = middle;
-      if (strict) coarse = gap > 1e-9 * best.seconds;
+      if (best.seconds - low <= 1e-9 * best.seconds) strict = true;
     }
-  }
+  };
+  if (lattice.count() > 8192) search(sums.narrow_downsets(256, 8));
+  search({});
   best.pairs = decide.pairs;
   return best;
 }

@@ -70,6 +70,24 @@ class piper_objective {
     return {(x.per_sample - x.other_per_sample) * in_flight + (x.fixed - x.other_fixed), x.other - x.fast};
   }
 
+  /// The price with the fastest configurations, and by how many bytes they exceed the memory.
+  double without_swaps(downset_stage const& s, int w, int later, double& over) const {
+    stage_way const& x = ways_[detail::uz(w)];
+    int const k = sums * x.table;
+    over = s.sum(k + 1) * detail::piper_in_flight(x.copies, later) + s.sum(k + 2) - setup_.memory;
+    double const sync = detail::piper_sync_bytes(s.sum(k), x.copies, setup_.micro_batches) / setup_.bandwidth;
+    return (s.work + s.boundary) / x.share + sync;
+  }
+  std::vector<memory_swap> swaps_of(downset_stage const& s, int w, int later) const {
+    stage_way const& x = ways_[detail::uz(w)];
+    int const in_flight = detail::piper_in_flight(x.copies, later);
+    std::vector<memory_swap> r;
+    s.each([&](int v) {
+      if (memory_swap const y = swap_of(x.table, v, in_flight); y.saved > 0) r.push_back(y);
+    });
+    return r;
+  }
+
  public:
   piper_objective(piper_profile const& g, piper_setup const& setup) : setup_(setup) {
     for (piper_edge const& e : g.edges) nets_.push_back({e.from, e.to});
@@ -106,20 +124,33 @@ class piper_objective {
     }
   }
   double seconds(downset_stage const& s, int w, int later) const {
-    stage_way const& x = ways_[detail::uz(w)];
-    int const in_flight = detail::piper_in_flight(x.copies, later), k = sums * x.table;
-    double const sync = detail::piper_sync_bytes(s.sum(k), x.copies, setup_.micro_batches) / setup_.bandwidth;
-    double const base = (s.work + s.boundary) / x.share + sync;
-    double const over = s.sum(k + 1) * in_flight + s.sum(k + 2) - setup_.memory;
+    double over = 0;
+    double const base = without_swaps(s, w, later, over);
     if (over <= 0) return base;
-    if (s.sum(k + 3) * in_flight + s.sum(k + 4) > setup_.memory * (1 + 1e-12)) return detail::no_price;
-    std::vector<memory_swap> swaps;
-    s.each([&](int v) {
-      if (memory_swap const y = swap_of(x.table, v, in_flight); y.saved > 0) swaps.push_back(y);
-    });
+    if (!may_fit(s.low, s.high, w, later)) return detail::no_price;
+    swap_choice const choice = least_swaps(swaps_of(s, w, later), over);
+    inexact_ += choice.exact ? 0 : 1;
+    return choice.feasible ? base + choice.extra / ways_[detail::uz(w)].share : detail::no_price;
+  }
+  /// Decided by the fractional knapsack from below and the greedy choice from above; only between them is the knapsack solved.
+  bool within(downset_stage const& s, int w, int later, double target) const {
+    double over = 0;
+    double const base = without_swaps(s, w, later, over);
+    if (base > target) return false;
+    if (over <= 0) return true;
+    std::vector<memory_swap> const swaps = swaps_of(s, w, later);
+    double const room = (target - base) * ways_[detail::uz(w)].share;
+    swap_bounds const b = bounds_of_swaps(swaps, over);
+    if (!(b.greedy < detail::no_price) || b.fractional > room * (1 + 1e-12)) return false;
+    if (b.greedy <= room) return true;
     swap_choice const choice = least_swaps(swaps, over);
     inexact_ += choice.exact ? 0 : 1;
-    return choice.feasible ? base + choice.extra / x.share : detail::no_price;
+    return choice.feasible && choice.extra <= room;
+  }
+  bool may_fit(double const* low, double const* high, int w, int later) const {
+    stage_way const& x = ways_[detail::uz(w)];
+    int const k = sums * x.table;
+    return (high[k + 3] - low[k + 3]) * detail::piper_in_flight(x.copies, later) + high[k + 4] - low[k + 4] <= setup_.memory * (1 + 1e-12);
   }
   /// The stage of these nodes, ascending, as Piper's, with the configurations that `seconds` chooses.
   piper_stage stage(std::vector<int> const& nodes, int w, int later) const {

@@ -49,6 +49,23 @@ inline swap_choice greedy_swaps(std::vector<memory_swap> const& swaps, double ne
   return r;
 }
 
+/// What the best choice takes at least, a part of a swap being allowed, and what the greedy one takes; infinite if nothing saves enough.
+struct swap_bounds {
+  double fractional = std::numeric_limits<double>::infinity(), greedy = std::numeric_limits<double>::infinity();
+};
+/// O(n log n).
+inline swap_bounds bounds_of_swaps(std::vector<memory_swap> const& swaps, double needed) {
+  if (needed <= 0) return {0, 0};
+  double extra = 0;
+  for (int i : detail::swaps_by_price(swaps)) {
+    memory_swap const& x = swaps[detail::uz(i)];
+    if (x.saved >= needed) return {extra + x.extra * (needed / x.saved), extra + x.extra};
+    needed -= x.saved;
+    extra += x.extra;
+  }
+  return {};
+}
+
 /// The swaps that save at least `needed` bytes in the least extra time: a knapsack, solved exactly by dynamic programming over partial
 /// choices (swaps by rising price), of which those are kept that no other beats in both bytes and time, and that the fractional bound does
 /// not place above the greedy choice. Where swaps save equal amounts (layers of one kind), few remain.
