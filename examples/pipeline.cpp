@@ -19,6 +19,7 @@
 #include <tensorpar/search/baselines/piper_stages.hpp>
 #include <tensorpar/search/microbatch.hpp>
 #include <tensorpar/search/profiles/stage_numbers.hpp>
+#include <tensorpar/search/stages/any_model.hpp>
 #include <tensorpar/search/stages/fold.hpp>
 #include <tensorpar/search/stages/to_plan.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
@@ -42,7 +43,9 @@ struct planned {
   double seconds = 0;
 };
 
-template <class G, class M> stage_result plan_with(std::string const& planner, G const& g, M const& m, stage_options const& o) {
+using graph_lists = std::vector<std::vector<int>>;       // by node, its predecessors
+
+stage_result plan_with(std::string const& planner, graph_lists const& g, any_stages const& m, stage_options const& o) {
   if (planner == "graphpipe") return find_stages(g, m, o);
   if (planner == "pipedream") return pipedream_stages(g, m, o);
   if (planner == "piper") return piper_stages(g, m, o);
@@ -52,7 +55,7 @@ template <class G, class M> stage_result plan_with(std::string const& planner, G
 /// Two stages take turns on every group of devices.
 bool folds(schedule_kind k) { return k == schedule_kind::interleaved || k == schedule_kind::zb_v; }
 
-template <class G, class M> planned timed(settings const& s, std::string name, G const& g, M const& m) {
+planned timed(settings const& s, std::string name, graph_lists const& g, any_stages const& m) {
   stage_options o;
   if (s.bottleneck) o.objective = stage_objective::bottleneck;
   if (s.schedule == "kfkb") o.ks = {1, 2, 4};
@@ -169,7 +172,9 @@ int work(settings s) {
     o.recompute = s.recompute;
     if (folds(kind)) o.most_data = 1;
     model.emplace(*graph, cluster(s, stages_on), analytical{}, o);
-    p = timed(s, s.model, *graph, *model);
+    graph_lists before;
+    for (int v = 0; v < graph->node_count(); ++v) before.push_back(graph->predecessors(v));
+    p = timed(s, s.model, before, any_stages(*model));
   } else {
     profiled_stages const read = profile_stages(s);
     stage_devices d = stage_devices::equal(stages_on, s.memory);
@@ -179,7 +184,7 @@ int work(settings s) {
     o.most_tensor = s.most_tensor;
     o.recompute = s.recompute;
     if (folds(kind)) o.most_data = 1;
-    p = timed(s, s.profile, read.graph, additive_stages(read.operators, read.tensors, d, o));
+    p = timed(s, s.profile, read.graph, any_stages(additive_stages(read.operators, read.tensors, d, o)));
   }
   stage_result& r = p.result;
   if (!r.feasible()) {

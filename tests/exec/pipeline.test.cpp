@@ -137,14 +137,15 @@ TEST_CASE("who waits for what never comes is named with its task, and nobody han
   computation_graph const g = residual_mlp();
   std::mt19937 draw(8);
   plan const p = random_pipeline(g, {.devices = 4}, 1, 2, draw);
-  pipelined_step const s = expand(g, p);
-  program q = unroll(s, &compute::eigen<float>::workspace);
+  pipelined_step s = expand(g, p);
+  s.plan.scalar_bytes = sizeof(prime_field);
+  program q = unroll(s, &compute::eigen<prime_field>::workspace);
   std::size_t lost = 0;
   while (q.tasks[lost].kind != task_kind::send) ++lost;
   int const waits = q.tasks[lost].other_half;
   int const rank = q.tasks[static_cast<std::size_t>(waits)].devices.front();
   q.tasks[lost].devices.clear();                                    // nobody sends
-  executor_of<float, impatient> e(s.graph, s.plan, q);
+  executor_of<prime_field, impatient> e(s.graph, s.plan, q);
   e.initialise(1);
   try {
     e.step(random_batch(g, 2, 1), 0.1);

@@ -1,4 +1,5 @@
 // tests/search/stage_plans.test.cpp - what the partitioner finds can be scheduled, unrolled and passes the checker
+#include <tensorpar/search/stages/any_model.hpp>
 #include <tensorpar/search/stages/fold.hpp>
 #include <tensorpar/search/stages/to_plan.hpp>
 
@@ -49,6 +50,19 @@ TEST_CASE("data and tensor parallel stages, with recomputation and sharded optim
   CHECK(data > 0);
   CHECK(tensor > 0);
   CHECK(again + parts > 0);
+}
+
+TEST_CASE("a model behind a virtual face gives the same answers") {
+  static_assert(stage_model<any_stages>);
+  computation_graph const g = towers();
+  machine const on = make_cluster("small", {"device", 1e9, 1e10, i64{1} << 30, 0}, 4, 4, {"near", 4, 1e-7, 1e10}, {});
+  graph_stage_options o;
+  o.mini_batch = 16;
+  graph_stages<analytical> const m(g, on, analytical{}, o);
+  stage_result const a = find_stages(g, m), b = find_stages(g, any_stages(m));
+  CHECK(a.pipeline == b.pipeline);
+  CHECK(a.cost.iteration == b.cost.iteration);
+  CHECK(a.bound == b.bound);
 }
 
 TEST_CASE("stages fold round and back and forth") {

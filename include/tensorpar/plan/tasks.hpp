@@ -53,7 +53,9 @@ class unroller {
         compute(v);
         if (micro_ > 0) for (int x : g_.node(v).out) if (crosses[static_cast<std::size_t>(x)]) accumulate(v, x);
       }
-    if (!order.empty()) send_early(out);
+  }
+  /// Lifetimes to the end of the step, and offsets.
+  void finish(bool updates) {
     int const end = std::max(0, static_cast<int>(out.tasks.size()) - 1);
     for (buffer& b : out.buffers) if (b.persistent) { b.first = 0; b.last = end; }
     for (graph_port const& o : g_.outputs)
@@ -284,18 +286,22 @@ class unroller {
 inline program unroll(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
   detail::unroller u(t, p, w);
   u.run(true);
+  u.finish(true);
   return std::move(u.out);
 }
 /// The same for a pipeline's step (plan/expand.hpp), in its order. What one group sends to another is sent as soon as it is there.
 inline program unroll(pipelined_step const& s, workspace_rule w = no_workspace) {
   detail::unroller u(s.graph, s.plan, w);
   u.run(true, s.order);
+  send_early(u.out);
+  u.finish(true);
   return std::move(u.out);
 }
 /// The forward operators alone, all outputs kept: for evaluation.
 inline program unroll_forward(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
   detail::unroller u(t, p, w);
   u.run(false);
+  u.finish(false);
   return std::move(u.out);
 }
 
