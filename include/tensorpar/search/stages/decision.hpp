@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
-#include <tensorpar/search/stages/blocks.hpp>
+#include <tensorpar/search/stages/joins.hpp>
 #include <tensorpar/search/stages/labels.hpp>
 #include <tensorpar/search/stages/prices.hpp>
 #include <utility>
@@ -12,12 +12,13 @@ namespace tensorpar::detail {
 
 /// Algorithm 2's dynamic program (thesis, section 3.5) with the gaps of its listing filled: series are solved from the end, because what
 /// the second half keeps in flight is what it asks of the first. For a sub-tree and the demand of what follows, it finds all that are best
-/// in (devices, demand upon what precedes). Stages are: runs of parts of a series; branches of a block together, whole; a run of parts
-/// after a block together with the end of one branch, with whole branches, or (equal devices) with the ends of all equal branches, cut at
+/// in (devices, demand upon what precedes). Stages are: runs of parts of a series; branches of a block together, whole; a run of up to
+/// 16 parts after a block together with the end of one branch, with whole branches, or (equal devices) with the ends of all equal branches, cut at
 /// one place, the earliest that fits for a number of devices; and, recursively, all that inside branches.
 /// Equal sub-trees under equal demands are solved once. One object answers for one limit.
 template <stage_model M> class stage_decision {
   using lists = std::vector<std::vector<int>>;
+  static constexpr int most_joined = 16;           // parts after a block that are joined with branches
   struct table {                                   // of a block, by how many branches of each class are done
     lists at;
   };
@@ -88,7 +89,7 @@ template <stage_model M> class stage_decision {
     branch_states const& r = prepared_.states(block_entry);
     if (r.in_order) return;
     std::map<int, std::vector<ending>> by_demand;
-    for (int j = p + 2; j <= n; ++j)
+    for (int j = p + 2; j <= n && j - p - 1 <= most_joined; ++j)
       for (int id : at[static_cast<std::size_t>(j)])
         for (int q = 0; q < rhythms(); ++q) {
           stage_label const& l = pool_[id];
@@ -100,7 +101,8 @@ template <stage_model M> class stage_decision {
           by_demand[demands_.after(q, i)].push_back({j, id, q, i});
         }
     int const full = r.states - 1;
-    stage_blocks::joins& joins = prepared_.joins_at(e, p);
+    block_joins const& joins = prepared_.joins(e, p);
+    std::vector<block_joins::left> const& groups = prepared_.groups(e, p);
     for (auto const& [demand, endings] : by_demand) {
       for (int g = 1; g <= full; ++g) {            // whole branches
         int const group = r.group_of_state(g);
@@ -109,7 +111,7 @@ template <stage_model M> class stage_decision {
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
           intervals.back() = tree_.run(e, p + 1, x.j);
-          stage_border const& border = joins.border(x.j, group);
+          stage_border const border = joins.border(groups[static_cast<std::size_t>(group)], x.j);
           stage_fit const fit = prices_.fit({intervals.data(), static_cast<int>(intervals.size()), &border}, x.rhythm, x.in_flight, l,
                                             devices_ - offset - l.devices, end_of(offset + l.devices));
           if (fit.choice < 0) continue;
@@ -129,14 +131,15 @@ template <stage_model M> class stage_decision {
         int const child = classes[c].children.front(), m = static_cast<int>(tree_.series(child).size());
         if (m < 2) continue;
         if (uniform_ && r.count[c] > 1) join_all(e, at, p, static_cast<int>(c), weight, demand, endings);
-        std::vector<stage_border> const& borders = tree_.join_borders(e, p, child, 1);
+        std::vector<block_joins::left> const& ends = prepared_.ends(e, p, classes[c], false);
         lists inner(static_cast<std::size_t>(m) + 1);
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
           int slow = 0;
           for (int q = m - 1; q > 0; --q) {
             leaf_interval const both[2] = {tree_.run(child, q, m), tree_.run(e, p + 1, x.j)};
-            stage_fit const fit = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q)]}, x.rhythm, x.in_flight, l,
+            stage_border const border = joins.border(ends[static_cast<std::size_t>(q)], x.j);
+            stage_fit const fit = prices_.fit({both, 2, &border}, x.rhythm, x.in_flight, l,
                                               devices_ - offset - l.devices, end_of(offset + l.devices), 0, &slow);
             if (fit.hopeless) break;
             if (fit.choice >= 0)
@@ -164,7 +167,8 @@ template <stage_model M> class stage_decision {
     branch_states const& r = prepared_.states(block_entry);
     int const child = tree_.classes(block_entry)[static_cast<std::size_t>(c)].children.front(), times = r.count[static_cast<std::size_t>(c)],
               m = static_cast<int>(tree_.series(child).size());
-    std::vector<stage_border> const& borders = tree_.join_borders(e, p, child, times);
+    block_joins const& joins = prepared_.joins(e, p);
+    std::vector<block_joins::left> const& ends = prepared_.ends(e, p, tree_.classes(block_entry)[static_cast<std::size_t>(c)], true);
     std::vector<int> const& others = block(block_entry, demand, 0).at[static_cast<std::size_t>(r.states - 1 - times * weight)];
     for (ending const& x : endings) {
       stage_label const l = pool_[x.label];
@@ -178,7 +182,8 @@ template <stage_model M> class stage_decision {
         for (; q > 1; --q) {
           leaf_interval both[2] = {tree_.run(child, q - 1, m), tree_.run(e, p + 1, x.j)};
           both[0].times = times;
-          stage_fit const f = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q - 1)]}, x.rhythm, x.in_flight, l,
+          stage_border const border = joins.border(ends[static_cast<std::size_t>(q) - 1], x.j);
+          stage_fit const f = prices_.fit({both, 2, &border}, x.rhythm, x.in_flight, l,
                                           devices_ - l.devices, devices_, d);
           if (f.choice < 0) break;
           fit = f;

@@ -26,11 +26,11 @@ struct priced_stages {
 
 /// Finds the least limit at which `decide(limit)` finds a pipeline. `decide` returns pipelines (priced; empty: none), `rejected()` the least
 /// time above the limit that it met, so that an interval without any candidate is never halved: with tolerance 0 the answer is exact.
-/// Starts at `low`, which no pipeline is below. Calls `found` for each pipeline, which may return a ceiling: no need to look above it.
+/// No pipeline is below `low`; the first limit decided is `first`. Calls `found` for each pipeline, which may return a ceiling: no need to look above it.
 /// Returns the greatest time that no pipeline is known to be below... of the family: [returned, best found].
 template <class Decide, class Rejected, class Found>
-double bisect_limit(double low, double ceiling, double tolerance, Decide&& decide, Rejected&& rejected, Found&& found) {
-  double high = -1, limit = low * 1.1;
+double bisect_limit(double low, double first, double ceiling, double tolerance, Decide&& decide, Rejected&& rejected, Found&& found) {
+  double high = -1, limit = std::max(low, first);
   if (tolerance < 1e-9) tolerance = 1e-9;          // sums are rounded
   for (int round = 0; round < 200; ++round) {
     if (limit > ceiling) limit = ceiling;
@@ -45,7 +45,7 @@ double bisect_limit(double low, double ceiling, double tolerance, Decide&& decid
       if (next >= 1e300) return 1e300;             // nothing is too slow: memory or devices do not suffice at any time
       low = std::max(low, next);
     }
-    if (low >= ceiling) return low;
+    if (low >= ceiling || (high < 0 && ceiling - low <= tolerance * ceiling)) return low;
     if (high >= 0) {
       if (high - low <= tolerance * high) return low;
       limit = std::min((low + high) / 2, high * (1 - 0.5 * tolerance));
@@ -70,9 +70,9 @@ template <stage_model M> class stage_family {
         sequential_(sequential) {}
   stage_tree const& tree() const { return tree_; }
 
-  /// Every pipeline that is met goes to `found`. Returns a time per sample that no pipeline of the family over these rhythms is below.
+  /// Every pipeline that is met goes to `found`; the arguments are those of `bisect_limit`. Returns a time per sample that no pipeline of the family over these rhythms is below.
   template <class Found>
-  double search(std::vector<stage_rhythm> const& rhythms, double low, double ceiling, double tolerance, stage_statistics& count,
+  double search(std::vector<stage_rhythm> const& rhythms, double low, double first, double ceiling, double tolerance, stage_statistics& count,
                 Found&& found) {
     demand_table demands(rhythms, m_.mini_batch());
     stage_prices<M> prices(m_, tree_, rhythms);
@@ -91,7 +91,7 @@ template <stage_model M> class stage_family {
       count.labels += static_cast<i64>(d.labels());
       return r;
     };
-    return bisect_limit(low, ceiling, tolerance, decide, [&] { return prices.least_rejected(); }, found);
+    return bisect_limit(low, first, ceiling, tolerance, decide, [&] { return prices.least_rejected(); }, found);
   }
 };
 

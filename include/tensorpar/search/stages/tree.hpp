@@ -29,7 +29,6 @@ class stage_tree {
   std::vector<int> order_, lo_, hi_, alike_;
   std::map<int, std::vector<branch_class>> classes_;
   mutable std::map<int, std::vector<stage_border>> runs_;
-  mutable std::map<std::pair<std::pair<int, int>, std::pair<int, int>>, std::vector<stage_border>> joins_;
   std::vector<std::vector<int>> parts_;
 
   template <class Kind> std::pair<u64, u64> signature(int e, Kind const& kind, std::vector<std::pair<u64, u64>> const& known) const {
@@ -126,6 +125,8 @@ class stage_tree {
   sp_tree const& tree() const { return tree_; }
   int root() const { return tree_.root(); }
   std::vector<int> const& order() const { return order_; }
+  int place(int v) const { return place_[static_cast<std::size_t>(v)]; }
+  tensor_uses const& uses() const { return uses_; }
   int lo(int e) const { return lo_[static_cast<std::size_t>(e)]; }
   int hi(int e) const { return hi_[static_cast<std::size_t>(e)]; }
   bool is_block(int e) const { return tree_.kind(e) == sp_kind::parallel; }
@@ -157,28 +158,6 @@ class stage_tree {
   std::vector<stage_border> const* runs(int e) const {
     run_border(e, 0, 1);
     return &runs_.at(e);
-  }
-  /// Borders of stages that hold parts after block p of a series up to j-1 and the ends, from their part q on, of branch `child` and those
-  /// like it, `times` in all, as [(j - p - 2) * parts of the child + q].
-  std::vector<stage_border> const& join_borders(int e, int p, int child, int times) const {
-    auto const [it, fresh] = joins_.try_emplace({{e, p}, {child, times}}, std::vector<stage_border>{});
-    if (fresh) {
-      std::size_t const n = series(e).size(), m = series(child).size();
-      std::vector<int> same{child};
-      if (times > 1)
-        for (branch_class const& c : classes(series(e)[static_cast<std::size_t>(p)])) if (c.children.front() == child) same = c.children;
-      std::vector<stage_border>& r = it->second;
-      r.resize((n - static_cast<std::size_t>(p) - 1) * m);
-      for (std::size_t j = static_cast<std::size_t>(p) + 2; j <= n; ++j) {
-        counter_.clear();
-        for (std::size_t i = static_cast<std::size_t>(p) + 1; i < j; ++i) count(series(e)[i]);
-        for (std::size_t q = m; q-- > 0;) {
-          for (int c : same) count(series(c)[q]);
-          r[(j - static_cast<std::size_t>(p) - 2) * m + q] = counter_.value();
-        }
-      }
-    }
-    return it->second;
   }
   /// The border of any operators.
   stage_border border_of(std::vector<int> const& operators) const {
