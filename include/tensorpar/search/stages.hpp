@@ -56,10 +56,11 @@ double search_sizes(stage_family<M>& family, M const& m, stage_options const& o,
     double low = s.low;
     if (skip(s.size)) continue;
     if (low < best.ceiling()) {
-      double const ceiling = o.objective == stage_objective::thesis ? 1e299 : best.ceiling();
-      double first = low * 1.1;
-      if (source == stage_source::line && best.best && o.objective != stage_objective::thesis)
+      double ceiling = o.objective == stage_objective::thesis ? 1e299 : best.ceiling(), first = low * 1.1;
+      if (source == stage_source::line && best.best) {     // worth it where the line balances better than the tree did
         first = best.best->cost.bottleneck * (best.by_iteration() ? 1 : 1 - o.tolerance);
+        ceiling = std::min(ceiling, best.best->cost.bottleneck * 1.02);
+      }
       low = std::max(low, family.search(rhythms_of(m, o, {s.size}), low, first, ceiling, tolerance, count,
                                         [&](priced_stages p) { return best.offer(std::move(p), source, count.limits); }));
       best.close(source);
@@ -117,10 +118,10 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     again(near, iteration ? 1 : 0.99, std::max(coarse, 0.01));
   }
   bool const gap_left = !best.best || best.best->cost.bottleneck > r.bound * (1 + o.tolerance);
-  if (o.line && gap_left && !thesis && m.operators() > 1) {
+  if (o.line && gap_left && m.operators() > 1) {
     stage_family<M> line(m, line_of(relaxed.tree), false);
-    i64 const only = iteration && m.operators() > 128 ? best_size() : 0;
-    double const low = search_sizes(line, m, o, order, coarse, best, stage_source::line, r.statistics,
+    i64 const only = iteration && m.operators() > 1024 ? best_size() : 0;
+    double const low = search_sizes(line, m, o, order, fine, best, stage_source::line, r.statistics,
                                     [&](i64 b) { return only != 0 && b != only; });
     r.family_bound = std::min(r.family_bound, low);
   }
