@@ -13,8 +13,9 @@ template <stage_model M> std::vector<i64> sizes_to_try(M const& m, stage_options
   std::sort(r.begin(), r.end());
   for (i64 b : r)
     if (b < 1 || m.mini_batch() % b != 0 || b % m.own_batch() != 0)
-      throw error("micro-batches of " + std::to_string(b) + " samples", where,
-                  "divisors of the mini-batch, " + std::to_string(m.mini_batch()) + ", that are multiples of " + std::to_string(m.own_batch()));
+      throw error(
+          "micro-batches of " + std::to_string(b) + " samples", where,
+          "divisors of the mini-batch, " + std::to_string(m.mini_batch()) + ", that are multiples of " + std::to_string(m.own_batch()));
   if (r.empty()) throw error("no micro-batch size", where, "a mini-batch that is a multiple of the graph's batch");
   return r;
 }
@@ -32,13 +33,14 @@ struct size_to_try {
   double low;
 };
 /// The sizes in the order in which the bar is expected to fall soonest. Throws `error` where the model admits none.
-template <stage_model M> std::vector<size_to_try> order_of_sizes(M const& m, stage_options const& o, std::vector<i64> const& sizes, bool by_iteration) {
+template <stage_model M>
+std::vector<size_to_try> order_of_sizes(M const& m, stage_options const& o, std::vector<i64> const& sizes, bool by_iteration) {
   std::vector<size_to_try> r;
   for (i64 b : sizes)
     if (double const low = bottleneck_bound(m, rhythms_of(m, o, {b})); low < 1e299) r.push_back({b, low});
   if (r.empty()) throw error("the model admits no micro-batch size on any number of devices", "stages", "a size that some degree divides");
   std::stable_sort(r.begin(), r.end(), [](size_to_try const& x, size_to_try const& y) { return x.low < y.low; });
-  double const near = r.front().low * 1.1;         // larger ones are faster per sample, smaller ones fill a pipeline sooner
+  double const near = r.front().low * 1.1;  // larger ones are faster per sample, smaller ones fill a pipeline sooner
   if (by_iteration)
     std::stable_sort(r.begin(), r.end(), [&](size_to_try const& x, size_to_try const& y) {
       bool const p = x.low <= near, q = y.low <= near;
@@ -48,16 +50,16 @@ template <stage_model M> std::vector<size_to_try> order_of_sizes(M const& m, sta
 }
 
 /// Searches a family at one size after another. Returns a bottleneck that no pipeline of the family at these sizes is below.
-template <stage_model M, class Skip>
-double search_sizes(stage_family<M>& family, M const& m, stage_options const& o, std::vector<size_to_try> const& order, double tolerance,
-                    best_stages& best, stage_source source, stage_statistics& count, Skip&& skip) {
+template <stage_model M, class Skip> double search_sizes(stage_family<M>& family, M const& m, stage_options const& o,
+                                                         std::vector<size_to_try> const& order, double tolerance, best_stages& best,
+                                                         stage_source source, stage_statistics& count, Skip&& skip) {
   double bound = 1e300;
   for (size_to_try const& s : order) {
     double low = s.low;
     if (skip(s.size)) continue;
     if (low < best.ceiling()) {
       double ceiling = o.objective == stage_objective::thesis ? 1e299 : best.ceiling(), first = low * 1.1;
-      if (source == stage_source::line && best.best) {     // worth it where the line balances better than the tree did
+      if (source == stage_source::line && best.best) {  // worth it where the line balances better than the tree did
         first = best.best->cost.bottleneck * (best.by_iteration() ? 1 : 1 - o.tolerance);
         ceiling = std::min(ceiling, best.best->cost.bottleneck * 1.02);
       }
@@ -76,14 +78,17 @@ double search_sizes(stage_family<M>& family, M const& m, stage_options const& o,
 /// any acyclic graph: one that is not series-parallel goes through `relax`, and the result says which dependencies that added.
 ///
 /// The space: partitions into convex stages; on each, the degrees that the model offers; micro-batches of `micro_batches`, rhythms of `ks`;
-/// at most all devices, memory by samples in flight (Table 3.2, over the graph of stages). Of the partitions, those of the tree: runs of
-/// parts of a series, whole branches together, a join with the end of a branch or with whole branches, recursively; those of the line of
-/// all operators (what PipeDream knows) where the tree's answer is above the bound by more than the tolerance; and every convex partition
-/// where the graph has at most `most_up_sets` up-sets. In the first two all stages have one micro-batch size and, for the best of these,
-/// neighbouring sizes are then mixed per stage; over every partition all sizes are mixed.
-/// Objective `bottleneck`: least over these. Objective `iteration`: least estimate among all pipelines that the search for least bottlenecks
-/// passes; not proven least.
-/// Deterministic. Throws `error` for an empty or cyclic graph, and where the model's operators are not the graph's nodes.
+/// at most all devices, memory by samples in flight (Table 3.2, over the graph of stages). The families of partitions:
+/// - those of the tree (`stage_decision`): runs of parts of a series, whole branches together, joins with ends of branches, recursively;
+/// - where that leaves a gap to the bound, contiguous stages of lines of all operators: the tree's order (what PipeDream knows) and, for
+/// the
+///   objective `bottleneck` or up to 32 operators, four more;
+/// - every convex partition where the graph has at most `most_up_sets` up-sets (`every_partition` in the result); else, under the condition
+///   of the four more lines and up to 62 operators, those between up-sets of the lines, their unions and intersections.
+/// In the first two all stages have one micro-batch size and, for the best of these, neighbouring sizes are then mixed per stage; over
+/// every partition all sizes are mixed. Objective `bottleneck`: least over these families. Objective `iteration`: least estimate among all
+/// pipelines that the searches for least bottlenecks pass; not proven least. Objective `thesis`: tree and line of the tree's order, one
+/// size at a time. Deterministic. Throws `error` for an empty or cyclic graph, and where the model's operators are not the graph's nodes.
 template <topology G, stage_model M> stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}) {
   using namespace detail;
   adjacency const& a = as_adjacency(graph);
@@ -100,7 +105,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
   auto const order = order_of_sizes(m, o, sizes, best.by_iteration());
   double const coarse = iteration ? std::max(o.tolerance, 0.05) : o.tolerance, fine = iteration ? std::max(o.tolerance, 0.01) : o.tolerance;
   stage_family<M> tree(m, relaxed.tree, false);
-  auto again = [&](std::vector<i64> const& some, double times, double tolerance) {   // these sizes together, from below the best
+  auto again = [&](std::vector<i64> const& some, double times, double tolerance) {  // these sizes together, from below the best
     auto const rhythms = rhythms_of(m, o, some);
     double const low = bottleneck_bound(m, rhythms);
     if (low >= best.ceiling()) return;
@@ -117,16 +122,29 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
       if (b * 2 == best_size() || b == best_size() || b == best_size() * 2) near.push_back(b);
     again(near, iteration ? 1 : 0.99, std::max(coarse, 0.01));
   }
-  bool const gap_left = !best.best || best.best->cost.bottleneck > r.bound * (1 + o.tolerance);
-  if (o.line && gap_left && m.operators() > 1) {
-    stage_family<M> line(m, line_of(relaxed.tree), false);
+  auto gap_left = [&] { return !best.best || best.best->cost.bottleneck > r.bound * (1 + o.tolerance); };
+  std::vector<std::vector<int>> orders{order_of(relaxed.tree)};
+  bool const thorough = o.objective == stage_objective::bottleneck || m.operators() <= 32;
+  if (thorough)
+    for (auto& x : other_orders(a, orders.front())) orders.push_back(std::move(x));
+  if (o.line && m.operators() > 1) {
     i64 const only = iteration && m.operators() > 1024 ? best_size() : 0;
-    double const low = search_sizes(line, m, o, order, fine, best, stage_source::line, r.statistics,
-                                    [&](i64 b) { return only != 0 && b != only; });
-    r.family_bound = std::min(r.family_bound, low);
+    for (auto const& x : orders) {
+      if (!gap_left()) break;
+      stage_family<M> line(m, line_of(x), false);
+      double const low =
+          search_sizes(line, m, o, order, fine, best, stage_source::line, r.statistics, [&](i64 b) { return only != 0 && b != only; });
+      r.family_bound = std::min(r.family_bound, low);
+    }
   }
-  if (auto const sets = up_sets(a, static_cast<std::size_t>(o.most_up_sets)); !sets.empty() && !thesis) {
-    auto const rhythms = rhythms_of(m, o, o.mixed ? sizes : std::vector<i64>{sizes.front()});
+  std::size_t const most_sets = static_cast<std::size_t>(std::max(o.most_up_sets, 0));
+  std::vector<u64> sets = thesis ? std::vector<u64>{} : up_sets(a, most_sets);
+  bool const every = !sets.empty() && o.mixed;
+  if (sets.empty() && thorough && !thesis && most_sets > 0 && gap_left()) sets = some_up_sets(orders, most_sets);
+  if (!sets.empty()) {
+    std::vector<i64> some = sizes;
+    if (!every && best.best) some = {best_size()};
+    auto const rhythms = rhythms_of(m, o, some);
     demand_table demands(rhythms, m.mini_batch());
     stage_prices<M> prices(m, tree.tree(), rhythms);
     every_partition<M> all(a, tree.tree(), prices, demands, sets);
@@ -141,10 +159,11 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
       if (!p.cost.shortage) found.push_back(std::move(p));
       return found;
     };
-    double const low = bisect_limit(r.bound, r.bound * 1.1, best.ceiling(), o.tolerance, decide,
-                                    [&] { return gave_up ? 1e300 : prices.least_rejected(); },
-                                    [&](priced_stages p) { return best.offer(std::move(p), stage_source::every_partition, r.statistics.limits); });
-    if (!gave_up && o.mixed) {
+    double const first = best.best ? best.best->cost.bottleneck * (1 - o.tolerance) : r.bound * 1.1;
+    double const low = bisect_limit(
+        r.bound, first, best.ceiling(), fine, decide, [&] { return gave_up ? 1e300 : prices.least_rejected(); },
+        [&](priced_stages p) { return best.offer(std::move(p), stage_source::every_partition, r.statistics.limits); });
+    if (!gave_up && every) {
       r.every_partition = true;
       r.family_bound = low;
       if (low < 1e299) r.bound = std::max(r.bound, low);

@@ -1,4 +1,4 @@
-// tensorpar/search/baselines/lines.hpp - sequential pipelines under the same stage model: the linearised graph, and equal counts of operators
+// tensorpar/search/baselines/lines.hpp - sequential pipelines under the same stage model: PipeDream's, and equal counts of operators
 #pragma once
 #include <tensorpar/search/stages.hpp>
 
@@ -37,7 +37,8 @@ template <topology G, stage_model M> stage_result uniform_stages(G const& graph,
   std::vector<i64> const sizes = sizes_to_try(m, o, "uniform_stages");
   sp_tree const line = line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree);
   std::vector<int> order;
-  for (int i = 0; i < line.size(); ++i) if (line.kind(i) == sp_kind::leaf) order.push_back(line.node(i));
+  for (int i = 0; i < line.size(); ++i)
+    if (line.kind(i) == sp_kind::leaf) order.push_back(line.node(i));
   std::optional<stage_shortage> least;
   std::vector<stage_rhythm> all;
   for (i64 b : sizes)
@@ -63,7 +64,8 @@ template <topology G, stage_model M> stage_result uniform_stages(G const& graph,
         }
         if (!best || better(o.objective != stage_objective::bottleneck, p.cost, best->cost)) best = std::move(p);
       }
-  if (all.empty()) throw error("the model admits no micro-batch size on any number of devices", "uniform_stages", "a size that some degree divides");
+  if (all.empty())
+    throw error("the model admits no micro-batch size on any number of devices", "uniform_stages", "a size that some degree divides");
   r.bound = bottleneck_bound(m, all);
   r.source = stage_source::line;
   if (!best) {

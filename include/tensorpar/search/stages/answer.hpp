@@ -20,12 +20,12 @@ constexpr std::string_view name_of(stage_objective o) {
 
 struct stage_options {
   stage_objective objective = stage_objective::iteration;
-  std::vector<i64> micro_batches;        // samples; empty: own batch times powers of two up to the mini-batch that divide it
-  std::vector<int> ks{1};                // of kFkB
-  bool mixed = true;                     // stages may differ in micro-batch size (see `find_stages`)
-  double tolerance = 1e-4;               // of the bottleneck, relative; 0: exact in each family up to rounding
-  bool line = true;                      // consider contiguous stages of a line too, where the tree leaves a gap
-  int most_up_sets = 192;                // graphs with at most so many: every convex partition is considered
+  std::vector<i64> micro_batches;  // samples; empty: own batch times powers of two up to the mini-batch that divide it
+  std::vector<int> ks{1};          // of kFkB
+  bool mixed = true;               // stages may differ in micro-batch size (see `find_stages`)
+  double tolerance = 1e-4;         // of the bottleneck, relative; 0: exact in each family up to rounding
+  bool line = true;                // consider contiguous stages of a line too, where the tree leaves a gap
+  int most_up_sets = 192;          // graphs with at most so many: every convex partition is considered
 };
 
 /// Where the answer comes from.
@@ -35,17 +35,17 @@ constexpr std::string_view name_of(stage_source s) {
 }
 
 struct stage_result {
-  std::optional<stage_shortage> infeasible;   // then there is no pipeline: what the least short of memory still lacks
-  tensorpar::pipeline pipeline;               // without `order`
-  std::vector<stage_choice> choices;          // by stage of the pipeline
-  stage_cost cost;                            // likewise
-  double bound = 0;        // no convex partition has a smaller bottleneck (transfers left out), whatever sizes and degrees of the space
-  double gap = 0;          // (bottleneck - bound) / bottleneck
-  double family_bound = 0; // no partition of the families considered has a smaller bottleneck; = bottleneck where that is proven least
+  std::optional<stage_shortage> infeasible;  // then there is no pipeline: what the least short of memory still lacks
+  tensorpar::pipeline pipeline;              // without `order`
+  std::vector<stage_choice> choices;         // by stage of the pipeline
+  stage_cost cost;                           // likewise
+  double bound = 0;         // no convex partition has a smaller bottleneck (transfers left out), whatever sizes and degrees of the space
+  double gap = 0;           // (bottleneck - bound) / bottleneck
+  double family_bound = 0;  // no partition of the families considered has a smaller bottleneck; = bottleneck where that is proven least
   stage_source source = stage_source::tree;
-  bool every_partition = false;               // all convex partitions were considered: family_bound holds for all of them
-  int added = 0;                              // dependencies that the tree has and the graph lacks (0: series-parallel)
-  double critical_before = 0, critical_after = 0;   // critical path in seconds per sample of the graph and of the tree
+  bool every_partition = false;                    // all convex partitions were considered: family_bound holds for all of them
+  int added = 0;                                   // dependencies that the tree has and the graph lacks (0: series-parallel)
+  double critical_before = 0, critical_after = 0;  // critical path in seconds per sample of the graph and of the tree
   stage_statistics statistics;
   bool feasible() const { return !infeasible; }
 };
@@ -54,7 +54,8 @@ namespace detail {
 
 inline std::vector<i64> usual_micro_batches(i64 own, i64 mini_batch) {
   std::vector<i64> r;
-  for (i64 b = own; b <= mini_batch; b *= 2) if (mini_batch % b == 0) r.push_back(b);
+  for (i64 b = own; b <= mini_batch; b *= 2)
+    if (mini_batch % b == 0) r.push_back(b);
   return r;
 }
 
@@ -62,7 +63,7 @@ inline std::vector<i64> usual_micro_batches(i64 own, i64 mini_batch) {
 template <stage_model M> void write_pipeline(M const& m, priced_stages p, bool sequential, stage_result& r) {
   std::vector<found_stage> sorted;
   for (int s : quotient_order(p.cost.next)) sorted.push_back(std::move(p.stages[static_cast<std::size_t>(s)]));
-  if (m.uniform()) {                     // largest first: groups of powers of two then straddle no larger power of two
+  if (m.uniform()) {  // largest first: groups of powers of two then straddle no larger power of two
     std::vector<int> by_size;
     for (std::size_t s = 0; s < sorted.size(); ++s) by_size.push_back(static_cast<int>(s));
     std::stable_sort(by_size.begin(), by_size.end(), [&](int a, int b) {
@@ -103,7 +104,7 @@ class best_stages {
   stage_objective objective_;
   double mini_batch_;
   i64 decision_ = -1;
-  std::optional<priced_stages> sized_;   // thesis: the answer of the last limit that had one
+  std::optional<priced_stages> sized_;  // thesis: the answer of the last limit that had one
 
  public:
   std::optional<priced_stages> best;

@@ -9,8 +9,8 @@ namespace tensorpar::detail {
 
 /// A set of branches that become one stage.
 struct branch_group {
-  std::vector<leaf_interval> intervals;            // equal branches count several times
-  std::vector<int> children;                       // of the block that was prepared
+  std::vector<leaf_interval> intervals;  // equal branches count several times
+  std::vector<int> children;             // of the block that was prepared
   stage_border border;
 };
 
@@ -18,14 +18,14 @@ struct branch_group {
 /// Where there are too many such sets, branches are taken in their order and a state is how many are done: then groups are neighbours.
 struct branch_states {
   struct move {
-    int before, group, size, one;                  // one: the class or, in order, the place of the only branch
+    int before, group, size, one;  // one: the class or, in order, the place of the only branch
   };
-  std::vector<int> count;                          // branches of each class
+  std::vector<int> count;  // branches of each class
   bool in_order = false;
   int states = 1;
-  std::vector<std::vector<move>> moves;            // by state: the state before, and the group that makes the difference
+  std::vector<std::vector<move>> moves;  // by state: the state before, and the group that makes the difference
   std::vector<branch_group> groups;
-  std::vector<int> ordered;                        // branches in the order of their classes
+  std::vector<int> ordered;  // branches in the order of their classes
 
   static constexpr int most_states = 512;
 
@@ -93,7 +93,7 @@ inline branch_states states_of(stage_tree const& tree, int block) {
     auto const& have = digits[static_cast<std::size_t>(s)];
     std::size_t least = 0;
     while (have[least] == 0) ++least;
-    for (int g = 1; g <= s; ++g) {                 // with a branch of the first class there is, so that no set comes about twice
+    for (int g = 1; g <= s; ++g) {  // with a branch of the first class there is, so that no set comes about twice
       auto const& d = digits[static_cast<std::size_t>(g)];
       bool inside = d[least] > 0;
       int size = 0;

@@ -17,7 +17,7 @@ class block_joins {
   stage_tree const* tree_;
   int e_, p_;
   std::vector<crossing> crossing_;
-  std::vector<std::vector<int>> right_;            // by j, then crossing tensor: consumers in the run p+1 .. j-1
+  std::vector<std::vector<int>> right_;  // by j, then crossing tensor: consumers in the run p+1 .. j-1
 
  public:
   /// Operators on the left: their border, and which crossing tensors they make and read how often.
@@ -57,7 +57,8 @@ class block_joins {
   left make_left(std::vector<std::pair<int, int>> const& intervals, stage_border const& border) const {
     left l{border, {}};
     auto holds = [&](int v) {
-      for (auto const& [lo, hi] : intervals) if (tree_->place(v) >= lo && tree_->place(v) < hi) return true;
+      for (auto const& [lo, hi] : intervals)
+        if (tree_->place(v) >= lo && tree_->place(v) < hi) return true;
       return false;
     };
     for (crossing const& c : crossing_) {
@@ -95,8 +96,8 @@ class stage_blocks {
   std::map<int, branch_states> states_;
   struct join_point {
     block_joins joins;
-    std::vector<block_joins::left> groups;                                  // by group
-    std::map<std::pair<int, bool>, std::vector<block_joins::left>> ends;    // by branch, and whether all equal ones: from its part q on
+    std::vector<block_joins::left> groups;                                // by group
+    std::map<std::pair<int, bool>, std::vector<block_joins::left>> ends;  // by branch, and whether all equal ones: from its part q on
   };
   std::map<std::pair<int, int>, join_point> joins_;
 
@@ -135,7 +136,8 @@ class stage_blocks {
         for (int child : children) {
           leaf_interval const y = tree_->run(child, q, m);
           intervals.emplace_back(y.lo, y.hi);
-          if (all) for (int i = y.lo; i < y.hi; ++i) operators.push_back(tree_->order()[static_cast<std::size_t>(i)]);
+          if (all)
+            for (int i = y.lo; i < y.hi; ++i) operators.push_back(tree_->order()[static_cast<std::size_t>(i)]);
         }
         it->second.push_back(x.joins.make_left(intervals, all ? tree_->border_of(operators) : tree_->run_border(children.front(), q, m)));
       }

@@ -76,13 +76,12 @@ class stage_tree {
 
  public:
   /// `kind(v)`: operators of one kind cost the same. Precondition: the tree's leaves are 0 .. operators-1.
-  template <class Kind>
-  stage_tree(sp_tree tree, std::vector<stage_tensor> const& tensors, int operators, Kind const& kind)
+  template <class Kind> stage_tree(sp_tree tree, std::vector<stage_tensor> const& tensors, int operators, Kind const& kind)
       : tree_(std::move(tree)), uses_(tensors, operators), counter_(uses_), place_(static_cast<std::size_t>(operators), 0) {
     std::size_t const n = static_cast<std::size_t>(tree_.size());
     lo_.assign(n, 0);
     hi_.assign(n, 0);
-    for (int e = 0; e < tree_.size(); ++e) {       // entries: parts before their whole, in order, so leaves come in order
+    for (int e = 0; e < tree_.size(); ++e) {  // entries: parts before their whole, in order, so leaves come in order
       std::size_t const i = static_cast<std::size_t>(e);
       parts_.emplace_back();
       if (tree_.kind(e) == sp_kind::leaf) {
@@ -97,7 +96,7 @@ class stage_tree {
       }
     }
     for (int e = 0; e < tree_.size(); ++e)
-      if (tree_.kind(e) != sp_kind::series) parts_[static_cast<std::size_t>(e)].assign(1, e);   // a series of one part
+      if (tree_.kind(e) != sp_kind::series) parts_[static_cast<std::size_t>(e)].assign(1, e);  // a series of one part
     std::vector<std::pair<u64, u64>> known;
     std::map<std::pair<u64, u64>, int> first;
     for (int e = 0; e < tree_.size(); ++e) {
@@ -109,7 +108,7 @@ class stage_tree {
       std::map<std::pair<int, std::vector<int>>, int> number;
       std::vector<branch_class>& classes = classes_[e];
       for (int c : tree_.parts(e)) {
-        std::vector<int> outside;                  // tensors that several branches read count once where these share a stage
+        std::vector<int> outside;  // tensors that several branches read count once where these share a stage
         for (int i = lo(c); i < hi(c); ++i)
           for (int t : uses_.read(order_[static_cast<std::size_t>(i)]))
             if (!holds(c, uses_.tensor(t).producer)) outside.push_back(t);
@@ -119,7 +118,7 @@ class stage_tree {
       }
     }
   }
-  stage_tree(stage_tree const&) = delete;          // the counter refers to a member
+  stage_tree(stage_tree const&) = delete;  // the counter refers to a member
   stage_tree& operator=(stage_tree const&) = delete;
 
   sp_tree const& tree() const { return tree_; }
