@@ -1,11 +1,10 @@
 // bench/pipeline.cpp - how long partitioning into stages takes, and what graph pipelines gain over sequential ones
-#include <sys/resource.h>
-
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <sys/resource.h>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/search/baselines/lines.hpp>
@@ -18,8 +17,9 @@ using namespace tensorpar;
 namespace {
 
 void line(std::string const& name, char const* metric, double value, char const* unit, double reference) {
-  std::printf("{\"bench\":\"pipeline\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"reference\":%.6g,\"ratio\":%.4g}\n",
-              name.c_str(), metric, value, unit, reference, reference > 0 ? value / reference : 0.0);
+  std::printf(
+      "{\"bench\":\"pipeline\",\"case\":\"%s\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"reference\":%.6g,\"ratio\":%.4g}\n",
+      name.c_str(), metric, value, unit, reference, reference > 0 ? value / reference : 0.0);
   std::fflush(stdout);
 }
 double memory_mb() {
@@ -36,27 +36,39 @@ template <class F> double seconds(F&& f) {
 /// Summit as the thesis uses it (section 3.7): four V100 to a node. 15.7 TFLOP/s in fp32, 16 GiB; NVLink 50 GB/s and EDR 12.5 GB/s for a
 /// device in one direction.
 machine summit(int devices) {
-  return make_cluster("summit", kinds::v100(), devices, devices < 4 ? devices : 4, {"NVLink", 4, 3e-6, 50e9}, {"EDR", devices, 6e-6, 12.5e9});
+  return make_cluster("summit", kinds::v100(), devices, devices < 4 ? devices : 4, {"NVLink", 4, 3e-6, 50e9},
+                      {"EDR", devices, 6e-6, 12.5e9});
 }
 
 struct cell {
   char const* model;
   int devices;
-  i64 mini_batch;                 // section 3.10.3, continued in proportion beyond 32 devices
-  double graphpipe, pipedream;    // Table 3.1: seconds of search
+  i64 mini_batch;               // section 3.10.3, continued in proportion beyond 32 devices
+  double graphpipe, pipedream;  // Table 3.1: seconds of search
 };
-constexpr cell cells[] = {{"mmt", 4, 64, 0.12, 2.57},         {"mmt", 8, 128, 0.76, 11.9},         {"mmt", 16, 256, 3.00, 44.3},
-                          {"mmt", 32, 512, 10.11, 151},       {"dlrm_graphpipe", 4, 256, 0.33, 6.39},   {"dlrm_graphpipe", 8, 512, 2.73, 31.3},
-                          {"dlrm_graphpipe", 16, 1024, 13.28, 131},  {"dlrm_graphpipe", 32, 2048, 54.6, 505},
-                          {"candle_uno_graphpipe", 4, 4096, 0.19, 3.84},   {"candle_uno_graphpipe", 8, 8192, 1.43, 17.0},
-                          {"candle_uno_graphpipe", 16, 16384, 6.14, 66.1}, {"candle_uno_graphpipe", 32, 32768, 22.37, 234}};
+constexpr cell cells[] = {{"mmt", 4, 64, 0.12, 2.57},
+                          {"mmt", 8, 128, 0.76, 11.9},
+                          {"mmt", 16, 256, 3.00, 44.3},
+                          {"mmt", 32, 512, 10.11, 151},
+                          {"dlrm_graphpipe", 4, 256, 0.33, 6.39},
+                          {"dlrm_graphpipe", 8, 512, 2.73, 31.3},
+                          {"dlrm_graphpipe", 16, 1024, 13.28, 131},
+                          {"dlrm_graphpipe", 32, 2048, 54.6, 505},
+                          {"candle_uno_graphpipe", 4, 4096, 0.19, 3.84},
+                          {"candle_uno_graphpipe", 8, 8192, 1.43, 17.0},
+                          {"candle_uno_graphpipe", 16, 16384, 6.14, 66.1},
+                          {"candle_uno_graphpipe", 32, 32768, 22.37, 234}};
 
 computation_graph graph_of(std::string const& model, int branches) {
   model_builder g;
-  if (model == "mmt") zoo::mmt<>::define(g);
-  else if (model == "dlrm_graphpipe") zoo::dlrm_graphpipe<>::define(g);
-  else if (model == "two_branches") zoo::two_branches::define(g);
-  else zoo::candle_uno_graphpipe<>::define(g, {.branches = branches > 0 ? branches : 7});
+  if (model == "mmt")
+    zoo::mmt<>::define(g);
+  else if (model == "dlrm_graphpipe")
+    zoo::dlrm_graphpipe<>::define(g);
+  else if (model == "two_branches")
+    zoo::two_branches::define(g);
+  else
+    zoo::candle_uno_graphpipe<>::define(g, {.branches = branches > 0 ? branches : 7});
   return lower(g, {zoo::batch = 1});
 }
 graph_stages<analytical> model_of(computation_graph const& g, int devices, i64 mini_batch) {
@@ -80,7 +92,8 @@ void compare(std::string const& name, computation_graph const& g, int devices, i
   }
   line(name, "iteration", graph.cost.iteration, "s", sequential.cost.iteration);
   line(name, "throughput over sequential", sequential.cost.iteration / graph.cost.iteration, "", 0);
-  line(name, "micro-batch", static_cast<double>(graph.choices.front().micro_batch), "samples", static_cast<double>(sequential.choices.front().micro_batch));
+  line(name, "micro-batch", static_cast<double>(graph.choices.front().micro_batch), "samples",
+       static_cast<double>(sequential.choices.front().micro_batch));
   line(name, "stages", static_cast<double>(graph.choices.size()), "", static_cast<double>(sequential.choices.size()));
   line(name, "depth", graph.cost.depth, "", sequential.cost.depth);
   line(name, "gap of the bottleneck", graph.gap, "", 0);
@@ -158,7 +171,8 @@ int main(int argc, char** argv) {
   std::string only;
   int devices = 0;
   app.add_flag("--quick", quick, "the cells of 4 and 8 devices only");
-  app.add_option("--search", only, "no output but one search of this model, to time the whole process: mmt, dlrm_graphpipe, candle_uno_graphpipe");
+  app.add_option("--search", only,
+                 "no output but one search of this model, to time the whole process: mmt, dlrm_graphpipe, candle_uno_graphpipe");
   app.add_option("--devices", devices, "for --search");
   CLI11_PARSE(app, argc, argv);
   if (!only.empty()) {
@@ -188,7 +202,7 @@ int main(int argc, char** argv) {
       line(std::string(model) + " on " + std::to_string(n), "search", seconds([&] { r = find_stages(g, m); }), "s", 5);
       line(std::string(model) + " on " + std::to_string(n), "gap of the bottleneck", r.feasible() ? r.gap : 1, "", 0);
     }
-  for (int branches : {2, 4, 8, 16}) {         // figure 3.7, left
+  for (int branches : {2, 4, 8, 16}) {  // figure 3.7, left
     std::string const name = "candle_uno_graphpipe, " + std::to_string(branches) + " branches on ";
     for (int n : {4, 8, 16}) compare(name + std::to_string(n), graph_of("candle_uno_graphpipe", branches), n, 1024 * n, nullptr);
   }

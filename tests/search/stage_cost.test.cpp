@@ -1,7 +1,7 @@
 // tests/search/stage_cost.test.cpp - what a given pipeline comes to, against closed forms and the recorded planner logs' in-flight counts
+#include "stage_oracle.hpp"
 #include <doctest/doctest.h>
 #include <tensorpar/search/stages/evaluate.hpp>
-#include "stage_oracle.hpp"
 
 using namespace tensorpar;
 using namespace tests;
@@ -15,7 +15,8 @@ additive_stages equal_chain(int n, i64 mini_batch, double f, double b) {
 }
 std::vector<detail::found_stage> one_each(std::vector<i64> const& sizes, int k = 1) {
   std::vector<detail::found_stage> s;
-  for (std::size_t v = 0; v < sizes.size(); ++v) s.push_back({{static_cast<int>(v)}, {sizes[v], k, 1, 1, false, false}, static_cast<int>(v)});
+  for (std::size_t v = 0; v < sizes.size(); ++v)
+    s.push_back({{static_cast<int>(v)}, {sizes[v], k, 1, 1, false, false}, static_cast<int>(v)});
   return s;
 }
 }  // namespace
@@ -63,22 +64,24 @@ TEST_CASE("stage_cost: what is no partition is refused") {
 
 TEST_CASE("additive_stages: one operator by hand") {
   operator_numbers x{2, 3, 1, 0.5, 1, 80, 4, 8};
-  additive_stages const m({x}, {}, [] {
-    stage_devices d = stage_devices::equal(8, 1000);
-    d.per_node = 4;
-    d.inner_bandwidth = 10;
-    d.outer_bandwidth = 5;
-    return d;
-  }(), {16, 2, 8, 2, true, true});
-  stage_work const w = m.work(0, {8, 1, 2, 1, false, false}, 0);       // each copy has 4 samples, half efficiency at 1
+  additive_stages const m({x}, {},
+                          [] {
+                            stage_devices d = stage_devices::equal(8, 1000);
+                            d.per_node = 4;
+                            d.inner_bandwidth = 10;
+                            d.outer_bandwidth = 5;
+                            return d;
+                          }(),
+                          {16, 2, 8, 2, true, true});
+  stage_work const w = m.work(0, {8, 1, 2, 1, false, false}, 0);  // each copy has 4 samples, half efficiency at 1
   CHECK(w.forward == doctest::Approx(0.5 + 2 * 5));
   CHECK(w.backward == doctest::Approx(0.5 + 3 * 5));
   CHECK(w.weights == doctest::Approx(0.5 + 1 * 5));
   CHECK(w.once == doctest::Approx(2 * 0.5 * 80 / 10));
   CHECK(w.fixed == doctest::Approx(80 * 4));
   CHECK(w.kept == doctest::Approx(2));
-  CHECK(m.work(0, {8, 1, 8, 1, false, false}, 0).once == doctest::Approx(2 * 7.0 / 8 * 80 / 5));   // eight devices: two nodes
-  CHECK(m.work(0, {8, 1, 2, 1, false, true}, 0).fixed == doctest::Approx(80 * 3));                  // ZeRO 1 halves the state
+  CHECK(m.work(0, {8, 1, 8, 1, false, false}, 0).once == doctest::Approx(2 * 7.0 / 8 * 80 / 5));  // eight devices: two nodes
+  CHECK(m.work(0, {8, 1, 2, 1, false, true}, 0).fixed == doctest::Approx(80 * 3));                // ZeRO 1 halves the state
   stage_work const again = m.work(0, {8, 1, 2, 1, true, false}, 0);
   CHECK(again.backward == doctest::Approx(w.backward + w.forward));
   CHECK(again.kept == 0);

@@ -45,8 +45,8 @@ TEST_CASE("graph_stages: a linear layer forward, backward, weights; samples scal
   stage_choice const one{2, 1, 1, 1, false, false}, twice{4, 1, 1, 1, false, false}, shared{4, 1, 2, 1, false, false};
   stage_work const first = m.work(0, one, 0), second = m.work(2, one, 0);
   CHECK(first.forward == 2 * 2 * 6 * 10);
-  CHECK(first.backward == 0);                            // nobody wants the gradient of an input
-  CHECK(first.weights == 2 * 2 * 6 * 10 + 2 * 2 * 10);   // of the matrix, and of the bias
+  CHECK(first.backward == 0);                           // nobody wants the gradient of an input
+  CHECK(first.weights == 2 * 2 * 6 * 10 + 2 * 2 * 10);  // of the matrix, and of the bias
   CHECK(second.forward == 2 * 2 * 10);
   CHECK(second.backward == 2 * 2 * 10);
   CHECK(m.work(0, twice, 0).forward == 2 * first.forward);
@@ -61,7 +61,7 @@ TEST_CASE("graph_stages: bytes of parameters, gradients, states, and of what a s
   graph_stages<counting> const sgd(two_layers(), devices(4), counting{}, o);
   stage_choice one{2, 1, 1, 1, false, false};
   CHECK(sgd.work(0, one, 0).fixed == 2 * 4 * 70);
-  CHECK(sgd.work(0, one, 0).kept + sgd.work(1, one, 0).kept >= 4 * 10);   // relu's operand or result, and the next layer's operand
+  CHECK(sgd.work(0, one, 0).kept + sgd.work(1, one, 0).kept >= 4 * 10);  // relu's operand or result, and the next layer's operand
   CHECK(sgd.work(3, one, 0).fixed == 0);
   o.optimizer.kind = optimizer_kind::adamw;
   o.shard_optimizer = o.recompute = true;
@@ -72,7 +72,7 @@ TEST_CASE("graph_stages: bytes of parameters, gradients, states, and of what a s
   stage_choice again{4, 1, 2, 1, true, false}, plain{4, 1, 2, 1, false, false};
   CHECK(adam.work(1, again, 0).kept == 0);
   CHECK(adam.work(1, again, 0).backward == adam.work(1, plain, 0).backward + adam.work(1, plain, 0).forward);
-  CHECK(adam.work(1, again, 0).fixed == 2 * adam.work(1, plain, 0).kept * 2);   // two samples at a time on each copy
+  CHECK(adam.work(1, again, 0).fixed == 2 * adam.work(1, plain, 0).kept * 2);  // two samples at a time on each copy
 }
 
 TEST_CASE("graph_stages: tensors between operators, per sample") {
@@ -92,21 +92,22 @@ TEST_CASE("graph_stages: tensor parallel splits what has parameters") {
   stage_work const a = m.work(0, whole, 0), b = m.work(0, half, 0);
   CHECK(b.weights == a.weights / 2);
   CHECK(b.fixed == a.fixed / 2);
-  CHECK(b.forward == a.forward / 2 + 2 * 4 * 2 * 10 / 2);   // and gathers the result: two parts of 2 x 5 numbers
+  CHECK(b.forward == a.forward / 2 + 2 * 4 * 2 * 10 / 2);  // and gathers the result: two parts of 2 x 5 numbers
   CHECK(m.work(1, half, 0).forward == m.work(1, whole, 0).forward);
-  CHECK(m.work(2, half, 0).forward == m.work(2, whole, 0).forward);   // one output cannot be split
+  CHECK(m.work(2, half, 0).forward == m.work(2, whole, 0).forward);  // one output cannot be split
 }
 
 TEST_CASE("graph_stages: equal layers are one kind; a whole search") {
   computation_graph g;
   int x = g.add_input("x", shape({1, 16})), t = g.add_input("t", shape({1, 16}));
-  for (int l = 0; l < 6; ++l) x = g.node(g.add(relu{}, {g.node(g.add_with_weights(linear{16}, {x}, "l" + std::to_string(l))).out[0]})).out[0];
+  for (int l = 0; l < 6; ++l)
+    x = g.node(g.add(relu{}, {g.node(g.add_with_weights(linear{16}, {x}, "l" + std::to_string(l))).out[0]})).out[0];
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {x, t})).out[0]);
-  graph_stages<analytical> const m(g, make_cluster("c", {"core", 1e9, 1e9, i64{1} << 20, 1e-6}, 4, 4, {"bus", 4, 1e-6, 1e9}, {}), analytical{},
-                                   options(16));
+  graph_stages<analytical> const m(g, make_cluster("c", {"core", 1e9, 1e9, i64{1} << 20, 1e-6}, 4, 4, {"bus", 4, 1e-6, 1e9}, {}),
+                                   analytical{}, options(16));
   CHECK(m.kind(2) == m.kind(4));
   CHECK(m.kind(3) == m.kind(5));
-  CHECK(m.kind(0) != m.kind(2));                 // its input needs no gradient
+  CHECK(m.kind(0) != m.kind(2));  // its input needs no gradient
   stage_result const r = find_stages(g, m);
   REQUIRE(r.feasible());
   CHECK(r.pipeline.mini_batch == 16);
@@ -114,7 +115,8 @@ TEST_CASE("graph_stages: equal layers are one kind; a whole search") {
 }
 
 TEST_CASE("graph_stages: what it cannot price is refused in words") {
-  CHECK_THROWS_WITH_AS(graph_stages<counting>(two_layers(), devices(2), counting{}, options(3)), doctest::Contains("a mini-batch of 3"), error);
+  CHECK_THROWS_WITH_AS(graph_stages<counting>(two_layers(), devices(2), counting{}, options(3)), doctest::Contains("a mini-batch of 3"),
+                       error);
   computation_graph g = two_layers();
   g.add_input("z", shape({5, 1}));
   CHECK_THROWS_WITH_AS(graph_stages<counting>(g, devices(2), counting{}, options(4)), doctest::Contains("input 'z' has 5 samples"), error);

@@ -1,9 +1,9 @@
 // tests/search/stage_groups.test.cpp - groups of operators: nothing is lost silently
+#include "stage_oracle.hpp"
+#include "support/effort.hpp"
 #include <doctest/doctest.h>
 #include <tensorpar/graph/convexity.hpp>
 #include <tensorpar/search/stages/grouped.hpp>
-#include "stage_oracle.hpp"
-#include "support/effort.hpp"
 
 using namespace tensorpar;
 using namespace tests;

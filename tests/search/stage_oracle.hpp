@@ -1,5 +1,6 @@
 // tests/search/stage_oracle.hpp - random stage problems, and every partition of small ones, priced without any of the search's code
 #pragma once
+#include "support/random_graph.hpp"
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -8,7 +9,6 @@
 #include <tensorpar/search/in_flight.hpp>
 #include <tensorpar/search/stages/additive.hpp>
 #include <vector>
-#include "support/random_graph.hpp"
 
 namespace tests {
 
@@ -27,9 +27,9 @@ struct stage_problem {
 struct stage_problem_options {
   int devices = 4;
   i64 mini_batch = 4;
-  bool tight = false;             // memory that bites
-  bool unequal = false;           // devices of several kinds
-  int alike = 100;                // percent of operators that have costs of their own
+  bool tight = false;    // memory that bites
+  bool unequal = false;  // devices of several kinds
+  int alike = 100;       // percent of operators that have costs of their own
   bool recompute = false, shard_optimizer = false;
   int most_tensor = 1;
 };
@@ -54,7 +54,8 @@ inline stage_problem random_stage_problem(random_source& r, lists graph, stage_p
     x.kept = number(8);
     x.result = number(4);
     ops.push_back(x);
-    said += " (" + std::to_string(x.forward + x.backward + x.weights) + "," + std::to_string(x.parameters) + "," + std::to_string(x.kept) + ")";
+    said +=
+        " (" + std::to_string(x.forward + x.backward + x.weights) + "," + std::to_string(x.parameters) + "," + std::to_string(x.kept) + ")";
   }
   tensorpar::stage_devices d = tensorpar::stage_devices::equal(o.devices, 1e9);
   d.per_node = r.chance(50) ? 2 : 1 << 20;
@@ -73,8 +74,10 @@ inline stage_problem random_stage_problem(random_source& r, lists graph, stage_p
   std::vector<double> bytes;
   for (std::size_t v = 0; v < graph.size(); ++v) bytes.push_back(r.below(5));
   said += "; memory " + std::to_string(memory) + ", per node " + std::to_string(d.per_node);
-  return {graph, additive_stages(ops, tensorpar::tensors_of(graph, bytes), d,
-                                 {o.mini_batch, 2, 1 << 20, o.most_tensor, o.recompute, o.shard_optimizer}), said};
+  return {graph,
+          additive_stages(ops, tensorpar::tensors_of(graph, bytes), d,
+                          {o.mini_batch, 2, 1 << 20, o.most_tensor, o.recompute, o.shard_optimizer}),
+          said};
 }
 
 /// A stage as a set of bits with a choice; what it costs is worked out from the definitions.
@@ -90,11 +93,18 @@ inline stage_work oracle_work(additive_stages const& m, oracle_stage const& s) {
     bool const made = s.nodes >> t.producer & 1;
     bool inside = false, outside = false;
     for (int v : t.consumers) (s.nodes >> v & 1 ? inside : outside) = true;
-    if (!made && inside) { b.in += t.bytes; ++b.tensors_in; }
-    if (made && outside) { b.out += t.bytes; ++b.tensors_out; }
+    if (!made && inside) {
+      b.in += t.bytes;
+      ++b.tensors_in;
+    }
+    if (made && outside) {
+      b.out += t.bytes;
+      ++b.tensors_out;
+    }
   }
   stage_work w = m.transfer(b, s.choice, s.first);
-  for (int v = 0; v < m.operators(); ++v) if (s.nodes >> v & 1) w += m.work(v, s.choice, s.first);
+  for (int v = 0; v < m.operators(); ++v)
+    if (s.nodes >> v & 1) w += m.work(v, s.choice, s.first);
   return w;
 }
 
@@ -104,12 +114,15 @@ inline std::vector<std::vector<bool>> oracle_edges(lists const& g, std::vector<u
   for (std::size_t i = 0; i < parts.size(); ++i)
     for (std::size_t j = 0; j < parts.size(); ++j)
       for (std::size_t v = 0; v < g.size(); ++v)
-        for (int u : g[v]) if (i != j && (parts[i] >> u & 1) && (parts[j] >> v & 1)) e[i][j] = true;
+        for (int u : g[v])
+          if (i != j && (parts[i] >> u & 1) && (parts[j] >> v & 1)) e[i][j] = true;
   std::vector<std::vector<bool>> c = e;
   for (std::size_t k = 0; k < parts.size(); ++k)
     for (std::size_t i = 0; i < parts.size(); ++i)
-      for (std::size_t j = 0; j < parts.size(); ++j) if (c[i][k] && c[k][j]) c[i][j] = true;
-  for (std::size_t i = 0; i < parts.size(); ++i) if (c[i][i]) return {};
+      for (std::size_t j = 0; j < parts.size(); ++j)
+        if (c[i][k] && c[k][j]) c[i][j] = true;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (c[i][i]) return {};
   return e;
 }
 
@@ -146,17 +159,17 @@ inline double oracle_least(additive_stages const& m, std::vector<unsigned> const
       return;
     }
     for (stage_choice const& c : all)
-     for (int idle = 0; idle <= (m.uniform() ? 0 : m.devices()); ++idle) {   // devices may stay unused
-      if (devices + idle + c.devices() > m.devices()) continue;
-      oracle_stage const s{parts[chosen.size()], c, m.devices() - devices - idle - c.devices()};
-      work.push_back(oracle_work(m, s));
-      double const time = work.back().micro_batch_seconds() / static_cast<double>(c.micro_batch) +
-                          work.back().once / static_cast<double>(m.mini_batch());
-      chosen.push_back(s);
-      go(devices + idle + c.devices(), std::max(worst, time));
-      chosen.pop_back();
-      work.pop_back();
-    }
+      for (int idle = 0; idle <= (m.uniform() ? 0 : m.devices()); ++idle) {  // devices may stay unused
+        if (devices + idle + c.devices() > m.devices()) continue;
+        oracle_stage const s{parts[chosen.size()], c, m.devices() - devices - idle - c.devices()};
+        work.push_back(oracle_work(m, s));
+        double const time =
+            work.back().micro_batch_seconds() / static_cast<double>(c.micro_batch) + work.back().once / static_cast<double>(m.mini_batch());
+        chosen.push_back(s);
+        go(devices + idle + c.devices(), std::max(worst, time));
+        chosen.pop_back();
+        work.pop_back();
+      }
   };
   go(0, 0);
   return best;
@@ -193,7 +206,7 @@ inline double oracle_least(stage_problem const& p, std::vector<std::vector<unsig
       best = oracle_least(p.model, parts, edges, sizes, ks, best);
       continue;
     }
-    std::vector<std::size_t> order;                // every order from the sinks
+    std::vector<std::size_t> order;  // every order from the sinks
     for (std::size_t i = 0; i < parts.size(); ++i) order.push_back(i);
     do {
       bool fits = true;
@@ -212,7 +225,7 @@ inline double oracle_least(stage_problem const& p, std::vector<std::vector<unsig
 /// series and the branches of a block, without devices or times.
 /// `together`: the ends of several equal branches, cut at one place, may be joined with what follows too; the search does so for some cuts.
 class tree_partitions {
-  using partitions = std::set<std::vector<unsigned>>;   // each ascending
+  using partitions = std::set<std::vector<unsigned>>;  // each ascending
   tensorpar::sp_tree const& t_;
   bool together_;
 
@@ -251,7 +264,7 @@ class tree_partitions {
   partitions block(std::vector<int> const& some) const {
     if (some.empty()) return {{}};
     partitions r;
-    for (unsigned with = 0; with < 1u << (some.size() - 1); ++with) {   // who is with the first one
+    for (unsigned with = 0; with < 1u << (some.size() - 1); ++with) {  // who is with the first one
       std::vector<int> group{some[0]}, rest;
       for (std::size_t i = 1; i < some.size(); ++i) (with >> (i - 1) & 1 ? group : rest).push_back(some[i]);
       partitions const here = group.size() == 1 ? whole(some[0]) : partitions{{bits(group)}};

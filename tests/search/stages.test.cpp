@@ -1,11 +1,11 @@
 // tests/search/stages.test.cpp - the stage partitioner against every partition of small graphs
-#include <doctest/doctest.h>
+#include "stage_oracle.hpp"
+#include "support/effort.hpp"
 #include <bit>
+#include <doctest/doctest.h>
 #include <tensorpar/graph/convexity.hpp>
 #include <tensorpar/search/baselines/lines.hpp>
 #include <tensorpar/search/stages.hpp>
-#include "stage_oracle.hpp"
-#include "support/effort.hpp"
 
 using namespace tensorpar;
 using namespace tests;
@@ -37,10 +37,13 @@ std::string wrong(lists const& g, additive_stages const& m, stage_result const& 
     }
     if (r.cost.bytes[s] > m.capacity(d.first, d.count)) return "a stage does not fit";
   }
-  for (int n : seen) if (n != 1) return "an operator is not in exactly one stage";
-  for (int n : used) if (n > 1) return "a device has two stages";
+  for (int n : seen)
+    if (n != 1) return "an operator is not in exactly one stage";
+  for (int n : used)
+    if (n > 1) return "a device has two stages";
   if (r.bound > r.cost.bottleneck * (1 + 1e-9) || r.family_bound > r.cost.bottleneck * (1 + 1e-9)) return "a bound above the answer";
-  if (r.cost.iteration < r.cost.bottleneck * static_cast<double>(m.mini_batch()) * (1 - 1e-9)) return "an iteration faster than its bottleneck";
+  if (r.cost.iteration < r.cost.bottleneck * static_cast<double>(m.mini_batch()) * (1 - 1e-9))
+    return "an iteration faster than its bottleneck";
   return "";
 }
 
@@ -125,7 +128,7 @@ TEST_CASE("stages: the tree's family is searched exactly: joins with ends of bra
     stage_problem_options q;
     q.devices = 1 + r.below(4);
     q.tight = round % 2 == 1;
-    q.alike = round % 3 == 0 ? 30 : 100;            // equal branches are solved once
+    q.alike = round % 3 == 0 ? 30 : 100;  // equal branches are solved once
     q.most_tensor = round % 4 == 0 ? 2 : 1;
     stage_problem const p = random_stage_problem(r, graph_of(t, n, &r, 30), q);
     stage_options o = exact();
@@ -150,7 +153,7 @@ TEST_CASE("stages: the tree's family is searched exactly: joins with ends of bra
     }
   }
   CHECK(joined > 0);
-  CHECK(differs < effort::cases(400) / 10);       // nearly always both are one number, and the search's
+  CHECK(differs < effort::cases(400) / 10);  // nearly always both are one number, and the search's
 }
 
 TEST_CASE("stages: the line is PipeDream's space") {
@@ -238,7 +241,8 @@ TEST_CASE("stages: branches that nobody orders run at once: half the depth") {
   lists g(9);
   std::vector<operator_numbers> ops(9, operator_numbers{1, 1, 1, 0, 0, 8, 1, 0});
   ops[8] = {0.01, 0.01, 0, 0, 0, 0, 1, 0};
-  for (int b = 0; b < 2; ++b) for (int l = 1; l < 4; ++l) g[at(4 * b + l)].push_back(4 * b + l - 1);
+  for (int b = 0; b < 2; ++b)
+    for (int l = 1; l < 4; ++l) g[at(4 * b + l)].push_back(4 * b + l - 1);
   g[8] = {3, 7};
   auto const model = [&](int most_data) {
     return additive_stages(ops, tensors_of(g, std::vector<double>(9, 0)), stage_devices::equal(8), {32, 2, most_data, 1, false, false});

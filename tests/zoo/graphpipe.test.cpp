@@ -14,7 +14,8 @@ template <class Model, class Sizes> computation_graph small(Sizes const& s) {
 }
 double parameters_of(computation_graph const& g) {
   double n = 0;
-  for (graph_value const& v : g.values) if (v.role == value_role::parameter) n += static_cast<double>(v.type.elements());
+  for (graph_value const& v : g.values)
+    if (v.role == value_role::parameter) n += static_cast<double>(v.type.elements());
   return n;
 }
 constexpr zoo::mmt_sizes tiny{.branches = 2, .layers = 1, .tokens = 4, .hidden = 8, .heads = 2, .wide = 16};

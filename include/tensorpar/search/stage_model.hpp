@@ -8,11 +8,11 @@ namespace tensorpar {
 
 /// How a stage runs: on data * tensor devices, with micro-batches of so many samples in the order kFkB (thesis, section 3.6).
 struct stage_choice {
-  i64 micro_batch = 1;             // samples
-  int k = 1;                       // of kFkB; 1: 1F1B
-  int data = 1, tensor = 1;        // copies that share the micro-batch; parts that share the operators
-  bool recompute = false;          // keep what enters the stage, compute the rest again before the backward pass
-  bool shard_optimizer = false;    // ZeRO stage 1: each copy keeps 1/data of the optimizer's state
+  i64 micro_batch = 1;           // samples
+  int k = 1;                     // of kFkB; 1: 1F1B
+  int data = 1, tensor = 1;      // copies that share the micro-batch; parts that share the operators
+  bool recompute = false;        // keep what enters the stage, compute the rest again before the backward pass
+  bool shard_optimizer = false;  // ZeRO stage 1: each copy keeps 1/data of the optimizer's state
   constexpr int devices() const { return data * tensor; }
   friend bool operator==(stage_choice const&, stage_choice const&) = default;
 };
@@ -45,7 +45,7 @@ struct stage_work {
 struct stage_tensor {
   int producer = -1;
   double bytes = 0;
-  std::vector<int> consumers;      // ascending, each once
+  std::vector<int> consumers;  // ascending, each once
 };
 
 /// What crosses a stage's border: every tensor that enters it counts once, however many operators of the stage read it, and every tensor
@@ -66,7 +66,8 @@ struct stage_border {
 ///  - `m.kind(v)`              -> int in [0, operators()): operators of one kind have equal `work` under equal arguments
 ///  - `m.work(v, c, first)`    -> stage_work of one operator
 ///  - `m.transfer(b, c, first)`-> stage_work of a border: seconds in `forward` and `backward`, received bytes that are kept in `kept`
-///  - `m.uniform()`            -> bool: no price depends on `first`. Then groups are placed by size, largest first, so that groups of powers
+///  - `m.uniform()`            -> bool: no price depends on `first`. Then groups are placed by size, largest first, so that groups of
+///  powers
 ///                                of two never cross a border of devices that they could avoid, and `work` may rely on that.
 ///  - `m.capacity(first, n)`   -> double, bytes of the device with the least memory among them
 ///  - `m.mini_batch()`         -> i64, samples per training step

@@ -1,4 +1,4 @@
-// tensorpar/search/baselines/lines.hpp - sequential pipelines under the same stage model: the linearised graph, and equal counts of operators
+// tensorpar/search/baselines/lines.hpp - sequential pipelines under the same stage model: PipeDream's, and equal counts of operators
 #pragma once
 #include <tensorpar/search/stages.hpp>
 
@@ -10,34 +10,20 @@ namespace tensorpar {
 template <topology G, stage_model M> stage_result pipedream_stages(G const& graph, M const& m, stage_options const& o = {}) {
   using namespace detail;
   stage_result r;
-  bool const iteration = o.objective == stage_objective::iteration;
-  std::optional<priced_stages> best;
-  std::vector<i64> const sizes = o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches;
-  if (sizes.empty()) throw error("no micro-batch size", "pipedream_stages", "a mini-batch that is a multiple of the graph's batch");
+  std::vector<i64> const sizes = sizes_to_try(m, o, "pipedream_stages");
   stage_family<M> line(m, line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree), true);
-  std::vector<stage_rhythm> all;
-  r.family_bound = 1e300;
-  for (i64 b : sizes) {
-    std::vector<stage_rhythm> rhythms;
-    for (int k : o.ks) if (m.mini_batch() % (b * k) == 0) rhythms.push_back({b, k});
-    all.insert(all.end(), rhythms.begin(), rhythms.end());
-    double low = bottleneck_bound(m, rhythms);
-    double const ceiling = !best ? 1e299 : iteration ? best->cost.iteration / static_cast<double>(m.mini_batch()) : best->cost.bottleneck;
-    if (low < ceiling)
-      low = std::max(low, line.search(rhythms, low, ceiling, iteration ? std::max(o.tolerance, 0.02) : o.tolerance, r.statistics,
-                                      [&](priced_stages p) {
-                                        if (!best || better(o.objective, p.cost, best->cost)) best = std::move(p);
-                                        return iteration ? best->cost.iteration / static_cast<double>(m.mini_batch()) : best->cost.bottleneck;
-                                      }));
-    r.family_bound = std::min(r.family_bound, low);
-  }
+  best_stages best(o.objective, m.mini_batch());
+  auto const order = order_of_sizes(m, o, sizes, best.by_iteration());
+  double const tolerance = o.objective == stage_objective::iteration ? std::max(o.tolerance, 0.01) : o.tolerance;
+  r.family_bound = search_sizes(line, m, o, order, tolerance, best, stage_source::tree, r.statistics, [](i64) { return false; });
   r.source = stage_source::line;
-  r.bound = bottleneck_bound(m, all);
-  if (!best) {
-    r.infeasible = least_shortage(m, line.tree().tree(), {all.front()});
+  r.bound = bottleneck_bound(m, rhythms_of(m, o, sizes));
+  if (!best.best) {
+    r.infeasible = least_shortage(m, line.tree().tree(), rhythms_of(m, o, {sizes.front()}));
     return r;
   }
-  write_pipeline(m, std::move(*best), true, r);
+  write_pipeline(m, std::move(*best.best), true, r);
+  r.family_bound = std::min(r.family_bound, r.cost.bottleneck);
   r.gap = (r.cost.bottleneck - r.bound) / r.cost.bottleneck;
   return r;
 }
@@ -48,11 +34,11 @@ template <topology G, stage_model M> stage_result uniform_stages(G const& graph,
   using namespace detail;
   stage_result r;
   std::optional<priced_stages> best;
-  std::vector<i64> const sizes = o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches;
-  if (sizes.empty()) throw error("no micro-batch size", "uniform_stages", "a mini-batch that is a multiple of the graph's batch");
+  std::vector<i64> const sizes = sizes_to_try(m, o, "uniform_stages");
   sp_tree const line = line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree);
   std::vector<int> order;
-  for (int i = 0; i < line.size(); ++i) if (line.kind(i) == sp_kind::leaf) order.push_back(line.node(i));
+  for (int i = 0; i < line.size(); ++i)
+    if (line.kind(i) == sp_kind::leaf) order.push_back(line.node(i));
   std::optional<stage_shortage> least;
   std::vector<stage_rhythm> all;
   for (i64 b : sizes)
@@ -76,9 +62,10 @@ template <topology G, stage_model M> stage_result uniform_stages(G const& graph,
           if (!least || p.cost.shortage->lacks < least->lacks) least = p.cost.shortage;
           continue;
         }
-        if (!best || better(o.objective, p.cost, best->cost)) best = std::move(p);
+        if (!best || better(o.objective != stage_objective::bottleneck, p.cost, best->cost)) best = std::move(p);
       }
-  if (all.empty()) throw error("the model admits no micro-batch size on any number of devices", "uniform_stages", "a size that some degree divides");
+  if (all.empty())
+    throw error("the model admits no micro-batch size on any number of devices", "uniform_stages", "a size that some degree divides");
   r.bound = bottleneck_bound(m, all);
   r.source = stage_source::line;
   if (!best) {

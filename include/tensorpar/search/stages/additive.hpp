@@ -13,16 +13,16 @@ namespace tensorpar {
 struct operator_numbers {
   double forward = 0, backward = 0, weights = 0;  // seconds per sample
   double launch = 0, half = 0;
-  double parameters = 0;                          // bytes
-  double kept = 0;                                // bytes per sample that the backward pass needs
-  double result = 0;                              // bytes per sample that tensor-parallel parts exchange in each direction
+  double parameters = 0;  // bytes
+  double kept = 0;        // bytes per sample that the backward pass needs
+  double result = 0;      // bytes per sample that tensor-parallel parts exchange in each direction
   friend bool operator==(operator_numbers const&, operator_numbers const&) = default;
 };
 
 /// Devices in their order and how they are joined.
 struct stage_devices {
   struct device {
-    double speed = 1, memory = 1e300;             // relative to the seconds above; bytes
+    double speed = 1, memory = 1e300;  // relative to the seconds above; bytes
     friend bool operator==(device const&, device const&) = default;
   };
   std::vector<device> list;
@@ -38,8 +38,8 @@ struct stage_devices {
 };
 
 /// A model of `stage_model` from numbers per operator.
-/// Data parallel: each copy takes micro_batch / data samples; gradients are all-reduced once per mini-batch on a ring, 2 (d-1)/d bytes/link.
-/// Tensor parallel: 1/tensor of compute and parameters, and results gathered once per pass ((t-1)/t of their bytes per sample).
+/// Data parallel: each copy takes micro_batch / data samples; gradients are all-reduced once per mini-batch on a ring, 2 (d-1)/d
+/// bytes/link. Tensor parallel: 1/tensor of compute and parameters, and results gathered once per pass ((t-1)/t of their bytes per sample).
 /// Optimizer state: `states` times the parameters, beside parameters and gradients. Between stages: latency + bytes / link in each pass,
 /// copies at once; the link is the one between nodes unless all devices are in one node (a stage does not know where its neighbours are).
 class additive_stages {
@@ -59,22 +59,25 @@ class additive_stages {
   double speed(int first, int n) const {
     double s = devices_.list[static_cast<std::size_t>(uniform_ ? 0 : first)].speed;
     if (!uniform_)
-      for (int i = first; i < first + n; ++i) s = devices_.list[static_cast<std::size_t>(i)].speed < s
-                                                      ? devices_.list[static_cast<std::size_t>(i)].speed : s;
+      for (int i = first; i < first + n; ++i)
+        s = devices_.list[static_cast<std::size_t>(i)].speed < s ? devices_.list[static_cast<std::size_t>(i)].speed : s;
     return s;
   }
 
  public:
   struct options {
     i64 mini_batch = 1;
-    double states = 2;                            // Adam keeps two
-    int most_data = 1 << 20, most_tensor = 1;     // degrees are powers of two up to these and the number of devices
+    double states = 2;                                // Adam keeps two
+    int most_data = 1 << 20, most_tensor = 1;         // degrees are powers of two up to these and the number of devices
     bool recompute = false, shard_optimizer = false;  // offer these too
   };
 
   /// Throws `error` where there is no operator or device, a number is negative, a device has no speed, or a tensor names no operator.
   additive_stages(std::vector<operator_numbers> operators, std::vector<stage_tensor> tensors, stage_devices devices, options const& o)
-      : operators_(std::move(operators)), tensors_(std::move(tensors)), devices_(std::move(devices)), mini_batch_(o.mini_batch),
+      : operators_(std::move(operators)),
+        tensors_(std::move(tensors)),
+        devices_(std::move(devices)),
+        mini_batch_(o.mini_batch),
         states_(o.states) {
     auto refuse = [](std::string what, std::string valid) { throw error(std::move(what), "additive_stages", std::move(valid)); };
     if (operators_.empty() || devices_.list.empty()) refuse("no operators or no devices", "at least one of each");
@@ -116,8 +119,8 @@ class additive_stages {
   double capacity(int first, int n) const {
     double m = devices_.list[static_cast<std::size_t>(uniform_ ? 0 : first)].memory;
     if (!uniform_)
-      for (int i = first; i < first + n; ++i) m = devices_.list[static_cast<std::size_t>(i)].memory < m
-                                                      ? devices_.list[static_cast<std::size_t>(i)].memory : m;
+      for (int i = first; i < first + n; ++i)
+        m = devices_.list[static_cast<std::size_t>(i)].memory < m ? devices_.list[static_cast<std::size_t>(i)].memory : m;
     return m;
   }
 
@@ -138,7 +141,7 @@ class additive_stages {
     w.fixed = own * (2 + states_ / (c.shard_optimizer ? d : 1));
     if (c.recompute) {
       w.backward += w.forward;
-      w.fixed += x.kept * each;                    // of the one micro-batch that is computed again
+      w.fixed += x.kept * each;  // of the one micro-batch that is computed again
     } else {
       w.kept = x.kept / d;
     }
@@ -149,7 +152,8 @@ class additive_stages {
     double const bandwidth = near ? devices_.inner_bandwidth : devices_.outer_bandwidth,
                  latency = near ? devices_.inner_latency : devices_.outer_latency;
     stage_work w;
-    w.forward = w.backward = (b.tensors_in + b.tensors_out) * latency + (b.in + b.out) * static_cast<double>(c.micro_batch) / c.data / bandwidth;
+    w.forward = w.backward =
+        (b.tensors_in + b.tensors_out) * latency + (b.in + b.out) * static_cast<double>(c.micro_batch) / c.data / bandwidth;
     w.kept = b.in / c.data;
     return w;
   }

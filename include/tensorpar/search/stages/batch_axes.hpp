@@ -6,14 +6,16 @@
 
 namespace tensorpar::detail {
 
-/// Follows the first axis of the inputs through the loops of all operators: axes over which one loop runs belong together. O(nodes * loops).
+/// Follows the first axis of the inputs through the loops of all operators: axes over which one loop runs belong together. O(nodes *
+/// loops).
 class batch_axes {
   std::vector<int> start_, up_;
   std::vector<i64> mask_;
   i64 own_ = 1;
 
   int root(int i) {
-    while (up_[static_cast<std::size_t>(i)] != i) i = up_[static_cast<std::size_t>(i)] = up_[static_cast<std::size_t>(up_[static_cast<std::size_t>(i)])];
+    while (up_[static_cast<std::size_t>(i)] != i)
+      i = up_[static_cast<std::size_t>(i)] = up_[static_cast<std::size_t>(up_[static_cast<std::size_t>(i)])];
     return i;
   }
   int id(int value, int axis) const { return start_[static_cast<std::size_t>(value)] + axis; }
@@ -34,8 +36,10 @@ class batch_axes {
         int first = -1;
         auto meet = [&](int value, int axis) {
           if (axis < 0) return;
-          if (first < 0) first = id(value, axis);
-          else join(first, id(value, axis));
+          if (first < 0)
+            first = id(value, axis);
+          else
+            join(first, id(value, axis));
         };
         for (std::size_t k = 0; k < x.in.size(); ++k) meet(x.in[k], l.in[k]);
         for (std::size_t k = 0; k < x.out.size(); ++k) meet(x.out[k], l.out[k]);
@@ -49,8 +53,10 @@ class batch_axes {
         throw error("input '" + v.name + "' has " + std::to_string(v.type.d[0].n) + " samples", "batch axes",
                     std::to_string(own_) + " as the inputs before it");
       own_ = v.type.d[0].n;
-      if (batch < 0) batch = id(static_cast<int>(x), 0);
-      else join(batch, id(static_cast<int>(x), 0));
+      if (batch < 0)
+        batch = id(static_cast<int>(x), 0);
+      else
+        join(batch, id(static_cast<int>(x), 0));
     }
     for (std::size_t x = 0; x < g.values.size(); ++x) {
       mask_.push_back(0);

@@ -9,8 +9,8 @@ namespace tensorpar::detail {
 
 /// A set of branches that become one stage.
 struct branch_group {
-  std::vector<leaf_interval> intervals;            // equal branches count several times
-  std::vector<int> children;                       // of the block that was prepared
+  std::vector<leaf_interval> intervals;  // equal branches count several times
+  std::vector<int> children;             // of the block that was prepared
   stage_border border;
 };
 
@@ -18,14 +18,14 @@ struct branch_group {
 /// Where there are too many such sets, branches are taken in their order and a state is how many are done: then groups are neighbours.
 struct branch_states {
   struct move {
-    int before, group, size, one;                  // one: the class or, in order, the place of the only branch
+    int before, group, size, one;  // one: the class or, in order, the place of the only branch
   };
-  std::vector<int> count;                          // branches of each class
+  std::vector<int> count;  // branches of each class
   bool in_order = false;
   int states = 1;
-  std::vector<std::vector<move>> moves;            // by state: the state before, and the group that makes the difference
+  std::vector<std::vector<move>> moves;  // by state: the state before, and the group that makes the difference
   std::vector<branch_group> groups;
-  std::vector<int> ordered;                        // branches in the order of their classes
+  std::vector<int> ordered;  // branches in the order of their classes
 
   static constexpr int most_states = 512;
 
@@ -93,7 +93,7 @@ inline branch_states states_of(stage_tree const& tree, int block) {
     auto const& have = digits[static_cast<std::size_t>(s)];
     std::size_t least = 0;
     while (have[least] == 0) ++least;
-    for (int g = 1; g <= s; ++g) {                 // with a branch of the first class there is, so that no set comes about twice
+    for (int g = 1; g <= s; ++g) {  // with a branch of the first class there is, so that no set comes about twice
       auto const& d = digits[static_cast<std::size_t>(g)];
       bool inside = d[least] > 0;
       int size = 0;
@@ -106,62 +106,5 @@ inline branch_states states_of(stage_tree const& tree, int block) {
   }
   return r;
 }
-
-/// Blocks and joins of a tree, prepared when first asked for and kept: they depend on no limit and on no choice.
-class stage_blocks {
-  stage_tree const* tree_;
-  std::map<int, branch_states> states_;
-
- public:
-  explicit stage_blocks(stage_tree const& tree) : tree_(&tree) {}
-  branch_states const& states(int block) {
-    auto it = states_.find(block);
-    if (it == states_.end()) it = states_.emplace(block, states_of(*tree_, block)).first;
-    return it->second;
-  }
-  /// Borders of a group of branches of block p of a series with the parts after it up to j-1. Precondition: states not in order.
-  class joins {
-    friend class stage_blocks;
-    stage_tree const* tree_ = nullptr;
-    branch_states const* states_ = nullptr;
-    int e_ = 0, p_ = 0;
-    std::vector<stage_border> at_;
-    std::vector<char> known_;
-
-   public:
-    stage_border const& border(int j, int group) {
-      std::size_t const i = static_cast<std::size_t>(j - p_ - 2) * states_->groups.size() + static_cast<std::size_t>(group);
-      if (!known_[i]) {
-        known_[i] = 1;
-        std::vector<int> all;
-        auto put = [&](int lo, int hi) {
-          for (int k = lo; k < hi; ++k) all.push_back(tree_->order()[static_cast<std::size_t>(k)]);
-        };
-        for (int c : states_->groups[static_cast<std::size_t>(group)].children) put(tree_->lo(c), tree_->hi(c));
-        leaf_interval const x = tree_->run(e_, p_ + 1, j);
-        put(x.lo, x.hi);
-        at_[i] = tree_->border_of(all);
-      }
-      return at_[i];
-    }
-  };
-  /// Made at the first call, filled as asked.
-  joins& joins_at(int e, int p) {
-    auto const [it, fresh] = joins_.try_emplace({e, p}, joins{});
-    if (fresh) {
-      joins& x = it->second;
-      x.tree_ = tree_;
-      x.states_ = &states(tree_->series(e)[static_cast<std::size_t>(p)]);
-      x.e_ = e;
-      x.p_ = p;
-      x.at_.resize((tree_->series(e).size() - static_cast<std::size_t>(p) - 1) * x.states_->groups.size());
-      x.known_.assign(x.at_.size(), 0);
-    }
-    return it->second;
-  }
-
- private:
-  std::map<std::pair<int, int>, joins> joins_;
-};
 
 }  // namespace tensorpar::detail

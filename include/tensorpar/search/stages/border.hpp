@@ -29,8 +29,8 @@ class tensor_uses {
 class border_counter {
   tensor_uses const* uses_;
   struct state {
-    int inside = 0;         // consumers in the set
-    bool made = false;      // the producer is in the set
+    int inside = 0;     // consumers in the set
+    bool made = false;  // the producer is in the set
   };
   std::vector<state> at_;
   std::vector<int> touched_;

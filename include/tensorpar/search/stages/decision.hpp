@@ -2,9 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <map>
-#include <tensorpar/search/stages/blocks.hpp>
+#include <tensorpar/search/stages/joins.hpp>
 #include <tensorpar/search/stages/labels.hpp>
 #include <tensorpar/search/stages/prices.hpp>
+#include <tensorpar/search/stages/writer.hpp>
 #include <utility>
 #include <vector>
 
@@ -12,13 +13,14 @@ namespace tensorpar::detail {
 
 /// Algorithm 2's dynamic program (thesis, section 3.5) with the gaps of its listing filled: series are solved from the end, because what
 /// the second half keeps in flight is what it asks of the first. For a sub-tree and the demand of what follows, it finds all that are best
-/// in (devices, demand upon what precedes). Stages are: runs of parts of a series; branches of a block together, whole; a run of parts
-/// after a block together with the end of one branch, with whole branches, or (equal devices) with the ends of all equal branches, cut at
-/// one place, the earliest that fits for a number of devices; and, recursively, all that inside branches.
-/// Equal sub-trees under equal demands are solved once. One object answers for one limit.
+/// in (devices, demand upon what precedes). Stages are: runs of parts of a series; branches of a block together, whole; a run of up to
+/// 16 parts after a block together with the end of one branch, with whole branches, or (equal devices) with the ends of all equal branches,
+/// cut at one place, the earliest that fits for a number of devices; and, recursively, all that inside branches. Equal sub-trees under
+/// equal demands are solved once. One object answers for one limit.
 template <stage_model M> class stage_decision {
   using lists = std::vector<std::vector<int>>;
-  struct table {                                   // of a block, by how many branches of each class are done
+  static constexpr int most_joined = 16;  // parts after a block that are joined with branches
+  struct table {                          // of a block, by how many branches of each class are done
     lists at;
   };
   stage_tree const& tree_;
@@ -41,7 +43,7 @@ template <stage_model M> class stage_decision {
 
   /// All steps from the labels at position j of series e: as runs of parts that end there, and as the block that ends there.
   void advance(int e, lists& at, int j, int offset) {
-    std::vector<int> const& labels = at[static_cast<std::size_t>(j)];   // steps lead to positions before it
+    std::vector<int> const& labels = at[static_cast<std::size_t>(j)];  // steps lead to positions before it
     auto const& parts = tree_.series(e);
     std::vector<stage_border> const& borders = *tree_.runs(e);
     std::size_t const n = parts.size();
@@ -57,11 +59,12 @@ template <stage_model M> class stage_decision {
         for (int from = j - 1; from >= 0; --from) {
           std::size_t const f = static_cast<std::size_t>(from);
           leaf_interval const x{tree_.lo(parts[f]), hi, 1};
-          stage_fit const fit = prices_.fit({&x, 1, &borders[f * n - f * (f - 1) / 2 + static_cast<std::size_t>(j - from) - 1]}, r, i, l, left,
-                                            end_of(offset + l.devices), 0, &slow);
+          stage_fit const fit = prices_.fit({&x, 1, &borders[f * n - f * (f - 1) / 2 + static_cast<std::size_t>(j - from) - 1]}, r, i, l,
+                                            left, end_of(offset + l.devices), 0, &slow);
           if (fit.choice >= 0)
             pool_.offer(at[f], {l.devices + fit.devices, demand, id, -1, from, j, 0, fit.choice, stage_step::run, l.area + fit.area});
-          else if (fit.hopeless) break;
+          else if (fit.hopeless)
+            break;
         }
       }
       int const part = parts[static_cast<std::size_t>(j) - 1];
@@ -76,7 +79,7 @@ template <stage_model M> class stage_decision {
     }
   }
 
-  struct ending {                                  // a stage that is still open towards a block
+  struct ending {  // a stage that is still open towards a block
     int j, label, rhythm;
     i64 in_flight;
   };
@@ -88,7 +91,7 @@ template <stage_model M> class stage_decision {
     branch_states const& r = prepared_.states(block_entry);
     if (r.in_order) return;
     std::map<int, std::vector<ending>> by_demand;
-    for (int j = p + 2; j <= n; ++j)
+    for (int j = p + 2; j <= n && j - p - 1 <= most_joined; ++j)
       for (int id : at[static_cast<std::size_t>(j)])
         for (int q = 0; q < rhythms(); ++q) {
           stage_label const& l = pool_[id];
@@ -100,16 +103,17 @@ template <stage_model M> class stage_decision {
           by_demand[demands_.after(q, i)].push_back({j, id, q, i});
         }
     int const full = r.states - 1;
-    stage_blocks::joins& joins = prepared_.joins_at(e, p);
+    block_joins const& joins = prepared_.joins(e, p);
+    std::vector<block_joins::left> const& groups = prepared_.groups(e, p);
     for (auto const& [demand, endings] : by_demand) {
-      for (int g = 1; g <= full; ++g) {            // whole branches
+      for (int g = 1; g <= full; ++g) {  // whole branches
         int const group = r.group_of_state(g);
         std::vector<leaf_interval> intervals = r.groups[static_cast<std::size_t>(group)].intervals;
         intervals.push_back({});
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
           intervals.back() = tree_.run(e, p + 1, x.j);
-          stage_border const& border = joins.border(x.j, group);
+          stage_border const border = joins.border(groups[static_cast<std::size_t>(group)], x.j);
           stage_fit const fit = prices_.fit({intervals.data(), static_cast<int>(intervals.size()), &border}, x.rhythm, x.in_flight, l,
                                             devices_ - offset - l.devices, end_of(offset + l.devices));
           if (fit.choice < 0) continue;
@@ -119,29 +123,30 @@ template <stage_model M> class stage_decision {
           for (int w : block(block_entry, demand, uniform_ ? 0 : offset + so_far.devices).at[static_cast<std::size_t>(full - g)]) {
             stage_label const sub = pool_[w];
             if (!fits(so_far, sub, offset)) continue;
-            pool_.offer(at[static_cast<std::size_t>(p)], {so_far.devices + sub.devices, demands_.joined(demand, sub.demand), x.label, w, p, x.j,
-                                                          g, fit.choice, stage_step::join_group, so_far.area + sub.area});
+            pool_.offer(at[static_cast<std::size_t>(p)], {so_far.devices + sub.devices, demands_.joined(demand, sub.demand), x.label, w, p,
+                                                          x.j, g, fit.choice, stage_step::join_group, so_far.area + sub.area});
           }
         }
       }
       int weight = 1;
-      for (std::size_t c = 0; c < classes.size(); weight *= r.count[c] + 1, ++c) {      // the end of one branch
+      for (std::size_t c = 0; c < classes.size(); weight *= r.count[c] + 1, ++c) {  // the end of one branch
         int const child = classes[c].children.front(), m = static_cast<int>(tree_.series(child).size());
         if (m < 2) continue;
         if (uniform_ && r.count[c] > 1) join_all(e, at, p, static_cast<int>(c), weight, demand, endings);
-        std::vector<stage_border> const& borders = tree_.join_borders(e, p, child, 1);
+        std::vector<block_joins::left> const& ends = prepared_.ends(e, p, classes[c], false);
         lists inner(static_cast<std::size_t>(m) + 1);
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
           int slow = 0;
           for (int q = m - 1; q > 0; --q) {
             leaf_interval const both[2] = {tree_.run(child, q, m), tree_.run(e, p + 1, x.j)};
-            stage_fit const fit = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q)]}, x.rhythm, x.in_flight, l,
-                                              devices_ - offset - l.devices, end_of(offset + l.devices), 0, &slow);
+            stage_border const border = joins.border(ends[static_cast<std::size_t>(q)], x.j);
+            stage_fit const fit = prices_.fit({both, 2, &border}, x.rhythm, x.in_flight, l, devices_ - offset - l.devices,
+                                              end_of(offset + l.devices), 0, &slow);
             if (fit.hopeless) break;
             if (fit.choice >= 0)
-              pool_.offer(inner[static_cast<std::size_t>(q)], {l.devices + fit.devices, demand, x.label, -1, p, x.j, q, fit.choice,
-                                                               stage_step::join, l.area + fit.area});
+              pool_.offer(inner[static_cast<std::size_t>(q)],
+                          {l.devices + fit.devices, demand, x.label, -1, p, x.j, q, fit.choice, stage_step::join, l.area + fit.area});
           }
         }
         walk(child, inner, m - 1, offset);
@@ -162,9 +167,10 @@ template <stage_model M> class stage_decision {
   void join_all(int e, lists& at, int p, int c, int weight, int demand, std::vector<ending> const& endings) {
     int const block_entry = tree_.series(e)[static_cast<std::size_t>(p)];
     branch_states const& r = prepared_.states(block_entry);
-    int const child = tree_.classes(block_entry)[static_cast<std::size_t>(c)].children.front(), times = r.count[static_cast<std::size_t>(c)],
-              m = static_cast<int>(tree_.series(child).size());
-    std::vector<stage_border> const& borders = tree_.join_borders(e, p, child, times);
+    int const child = tree_.classes(block_entry)[static_cast<std::size_t>(c)].children.front(),
+              times = r.count[static_cast<std::size_t>(c)], m = static_cast<int>(tree_.series(child).size());
+    block_joins const& joins = prepared_.joins(e, p);
+    std::vector<block_joins::left> const& ends = prepared_.ends(e, p, tree_.classes(block_entry)[static_cast<std::size_t>(c)], true);
     std::vector<int> const& others = block(block_entry, demand, 0).at[static_cast<std::size_t>(r.states - 1 - times * weight)];
     for (ending const& x : endings) {
       stage_label const l = pool_[x.label];
@@ -178,23 +184,24 @@ template <stage_model M> class stage_decision {
         for (; q > 1; --q) {
           leaf_interval both[2] = {tree_.run(child, q - 1, m), tree_.run(e, p + 1, x.j)};
           both[0].times = times;
-          stage_fit const f = prices_.fit({both, 2, &borders[static_cast<std::size_t>((x.j - p - 2) * m + q - 1)]}, x.rhythm, x.in_flight, l,
-                                          devices_ - l.devices, devices_, d);
+          stage_border const border = joins.border(ends[static_cast<std::size_t>(q) - 1], x.j);
+          stage_fit const f = prices_.fit({both, 2, &border}, x.rhythm, x.in_flight, l, devices_ - l.devices, devices_, d);
           if (f.choice < 0) break;
           fit = f;
         }
         if (fit.choice < 0) continue;
         for (int id : front(child, q, demand)) {
           stage_label const f = pool_[id];
-          stage_label const so_far{l.devices + fit.devices + times * f.devices, f.demand, x.label, id, p, x.j, q, fit.choice,
-                                   stage_step::join_all, l.area + fit.area + times * f.area};
+          stage_label const so_far{
+              l.devices + fit.devices + times * f.devices, f.demand, x.label, id, p, x.j, q, fit.choice, stage_step::join_all,
+              l.area + fit.area + times * f.area};
           if (!fits(so_far, {}, 0)) continue;
           int const joined = pool_.add(so_far);
           for (int w : others) {
             stage_label const sub = pool_[w];
             if (fits(so_far, sub, 0))
-              pool_.offer(at[static_cast<std::size_t>(p)], {so_far.devices + sub.devices, demands_.joined(f.demand, sub.demand), joined, w, p, 0,
-                                                            c, -1, stage_step::rest_all, so_far.area + sub.area});
+              pool_.offer(at[static_cast<std::size_t>(p)], {so_far.devices + sub.devices, demands_.joined(f.demand, sub.demand), joined, w,
+                                                            p, 0, c, -1, stage_step::rest_all, so_far.area + sub.area});
           }
         }
       }
@@ -232,7 +239,7 @@ template <stage_model M> class stage_decision {
     start.demand = demand;
     at.back().push_back(pool_.add(start));
     walk(e, at, n, offset);
-    return series_[{e, {demand, offset}}] = std::move(at);   // the map may have grown meanwhile
+    return series_[{e, {demand, offset}}] = std::move(at);  // the map may have grown meanwhile
   }
 
   table const& block(int entry, int demand, int offset) {
@@ -250,7 +257,8 @@ template <stage_model M> class stage_decision {
         std::vector<int> const& before = t.at[static_cast<std::size_t>(m.before)];
         std::vector<int>& here = t.at[static_cast<std::size_t>(s)];
         if (m.size == 1) {
-          int const child = r.in_order ? r.ordered[static_cast<std::size_t>(m.one)] : classes[static_cast<std::size_t>(m.one)].children.front();
+          int const child =
+              r.in_order ? r.ordered[static_cast<std::size_t>(m.one)] : classes[static_cast<std::size_t>(m.one)].children.front();
           for (int id : before) {
             stage_label const l = pool_[id];
             std::vector<int> const& ways = series(child, demand, uniform_ ? 0 : offset + l.devices).front();
@@ -280,110 +288,23 @@ template <stage_model M> class stage_decision {
     return blocks_[{e, {demand, offset}}] = std::move(t);
   }
 
-  // From labels to stages. `entry` is the sub-tree at hand, equal to the one that was solved.
-  void put(std::vector<found_stage>& out, std::vector<int> const& entries, int choice, int devices_so_far) const {
-    found_stage s;
-    for (int e : entries)
-      for (int i = tree_.lo(e); i < tree_.hi(e); ++i) s.nodes.push_back(tree_.order()[static_cast<std::size_t>(i)]);
-    std::sort(s.nodes.begin(), s.nodes.end());
-    s.choice = prices_.choices()[static_cast<std::size_t>(choice)];
-    s.first = devices_ - devices_so_far;
-    out.push_back(std::move(s));
-  }
-  std::vector<int> some_parts(int entry, int from, int to) const {
-    auto const& all = tree_.series(entry);
-    return {all.begin() + from, all.begin() + to};
-  }
-  void write_series(std::vector<found_stage>& out, int id, int entry, int base) const {
-    std::vector<int> outside;                      // series whose end is joined with the branch at hand
-    for (; pool_[id].step != stage_step::start; id = pool_[id].prev) {
-      stage_label const& l = pool_[id];
-      if (l.step == stage_step::run) {
-        put(out, some_parts(entry, l.from, l.to), l.choice, base + l.devices);
-      } else if (l.step == stage_step::part) {
-        write_block(out, l.sub, tree_.series(entry)[static_cast<std::size_t>(l.from)], base + pool_[l.prev].devices, {});
-      } else if (l.step == stage_step::join) {
-        auto nodes = some_parts(entry, l.extra, static_cast<int>(tree_.series(entry).size()));
-        entry = outside.back();
-        outside.pop_back();
-        auto const after = some_parts(entry, l.from + 1, l.to);
-        nodes.insert(nodes.end(), after.begin(), after.end());
-        put(out, nodes, l.choice, base + l.devices);
-      } else if (l.step == stage_step::join_group) {
-        int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
-        auto const used = prepared_.states(tree_.alike(block_entry)).digits(l.extra);
-        auto nodes = some_parts(entry, l.from + 1, l.to);
-        for (std::size_t c = 0; c < used.size(); ++c)
-          for (int k = 0; k < used[c]; ++k) nodes.push_back(tree_.classes(block_entry)[c].children[static_cast<std::size_t>(k)]);
-        int const before = base + l.devices - pool_[l.sub].devices;
-        put(out, nodes, l.choice, before);
-        write_block(out, l.sub, block_entry, before, used);
-      } else if (l.step == stage_step::join_all || l.step == stage_step::rest_all) {
-        bool const outer = l.step == stage_step::rest_all;
-        stage_label const& j = outer ? pool_[l.prev] : l;
-        int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
-        auto const& classes = tree_.classes(block_entry);
-        auto const& same = classes[static_cast<std::size_t>(outer ? l.extra : 0)].children;
-        if (!outer) continue;                      // written with the label before it
-        std::vector<int> used(classes.size(), 0);
-        used[static_cast<std::size_t>(l.extra)] = static_cast<int>(same.size());
-        write_block(out, l.sub, block_entry, base, used);
-        auto nodes = some_parts(entry, j.from + 1, j.to);
-        for (int c : same) {
-          auto const end = some_parts(c, j.extra, static_cast<int>(tree_.series(c).size()));
-          nodes.insert(nodes.end(), end.begin(), end.end());
-          write_series(out, j.sub, c, base);
-        }
-        put(out, nodes, j.choice, base + j.devices);
-      } else {                                     // rest: then the branch, and behind its join the rest of this series
-        int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
-        auto const& classes = tree_.classes(block_entry);
-        std::vector<int> used(classes.size(), 0);
-        used[static_cast<std::size_t>(l.extra)] = 1;
-        write_block(out, l.sub, block_entry, base + pool_[l.prev].devices, used);
-        outside.push_back(entry);
-        entry = classes[static_cast<std::size_t>(l.extra)].children.front();
-      }
-    }
-  }
-  void write_block(std::vector<found_stage>& out, int id, int entry, int base, std::vector<int> used) const {
-    auto const& classes = tree_.classes(entry);
-    used.resize(classes.size(), 0);
-    branch_states const& r = prepared_.states(tree_.alike(entry));
-    std::vector<int> ordered;
-    for (branch_class const& c : classes) ordered.insert(ordered.end(), c.children.begin(), c.children.end());
-    for (; pool_[id].step != stage_step::start; id = pool_[id].prev) {
-      stage_label const& l = pool_[id];
-      std::vector<int> children;
-      if (r.in_order) {
-        int const size = l.step == stage_step::branch ? 1 : l.extra, first = l.step == stage_step::branch ? l.from : l.to;
-        children.assign(ordered.begin() + first, ordered.begin() + first + size);
-      } else {
-        std::vector<int> d(classes.size(), 0);
-        if (l.step == stage_step::branch) d[static_cast<std::size_t>(l.from)] = 1;
-        else d = r.digits(l.from + 1);
-        for (std::size_t c = 0; c < d.size(); ++c)
-          for (int k = 0; k < d[c]; ++k) children.push_back(classes[c].children[static_cast<std::size_t>(used[c]++)]);
-      }
-      if (l.step == stage_step::branch) write_series(out, l.sub, children.front(), base + pool_[l.prev].devices);
-      else put(out, children, l.choice, base + l.devices);
-    }
-  }
-
  public:
   /// The limit is that of `prices`. `prepared` belongs to the tree and may serve many limits.
   stage_decision(stage_tree const& tree, stage_blocks& prepared, stage_prices<M>& prices, demand_table& demands)
-      : tree_(tree), prices_(prices), demands_(demands), prepared_(prepared), devices_(prices.model().devices()),
-        pool_(demands), uniform_(prices.model().uniform()) {}
+      : tree_(tree),
+        prices_(prices),
+        demands_(demands),
+        prepared_(prepared),
+        devices_(prices.model().devices()),
+        pool_(demands),
+        uniform_(prices.model().uniform()) {}
 
   /// The best pipelines, none as good as another in devices and demand, sources first; empty: there is none.
   std::vector<std::vector<found_stage>> solve() {
     std::vector<int> const found = series(tree_.root(), demands_.nothing_follows(), 0).front();
     std::vector<std::vector<found_stage>> r;
-    for (int id : found) {
-      r.emplace_back();
-      write_series(r.back(), id, tree_.root(), 0);
-    }
+    stage_writer const writer(tree_, prepared_, pool_, prices_.choices(), devices_);
+    for (int id : found) r.push_back(writer.write(id));
     return r;
   }
   std::size_t labels() const { return pool_.size(); }

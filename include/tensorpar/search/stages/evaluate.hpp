@@ -14,20 +14,20 @@ namespace tensorpar {
 /// A device that lacks memory, and how much.
 struct stage_shortage {
   int device = 0;
-  double lacks = 0;                      // bytes
+  double lacks = 0;  // bytes
   friend bool operator==(stage_shortage const&, stage_shortage const&) = default;
 };
 
 /// What a pipeline of stages comes to under a model. By stage: work (with transfers), samples in flight, bytes of each of its devices.
 struct stage_cost {
-  double bottleneck = 0;                 // seconds per sample of the slowest stage
-  double iteration = 0;                  // seconds per mini-batch, estimated as said at `cost_of`
-  int depth = 0;                         // stages on the longest path
-  i64 source_in_flight = 0;              // samples, the most of a stage without predecessors
+  double bottleneck = 0;     // seconds per sample of the slowest stage
+  double iteration = 0;      // seconds per mini-batch, estimated as said at `cost_of`
+  int depth = 0;             // stages on the longest path
+  i64 source_in_flight = 0;  // samples, the most of a stage without predecessors
   std::vector<stage_work> work;
   std::vector<i64> in_flight;
   std::vector<double> bytes;
-  std::vector<std::vector<int>> next;    // stages that a stage sends to, ascending
+  std::vector<std::vector<int>> next;  // stages that a stage sends to, ascending
   std::optional<stage_shortage> shortage;
 };
 
@@ -36,7 +36,8 @@ namespace detail {
 /// Stages in a topological order of their quotient; empty if that has a cycle.
 inline std::vector<int> quotient_order(std::vector<std::vector<int>> const& next) {
   std::vector<int> missing(next.size(), 0), order;
-  for (auto const& n : next) for (int y : n) ++missing[static_cast<std::size_t>(y)];
+  for (auto const& n : next)
+    for (int y : n) ++missing[static_cast<std::size_t>(y)];
   std::vector<char> done(next.size(), 0);
   for (bool found = true; found;) {
     found = false;
@@ -56,15 +57,14 @@ inline std::vector<int> quotient_order(std::vector<std::vector<int>> const& next
 }  // namespace detail
 
 /// Prices a partition into stages. `sequential` adds an edge from each stage to the next, as pipelines do that know chains only.
-/// In flight: against the edges, the most that a successor asks for (in_flight, Table 3.2), at least k micro-batches, at most the mini-batch.
-/// Iteration: the largest over all stages of
+/// In flight: against the edges, the most that a successor asks for (in_flight, Table 3.2), at least k micro-batches, at most the
+/// mini-batch. Iteration: the largest over all stages of
 ///     fill + mini_batch / micro_batch * (forward + backward + weights) + drain,
 /// where fill is the longest chain of forward passes before the stage's first one (a predecessor with smaller micro-batches runs several),
 /// and drain the longest chain of backward passes after its last one, or the stage's own synchronisation and update. No schedule that
 /// flushes is faster; 1F1B of a chain of equal stages takes exactly this long. O(operators * tensors + stages^2).
 /// Throws `error` if an operator is in no stage or in two, or if stages wait for each other.
-template <stage_model M>
-stage_cost cost_of(M const& m, std::vector<detail::found_stage> const& stages, bool sequential = false) {
+template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::found_stage> const& stages, bool sequential = false) {
   std::size_t const n = stages.size();
   std::vector<int> stage_of(static_cast<std::size_t>(m.operators()), -1);
   for (std::size_t s = 0; s < n; ++s)
@@ -97,7 +97,8 @@ stage_cost cost_of(M const& m, std::vector<detail::found_stage> const& stages, b
     border[static_cast<std::size_t>(from)].out += x.bytes;
     ++border[static_cast<std::size_t>(from)].tensors_out;
   }
-  if (sequential) for (std::size_t s = 0; s + 1 < n; ++s) r.next[s].push_back(static_cast<int>(s) + 1);
+  if (sequential)
+    for (std::size_t s = 0; s + 1 < n; ++s) r.next[s].push_back(static_cast<int>(s) + 1);
   for (auto& y : r.next) {
     std::sort(y.begin(), y.end());
     y.erase(std::unique(y.begin(), y.end()), y.end());
@@ -127,7 +128,7 @@ stage_cost cost_of(M const& m, std::vector<detail::found_stage> const& stages, b
     r.in_flight[s] = std::min(i, m.mini_batch());
     r.depth = std::max(r.depth, deep[s]);
   }
-  auto passes = [&](std::size_t of, std::size_t whose) {   // micro-batches of one stage that cover one of another
+  auto passes = [&](std::size_t of, std::size_t whose) {  // micro-batches of one stage that cover one of another
     i64 const a = stages[of].choice.micro_batch, b = stages[whose].choice.micro_batch;
     return static_cast<double>((b + a - 1) / a);
   };
@@ -135,8 +136,10 @@ stage_cost cost_of(M const& m, std::vector<detail::found_stage> const& stages, b
   for (int o : order) {
     std::size_t const s = static_cast<std::size_t>(o);
     drain[s] = std::max(drain[s], r.work[s].once);
-    r.iteration = std::max(r.iteration, fill[s] + static_cast<double>(m.mini_batch()) / static_cast<double>(stages[s].choice.micro_batch) *
-                                                      r.work[s].micro_batch_seconds() + drain[s]);
+    r.iteration = std::max(r.iteration, fill[s] +
+                                            static_cast<double>(m.mini_batch()) / static_cast<double>(stages[s].choice.micro_batch) *
+                                                r.work[s].micro_batch_seconds() +
+                                            drain[s]);
     for (int y : r.next[s]) {
       std::size_t const t = static_cast<std::size_t>(y);
       fill[t] = std::max(fill[t], fill[s] + passes(s, t) * r.work[s].forward);

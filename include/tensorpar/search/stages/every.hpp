@@ -1,5 +1,7 @@
 // tensorpar/search/stages/every.hpp - every convex partition of a small graph, by its up-sets
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <map>
 #include <tensorpar/graph/adjacency.hpp>
 #include <tensorpar/search/stages/labels.hpp>
@@ -14,7 +16,8 @@ inline std::vector<u64> up_sets(adjacency const& a, std::size_t most) {
   int const n = a.node_count();
   if (n > 62) return {};
   std::vector<u64> after(static_cast<std::size_t>(n), 0), now{0}, all{0};
-  for (int v = 0; v < n; ++v) for (int w : a.successors(v)) after[static_cast<std::size_t>(v)] |= u64{1} << w;
+  for (int v = 0; v < n; ++v)
+    for (int w : a.successors(v)) after[static_cast<std::size_t>(v)] |= u64{1} << w;
   for (int size = 0; size < n; ++size) {
     std::vector<u64> next;
     for (u64 u : now)
@@ -29,6 +32,33 @@ inline std::vector<u64> up_sets(adjacency const& a, std::size_t most) {
   return all;
 }
 
+/// Some up-sets: the ends of these topological orders, and unions and intersections of those found, in that order, at most `most` of them.
+/// Empty for more than 62 nodes. O(most^2).
+inline std::vector<u64> some_up_sets(std::vector<std::vector<int>> const& orders, std::size_t most) {
+  std::vector<u64> r{0};
+  if (orders.front().size() > 62) return {};
+  auto put = [&](u64 x) {
+    if (r.size() < most && std::find(r.begin(), r.end(), x) == r.end()) r.push_back(x);
+  };
+  for (auto const& o : orders) {
+    u64 x = 0;
+    for (std::size_t i = o.size(); i-- > 0;) put(x |= u64{1} << o[i]);
+  }
+  u64 whole = 0;
+  for (int v : orders.front()) whole |= u64{1} << v;
+  put(whole);
+  for (std::size_t i = 1; i < r.size() && r.size() < most; ++i)
+    for (std::size_t j = 1; j < i && r.size() < most; ++j) {
+      put(r[i] & r[j]);
+      put(r[i] | r[j]);
+    }
+  std::sort(r.begin(), r.end(), [](u64 x, u64 y) {
+    int const p = std::popcount(x), q = std::popcount(y);
+    return p != q ? p < q : x < y;
+  });
+  return r;
+}
+
 /// Partitions of a graph into the differences of nested up-sets: these are all partitions into convex stages whose quotient is acyclic
 /// (Piper's space: Tarnawski et al. 2021, section 4), but every operator remembers what its own successors ask for, so that samples in
 /// flight are those of the graph of stages. Exact in devices, sizes, degrees and memory; exponential. O(up-sets^2 * labels) per limit.
@@ -37,7 +67,7 @@ template <stage_model M> class every_partition {
     int devices = 0, prev = -1, choice = -1;
     double area = 0;
     u64 stage = 0;
-    std::vector<int> demands;                      // by operator that feeds the up-set, ascending
+    std::vector<int> demands;  // by operator that feeds the up-set, ascending
   };
   adjacency const& graph_;
   stage_tree const& tree_;
@@ -65,7 +95,8 @@ template <stage_model M> class every_partition {
   }
   static std::vector<int> members(u64 set) {
     std::vector<int> r;
-    for (int v = 0; v < 63; ++v) if (set >> v & 1) r.push_back(v);
+    for (int v = 0; v < 63; ++v)
+      if (set >> v & 1) r.push_back(v);
     return r;
   }
   shape_of_stage const& shape_for(u64 stage) {
@@ -79,10 +110,15 @@ template <stage_model M> class every_partition {
   }
 
  public:
-  /// `sets` from up_sets. The tree serves for the order of operators in `prices` only.
+  /// `sets` from up_sets, or some of them: by size, the empty and the whole set among them. The tree serves for the order of operators in
+  /// `prices` only.
   every_partition(adjacency const& graph, stage_tree const& tree, stage_prices<M>& prices, demand_table& demands,
                   std::vector<u64> const& sets)
-      : graph_(graph), tree_(tree), prices_(prices), demands_(demands), sets_(sets),
+      : graph_(graph),
+        tree_(tree),
+        prices_(prices),
+        demands_(demands),
+        sets_(sets),
         place_(static_cast<std::size_t>(graph.node_count()), 0) {
     for (std::size_t i = 0; i < tree.order().size(); ++i) place_[static_cast<std::size_t>(tree.order()[i])] = static_cast<int>(i);
   }
@@ -109,7 +145,8 @@ template <stage_model M> class every_partition {
           int asked = demands_.none();
           for (std::size_t i = 0; i < feeds[a].size(); ++i)
             if (stage >> feeds[a][i] & 1) asked = demands_.joined(asked, from.demands[i]);
-          for (int v : members(stage)) if (graph_.successors(v).size() == 0) asked = demands_.joined(asked, nothing_follows);
+          for (int v : members(stage))
+            if (graph_.successors(v).size() == 0) asked = demands_.joined(asked, nothing_follows);
           for (int r = 0; r < static_cast<int>(demands_.rhythms().size()); ++r) {
             i64 const own = demands_.of(nothing_follows, r), i = std::max(own, demands_.of(asked, r));
             stage_fit const fit = prices_.fit({shape.intervals.data(), static_cast<int>(shape.intervals.size()), &shape.border}, r, i,
@@ -119,7 +156,8 @@ template <stage_model M> class every_partition {
             int const after = demands_.after(r, i);
             for (int v : feeds[b]) {
               int d = demands_.none();
-              for (std::size_t k = 0; k < feeds[a].size(); ++k) if (feeds[a][k] == v) d = from.demands[k];
+              for (std::size_t k = 0; k < feeds[a].size(); ++k)
+                if (feeds[a][k] == v) d = from.demands[k];
               for (int w : graph_.successors(v))
                 if (stage >> w & 1) {
                   d = demands_.joined(d, after);
@@ -129,7 +167,8 @@ template <stage_model M> class every_partition {
             }
             auto as_good = [&](label const& x, label const& y) {
               if (x.devices > y.devices) return false;
-              for (std::size_t k = 0; k < x.demands.size(); ++k) if (!demands_.within(x.demands[k], y.demands[k])) return false;
+              for (std::size_t k = 0; k < x.demands.size(); ++k)
+                if (!demands_.within(x.demands[k], y.demands[k])) return false;
               return true;
             };
             bool needless = false;

@@ -12,15 +12,16 @@ namespace tensorpar {
 
 /// What a training step is made of and which degrees are offered.
 struct graph_stage_options {
-  i64 mini_batch = 1;                              // samples
+  i64 mini_batch = 1;  // samples
   std::string loss = "loss";
   optimizer_choice optimizer;
   i64 scalar_bytes = 4;
-  int most_data = 1 << 20, most_tensor = 1;        // powers of two up to these and the number of devices
-  bool recompute = false, shard_optimizer = false; // offer these too
+  int most_data = 1 << 20, most_tensor = 1;         // powers of two up to these and the number of devices
+  bool recompute = false, shard_optimizer = false;  // offer these too
 };
 
-/// A model of `stage_model`: the operators of a forward graph with all that is derived from them (ir/differentiate), priced by a cost model.
+/// A model of `stage_model`: the operators of a forward graph with all that is derived from them (ir/differentiate), priced by a cost
+/// model.
 /// - Operators: `seconds` of every operator on the part of the micro-batch that one copy has; every axis that follows the inputs' first
 ///   axis is scaled. Backward operators count as `weights` if all they serve is a gradient of a parameter, else as `backward`.
 /// - Synchronisation: one all-reduce per parameter and mini-batch among the copies, then the update (ZeRO 1: a part of it).
@@ -40,11 +41,11 @@ template <cost_model C> class graph_stages {
   std::vector<stage_tensor> tensors_;
   std::vector<stage_choice> degrees_;
   std::vector<int> kind_;
-  std::vector<std::vector<int>> nodes_;            // by operator: what is derived from it, itself first
-  std::vector<char> for_weights_;                  // by node
-  std::vector<char> split_;                        // by operator: the loop that tensor parallelism splits, or 0
-  std::vector<double> kept_;                       // by operator: bytes per sample
-  double alpha_ = 0, beta_ = 0;                    // of a transfer
+  std::vector<std::vector<int>> nodes_;  // by operator: what is derived from it, itself first
+  std::vector<char> for_weights_;        // by node
+  std::vector<char> split_;              // by operator: the loop that tensor parallelism splits, or 0
+  std::vector<double> kept_;             // by operator: bytes per sample
+  double alpha_ = 0, beta_ = 0;          // of a transfer
   bool uniform_ = true;
   struct base {
     double forward, backward, weights, update;
@@ -86,7 +87,7 @@ template <cost_model C> class graph_stages {
     step.after = lay(part_kind::copy);
     return cost_.seconds(move_query{step, s, o_.scalar_bytes, on_});
   }
-  int slowest(int first, int n) const {            // kind of the slowest device
+  int slowest(int first, int n) const {  // kind of the slowest device
     int worst = on_.device[static_cast<std::size_t>(first)];
     for (int i = first; i < first + n; ++i) {
       int const k = on_.device[static_cast<std::size_t>(i)];
@@ -119,7 +120,10 @@ template <cost_model C> class graph_stages {
  public:
   /// Throws `error` as `differentiate` does, where inputs differ in their first axis, and where the mini-batch is no multiple of it.
   graph_stages(computation_graph const& forward, machine on, C cost, graph_stage_options o)
-      : t_(differentiate(forward, training_options{o.loss, o.optimizer, 1})), on_(std::move(on)), cost_(std::move(cost)), o_(std::move(o)),
+      : t_(differentiate(forward, training_options{o.loss, o.optimizer, 1})),
+        on_(std::move(on)),
+        cost_(std::move(cost)),
+        o_(std::move(o)),
         batch_(t_.graph) {
     if (o_.mini_batch < 1 || o_.mini_batch % batch_.own())
       throw error("a mini-batch of " + std::to_string(o_.mini_batch) + " samples for a graph of " + std::to_string(batch_.own()),
@@ -132,7 +136,8 @@ template <cost_model C> class graph_stages {
     classify();
     read_values();
     split_.assign(n, '\0');
-    if (o_.most_tensor > 1) for (int v = 0; v < t_.forward_nodes; ++v) find_split(v);
+    if (o_.most_tensor > 1)
+      for (int v = 0; v < t_.forward_nodes; ++v) find_split(v);
     number_kinds();
     for (int t = 1; t <= o_.most_tensor && t <= devices(); t *= 2)
       for (int d = 1; d <= o_.most_data && d * t <= devices(); d *= 2)
@@ -165,7 +170,8 @@ template <cost_model C> class graph_stages {
   i64 own_batch() const { return batch_.own(); }
   double capacity(int first, int n) const {
     i64 least = on_.kind_of(first).memory;
-    if (!uniform_) for (int i = first; i < first + n; ++i) least = std::min(least, on_.kind_of(i).memory);
+    if (!uniform_)
+      for (int i = first; i < first + n; ++i) least = std::min(least, on_.kind_of(i).memory);
     return static_cast<double>(least);
   }
   training_graph const& training() const { return t_; }
@@ -193,7 +199,10 @@ template <cost_model C> class graph_stages {
       b = {};
       for (int u : group) {
         double const s = seconds(u, samples, t, k);
-        (u == v ? b.forward : node(u).phase == step_phase::update ? b.update : for_weights_[static_cast<std::size_t>(u)] ? b.weights : b.backward) += s;
+        (u == v                                      ? b.forward
+         : node(u).phase == step_phase::update       ? b.update
+         : for_weights_[static_cast<std::size_t>(u)] ? b.weights
+                                                     : b.backward) += s;
       }
     }
     bool const split = t > 1 && split_[static_cast<std::size_t>(v)] && split_units(v) % t == 0;
@@ -210,7 +219,8 @@ template <cost_model C> class graph_stages {
     }
     double own = 0, states = 0;
     for (int u : group)
-      for (int x : node(u).in) if (t_.graph.value(x).role == value_role::state) states += bytes(x);
+      for (int x : node(u).in)
+        if (t_.graph.value(x).role == value_role::state) states += bytes(x);
     for (std::size_t k = 0; k < node(v).in.size(); ++k) {
       int const x = node(v).in[k];
       if (!is_parameter(x) || t_.home[static_cast<std::size_t>(x)] != v) continue;
@@ -258,8 +268,10 @@ template <cost_model C> class graph_stages {
     std::vector<char> saved(t_.graph.values.size(), 0);
     for (int u = 0; u < t_.graph.node_count(); ++u)
       for (int x : node(u).in) {
-        if (u >= t_.forward_nodes) saved[static_cast<std::size_t>(x)] = 1;
-        else if (auto& c = consumers[static_cast<std::size_t>(x)]; c.empty() || c.back() != u) c.push_back(u);
+        if (u >= t_.forward_nodes)
+          saved[static_cast<std::size_t>(x)] = 1;
+        else if (auto& c = consumers[static_cast<std::size_t>(x)]; c.empty() || c.back() != u)
+          c.push_back(u);
       }
     for (int v = 0; v < t_.forward_nodes; ++v)
       for (int x : node(v).out) {

@@ -18,7 +18,8 @@ template <stage_model M> class grouped_stages {
   template <topology G> grouped_stages(G const& graph, M const& m, std::vector<int> const& group_of) : m_(&m) {
     adjacency const& a = detail::as_adjacency(graph);
     if (static_cast<int>(group_of.size()) != m.operators() || a.node_count() != m.operators())
-      throw error("groups of " + std::to_string(group_of.size()) + " operators", "grouped_stages", std::to_string(m.operators()) + " numbers");
+      throw error("groups of " + std::to_string(group_of.size()) + " operators", "grouped_stages",
+                  std::to_string(m.operators()) + " numbers");
     int count = 0;
     for (int g : group_of) {
       if (g < 0 || g >= m.operators()) throw error("group " + std::to_string(g), "grouped_stages", "numbers from 0");
@@ -103,7 +104,8 @@ template <topology G, stage_model M> std::vector<int> light_chains(G const& grap
 }
 
 /// `find_stages` over groups, answered in operators. `bound` and `gap` are those of the ungrouped operators, so the gap includes all that
-/// grouping may have lost; `family_bound` and `every_partition` speak of partitions of groups. Throws as `grouped_stages` and `find_stages` do.
+/// grouping may have lost; `family_bound` and `every_partition` speak of partitions of groups. Throws as `grouped_stages` and `find_stages`
+/// do.
 template <topology G, stage_model M>
 stage_result find_stages_grouped(G const& graph, M const& m, std::vector<int> const& group_of, stage_options const& o = {}) {
   grouped_stages<M> const coarse(graph, m, group_of);

@@ -17,10 +17,10 @@ struct stage_piece {
 
 /// One way to run a stage found good enough.
 struct stage_fit {
-  int choice = -1;                   // of stage_prices::choices(); -1: none
+  int choice = -1;  // of stage_prices::choices(); -1: none
   int devices = 0;
-  double area = 0;                   // of the piece
-  bool hopeless = false;             // no larger stage fits either: operators alone are too slow on every choice
+  double area = 0;        // of the piece
+  bool hopeless = false;  // no larger stage fits either: operators alone are too slow on every choice
 };
 
 /// The least seconds per sample times devices, and the least seconds per sample, that an operator takes on any choice; by kind.
@@ -70,16 +70,16 @@ template <stage_model M> class stage_prices {
     double time = 0, fixed = 0, kept = 0;
   };
   struct per_choice {
-    std::vector<sums> at;            // by place in the tree's order, from 0
-    double time[4], fixed[4], kept[4];             // of a border: a byte in, a byte out, a tensor in, a tensor out
+    std::vector<sums> at;               // by place in the tree's order, from 0
+    double time[4], fixed[4], kept[4];  // of a border: a byte in, a byte out, a tensor in, a tensor out
     double capacity = 0;
   };
   M const* m_;
   stage_tree const* tree_;
   std::vector<stage_choice> choices_;
-  std::vector<std::vector<int>> by_rhythm_;       // choices by ascending devices
-  std::vector<per_choice> prices_;                // by choice, then first device
-  std::vector<double> area_;                      // running sums of the least area
+  std::vector<std::vector<int>> by_rhythm_;  // choices by ascending devices
+  std::vector<per_choice> prices_;           // by choice, then first device
+  std::vector<double> area_;                 // running sums of the least area
   int firsts_, devices_;
   double least_rejected_ = 1e300, limit_ = 0;
 
@@ -162,8 +162,8 @@ template <stage_model M> class stage_prices {
 
   /// The fewest devices on which the piece, put before what `after` says, meets the limit and fits into memory with so many samples in
   /// flight; of several such choices the first of `degrees`; none where too few would be left for what is not done. The last device is
-  /// device `end` - 1; at most `most`. Where the model is not uniform, devices at the end may stay idle; they count. `only`: exactly so many
-  /// (0: any number). `start`: choices to leave out, those that are too slow for any larger piece are added.
+  /// device `end` - 1; at most `most`. Where the model is not uniform, devices at the end may stay idle; they count. `only`: exactly so
+  /// many (0: any number). `start`: choices to leave out, those that are too slow for any larger piece are added.
   stage_fit fit(stage_piece const& p, int rhythm, i64 in_flight_samples, stage_label const& after, int most, int end, int only = 0,
                 int* start = nullptr) {
     stage_fit best = fit_here(p, rhythm, in_flight_samples, after, most, end, only, start);
@@ -194,13 +194,13 @@ template <stage_model M> class stage_prices {
       int const n = c.devices();
       if (n > most) break;
       if (only > 0 && n != only) continue;
-      if (r.area > n * limit_ * (1 + 1e-9)) {      // it takes area / n at least
+      if (r.area > n * limit_ * (1 + 1e-9)) {  // it takes area / n at least
         if (r.area < least_rejected_ * n) least_rejected_ = r.area / n;
         if (all_slow && start) *start = k + 1;
         continue;
       }
       if (!room(after.devices + n, after.area + r.area)) {
-        r.hopeless = false;                        // a larger piece leaves less undone
+        r.hopeless = false;  // a larger piece leaves less undone
         return r;
       }
       per_choice const& x = of(q, firsts_ == 1 ? 0 : end - n);
@@ -219,9 +219,7 @@ template <stage_model M> class stage_prices {
       }
       all_slow = r.hopeless = false;
       stage_border const& b = *p.border;
-      auto sum = [&](double const* each) {
-        return b.in * each[0] + b.out * each[1] + b.tensors_in * each[2] + b.tensors_out * each[3];
-      };
+      auto sum = [&](double const* each) { return b.in * each[0] + b.out * each[1] + b.tensors_in * each[2] + b.tensors_out * each[3]; };
       double const time = s.time + sum(x.time);
       if (time > limit_) {
         reject(time);

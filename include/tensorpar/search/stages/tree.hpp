@@ -29,7 +29,6 @@ class stage_tree {
   std::vector<int> order_, lo_, hi_, alike_;
   std::map<int, std::vector<branch_class>> classes_;
   mutable std::map<int, std::vector<stage_border>> runs_;
-  mutable std::map<std::pair<std::pair<int, int>, std::pair<int, int>>, std::vector<stage_border>> joins_;
   std::vector<std::vector<int>> parts_;
 
   template <class Kind> std::pair<u64, u64> signature(int e, Kind const& kind, std::vector<std::pair<u64, u64>> const& known) const {
@@ -77,13 +76,12 @@ class stage_tree {
 
  public:
   /// `kind(v)`: operators of one kind cost the same. Precondition: the tree's leaves are 0 .. operators-1.
-  template <class Kind>
-  stage_tree(sp_tree tree, std::vector<stage_tensor> const& tensors, int operators, Kind const& kind)
+  template <class Kind> stage_tree(sp_tree tree, std::vector<stage_tensor> const& tensors, int operators, Kind const& kind)
       : tree_(std::move(tree)), uses_(tensors, operators), counter_(uses_), place_(static_cast<std::size_t>(operators), 0) {
     std::size_t const n = static_cast<std::size_t>(tree_.size());
     lo_.assign(n, 0);
     hi_.assign(n, 0);
-    for (int e = 0; e < tree_.size(); ++e) {       // entries: parts before their whole, in order, so leaves come in order
+    for (int e = 0; e < tree_.size(); ++e) {  // entries: parts before their whole, in order, so leaves come in order
       std::size_t const i = static_cast<std::size_t>(e);
       parts_.emplace_back();
       if (tree_.kind(e) == sp_kind::leaf) {
@@ -98,7 +96,7 @@ class stage_tree {
       }
     }
     for (int e = 0; e < tree_.size(); ++e)
-      if (tree_.kind(e) != sp_kind::series) parts_[static_cast<std::size_t>(e)].assign(1, e);   // a series of one part
+      if (tree_.kind(e) != sp_kind::series) parts_[static_cast<std::size_t>(e)].assign(1, e);  // a series of one part
     std::vector<std::pair<u64, u64>> known;
     std::map<std::pair<u64, u64>, int> first;
     for (int e = 0; e < tree_.size(); ++e) {
@@ -110,7 +108,7 @@ class stage_tree {
       std::map<std::pair<int, std::vector<int>>, int> number;
       std::vector<branch_class>& classes = classes_[e];
       for (int c : tree_.parts(e)) {
-        std::vector<int> outside;                  // tensors that several branches read count once where these share a stage
+        std::vector<int> outside;  // tensors that several branches read count once where these share a stage
         for (int i = lo(c); i < hi(c); ++i)
           for (int t : uses_.read(order_[static_cast<std::size_t>(i)]))
             if (!holds(c, uses_.tensor(t).producer)) outside.push_back(t);
@@ -120,12 +118,14 @@ class stage_tree {
       }
     }
   }
-  stage_tree(stage_tree const&) = delete;          // the counter refers to a member
+  stage_tree(stage_tree const&) = delete;  // the counter refers to a member
   stage_tree& operator=(stage_tree const&) = delete;
 
   sp_tree const& tree() const { return tree_; }
   int root() const { return tree_.root(); }
   std::vector<int> const& order() const { return order_; }
+  int place(int v) const { return place_[static_cast<std::size_t>(v)]; }
+  tensor_uses const& uses() const { return uses_; }
   int lo(int e) const { return lo_[static_cast<std::size_t>(e)]; }
   int hi(int e) const { return hi_[static_cast<std::size_t>(e)]; }
   bool is_block(int e) const { return tree_.kind(e) == sp_kind::parallel; }
@@ -157,28 +157,6 @@ class stage_tree {
   std::vector<stage_border> const* runs(int e) const {
     run_border(e, 0, 1);
     return &runs_.at(e);
-  }
-  /// Borders of stages that hold parts after block p of a series up to j-1 and the ends, from their part q on, of branch `child` and those
-  /// like it, `times` in all, as [(j - p - 2) * parts of the child + q].
-  std::vector<stage_border> const& join_borders(int e, int p, int child, int times) const {
-    auto const [it, fresh] = joins_.try_emplace({{e, p}, {child, times}}, std::vector<stage_border>{});
-    if (fresh) {
-      std::size_t const n = series(e).size(), m = series(child).size();
-      std::vector<int> same{child};
-      if (times > 1)
-        for (branch_class const& c : classes(series(e)[static_cast<std::size_t>(p)])) if (c.children.front() == child) same = c.children;
-      std::vector<stage_border>& r = it->second;
-      r.resize((n - static_cast<std::size_t>(p) - 1) * m);
-      for (std::size_t j = static_cast<std::size_t>(p) + 2; j <= n; ++j) {
-        counter_.clear();
-        for (std::size_t i = static_cast<std::size_t>(p) + 1; i < j; ++i) count(series(e)[i]);
-        for (std::size_t q = m; q-- > 0;) {
-          for (int c : same) count(series(c)[q]);
-          r[(j - static_cast<std::size_t>(p) - 2) * m + q] = counter_.value();
-        }
-      }
-    }
-    return it->second;
   }
   /// The border of any operators.
   stage_border border_of(std::vector<int> const& operators) const {
