@@ -87,8 +87,8 @@ template <downset_objective O> class downset_decision {
     for (int w = 0; w < o.ways(); ++w) ways_.push_back(o.way(w));
   }
 
-  /// Downsets from the empty to the full one, with the way of each stage between; nothing if no pipeline is within `target`. `active`, where
-  /// it is not empty, says by rank which downsets stages may start at.
+  /// Downsets from the empty to the full one, with the way of each stage between; nothing if no pipeline is within `target`. `active`,
+  /// where it is not empty, says by rank which downsets stages may start at.
   std::optional<std::vector<std::pair<int, int>>> operator()(double target, std::vector<char> const& active = {}) {
     target_ = target;
     points_.clear();
@@ -127,7 +127,8 @@ template <downset_objective O> class downset_decision {
         }
         bucket& b = buckets[{p.devices, p.copies}];
         b.add(r, k, s_.work_units[at(r)], keys_, s_.measures(r), o_.measures());
-        for (std::size_t t = 0; t < s_.work.size(); ++t) b.bound(t, s_.work[t][at(r)] + s_.out[t][at(r)], s_.work[t][at(r)] - s_.in[t][at(r)]);
+        for (std::size_t t = 0; t < s_.work.size(); ++t)
+          b.bound(t, s_.work[t][at(r)] + s_.out[t][at(r)], s_.work[t][at(r)] - s_.in[t][at(r)]);
       }
     }
     return std::nullopt;

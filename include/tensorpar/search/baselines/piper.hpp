@@ -164,8 +164,8 @@ class piper_objective {
     inexact_ += choice.exact ? 0 : 1;
     return choice.feasible ? base + choice.extra / ways_[detail::uz(w)].share : detail::no_price;
   }
-  /// Decided from below by prices of a byte (Lagrange: at any price p, extra time is at least p * bytes - the gain of all swaps at p) and by
-  /// the fractional knapsack, from above by the greedy choice; only between them is the knapsack solved. The gain is convex in the
+  /// Decided from below by prices of a byte (Lagrange: at any price p, extra time is at least p * bytes - the gain of all swaps at p) and
+  /// by the fractional knapsack, from above by the greedy choice; only between them is the knapsack solved. The gain is convex in the
   /// micro-batches in flight, hence at most the line between grid points.
   bool within(downset_stage const& s, int w, int later, double target) const {
     double over = 0;
