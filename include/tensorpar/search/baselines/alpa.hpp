@@ -145,7 +145,8 @@ inline alpa_optimum least_alpa(alpa_table const& t, int devices, i64 micro_batch
     }
     return sum;
   };
-  auto const explore = [&](auto const& self, std::size_t a, std::size_t b, double sum_b) -> void {  // limits times[a .. b), S(times[b]) known
+  // Limits times[a .. b), where S(times[b]) is known.
+  auto const explore = [&](auto const& self, std::size_t a, std::size_t b, double sum_b) -> void {
     if (a >= b || sum_b + weight * search.times[a] >= r.seconds) return;
     std::size_t const middle = a + (b - a) / 2;
     double const sum = sum_within(search.times[middle]);

@@ -22,7 +22,7 @@ struct downset_keys {
     int used = 0;
     guard.assign(1, 0);
     for (int c = 0; c < l.chains(); ++c) {
-      int const bits = std::bit_width(static_cast<unsigned>(l.chain_length(c))) + 1;
+      int const bits = static_cast<int>(std::bit_width(static_cast<unsigned>(l.chain_length(c)))) + 1;
       if (used + bits > 64) {
         guard.push_back(0);
         used = 0;

@@ -39,15 +39,15 @@ struct downset_stage {
 ///   o.seconds(s, w, later) -> double                the price of a stage; infinite if it does not fit in memory
 ///   o.devices() -> int, o.copies() -> int           how many there are
 /// Laws:
-///   1. nothing is negative but measures; 0 <= both <= min(in, out); devices >= 0, copies >= 0, share > 0; for a way without devices, copies > 0.
-///   2. seconds(s, w, later) >= (s.work + s.boundary) / way(w).share: what a stage is grown from, node by node, bounds its price from below.
+///   1. nothing is negative but measures; 0 <= both <= min(in, out); share > 0; a way without devices has copies.
+///   2. seconds(s, w, later) >= (s.work + s.boundary) / way(w).share: the sums that a stage is grown from bound its price from below.
 ///   3. seconds does not fall when `later` rises.
 ///   4. seconds depends on s through s.work, s.boundary, s.sum(k) and the nodes only, and is deterministic.
 /// Optional, both only to decide sooner:
 ///   o.may_fit(low, high, w, later) -> bool          false only if a stage whose measures are the differences of these sums has no finite
 ///                                                   price; once false, larger sums `high` are false as well
 ///   o.within(s, w, later, target) -> bool           seconds(s, w, later) is finite and at most target
-/// Minimal definition: all but the optional ones. Models: `max_load_objective`, `piper_objective`, your own cost model (docs/how-to/own-profiler.md).
+/// Minimal definition: all but the optional ones. Models: `max_load_objective`, `piper_objective`, yours (docs/how-to/own-profiler.md).
 /// Complexity expected: everything but `seconds` O(1); `seconds` is called for pairs of downsets that survive the bounds.
 template <class O>
 concept downset_objective = requires(O const& o, downset_stage const& s, int i) {

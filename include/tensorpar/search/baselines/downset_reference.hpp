@@ -21,7 +21,8 @@ template <topology G, downset_objective O> double least_bottleneck_reference(G c
     if (all) full = d;
   }
   std::map<std::tuple<int, int, int>, double> known;
-  auto const least = [&](auto const& self, int d, int used, int made) -> double {  // with `used` devices and `made` copies for the rest of d
+  // With exactly `used` devices and `made` copies for what is not in d.
+  auto const least = [&](auto const& self, int d, int used, int made) -> double {
     if (d == full) return used == 0 && made == 0 ? 0.0 : detail::no_price;
     auto const [slot, fresh] = known.try_emplace({d, used, made}, detail::no_price);
     if (!fresh) return slot->second;

@@ -113,7 +113,8 @@ template <downset_objective O> class downset_sums {
       for (int x : o_.nets()[at(h)]) net[at(h)] = std::max(net[at(h)], without[at(x)]);
     clear_units.assign(at(l_.count()), -1);
     for (int r = 0; r < l_.count(); ++r)
-      for (int i = cut_start[at(r)]; i < cut_start[at(r) + 1]; ++i) clear_units[at(r)] = std::max(clear_units[at(r)], net[at(cut_net[at(i)])]);
+      for (int i = cut_start[at(r)]; i < cut_start[at(r) + 1]; ++i)
+        clear_units[at(r)] = std::max(clear_units[at(r)], net[at(cut_net[at(i)])]);
   }
 
   void sum_up() {

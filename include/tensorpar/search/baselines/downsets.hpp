@@ -87,8 +87,8 @@ template <downset_objective O> class downset_decision {
     for (int w = 0; w < o.ways(); ++w) ways_.push_back(o.way(w));
   }
 
-  /// Downsets from the empty to the full one, with the way of each stage between; nothing if no pipeline is within `target`. `active`, where
-  /// it is not empty, says by rank which downsets stages may start at.
+  /// Downsets from the empty to the full one, with the way of each stage between; nothing if no pipeline is within `target`. `active`,
+  /// where it is not empty, says by rank which downsets stages may start at.
   std::optional<std::vector<std::pair<int, int>>> operator()(double target, std::vector<char> const& active = {}) {
     target_ = target;
     points_.clear();
@@ -127,7 +127,8 @@ template <downset_objective O> class downset_decision {
         }
         bucket& b = buckets[{p.devices, p.copies}];
         b.add(r, k, s_.work_units[at(r)], keys_, s_.measures(r), o_.measures());
-        for (std::size_t t = 0; t < s_.work.size(); ++t) b.bound(t, s_.work[t][at(r)] + s_.out[t][at(r)], s_.work[t][at(r)] - s_.in[t][at(r)]);
+        for (std::size_t t = 0; t < s_.work.size(); ++t)
+          b.bound(t, s_.work[t][at(r)] + s_.out[t][at(r)], s_.work[t][at(r)] - s_.in[t][at(r)]);
       }
     }
     return std::nullopt;
@@ -141,13 +142,13 @@ template <downset_objective O> class downset_decision {
 ///
 /// Method: bisection on the price of the dearest stage, each target decided by `detail::downset_decision`. A feasible target yields a
 /// pipeline, whose own price is the next upper end; the search ends only with a proof that nothing below the best pipeline found is
-/// feasible, so that the answer does not depend on a step width. Where there are many downsets, the first upper end comes from the same
-/// search over a few thousand of them: in each band of work those that cut least. Deterministic.
+/// feasible, so that the answer does not depend on a step width. With more than `sample_above` downsets the first upper end comes from the
+/// same search over a few thousand of them: in each band of work those that cut least. Deterministic.
 /// Complexity: L downsets; a few decisions over all of them, each at worst O(L^2 * ways * fronts), in practice near linear in L, because
 /// near the optimum hardly any slack is left: on a tight target only downsets whose work is near a multiple of it can be stage boundaries.
 /// Throws `error` on a cycle and if there are more than `most_downsets`.
 template <topology G, downset_objective O>
-downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 400'000) {
+downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 400'000, int sample_above = 8192) {
   downset_lattice const lattice(g, most_downsets);
   detail::downset_sums<O> const sums(g, o, lattice);
   detail::downset_decision<O> decide(o, lattice, sums);
@@ -191,7 +192,7 @@ downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 40
       if (best.seconds - low <= 1e-9 * best.seconds) strict = true;
     }
   };
-  if (lattice.count() > 8192) search(sums.narrow_downsets(256, 8));
+  if (lattice.count() > sample_above) search(sums.narrow_downsets(256, 8));
   search({});
   best.pairs = decide.pairs;
   return best;

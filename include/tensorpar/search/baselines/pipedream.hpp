@@ -73,8 +73,9 @@ class pipedream_search {
 
   std::vector<int> layers(int from, int to) const {
     std::vector<int> r;
+    auto const in = [&](int state, int v) { return pipedream_layers::has(states_[uz(state)].layers, v); };
     for (int v = 0, n = static_cast<int>(states_[uz(to)].layers.size()) * 64; v < n; ++v)
-      if (pipedream_layers::has(states_[uz(to)].layers, v) && !(from && pipedream_layers::has(states_[uz(from - 1)].layers, v))) r.push_back(v);
+      if (in(to, v) && !(from && in(from - 1, v))) r.push_back(v);
     return r;
   }
 
@@ -132,8 +133,8 @@ class pipedream_search {
 
 /// PipeDream's exact optimum: over chains of states (see `pipedream_states`), stages on any number of machines that add up to all of them,
 /// and at an outer level every span as the inner level's best pipeline. The single level is the flat topology.
-/// Complexity: S states, M machines: O(S^2 M^2) at the outermost level, O(S^3 M^2) below it, of which only nested states are visited; memory
-/// O(S^2) per level. Throws `error` as `pipedream_states`, and if there is no level or one without machines or bandwidth.
+/// Complexity: S states, M machines: O(S^2 M^2) at the outermost level, O(S^3 M^2) below it, of which only nested states are visited;
+/// memory O(S^2) per level. Throws `error` as `pipedream_states`, and if there is no level or one without machines or bandwidth.
 inline pipedream_optimum least_pipedream(pipedream_profile const& g, pipedream_setup const& setup, int most_states = 5'000) {
   if (setup.levels.empty()) throw error("no level of machines", "setup", "at least one");
   for (pipedream_level const& l : setup.levels)

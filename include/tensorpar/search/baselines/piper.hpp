@@ -27,9 +27,39 @@ class piper_objective {
   std::vector<std::vector<double>> parameters_;
   std::vector<std::vector<net_charge>> charges_;
   std::vector<std::vector<int>> nets_;
+  // Measures of a table: parameters, the fastest configurations' per-sample and fixed bytes, and for each number of micro-batches in
+  // flight on a grid the least bytes and, for some prices of a byte, what swaps at that price would gain.
+  static constexpr int prices = 8;
+  std::vector<int> grid_;
+  std::vector<std::vector<double>> price_;  // by table
   mutable i64 inexact_ = 0;
 
-  static constexpr int sums = 5;  // per table: parameters, fastest per-sample and fixed bytes, least per-sample and fixed bytes
+  int table_measures() const { return 3 + static_cast<int>(grid_.size()) * (1 + prices); }
+  /// Between two grid points the sums of the measures are bounded by the line through them; `part` is how far the second one counts.
+  struct grid_place {
+    int at;
+    double part;
+  };
+  grid_place place(int in_flight) const {
+    int const i = static_cast<int>(std::upper_bound(grid_.begin(), grid_.end(), in_flight) - grid_.begin()) - 1;
+    if (i + 1 >= static_cast<int>(grid_.size())) return {i, 0};
+    return {i, static_cast<double>(in_flight - grid_[detail::uz(i)]) / (grid_[detail::uz(i + 1)] - grid_[detail::uz(i)])};
+  }
+  double on_grid(double const* low, double const* high, int table, grid_place p, int k) const {
+    int const one = table * table_measures() + 3 + p.at * (1 + prices) + k, two = p.part > 0 ? one + 1 + prices : one;
+    return (high[one] - low[one]) * (1 - p.part) + (high[two] - low[two]) * p.part;
+  }
+  void make_prices() {
+    for (std::size_t t = 0; t < nodes_.size(); ++t) {
+      std::vector<double> all;
+      for (int y : grid_)
+        for (int v = 0; v < static_cast<int>(nodes_[t].size()); ++v)
+          if (memory_swap const x = swap_of(static_cast<int>(t), v, y); x.saved > 0) all.push_back(x.extra / x.saved);
+      std::sort(all.begin(), all.end());
+      price_.emplace_back();
+      for (std::size_t i = 0; i < prices; ++i) price_.back().push_back(all.empty() ? 0.0 : all[(2 * i + 1) * all.size() / (2 * prices)]);
+    }
+  }
 
   void add_degree(piper_profile const& g, int degree) {
     using detail::uz;
@@ -73,7 +103,7 @@ class piper_objective {
   /// The price with the fastest configurations, and by how many bytes they exceed the memory.
   double without_swaps(downset_stage const& s, int w, int later, double& over) const {
     stage_way const& x = ways_[detail::uz(w)];
-    int const k = sums * x.table;
+    int const k = table_measures() * x.table;
     over = s.sum(k + 1) * detail::piper_in_flight(x.copies, later) + s.sum(k + 2) - setup_.memory;
     double const sync = detail::piper_sync_bytes(s.sum(k), x.copies, setup_.micro_batches) / setup_.bandwidth;
     return (s.work + s.boundary) / x.share + sync;
@@ -102,6 +132,9 @@ class piper_objective {
       for (int d = 1; d <= copies() && d <= setup.devices / t; ++d)
         if (setup.micro_batches % d == 0) ways_.push_back({d * t, d, static_cast<int>(degrees_.size()) - 1, static_cast<double>(d)});
     }
+    for (int y = 1; y <= copies(); y += std::max(1, y / 4)) grid_.push_back(y);
+    if (grid_.back() < copies()) grid_.push_back(copies());
+    make_prices();
   }
 
   int ways() const { return static_cast<int>(ways_.size()); }
@@ -111,17 +144,16 @@ class piper_objective {
   double work(int t, int v) const { return nodes_[detail::uz(t)][detail::uz(v)].fast; }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
   net_charge charge(int t, int h) const { return charges_[detail::uz(t)][detail::uz(h)]; }
-  int measures() const { return sums * tables(); }
+  int measures() const { return table_measures() * tables(); }
   double measure(int k, int v) const {
-    node_choice_of const& x = nodes_[detail::uz(k / sums)][detail::uz(v)];
-    bool const two = x.second >= 0;
-    switch (k % sums) {
-      case 0: return parameters_[detail::uz(k / sums)][detail::uz(v)];
-      case 1: return x.per_sample;
-      case 2: return x.fixed;
-      case 3: return two ? std::min(x.per_sample, x.other_per_sample) : x.per_sample;
-      default: return two ? std::min(x.fixed, x.other_fixed) : x.fixed;
-    }
+    int const t = k / table_measures(), i = k % table_measures();
+    node_choice_of const& x = nodes_[detail::uz(t)][detail::uz(v)];
+    if (i == 0) return parameters_[detail::uz(t)][detail::uz(v)];
+    if (i < 3) return i == 1 ? x.per_sample : x.fixed;
+    int const in_flight = grid_[detail::uz((i - 3) / (1 + prices))], price = (i - 3) % (1 + prices);
+    memory_swap const y = swap_of(t, v, in_flight);
+    if (price == 0) return x.per_sample * in_flight + x.fixed - std::max(y.saved, 0.0);
+    return std::max(price_[detail::uz(t)][detail::uz(price - 1)] * y.saved - y.extra, 0.0);
   }
   double seconds(downset_stage const& s, int w, int later) const {
     double over = 0;
@@ -132,14 +164,22 @@ class piper_objective {
     inexact_ += choice.exact ? 0 : 1;
     return choice.feasible ? base + choice.extra / ways_[detail::uz(w)].share : detail::no_price;
   }
-  /// Decided by the fractional knapsack from below and the greedy choice from above; only between them is the knapsack solved.
+  /// Decided from below by prices of a byte (Lagrange: at any price p, extra time is at least p * bytes - the gain of all swaps at p) and
+  /// by the fractional knapsack, from above by the greedy choice; only between them is the knapsack solved. The gain is convex in the
+  /// micro-batches in flight, hence at most the line between grid points.
   bool within(downset_stage const& s, int w, int later, double target) const {
     double over = 0;
     double const base = without_swaps(s, w, later, over);
     if (base > target) return false;
     if (over <= 0) return true;
+    stage_way const& x = ways_[detail::uz(w)];
+    double const room = (target - base) * x.share;
+    grid_place const at = place(detail::piper_in_flight(x.copies, later));
+    for (int i = 0; i < prices; ++i)
+      if (double const gain = on_grid(s.low, s.high, x.table, at, 1 + i), value = price_[detail::uz(x.table)][detail::uz(i)] * over;
+          value - gain > room + 1e-9 * value)
+        return false;
     std::vector<memory_swap> const swaps = swaps_of(s, w, later);
-    double const room = (target - base) * ways_[detail::uz(w)].share;
     swap_bounds const b = bounds_of_swaps(swaps, over);
     if (!(b.greedy < detail::no_price) || b.fractional > room * (1 + 1e-12)) return false;
     if (b.greedy <= room) return true;
@@ -147,10 +187,10 @@ class piper_objective {
     inexact_ += choice.exact ? 0 : 1;
     return choice.feasible && choice.extra <= room;
   }
+  /// The least bytes are concave in the micro-batches in flight, hence at least the line between grid points.
   bool may_fit(double const* low, double const* high, int w, int later) const {
     stage_way const& x = ways_[detail::uz(w)];
-    int const k = sums * x.table;
-    return (high[k + 3] - low[k + 3]) * detail::piper_in_flight(x.copies, later) + high[k + 4] - low[k + 4] <= setup_.memory * (1 + 1e-12);
+    return on_grid(low, high, x.table, place(detail::piper_in_flight(x.copies, later)), 0) <= setup_.memory * (1 + 1e-9);
   }
   /// The stage of these nodes, ascending, as Piper's, with the configurations that `seconds` chooses.
   piper_stage stage(std::vector<int> const& nodes, int w, int later) const {

@@ -8,7 +8,7 @@
 
 namespace tensorpar {
 
-/// One way to run a run of consecutive layers as a stage, and how many stages may follow it (each holds activations of one micro-batch more).
+/// One way to run consecutive layers as a stage, and how many stages may follow it (each makes it hold one micro-batch more).
 struct alpa_candidate {
   double seconds = 0;
   int most_later = 0;
@@ -58,8 +58,8 @@ inline alpa_price price_alpa(alpa_table const& t, std::vector<alpa_stage> const&
   return r;
 }
 
-/// The table of a Piper profile: layers in topological order (smallest number first), a submesh per tensor-parallel degree, and for each two
-/// candidates, all nodes in their first configuration or all in their second. Time is the sum of the nodes' (no communication). With
+/// The table of a Piper profile: layers in topological order (smallest number first), a submesh per tensor-parallel degree, and for each
+/// two candidates, all nodes in their first configuration or all in their second. Time is the sum of the nodes' (no communication). With
 /// `memory` bytes, A activations per micro-batch and B fixed bytes, floor((memory - B) / A - 1) stages may follow. O(layers^2 * degrees).
 inline alpa_table alpa_table_of(piper_profile const& g, double memory) {
   using detail::uz;
@@ -82,7 +82,8 @@ inline alpa_table alpa_table_of(piper_profile const& g, double memory) {
           fixed += d->ways[uz(way)].fixed;
           double const later = activations > 0 ? std::floor((memory - fixed) / activations - 1) : fixed <= memory ? 1e6 : -1.0;
           if (later < 0) continue;
-          t.candidates[(uz(i) * uz(t.layers) + uz(j)) * t.submeshes.size() + m].push_back({seconds, static_cast<int>(std::min(later, 1e6))});
+          auto& list = t.candidates[(uz(i) * uz(t.layers) + uz(j)) * t.submeshes.size() + m];
+          list.push_back({seconds, static_cast<int>(std::min(later, 1e6))});
         }
       }
   return t;

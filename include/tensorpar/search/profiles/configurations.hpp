@@ -93,11 +93,10 @@ inline swap_choice least_swaps(std::vector<memory_swap> const& swaps, double nee
   for (std::size_t i = 0; i < n; ++i) {
     next.clear();
     memory_swap const& x = swaps[uz(order[i])];
-    std::size_t hint = i + 1;
     auto const bound = [&](double saved, double extra) {  // the rest at the best prices, the last one in part
       double const rest = needed - saved;
-      hint = static_cast<std::size_t>(std::lower_bound(bytes.begin() + static_cast<std::ptrdiff_t>(i) + 1, bytes.end(), bytes[i + 1] + rest) -
-                                      bytes.begin());
+      auto const from = bytes.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+      auto const hint = static_cast<std::size_t>(std::lower_bound(from, bytes.end(), bytes[i + 1] + rest) - bytes.begin());
       if (hint > n) return std::numeric_limits<double>::infinity();
       double const part = (bytes[i + 1] + rest - bytes[hint - 1]) / swaps[uz(order[hint - 1])].saved;
       return extra + seconds[hint - 1] - seconds[i + 1] + part * swaps[uz(order[hint - 1])].extra;

@@ -54,7 +54,8 @@ inline graphpipe_price price_graphpipe(graphpipe_log const& g, i64 mini_batch) {
     for (int t : r.next[uz(s)]) {
       graphpipe_log_stage const& y = g.stages[uz(t)];
       if (x.k != y.k || std::max(x.micro_batch, y.micro_batch) > x.k)
-        throw error("stages " + std::to_string(s) + " and " + std::to_string(t) + " differ in samples per turn", "GraphPipe log", "equal k b");
+        throw error("stages " + std::to_string(s) + " and " + std::to_string(t) + " differ in samples per turn", "GraphPipe log",
+                    "equal k b");
       path[uz(s)] = std::max(path[uz(s)], path[uz(t)]);
       r.in_flight[uz(s)] = std::max(r.in_flight[uz(s)], r.in_flight[uz(t)]);
     }

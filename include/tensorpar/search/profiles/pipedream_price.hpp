@@ -92,7 +92,8 @@ struct pipedream_price {
 /// its ends, takes [time of D + 4 (r-1) parameters of D / (BW r)] / r, and behind the first stage at least 2 * output / (BW r R) of either
 /// end. At the outer levels the time of D is that of the inner level's pipeline. `stages`: of the outermost level, first one first.
 /// Throws `error` for stages that do not follow each other, or levels that do not match. O(stages * V degree).
-inline pipedream_price price_pipedream(pipedream_profile const& g, std::vector<pipedream_stage> const& stages, pipedream_setup const& setup) {
+inline pipedream_price price_pipedream(pipedream_profile const& g, std::vector<pipedream_stage> const& stages,
+                                       pipedream_setup const& setup) {
   if (setup.levels.empty()) throw error("no level of machines", "setup", "at least one");
   detail::pipedream_layers const layers(g);
   std::size_t nodes = 0;

@@ -61,7 +61,8 @@ inline piper_stage_price price_piper_stage(piper_profile const& g, piper_stage c
                   "nodes 0 to " + std::to_string(g.node_count() - 1) + ", each once");
     inside[uz(v)] = 1;
   }
-  if (s.configuration.size() != s.nodes.size() || s.data < 1) throw error("a stage without configurations or copies", "stage", "one per node");
+  if (s.configuration.size() != s.nodes.size() || s.data < 1)
+    throw error("a stage without configurations or copies", "stage", "one per node");
   piper_stage_price r;
   r.in_flight = detail::piper_in_flight(s.data, later);
   for (std::size_t i = 0; i < s.nodes.size(); ++i) {
