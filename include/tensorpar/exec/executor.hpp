@@ -321,7 +321,8 @@ class executor {
       return;
     }
     for (auto const& [k, value] : p.feeds)
-      feed(value, t.micro_batch + graph_.graph.value(value).part, batch, p.in[static_cast<std::size_t>(k)], const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
+      feed(value, t.micro_batch + graph_.graph.value(value).part, batch, p.in[static_cast<std::size_t>(k)],
+           const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
     kernel_call c;
     c.op = &t.op;
     c.inputs = static_cast<int>(p.in.size());

@@ -23,7 +23,8 @@ template <compute_policy Policy, double (*Seconds)(any_op const&, shapes, shapes
     for (int k = 0; k < c.inputs; ++k) in.push_back(c.in_block[k].local_shape());
     for (int k = 0; k < c.outputs; ++k) out.push_back(c.out_block[k].local_shape());
     double const s = Seconds(*c.op, {in.data(), c.inputs}, {out.data(), c.outputs});
-    std::this_thread::sleep_until(start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(s)));
+    std::this_thread::sleep_until(start +
+                                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(s)));
   }
 };
 

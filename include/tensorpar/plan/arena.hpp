@@ -185,7 +185,8 @@ inline packing pack(std::vector<lifetime> const& all) {
 /// Fills every buffer's `offset` and the program's `arena` for devices 0 .. devices-1. Persistent buffers lie at the bottom, in order.
 /// Devices that hold the same sequence of (bytes, lifetime) share one packing, so equal work costs once.
 /// A buffer that is in place of another lies where that lies.
-/// Precondition: every buffer's devices are ascending and below `devices`; what is in place of another stands behind it, on its devices. O(sum of placements + packings).
+/// Precondition: every buffer's devices are ascending and below `devices`; what is in place of another stands behind it, on its devices.
+/// O(sum of placements + packings).
 inline void assign_offsets(program& p, int devices) {
   std::size_t const n = static_cast<std::size_t>(devices);
   // buffers that take over one another's bytes live as one: from the first of them on, till the last one ends

@@ -35,8 +35,8 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
     if (x.in_place_of < 0) continue;
     buffer const& y = q.buffers[z(x.in_place_of)];
     task const& t = q.tasks[z(x.first)];
-    if (y.last != x.first || y.offset != x.offset || !t.op.op || !t.op.is<tensorpar::add>() || t.in.size() != 2 || t.in[0] != x.in_place_of ||
-        t.in[1] == x.in_place_of || t.out != std::vector<int>{b})
+    if (y.last != x.first || y.offset != x.offset || !t.op.op || !t.op.is<tensorpar::add>() || t.in.size() != 2 ||
+        t.in[0] != x.in_place_of || t.in[1] == x.in_place_of || t.out != std::vector<int>{b})
       out.add({fault::overlap, x.first, b, -1, -1,
                sentence("buffer ", b, " takes over the bytes of buffer ", x.in_place_of, " in a task that does not add to it in place")});
   }

@@ -142,9 +142,9 @@ class pipeline_expander {
     int axis = -1, differ = 0;
     for (int d = 0; d < a.rank; ++d) if (a.d[d].n != b.d[d].n) { axis = d; ++differ; }
     if (differ != 1)
-      bad_pipeline("value " + std::to_string(x) + (v_name(x)) + " of shape " + spell(a) + " goes from micro-batches of " + std::to_string(size(p)) +
-               " to " + std::to_string(size(s)) + " samples but has no batch axis",
-           "stages " + std::to_string(p) + " and " + std::to_string(s), "equal micro-batches in both stages");
+      bad_pipeline("value " + std::to_string(x) + (v_name(x)) + " of shape " + spell(a) + " goes from micro-batches of " +
+                       std::to_string(size(p)) + " to " + std::to_string(size(s)) + " samples but has no batch axis",
+                   "stages " + std::to_string(p) + " and " + std::to_string(s), "equal micro-batches in both stages");
     bool const joins = size(p) < size(s);
     i64 const times = joins ? size(s) / size(p) : size(p) / size(s);
     if ((joins ? size(s) % size(p) : size(p) % size(s)) != 0)

@@ -33,7 +33,8 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
         std::string const here = "order of group " + std::to_string(i) + ", entry " + std::to_string(next[i]);
         if (e.stage < 0 || z(e.stage) >= pipe.stages.size() || z(pipe.stages[z(e.stage)].group) != i)
           bad_pipeline("stage " + std::to_string(e.stage), here, "a stage of this group");
-        if (e.micro_batch < 0 || e.micro_batch >= pipe.micro_batches(e.stage) || (e.what == pass::weights && !pipe.stages[z(e.stage)].split_backward))
+        if (e.micro_batch < 0 || e.micro_batch >= pipe.micro_batches(e.stage) ||
+            (e.what == pass::weights && !pipe.stages[z(e.stage)].split_backward))
           bad_pipeline(spelled(e), here, "a pass of this stage");
         auto const it = nodes.find(key(e));
         if (it != nodes.end() && waits_for(it->second, e) >= 0) break;
@@ -47,8 +48,8 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
     if (next[i] < pipe.order[i].size()) {
       pass_entry const& e = pipe.order[i][next[i]];
       int const v = waits_for(nodes.at(key(e)), e);
-      bad_pipeline(spelled(e) + " waits for " + spelled(passes[z(v)]) + ", which can never come before it", "order of group " + std::to_string(i),
-           "orders in which every pass follows what it reads");
+      bad_pipeline(spelled(e) + " waits for " + spelled(passes[z(v)]) + ", which can never come before it",
+                   "order of group " + std::to_string(i), "orders in which every pass follows what it reads");
     }
   for (int v = 0; v < g.node_count(); ++v) {
     if (there[z(v)]) continue;

@@ -19,13 +19,15 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
   pipeline const& pipe = p.pipeline;
   auto z = [](i64 i) { return static_cast<std::size_t>(i); };
   if (pipe.order.size() != pipe.groups.size())
-    bad_pipeline("orders for " + std::to_string(pipe.order.size()) + " groups", "order", std::to_string(pipe.groups.size()) + ", one per group");
+    bad_pipeline("orders for " + std::to_string(pipe.order.size()) + " groups", "order",
+                 std::to_string(pipe.groups.size()) + ", one per group");
   auto const n = z(operators);
   int const devices = p.cluster.size(), groups = static_cast<int>(pipe.groups.size());
   if (p.nodes.size() != n)
     bad_pipeline("the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(n), "plan",
          "a plan made for this graph");
-  if (p.micro_batches != 1) bad_pipeline(std::to_string(p.micro_batches) + " micro-batches beside a pipeline", "plan", "1: stages have their own");
+  if (p.micro_batches != 1)
+    bad_pipeline(std::to_string(p.micro_batches) + " micro-batches beside a pipeline", "plan", "1: stages have their own");
   std::vector<int> owner(z(devices), -1);
   for (int g = 0; g < groups; ++g) {
     device_group const& d = pipe.groups[z(g)];
@@ -40,23 +42,26 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
   for (int s = 0; s < static_cast<int>(pipe.stages.size()); ++s) {
     pipeline_stage const& x = pipe.stages[z(s)];
     std::string const here = "stage " + std::to_string(s);
-    if (x.group < 0 || x.group >= groups) bad_pipeline("group " + std::to_string(x.group), here, "a group from 0 to " + std::to_string(groups - 1));
+    if (x.group < 0 || x.group >= groups)
+      bad_pipeline("group " + std::to_string(x.group), here, "a group from 0 to " + std::to_string(groups - 1));
     if (pipe.unit < 1 || x.micro_batch < 1 || x.micro_batch % pipe.unit || pipe.mini_batch % x.micro_batch || pipe.mini_batch < 1)
       bad_pipeline(std::to_string(x.micro_batch) + " samples per micro-batch", here,
            "a multiple of " + std::to_string(pipe.unit) + " that divides the mini-batch of " + std::to_string(pipe.mini_batch));
     device_group const& d = pipe.groups[z(x.group)];
     for (int v : x.nodes) {
       if (v < 0 || z(v) >= n) bad_pipeline("operator " + std::to_string(v), here, "operators 0 to " + std::to_string(n - 1));
-      if (std::exchange(of_node[z(v)], s) >= 0) bad_pipeline("operator " + std::to_string(v) + " is in two stages", here, "one stage per operator");
+      if (std::exchange(of_node[z(v)], s) >= 0)
+        bad_pipeline("operator " + std::to_string(v) + " is in two stages", here, "one stage per operator");
       spread const& w = p.nodes[z(v)].spread;
       i64 last = w.start;
       for (grid_axis const& a : w.axes) last += (a.degree - 1) * a.stride;
       if (w.start < d.first || last >= d.first + d.count)
-        bad_pipeline("operator " + std::to_string(v) + " is spread over devices " + std::to_string(w.start) + " to " + std::to_string(last), here,
-             "devices " + std::to_string(d.first) + " to " + std::to_string(d.first + d.count - 1));
+        bad_pipeline("operator " + std::to_string(v) + " is spread over devices " + std::to_string(w.start) + " to " + std::to_string(last),
+                     here, "devices " + std::to_string(d.first) + " to " + std::to_string(d.first + d.count - 1));
     }
   }
-  for (std::size_t v = 0; v < n; ++v) if (of_node[v] < 0) bad_pipeline("operator " + std::to_string(v) + " is in no stage", "stages", "one stage per operator");
+  for (std::size_t v = 0; v < n; ++v)
+    if (of_node[v] < 0) bad_pipeline("operator " + std::to_string(v) + " is in no stage", "stages", "one stage per operator");
   return of_node;
 }
 

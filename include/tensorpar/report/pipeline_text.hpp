@@ -13,7 +13,8 @@ constexpr char letter_of(pass_entry const& e) {
   return e.what == pass::forward ? static_cast<char>('a' + i) : e.what == pass::backward ? static_cast<char>('A' + i) : '+';
 }
 inline std::string group_text(device_group const& g) {
-  return g.count == 1 ? "device " + std::to_string(g.first) : "devices " + std::to_string(g.first) + "-" + std::to_string(g.first + g.count - 1);
+  return g.count == 1 ? "device " + std::to_string(g.first)
+                      : "devices " + std::to_string(g.first) + "-" + std::to_string(g.first + g.count - 1);
 }
 inline void require_passes(pipeline const& p, pipeline_run const& r) {
   bool fits = r.passes.size() == p.order.size();
@@ -42,7 +43,8 @@ inline std::string pipeline_text(pipeline const& p, pipeline_run const& r, int w
     std::string const name = detail::group_text(p.groups[g]);
     out += name + std::string(label - name.size(), ' ') + " |" + row + "|\n";
   }
-  out += std::string(label, ' ') + "  0" + std::string(static_cast<std::size_t>(std::max(1, width - 2)), ' ') + seconds_text(r.makespan) + "\n";
+  out += std::string(label, ' ') + "  0" + std::string(static_cast<std::size_t>(std::max(1, width - 2)), ' ') + seconds_text(r.makespan) +
+         "\n";
   return out;
 }
 

@@ -200,7 +200,8 @@ class simulator {
         if (x.persistent) { always[d] += x.bytes; continue; }
         if (touched_[place] < 0 || x.bytes == 0) continue;
         // bytes taken over are counted from when their last owner was done with them
-        double const from = x.in_place_of < 0 ? touched_[place] : std::max(touched_[place], used_[first_place_[static_cast<std::size_t>(x.in_place_of)] + i]);
+        double const from = x.in_place_of < 0 ? touched_[place]
+                                              : std::max(touched_[place], used_[first_place_[static_cast<std::size_t>(x.in_place_of)] + i]);
         by_device[d].push_back({std::min(from, used_[place]), x.bytes});
         by_device[d].push_back({used_[place], -x.bytes});
       }

@@ -76,10 +76,11 @@ template <stage_model M> class downset_stages {
 }  // namespace detail
 
 /// What Piper knows, in this model (Tarnawski et al. 2021): stages are differences of nested downsets, in sequence, with one micro-batch
-/// size; all sizes are tried; the least bottleneck, exactly. Stages that neither send to nor read from each other are possible (operators of
-/// different branches together), which is why it grows exponentially with the number of branches. Precondition: m.uniform().
-/// Throws `error` where the graph has more than `most_downsets` downsets, and as `find_stages` does.
-template <topology G, stage_model M> stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {}, int most_downsets = 400'000) {
+/// size; all sizes are tried; the least bottleneck, exactly. Stages that neither send to nor read from each other are possible (operators
+/// of different branches together), which is why it grows exponentially with the number of branches. Precondition: m.uniform(). Throws
+/// `error` where the graph has more than `most_downsets` downsets, and as `find_stages` does.
+template <topology G, stage_model M>
+stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {}, int most_downsets = 400'000) {
   using namespace detail;
   if (tensorpar::node_count(graph) != m.operators())
     throw error("graph and model differ in size", "piper_stages", "one operator for each node");
@@ -105,7 +106,8 @@ template <topology G, stage_model M> stage_result piper_stages(G const& graph, M
     p.cost = cost_of(m, p.stages, true);
     if (!best || better(o.objective, p.cost, best->cost)) best = std::move(p);
   }
-  if (all.empty()) throw error("the model admits no micro-batch size on any number of devices", "piper_stages", "a size that some degree divides");
+  if (all.empty())
+    throw error("the model admits no micro-batch size on any number of devices", "piper_stages", "a size that some degree divides");
   r.bound = bottleneck_bound(m, all);
   if (!best) {
     r.infeasible = least_shortage(m, line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree), {all.front()});

@@ -25,9 +25,9 @@ inline pipeline_costs costs_of(stage_result const& r) {
   return c;
 }
 
-/// The plan of a pipeline of this graph: every operator is spread over its stage's devices as the stage's choice says, copies of the samples'
-/// loop `tensor` devices apart, parts of the operator side by side. `choices`: by stage. The pipeline may lack its order, which then is to
-/// be filled in (search/microbatch.hpp). O(operators).
+/// The plan of a pipeline of this graph: every operator is spread over its stage's devices as the stage's choice says, copies of the
+/// samples' loop `tensor` devices apart, parts of the operator side by side. `choices`: by stage. The pipeline may lack its order, which
+/// then is to be filled in (search/microbatch.hpp). O(operators).
 template <cost_model C>
 plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C> const& m, tensorpar::pipeline p,
              std::vector<stage_choice> const& choices, optimizer_choice const& optimizer = {}) {
