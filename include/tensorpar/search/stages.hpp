@@ -40,10 +40,10 @@ std::vector<size_to_try> order_of_sizes(M const& m, stage_options const& o, std:
     if (double const low = bottleneck_bound(m, rhythms_of(m, o, {b})); low < 1e299) r.push_back({b, low});
   if (r.empty()) throw error("the model admits no micro-batch size on any number of devices", "stages", "a size that some degree divides");
   std::stable_sort(r.begin(), r.end(), [](size_to_try const& x, size_to_try const& y) { return x.low < y.low; });
-  double const near = r.front().low * 1.1;  // larger ones are faster per sample, smaller ones fill a pipeline sooner
+  double const almost = r.front().low * 1.1;  // larger ones are faster per sample, smaller ones fill a pipeline sooner
   if (by_iteration)
     std::stable_sort(r.begin(), r.end(), [&](size_to_try const& x, size_to_try const& y) {
-      bool const p = x.low <= near, q = y.low <= near;
+      bool const p = x.low <= almost, q = y.low <= almost;
       return p != q ? p : p ? x.size < y.size : x.low < y.low;
     });
   return r;
@@ -117,10 +117,10 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
   auto best_size = [&] { return best.best ? best.best->stages.front().choice.micro_batch : 0; };
   if (iteration && best.best) again({best_size()}, 1, fine);
   if (!thesis && best.best && o.mixed && sizes.size() > 1) {
-    std::vector<i64> near;
+    std::vector<i64> neighbours;
     for (i64 b : sizes)
-      if (b * 2 == best_size() || b == best_size() || b == best_size() * 2) near.push_back(b);
-    again(near, iteration ? 1 : 0.99, std::max(coarse, 0.01));
+      if (b * 2 == best_size() || b == best_size() || b == best_size() * 2) neighbours.push_back(b);
+    again(neighbours, iteration ? 1 : 0.99, std::max(coarse, 0.01));
   }
   auto gap_left = [&] { return !best.best || best.best->cost.bottleneck > r.bound * (1 + o.tolerance); };
   std::vector<std::vector<int>> orders{order_of(relaxed.tree)};

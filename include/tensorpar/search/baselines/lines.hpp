@@ -62,7 +62,7 @@ template <topology G, stage_model M> stage_result uniform_stages(G const& graph,
           if (!least || p.cost.shortage->lacks < least->lacks) least = p.cost.shortage;
           continue;
         }
-        if (!best || better(o.objective != stage_objective::bottleneck, p.cost, best->cost)) best = std::move(p);
+        if (!best || better_stages(o.objective != stage_objective::bottleneck, p.cost, best->cost)) best = std::move(p);
       }
   if (all.empty())
     throw error("the model admits no micro-batch size on any number of devices", "uniform_stages", "a size that some degree divides");
