@@ -1,5 +1,6 @@
 // bench/pipeline.cpp - how long partitioning into stages takes, and what graph pipelines gain over sequential ones
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -209,8 +210,9 @@ int main(int argc, char** argv) {
     std::string const name = std::string(c.model) + " on " + std::to_string(c.devices);
     std::string const command = std::string("\"") + argv[0] + "\" --search " + c.model + " --devices " + std::to_string(c.devices);
     int failed = 0;
-    double const whole = seconds([&] { failed = std::system(command.c_str()); });
-    line(name, failed ? "whole process, failed" : "whole process", whole, "s", std::max(0.02, c.graphpipe / 100));
+    double whole = 1e300;
+    for (int i = 0; i < 3; ++i) whole = std::min(whole, seconds([&] { failed += std::system(command.c_str()) != 0; }));
+    line(name, failed ? "whole process, failed" : "whole process, best of three", whole, "s", std::max(0.02, c.graphpipe / 100));
     table(name, c);
   }
   if (quick) return 0;
