@@ -1,6 +1,7 @@
 // tests/search/stage_cost.test.cpp - what a given pipeline comes to, against closed forms and the recorded planner logs' in-flight counts
 #include "stage_oracle.hpp"
 #include <doctest/doctest.h>
+#include <tensorpar/search/stages/additive.hpp>
 #include <tensorpar/search/stages/evaluate.hpp>
 
 using namespace tensorpar;

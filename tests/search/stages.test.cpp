@@ -215,6 +215,10 @@ TEST_CASE("stages: never worse than the sequential pipelines, above the bound, t
     o.objective = stage_objective::iteration;
     stage_result const fast = find_stages(p.graph, p.model, o);
     REQUIRE(wrong(p.graph, p.model, fast) == "");
+    if (fast.feasible() && found.feasible()) CHECK(fast.cost.bottleneck >= found.cost.bottleneck * (1 - 2e-4));
+    o.objective = stage_objective::thesis;
+    REQUIRE(wrong(p.graph, p.model, find_stages(p.graph, p.model, o)) == "");
+    REQUIRE(wrong(p.graph, p.model, pipedream_stages(p.graph, p.model, o)) == "");
   }
   CHECK(better > 0);
   CHECK(relaxed > 0);

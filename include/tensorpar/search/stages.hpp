@@ -40,10 +40,10 @@ std::vector<size_to_try> order_of_sizes(M const& m, stage_options const& o, std:
     if (double const low = bottleneck_bound(m, rhythms_of(m, o, {b})); low < 1e299) r.push_back({b, low});
   if (r.empty()) throw error("the model admits no micro-batch size on any number of devices", "stages", "a size that some degree divides");
   std::stable_sort(r.begin(), r.end(), [](size_to_try const& x, size_to_try const& y) { return x.low < y.low; });
-  double const near = r.front().low * 1.1;  // larger ones are faster per sample, smaller ones fill a pipeline sooner
+  double const almost = r.front().low * 1.1;  // larger ones are faster per sample, smaller ones fill a pipeline sooner
   if (by_iteration)
     std::stable_sort(r.begin(), r.end(), [&](size_to_try const& x, size_to_try const& y) {
-      bool const p = x.low <= near, q = y.low <= near;
+      bool const p = x.low <= almost, q = y.low <= almost;
       return p != q ? p : p ? x.size < y.size : x.low < y.low;
     });
   return r;
@@ -60,7 +60,7 @@ template <stage_model M, class Skip> double search_sizes(stage_family<M>& family
     if (low < best.ceiling()) {
       double ceiling = o.objective == stage_objective::thesis ? 1e299 : best.ceiling(), first = low * 1.1;
       if (source == stage_source::line && best.best) {  // worth it where the line balances better than the tree did
-        first = best.best->cost.bottleneck * (best.by_iteration() ? 1 : 1 - o.tolerance);
+        first = best.best->cost.bottleneck * (1 - (best.by_iteration() ? tolerance > 0.02 ? tolerance / 2 : 0 : o.tolerance));
         ceiling = std::min(ceiling, best.best->cost.bottleneck * 1.02);
       }
       low = std::max(low, family.search(rhythms_of(m, o, {s.size}), low, first, ceiling, tolerance, count,
@@ -70,6 +70,16 @@ template <stage_model M, class Skip> double search_sizes(stage_family<M>& family
     bound = std::min(bound, low);
   }
   return bound;
+}
+
+/// The best sequential pipeline: contiguous stages of a line, each waiting for the one before it. `bound` as search_sizes returns it.
+template <stage_model M> best_stages best_sequential(M const& m, stage_options const& o, std::vector<int> const& line,
+                                                     std::vector<size_to_try> const& order, stage_statistics& count, double& bound) {
+  best_stages best(o.objective, m.mini_batch());
+  stage_family<M> family(m, line_of(line), true);
+  double const tolerance = o.objective == stage_objective::iteration ? std::max(o.tolerance, 0.01) : o.tolerance;
+  bound = search_sizes(family, m, o, order, tolerance, best, stage_source::tree, count, [](i64) { return false; });
+  return best;
 }
 
 }  // namespace detail
@@ -91,6 +101,7 @@ template <stage_model M, class Skip> double search_sizes(stage_family<M>& family
 /// size at a time. Deterministic. Throws `error` for an empty or cyclic graph, and where the model's operators are not the graph's nodes.
 template <topology G, stage_model M> stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}) {
   using namespace detail;
+  constexpr int large = 512;  // operators: beyond, what costs most and gains least is left out
   adjacency const& a = as_adjacency(graph);
   stage_result r;
   std::vector<i64> const sizes = sizes_to_try(m, o, "find_stages");
@@ -116,24 +127,33 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
   r.family_bound = search_sizes(tree, m, o, order, coarse, best, stage_source::tree, r.statistics, [](i64) { return false; });
   auto best_size = [&] { return best.best ? best.best->stages.front().choice.micro_batch : 0; };
   if (iteration && best.best) again({best_size()}, 1, fine);
-  if (!thesis && best.best && o.mixed && sizes.size() > 1) {
-    std::vector<i64> near;
+  if (!thesis && best.best && o.mixed && sizes.size() > 1 && m.operators() <= large) {
+    std::vector<i64> neighbours;
     for (i64 b : sizes)
-      if (b * 2 == best_size() || b == best_size() || b == best_size() * 2) near.push_back(b);
-    again(near, iteration ? 1 : 0.99, std::max(coarse, 0.01));
+      if (b * 2 == best_size() || b == best_size() || b == best_size() * 2) neighbours.push_back(b);
+    again(neighbours, iteration ? 1 : 0.99, std::max(coarse, 0.01));
   }
   auto gap_left = [&] { return !best.best || best.best->cost.bottleneck > r.bound * (1 + o.tolerance); };
   std::vector<std::vector<int>> orders{order_of(relaxed.tree)};
-  bool const thorough = o.objective == stage_objective::bottleneck || m.operators() <= 32;
+  bool const thorough = (o.objective == stage_objective::bottleneck && m.operators() <= large) || m.operators() <= 32;
   if (thorough)
     for (auto& x : other_orders(a, orders.front())) orders.push_back(std::move(x));
+  if (o.line && m.operators() > 1 && m.operators() <= 192 && best.by_iteration()) {  // never worse than what PipeDream would do
+    double bound = 0;
+    best_stages alone = best_sequential(m, o, orders.front(), order, r.statistics, bound);
+    if (alone.best) {
+      alone.best->cost = cost_of(m, alone.best->stages);
+      best.offer(std::move(*alone.best), stage_source::line, ++r.statistics.limits);
+      best.close(stage_source::line);
+    }
+  }
   if (o.line && m.operators() > 1) {
-    i64 const only = iteration && m.operators() > 1024 ? best_size() : 0;
+    i64 const only = iteration && m.operators() > large ? best_size() : 0;
     for (auto const& x : orders) {
       if (!gap_left()) break;
       stage_family<M> line(m, line_of(x), false);
-      double const low =
-          search_sizes(line, m, o, order, fine, best, stage_source::line, r.statistics, [&](i64 b) { return only != 0 && b != only; });
+      double const low = search_sizes(line, m, o, order, only != 0 ? coarse : fine, best, stage_source::line, r.statistics,
+                                      [&](i64 b) { return only != 0 && b != only; });
       r.family_bound = std::min(r.family_bound, low);
     }
   }

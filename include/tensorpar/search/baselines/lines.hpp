@@ -11,15 +11,13 @@ template <topology G, stage_model M> stage_result pipedream_stages(G const& grap
   using namespace detail;
   stage_result r;
   std::vector<i64> const sizes = sizes_to_try(m, o, "pipedream_stages");
-  stage_family<M> line(m, line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree), true);
-  best_stages best(o.objective, m.mini_batch());
-  auto const order = order_of_sizes(m, o, sizes, best.by_iteration());
-  double const tolerance = o.objective == stage_objective::iteration ? std::max(o.tolerance, 0.01) : o.tolerance;
-  r.family_bound = search_sizes(line, m, o, order, tolerance, best, stage_source::tree, r.statistics, [](i64) { return false; });
+  sp_tree const tree = stage_relaxation(as_adjacency(graph), m, sizes.back()).tree;
+  auto const order = order_of_sizes(m, o, sizes, o.objective != stage_objective::bottleneck);
+  best_stages best = best_sequential(m, o, order_of(tree), order, r.statistics, r.family_bound);
   r.source = stage_source::line;
   r.bound = bottleneck_bound(m, rhythms_of(m, o, sizes));
   if (!best.best) {
-    r.infeasible = least_shortage(m, line.tree().tree(), rhythms_of(m, o, {sizes.front()}));
+    r.infeasible = least_shortage(m, line_of(tree), rhythms_of(m, o, {sizes.front()}));
     return r;
   }
   write_pipeline(m, std::move(*best.best), true, r);
@@ -62,7 +60,7 @@ template <topology G, stage_model M> stage_result uniform_stages(G const& graph,
           if (!least || p.cost.shortage->lacks < least->lacks) least = p.cost.shortage;
           continue;
         }
-        if (!best || better(o.objective != stage_objective::bottleneck, p.cost, best->cost)) best = std::move(p);
+        if (!best || better_stages(o.objective != stage_objective::bottleneck, p.cost, best->cost)) best = std::move(p);
       }
   if (all.empty())
     throw error("the model admits no micro-batch size on any number of devices", "uniform_stages", "a size that some degree divides");

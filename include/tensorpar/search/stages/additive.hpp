@@ -127,9 +127,9 @@ class additive_stages {
   stage_work work(int v, stage_choice const& c, int first) const {
     operator_numbers const& x = operators_[static_cast<std::size_t>(v)];
     double const each = static_cast<double>(c.micro_batch) / c.data, t = c.tensor, s = speed(first, c.devices());
-    bool const near = one_node(first, c.devices());
-    double const bandwidth = near ? devices_.inner_bandwidth : devices_.outer_bandwidth,
-                 latency = near ? devices_.inner_latency : devices_.outer_latency;
+    bool const close = one_node(first, c.devices());
+    double const bandwidth = close ? devices_.inner_bandwidth : devices_.outer_bandwidth,
+                 latency = close ? devices_.inner_latency : devices_.outer_latency;
     auto pass_of = [&](double seconds) { return seconds > 0 ? (x.launch + seconds * (each + x.half) / t) / s : 0.0; };
     double const gather = t > 1 && x.result > 0 ? (t - 1) * latency + (t - 1) / t * x.result * each / bandwidth : 0;
     stage_work w;
@@ -148,9 +148,9 @@ class additive_stages {
     return w;
   }
   stage_work transfer(stage_border const& b, stage_choice const& c, int) const {
-    bool const near = devices() <= devices_.per_node;
-    double const bandwidth = near ? devices_.inner_bandwidth : devices_.outer_bandwidth,
-                 latency = near ? devices_.inner_latency : devices_.outer_latency;
+    bool const close = devices() <= devices_.per_node;
+    double const bandwidth = close ? devices_.inner_bandwidth : devices_.outer_bandwidth,
+                 latency = close ? devices_.inner_latency : devices_.outer_latency;
     stage_work w;
     w.forward = w.backward =
         (b.tensors_in + b.tensors_out) * latency + (b.in + b.out) * static_cast<double>(c.micro_batch) / c.data / bandwidth;

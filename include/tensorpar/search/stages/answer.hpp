@@ -88,7 +88,7 @@ template <stage_model M> void write_pipeline(M const& m, priced_stages p, bool s
 }
 
 /// Is a better than b? Ties are broken by fewer samples in flight, then the other time, then fewer stages.
-inline bool better(bool by_iteration, stage_cost const& a, stage_cost const& b) {
+inline bool better_stages(bool by_iteration, stage_cost const& a, stage_cost const& b) {
   auto first = [&](stage_cost const& x) { return by_iteration ? x.iteration : x.bottleneck; };
   auto second = [&](stage_cost const& x) { return by_iteration ? x.bottleneck : x.iteration; };
   if (first(a) < first(b) * (1 - 1e-9)) return true;
@@ -122,7 +122,7 @@ class best_stages {
       decision_ = decision;
       return 1e299;
     }
-    if (!best || better(by_iteration(), p.cost, best->cost)) {
+    if (!best || better_stages(by_iteration(), p.cost, best->cost)) {
       best = std::move(p);
       source = from;
     }
@@ -130,7 +130,7 @@ class best_stages {
   }
   /// The search of one family over one set of sizes is over.
   void close(stage_source from) {
-    if (sized_ && (!best || better(true, sized_->cost, best->cost))) {
+    if (sized_ && (!best || better_stages(true, sized_->cost, best->cost))) {
       best = std::move(sized_);
       source = from;
     }
@@ -139,12 +139,12 @@ class best_stages {
 };
 
 /// The model with all memories enlarged.
-template <stage_model M> class with_memory {
+template <stage_model M> class stages_with_memory {
   M const* m_;
   double times_;
 
  public:
-  with_memory(M const& m, double times) : m_(&m), times_(times) {}
+  stages_with_memory(M const& m, double times) : m_(&m), times_(times) {}
   int operators() const { return m_->operators(); }
   int devices() const { return m_->devices(); }
   std::vector<stage_tensor> const& tensors() const { return m_->tensors(); }
@@ -164,8 +164,8 @@ template <stage_model M> stage_shortage least_shortage(M const& m, sp_tree const
   std::optional<stage_shortage> least;
   double low = 1, high = 2;
   auto attempt = [&](double times) {
-    with_memory<M> const larger(m, times);
-    stage_family<with_memory<M>> family(larger, tree, false);
+    stages_with_memory<M> const larger(m, times);
+    stage_family<stages_with_memory<M>> family(larger, tree, false);
     stage_statistics count;
     bool found = false;
     family.search(smallest, 1e290, 1e290, 1e290, 1, count, [&](priced_stages p) {

@@ -51,7 +51,7 @@ double bisect_limit(double low, double first, double ceiling, double tolerance, 
       limit = std::min((low + high) / 2, high * (1 - 0.5 * tolerance));
       if (limit < low) limit = low;
     } else {
-      limit = std::max(low, limit * 1.5);
+      limit = std::max(low, round == 0 ? limit * 1.5 : ceiling < 1e298 ? ceiling : limit * 3);
     }
   }
   return low;
