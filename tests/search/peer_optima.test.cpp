@@ -99,6 +99,29 @@ TEST_CASE("least_pipedream equals the best of all chains of states, in one level
   CHECK(feasible > effort::cases(100));
 }
 
+TEST_CASE("least_pipedream: the search over downsets equals the table of states") {
+  int feasible = 0;
+  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(1000)); ++seed) {
+    tests::random_source r{seed + 9000};
+    pipedream_profile g = random_layers(r, 2 + r.below(9));
+    for (int v = 1; v < g.node_count(); ++v)
+      if (g.inputs[uz(v)].empty()) g.inputs[uz(v)] = {0};  // one source
+    pipedream_setup const setup{{{1 + r.below(6), 1e9 * (1 + r.below(5))}}, r.chance(50) ? 1.0 : 0.0,
+                                r.chance(50) ? 1e6 * (5 + r.below(60)) : 0, r.chance(20)};
+    pipedream_optimum const table = least_pipedream(g, setup), wide = least_pipedream(g, setup, 5000, 0);
+    CAPTURE(seed);
+    CHECK(wide.states == table.states);
+    REQUIRE(wide.feasible == table.feasible);
+    if (!table.feasible) continue;
+    ++feasible;
+    REQUIRE(same(wide.seconds, table.seconds, 1e-9));
+    pipedream_price const p = price_pipedream(g, wide.stages, setup);
+    CHECK(p.fits);
+    CHECK(same(p.seconds, table.seconds, 1e-9));
+  }
+  CHECK(feasible > effort::cases(300));
+}
+
 TEST_CASE("least_alpa equals the best of all runs of layers, submeshes and candidates") {
   int feasible = 0, tight = 0;
   for (u64 seed = 0; seed < static_cast<u64>(effort::cases(1500)); ++seed) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/search/profiles/dnn_partitioning.hpp>
+#include <tensorpar/search/profiles/pipedream.hpp>
 #include <tensorpar/search/profiles/piper.hpp>
 #include <vector>
 
@@ -83,6 +84,23 @@ inline tensorpar::dnn_partitioning_profile timed(std::vector<std::vector<int>> c
   g.memory = 1e18;
   g.accelerators = 6;
   g.cpus = 1;
+  return g;
+}
+
+/// The same layers as PipeDream has them.
+inline tensorpar::pipedream_profile pipedream(std::vector<std::vector<int>> const& inputs, tensorpar::u64 seed) {
+  random_source r{seed};
+  tensorpar::pipedream_profile g;
+  g.inputs = inputs;
+  for (int v = 0; v < static_cast<int>(inputs.size()); ++v) {
+    g.id.push_back("node" + std::to_string(v));
+    g.description.push_back("layer");
+    g.forward.push_back((v % 3 == 1 ? 10 : 1) * (50 + r.below(100)) / 1e6);
+    g.backward.push_back(2 * g.forward.back());
+    g.activation.push_back(1e6 * (1 + r.below(40)));
+    g.parameter.push_back(1e5 * r.below(30));
+    g.stage.push_back(-1);
+  }
   return g;
 }
 
