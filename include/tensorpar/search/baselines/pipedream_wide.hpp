@@ -73,7 +73,8 @@ class pipedream_objective {
     return setup_.memory <= 0 || std::ceil(static_cast<double>(later) / (w + 1)) * (high[0] - low[0] + high[1] - low[1]) <= setup_.memory;
   }
   bool may_fit(double const* low, double const* high, int w, int later, double target) const {
-    return detail::pipedream_whole(level(), 1, high[2] - low[2], high[0] - low[0], w + 1) <= target * (1 + 1e-9) && fits(low, high, w, later);
+    double const least = detail::pipedream_whole(level(), 1, high[2] - low[2], high[0] - low[0], w + 1);
+    return least <= target * (1 + 1e-9) && fits(low, high, w, later);
   }
   bool may_start(downset_lattice const& l, int d, int w, double target) const {
     return setup_.compression <= 0 || l.parent(d) < 0 || transfer(output(l, d), w + 1) <= target;
