@@ -175,8 +175,8 @@ int main(int argc, char** argv) {
     for (std::string const send : {"1e-5", "0.01", "0.1"}) {
       if (quick && (what == "training" || send != "1e-5")) continue;
       compare("wide " + what + ", 6 accelerators, 1 CPU, communication " + send, {"wide", what, send, "6", "1", "1"}, 0, 2, 500);
-      compare("wide " + what + ", 6 accelerators of a quarter of the memory, communication " + send, {"wide", what, send, "6", "0", "0.25"}, 0, 2,
-              500);
+      compare("wide " + what + ", 6 accelerators of a quarter of the memory, communication " + send,
+              {"wide", what, send, "6", "0", "0.25"}, 0, 2, 500);
     }
   if (!quick) {
     compare("wide, PipeDream, 8 machines", {"wide-pipedream", "8", "1e9", "0", "0"}, 0, 2, 500);

@@ -38,10 +38,10 @@ struct pipedream_walk {
   pipedream_setup const& setup;
   std::vector<pipedream_state> states;
   std::vector<int> layers(int from, int to) const {
+    auto const has = [](std::vector<u64> const& s, int v) { return detail::pipedream_layers::has(s, v); };
     std::vector<int> r;
     for (int v = 0; v < g.node_count(); ++v)
-      if (detail::pipedream_layers::has(states[uz(to)].layers, v) && (from < 0 || !detail::pipedream_layers::has(states[uz(from)].layers, v)))
-        r.push_back(v);
+      if (has(states[uz(to)].layers, v) && (from < 0 || !has(states[uz(from)].layers, v))) r.push_back(v);
     return r;
   }
   /// All pipelines of a level behind state `from`, up to state `to`, on m machines.
@@ -212,7 +212,8 @@ TEST_CASE("Piper: our optimum is never above a recorded one, and feasible exactl
     if (!has(file)) continue;
     auto g = read_piper(folder() + file, profile_units::as_published);
     if (x["bert_layers"].is_number()) g = longer_bert(std::move(g), x["bert_layers"].get<int>() - 32);
-    piper_setup const setup{x["mem_bytes"].get<double>(), x["bandwidth"].get<double>(), x["devices"].get<int>(), x["microbatches"].get<i64>()};
+    piper_setup const setup{x["mem_bytes"].get<double>(), x["bandwidth"].get<double>(), x["devices"].get<int>(),
+                            x["microbatches"].get<i64>()};
     piper_optimum const got = least_piper(g, setup);
     CAPTURE(file);
     CAPTURE(setup.devices);

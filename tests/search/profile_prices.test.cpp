@@ -59,7 +59,8 @@ TEST_CASE("max-load in consistent units: recorded splits, and what the published
     CHECK(near_to(1000 * price_max_load(g, split_of(x, g), g.memory).seconds, x["max_load_ms"].get<double>(), 1e-6));
     for (json const& raw : recorded()["dnn_partitioning"])
       if (raw["mode"] == "dp" && raw["accelerators"] == g.accelerators && raw["cpus"] == g.cpus && dnn_file(raw["input"]) == path)
-        CHECK(near_to(1000 * price_max_load(g, split_of(raw, g), g.memory).seconds, x["as_published_split_reevaluated_ms"].get<double>(), 1e-6));
+        CHECK(near_to(1000 * price_max_load(g, split_of(raw, g), g.memory).seconds,
+                      x["as_published_split_reevaluated_ms"].get<double>(), 1e-6));
     ++priced;
   }
   CHECK(priced == 4);
@@ -92,7 +93,8 @@ TEST_CASE("Piper: every recorded pipeline costs what the peer says, with the con
     if (!has(file) || !x["feasible"].get<bool>()) continue;
     piper_profile g = kept(files, folder() + file, [](std::string const& p) { return read_piper(p, profile_units::as_published); });
     if (x["bert_layers"].is_number()) g = longer_bert(std::move(g), x["bert_layers"].get<int>() - 32);
-    piper_setup const setup{x["mem_bytes"].get<double>(), x["bandwidth"].get<double>(), x["devices"].get<int>(), x["microbatches"].get<i64>()};
+    piper_setup const setup{x["mem_bytes"].get<double>(), x["bandwidth"].get<double>(), x["devices"].get<int>(),
+                            x["microbatches"].get<i64>()};
     piper_price const p = price(x, g, setup, x["tps"].get<double>(), 1);
     for (std::size_t i = 0; i < p.stages.size(); ++i) {
       json const& s = x["stages"][i];

@@ -81,10 +81,10 @@ template <downset_objective O> class downset_decision {
     stage_way const& way = ways_[at(w)];
     int const t = way.table;
     double const reach = target_ * s_.absorbs[at(w)] / s_.total * static_cast<double>(s_.one);
-    i64 const far = s_.total > 0 && reach < 4e18 ? static_cast<i64>(reach * (1 + 1e-9)) + l_.node_count() + 1 : i64{1} << 62;
+    i64 const span = s_.total > 0 && reach < 4e18 ? static_cast<i64>(reach * (1 + 1e-9)) + l_.node_count() + 1 : i64{1} << 62;
     double const room = target_ * way.share * (1 + 1e-12) + 1e-14 * s_.work[at(t)][0], mine = s_.work[at(t)][at(r)];
     double const in = s_.in[at(t)][at(r)], out = s_.out[at(t)][at(r)];
-    downset_probe const probe{s_.work_units[at(r)] + far, s_.clear_units[at(r)], room + mine + out, room + mine - in, room + mine - in,
+    downset_probe const probe{s_.work_units[at(r)] + span, s_.clear_units[at(r)], room + mine + out, room + mine - in, room + mine - in,
                               keys_.row(r), keys_.words};
     auto const hopeless = [&](double const* sums) { return !may_fit(r, sums, w, later); };
     return b.scan(probe, t, keys_, pairs, hopeless, [&](int u) { return feasible(r, u, w, later); });
