@@ -51,6 +51,8 @@ double one(words const& w) {
     for (double b : g.size) bytes += b;
     return least_max_load(g, {whole(w[3]), whole(w[4]), bytes * real(w[5])}).seconds;
   }
+  if (w[0] == "wide-pipedream")  // machines, bandwidth, whether transfers count, bytes of memory
+    return least_pipedream(wide::pipedream(wide::inception(), 5), {{{whole(w[1]), real(w[2])}}, real(w[3]), real(w[4]), false}).seconds;
   auto const g = wide::piper(wide::inception(), 5);  // "wide-piper": devices, share of all bytes
   double bytes = 0;
   for (auto const& d : g.degrees) bytes += d[0].ways[0].per_sample + d[0].ways[0].fixed;
@@ -173,10 +175,13 @@ int main(int argc, char** argv) {
     for (std::string const send : {"1e-5", "0.01", "0.1"}) {
       if (quick && (what == "training" || send != "1e-5")) continue;
       compare("wide " + what + ", 6 accelerators, 1 CPU, communication " + send, {"wide", what, send, "6", "1", "1"}, 0, 2, 500);
-      compare("wide " + what + ", 6 accelerators of a quarter of the memory, communication " + send, {"wide", what, send, "6", "0", "0.25"}, 0, 2,
-              500);
+      compare("wide " + what + ", 6 accelerators of a quarter of the memory, communication " + send,
+              {"wide", what, send, "6", "0", "0.25"}, 0, 2, 500);
     }
   if (!quick) {
+    compare("wide, PipeDream, 8 machines", {"wide-pipedream", "8", "1e9", "0", "0"}, 0, 2, 500);
+    compare("wide, PipeDream, 8 machines, with transfers", {"wide-pipedream", "8", "1e9", "1", "0"}, 0, 2, 500);
+    compare("wide, PipeDream, 16 machines, with transfers", {"wide-pipedream", "16", "1e10", "1", "0"}, 0, 2, 500);
     compare("wide, Piper, 8 devices", {"wide-piper", "8", "10"}, 0, 2, 500);
     compare("wide, Piper, 8 devices of a tenth of the memory", {"wide-piper", "8", "0.5"}, 0, 2, 500);
   }

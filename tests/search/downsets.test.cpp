@@ -184,8 +184,8 @@ static_assert(downset_objective<random_objective>);
 static_assert(topology<max_load_space>);
 
 TEST_CASE("the lattice has every downset once, and knows inclusion and differences") {
-  std::string const bad = tests::counterexample(1, effort::cases(400), [](random_source& r) { return tests::random_dag(r, 1 + r.below(9), 10 + r.below(60)); },
-    [](lists const& g) {
+  auto const make = [](random_source& r) { return tests::random_dag(r, 1 + r.below(9), 10 + r.below(60)); };
+  std::string const bad = tests::counterexample(1, effort::cases(400), make, [](lists const& g) {
       int const n = static_cast<int>(g.size());
       std::set<unsigned> want, got;
       for (unsigned s = 0; s < 1u << n; ++s) {

@@ -122,14 +122,16 @@ TEST_CASE("dnn-partitioning: what is wrong and where") {
     {"\"cost\": 0.5", "\"cost\": true", "p.json: edges[1].cost", "not a number"},
     {"\"destId\": 50, \"cost\": 0.25", "\"destId\": 50, \"cost\": 0.3", "p.json: edges[2].cost", "another edge out of node 7"},
     {"\"sourceId\": 3, \"destId\": 50", "\"sourceId\": 50, \"destId\": 3", "p.json: edges[1]", "from a backward to a forward"},
-    {"\"sourceId\": 3, \"destId\": 50, \"cost\": 0.5", "\"sourceId\": 3, \"destId\": 7, \"cost\": 0.5", "p.json: edges", "cycle: 3 -> 7 -> 3"},
+    {"\"sourceId\": 3, \"destId\": 50, \"cost\": 0.5", "\"sourceId\": 3, \"destId\": 7, \"cost\": 0.5", "p.json: edges",
+     "cycle: 3 -> 7 -> 3"},
     {"\"sourceId\": 3, \"destId\": 50, \"cost\": 0.5", "\"sourceId\": 3, \"destId\": 3, \"cost\": 0.5", "p.json: edges", "cycle: 3 -> 3"},
     {"\"edges\": [", "\"edges\": 5, \"x\": [", "p.json: edges", "not a list"},
     {"\"colorClass\": 9", "\"colorClass\": []", "p.json: nodes[0].colorClass", "not a number"},
   }, parse);
   check_cuts(dnn, parse);
   CHECK_THROWS_WITH_AS(parse("[]"), doctest::Contains("an object"), error);
-  CHECK_THROWS_WITH_AS(parse("{\"maxSizePerFPGA\":1,\"maxFPGAs\":1,\"maxCPUs\":1,\"nodes\":[],\"edges\":[]}"), doctest::Contains("a list of 0"), error);
+  CHECK_THROWS_WITH_AS(parse(R"({"maxSizePerFPGA":1,"maxFPGAs":1,"maxCPUs":1,"nodes":[],"edges":[]})"), doctest::Contains("a list of 0"),
+                       error);
   CHECK_THROWS_WITH_AS(read_dnn_partitioning("/nowhere.json", profile_units::as_published), doctest::Contains("cannot read"), error);
 }
 
@@ -285,5 +287,6 @@ TEST_CASE("published profiles: sizes and sums as their facts have them") {
     CHECK(std::accumulate(g.forward.begin(), g.forward.end(), 0.0) == doctest::Approx(0.2015).epsilon(1e-3));
     CHECK(std::accumulate(g.backward.begin(), g.backward.end(), 0.0) == doctest::Approx(0.2609).epsilon(1e-3));
   }
-  if (has("graphpipe/candle_uno_partition.txt")) CHECK(read_graphpipe(folder() + "graphpipe/candle_uno_partition.txt").stage_of.size() == 53);
+  if (has("graphpipe/candle_uno_partition.txt"))
+    CHECK(read_graphpipe(folder() + "graphpipe/candle_uno_partition.txt").stage_of.size() == 53);
 }

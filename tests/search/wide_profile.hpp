@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/search/profiles/dnn_partitioning.hpp>
+#include <tensorpar/search/profiles/pipedream.hpp>
 #include <tensorpar/search/profiles/piper.hpp>
 #include <vector>
 
@@ -55,7 +56,8 @@ inline std::vector<std::vector<int>> inception() {
 
 /// Times of every third layer (the convolutions) are some ten times the others', results shrink with depth. `send` scales communication,
 /// 1 being that of published files in consistent units on 2 GiB/s. Training adds a backward layer per layer, of its colour, twice as long.
-inline tensorpar::dnn_partitioning_profile timed(std::vector<std::vector<int>> const& inputs, double send, bool training, tensorpar::u64 seed) {
+inline tensorpar::dnn_partitioning_profile timed(std::vector<std::vector<int>> const& inputs, double send, bool training,
+                                                 tensorpar::u64 seed) {
   random_source r{seed};
   tensorpar::dnn_partitioning_profile g;
   int const n = static_cast<int>(inputs.size());
@@ -86,8 +88,26 @@ inline tensorpar::dnn_partitioning_profile timed(std::vector<std::vector<int>> c
   return g;
 }
 
+/// The same layers as PipeDream has them.
+inline tensorpar::pipedream_profile pipedream(std::vector<std::vector<int>> const& inputs, tensorpar::u64 seed) {
+  random_source r{seed};
+  tensorpar::pipedream_profile g;
+  g.inputs = inputs;
+  for (int v = 0; v < static_cast<int>(inputs.size()); ++v) {
+    g.id.push_back("node" + std::to_string(v));
+    g.description.push_back("layer");
+    g.forward.push_back((v % 3 == 1 ? 10 : 1) * (50 + r.below(100)) / 1e6);
+    g.backward.push_back(2 * g.forward.back());
+    g.activation.push_back(1e6 * (1 + r.below(40)));
+    g.parameter.push_back(1e5 * r.below(30));
+    g.stage.push_back(-1);
+  }
+  return g;
+}
+
 /// The same layers as Piper has them: one degree, keep or recompute.
-inline tensorpar::piper_profile piper(std::vector<std::vector<int>> const& inputs, tensorpar::u64 seed, std::vector<int> const& degrees = {1}) {
+inline tensorpar::piper_profile piper(std::vector<std::vector<int>> const& inputs, tensorpar::u64 seed,
+                                      std::vector<int> const& degrees = {1}) {
   random_source r{seed};
   tensorpar::piper_profile g;
   int const n = static_cast<int>(inputs.size());
@@ -108,8 +128,9 @@ inline tensorpar::piper_profile piper(std::vector<std::vector<int>> const& input
     for (int t : degrees) {
       std::vector<double> const in(g.in[uz(v)].size(), t > 1 ? 1e4 : 0.0), out(g.out[uz(v)].size(), t > 1 ? 1e4 : 0.0);
       double const part = t == 1 ? 1.0 : (0.5 + 0.1 * r.below(3)) * 2 / t;
-      g.degrees.back().push_back({t, {{"vanilla", time * part, weights / t, bytes * part, 2 * weights / t, in, out},
-                                      {"activation recomp", 1.3 * time * part, weights / t, bytes * part / 10, 2 * weights / t + bytes, in, out}}});
+      double const held = weights / t, kept = bytes * part;
+      g.degrees.back().push_back({t, {{"vanilla", time * part, held, kept, 2 * held, in, out},
+                                      {"activation recomp", 1.3 * time * part, held, kept / 10, 2 * held + bytes, in, out}}});
     }
   }
   g.memory = 1e18;

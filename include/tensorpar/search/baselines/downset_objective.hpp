@@ -43,9 +43,12 @@ struct downset_stage {
 ///   2. seconds(s, w, later) >= (s.work + s.boundary) / way(w).share: the sums that a stage is grown from bound its price from below.
 ///   3. seconds does not fall when `later` rises.
 ///   4. seconds depends on s through s.work, s.boundary, s.sum(k) and the nodes only, and is deterministic.
-/// Optional, both only to decide sooner:
-///   o.may_fit(low, high, w, later) -> bool          false only if a stage whose measures are the differences of these sums has no finite
-///                                                   price; once false, larger sums `high` are false as well
+/// Optional:
+///   o.exact_devices() -> bool                       the pipeline must use exactly devices(), not at most
+/// Optional, only to decide sooner:
+///   o.may_start(lattice, d, w, target) -> bool      false only if no stage that starts at downset d in way w costs at most `target`
+///   o.may_fit(low, high, w, later, target) -> bool  false only if a stage whose measures are the differences of these sums costs more
+///                                                   than `target`; once false, larger sums `high` are false as well
 ///   o.within(s, w, later, target) -> bool           seconds(s, w, later) is finite and at most target
 /// Minimal definition: all but the optional ones. Models: `max_load_objective`, `piper_objective`, yours (docs/how-to/own-profiler.md).
 /// Complexity expected: everything but `seconds` O(1); `seconds` is called for pairs of downsets that survive the bounds.

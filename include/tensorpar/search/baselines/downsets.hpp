@@ -42,6 +42,16 @@ template <downset_objective O> class downset_decision {
   static std::size_t at(int i) { return uz(i); }
   using bucket = downset_bucket;
 
+  bool exact_devices() const {
+    if constexpr (requires { { o_.exact_devices() } -> std::convertible_to<bool>; }) return o_.exact_devices();
+    return false;
+  }
+  bool may_start(int r, int w) const {
+    if constexpr (requires { { o_.may_start(l_, r, w, target_) } -> std::convertible_to<bool>; })
+      return o_.may_start(l_, s_.id[at(r)], w, target_);
+    return true;
+  }
+
   int least_devices(double device_seconds) const {
     if (!(target_ < no_price)) return 0;
     double const rest = device_seconds / target_ - s_.free_rate;
@@ -49,7 +59,7 @@ template <downset_objective O> class downset_decision {
   }
 
   bool may_fit(int r, double const* high, int w, int later) const {
-    if constexpr (requires { o_.may_fit(high, high, w, later); }) return o_.may_fit(s_.measures(r), high, w, later);
+    if constexpr (requires { o_.may_fit(high, high, w, later, target_); }) return o_.may_fit(s_.measures(r), high, w, later, target_);
     return true;
   }
   /// May the stage between two downsets, nested and within the bounds, run in way `w` within the target?
@@ -71,10 +81,10 @@ template <downset_objective O> class downset_decision {
     stage_way const& way = ways_[at(w)];
     int const t = way.table;
     double const reach = target_ * s_.absorbs[at(w)] / s_.total * static_cast<double>(s_.one);
-    i64 const far = s_.total > 0 && reach < 4e18 ? static_cast<i64>(reach * (1 + 1e-9)) + l_.node_count() + 1 : i64{1} << 62;
+    i64 const span = s_.total > 0 && reach < 4e18 ? static_cast<i64>(reach * (1 + 1e-9)) + l_.node_count() + 1 : i64{1} << 62;
     double const room = target_ * way.share * (1 + 1e-12) + 1e-14 * s_.work[at(t)][0], mine = s_.work[at(t)][at(r)];
     double const in = s_.in[at(t)][at(r)], out = s_.out[at(t)][at(r)];
-    downset_probe const probe{s_.work_units[at(r)] + far, s_.clear_units[at(r)], room + mine + out, room + mine - in, room + mine - in,
+    downset_probe const probe{s_.work_units[at(r)] + span, s_.clear_units[at(r)], room + mine + out, room + mine - in, room + mine - in,
                               keys_.row(r), keys_.words};
     auto const hopeless = [&](double const* sums) { return !may_fit(r, sums, w, later); };
     return b.scan(probe, t, keys_, pairs, hopeless, [&](int u) { return feasible(r, u, w, later); });
@@ -95,6 +105,7 @@ template <downset_objective O> class downset_decision {
     std::map<std::pair<int, int>, bucket> buckets;
     std::vector<point> front;
     int const devices = o_.devices(), copies = o_.copies(), count = l_.count();
+    bool const exact = exact_devices();  // then more devices are no worse than fewer, only other
     for (int r = 0; r < count; ++r) {
       if (!active.empty() && !active[at(r)]) continue;
       front.clear();
@@ -108,10 +119,10 @@ template <downset_objective O> class downset_decision {
             int const d = key.first + ways_[at(w)].devices, c = key.second + ways_[at(w)].copies;
             if (d + before > devices || d < after || c > copies) continue;
             bool worse = false;
-            for (point const& p : front) worse = worse || (p.devices <= d && p.copies <= c);
-            if (worse) continue;
+            for (point const& p : front) worse = worse || ((exact ? p.devices == d : p.devices <= d) && p.copies <= c);
+            if (worse || !may_start(r, w)) continue;
             if (int const next = find(b, r, w, key.second); next >= 0) {
-              std::erase_if(front, [&](point const& p) { return p.devices >= d && p.copies >= c; });
+              std::erase_if(front, [&](point const& p) { return (exact ? p.devices == d : p.devices >= d) && p.copies >= c; });
               front.push_back({d, c, w, next, r});
             }
           }
@@ -120,6 +131,7 @@ template <downset_objective O> class downset_decision {
       for (point const& p : front) {
         int const k = static_cast<int>(points_.size());
         points_.push_back(p);
+        if (r == count - 1 && exact && p.devices != devices) continue;
         if (r == count - 1) {  // the empty downset: a pipeline
           std::vector<std::pair<int, int>> chain;
           for (int q = k; q >= 0; q = points_[at(q)].next) chain.push_back({s_.id[at(points_[at(q)].rank)], points_[at(q)].way});

@@ -64,7 +64,7 @@ class max_load_objective {
   double seconds(downset_stage const& s, int w, int) const {
     return w == 0 && s.sum(0) > limits_.memory ? detail::no_price : s.work + s.boundary;
   }
-  bool may_fit(double const* low, double const* high, int w, int) const { return w != 0 || high[0] - low[0] <= limits_.memory; }
+  bool may_fit(double const* low, double const* high, int w, int, double) const { return w != 0 || high[0] - low[0] <= limits_.memory; }
   int devices() const { return limits_.accelerators; }
   int copies() const { return limits_.cpus; }
 };

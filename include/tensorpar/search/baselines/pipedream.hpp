@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <limits>
-#include <tensorpar/search/profiles/pipedream_price.hpp>
+#include <tensorpar/search/baselines/pipedream_wide.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -134,12 +134,26 @@ class pipedream_search {
 /// PipeDream's exact optimum: over chains of states (see `pipedream_states`), stages on any number of machines that add up to all of them,
 /// and at an outer level every span as the inner level's best pipeline. The single level is the flat topology.
 /// Complexity: S states, M machines: O(S^2 M^2) at the outermost level, O(S^3 M^2) below it, of which only nested states are visited;
-/// memory O(S^2) per level. Throws `error` as `pipedream_states`, and if there is no level or one without machines or bandwidth.
-inline pipedream_optimum least_pipedream(pipedream_profile const& g, pipedream_setup const& setup, int most_states = 5'000) {
+/// memory O(S^2) per level. In the flat topology, graphs with one source and more than `table_up_to` states are searched by
+/// `least_bottleneck` instead, up to 400,000 states. Throws `error` as `pipedream_states`, and if there is no level or one without machines
+/// or bandwidth.
+inline pipedream_optimum least_pipedream(pipedream_profile const& g, pipedream_setup const& setup, int most_states = 5'000,
+                                         int table_up_to = 2'000) {
   if (setup.levels.empty()) throw error("no level of machines", "setup", "at least one");
   for (pipedream_level const& l : setup.levels)
     if (l.machines < 1 || !(l.bandwidth > 0)) throw error("a level without machines or bandwidth", "setup", "at least one machine");
-  return detail::pipedream_search(g, setup, most_states)();
+  if (setup.levels.size() > 1) return detail::pipedream_search(g, setup, most_states)();
+  detail::pipedream_layers const layers(g);
+  pipedream_objective const o(layers, setup);
+  if (sources(o.graph()).size() != 1) return detail::pipedream_search(g, setup, most_states)();
+  if (downset_lattice(o.graph(), 400'000).count() - 1 <= table_up_to) return detail::pipedream_search(g, setup, most_states)();
+  downset_pipeline const best = least_bottleneck(o.graph(), o);
+  pipedream_optimum r{best.feasible, best.seconds, {}, best.downsets - 1};
+  for (downset_part const& s : best.stages) {
+    r.stages.push_back({{}, s.way + 1, {}});
+    for (int v : s.nodes) r.stages.back().nodes.push_back(o.layer()[detail::uz(v)]);
+  }
+  return r;
 }
 
 }  // namespace tensorpar

@@ -159,7 +159,7 @@ class piper_objective {
     double over = 0;
     double const base = without_swaps(s, w, later, over);
     if (over <= 0) return base;
-    if (!may_fit(s.low, s.high, w, later)) return detail::no_price;
+    if (!may_fit(s.low, s.high, w, later, detail::no_price)) return detail::no_price;
     swap_choice const choice = least_swaps(swaps_of(s, w, later), over);
     inexact_ += choice.exact ? 0 : 1;
     return choice.feasible ? base + choice.extra / ways_[detail::uz(w)].share : detail::no_price;
@@ -188,7 +188,7 @@ class piper_objective {
     return choice.feasible && choice.extra <= room;
   }
   /// The least bytes are concave in the micro-batches in flight, hence at least the line between grid points.
-  bool may_fit(double const* low, double const* high, int w, int later) const {
+  bool may_fit(double const* low, double const* high, int w, int later, double) const {
     stage_way const& x = ways_[detail::uz(w)];
     return on_grid(low, high, x.table, place(detail::piper_in_flight(x.copies, later)), 0) <= setup_.memory * (1 + 1e-9);
   }
