@@ -3,9 +3,11 @@
 #include <set>
 #include <tensorpar/search/baselines/downset_reference.hpp>
 #include <tensorpar/search/baselines/max_load.hpp>
+#include <tensorpar/search/baselines/pipedream_wide.hpp>
 #include <tensorpar/search/baselines/piper.hpp>
 
 #include "support/effort.hpp"
+#include "support/laws/downset_objective.hpp"
 #include "support/random_graph.hpp"
 #include "support/shrink.hpp"
 #include "wide_profile.hpp"
@@ -180,6 +182,7 @@ struct random_objective {
 
 static_assert(downset_objective<max_load_objective>);
 static_assert(downset_objective<piper_objective>);
+static_assert(downset_objective<pipedream_objective>);
 static_assert(downset_objective<random_objective>);
 static_assert(topology<max_load_space>);
 
@@ -216,6 +219,28 @@ TEST_CASE("the lattice has every downset once, and knows inclusion and differenc
       return true;
     });
   CHECK(bad == "");
+}
+
+TEST_CASE("the peers' prices keep the laws") {
+  int finite[4] = {};
+  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(20)); ++seed) {
+    random_source r{seed + 300};
+    lists g = tests::random_dag(r, 8 + r.below(6), 25 + r.below(30), false);
+    for (std::size_t v = 1; v < g.size(); ++v)
+      if (g[v].empty()) g[v] = {0};
+    auto const p = wide::timed(g, 0.05, r.chance(50), r.next());
+    max_load_space const space = space_of(p);
+    finite[0] += laws::downset_objective_laws(space, max_load_objective(p, space, {3, 1, 3e8}), r.next(), 400);
+    auto const q = wide::piper(g, r.next(), {1, 2});
+    finite[1] += laws::downset_objective_laws(q, piper_objective(q, {1e5 * (50 + r.below(200)), 1e9, 12, 24}), r.next(), 400);
+    auto const t = wide::pipedream(g, r.next());
+    detail::pipedream_layers const layers(t);
+    pipedream_setup const setup{{{6, 1e9}}, 1, 1e8 * (1 + r.below(5)), false};
+    pipedream_objective const o(layers, setup);
+    finite[2] += laws::downset_objective_laws(o.graph(), o, r.next(), 400);
+    finite[3] += laws::downset_objective_laws(g, random_objective(static_cast<int>(g.size()), r.next()), r.next(), 400);
+  }
+  for (int n : finite) CHECK(n > 50);
 }
 
 TEST_CASE("too many downsets and cycles are errors that say so") {

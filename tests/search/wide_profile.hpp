@@ -6,7 +6,7 @@
 #include <tensorpar/search/profiles/piper.hpp>
 #include <vector>
 
-#include "support/random_graph.hpp"
+#include "../support/random_graph.hpp"
 
 namespace wide {
 
