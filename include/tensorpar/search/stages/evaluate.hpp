@@ -105,10 +105,17 @@ template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::foun
   }
   std::vector<int> const order = detail::quotient_order(r.next);
   if (order.empty() && n > 0) throw error("stages wait for each other", "cost_of", "an acyclic quotient");
+  std::vector<stage_work> known(stage_of.size());  // of a kind, in the stage that asked last
+  std::vector<int> asked(stage_of.size(), -1);
   for (std::size_t s = 0; s < n; ++s) {
     stage_choice const& c = stages[s].choice;
     stage_work w = m.transfer(border[s], c, stages[s].first);
-    for (int v : stages[s].nodes) w += m.work(v, c, stages[s].first);
+    for (int v : stages[s].nodes) {
+      std::size_t const k = static_cast<std::size_t>(m.kind(v));
+      if (asked[k] != static_cast<int>(s)) known[k] = m.work(v, c, stages[s].first);
+      asked[k] = static_cast<int>(s);
+      w += known[k];
+    }
     r.work.push_back(w);
     r.bottleneck = std::max(r.bottleneck, w.per_sample(c.micro_batch, m.mini_batch()));
   }
