@@ -216,6 +216,11 @@ TEST_CASE("stages: never worse than the sequential pipelines, above the bound, t
     stage_result const fast = find_stages(p.graph, p.model, o);
     REQUIRE(wrong(p.graph, p.model, fast) == "");
     if (fast.feasible() && found.feasible()) CHECK(fast.cost.bottleneck >= found.cost.bottleneck * (1 - 2e-4));
+    stage_result const walked = pipedream_stages(p.graph, p.model, o);
+    if (walked.feasible()) {
+      REQUIRE(fast.feasible());
+      CHECK(fast.cost.iteration <= walked.cost.iteration * (1 + 1e-9));
+    }
     o.objective = stage_objective::thesis;
     REQUIRE(wrong(p.graph, p.model, find_stages(p.graph, p.model, o)) == "");
     REQUIRE(wrong(p.graph, p.model, pipedream_stages(p.graph, p.model, o)) == "");

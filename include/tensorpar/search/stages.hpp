@@ -88,7 +88,8 @@ template <stage_model M> best_stages best_sequential(M const& m, stage_options c
 /// any acyclic graph: one that is not series-parallel goes through `relax`, and the result says which dependencies that added.
 ///
 /// The space: partitions into convex stages; on each, the degrees that the model offers; micro-batches of `micro_batches`, rhythms of
-/// `ks`; at most all devices, memory by samples in flight (Table 3.2, over the graph of stages). The families of partitions:
+/// `ks`; at most all devices, memory by samples in flight over the graph of stages (`in_flight_grouped`: Table 3.2 for 1F1B, enough at any
+/// ratio of passes for kFkB). The families of partitions:
 /// - those of the tree (`stage_decision`): runs of parts of a series, whole branches together, joins with ends of branches, recursively;
 /// - where that leaves a gap to the bound, contiguous stages of lines of all operators: the tree's order (what PipeDream knows) and, up to
 ///   32 operators or for the objective `bottleneck` up to 512, four more;

@@ -57,7 +57,7 @@ inline std::vector<int> quotient_order(std::vector<std::vector<int>> const& next
 }  // namespace detail
 
 /// Prices a partition into stages. `sequential` adds an edge from each stage to the next, as pipelines do that know chains only.
-/// In flight: against the edges, the most that a successor asks for (in_flight, Table 3.2), at least k micro-batches, at most the
+/// In flight: against the edges, the most that a successor asks for (in_flight_grouped), at least k micro-batches, at most the
 /// mini-batch. Iteration: the largest over all stages of
 ///     fill + mini_batch / micro_batch * (forward + backward + weights) + drain,
 /// where fill is the longest chain of forward passes before the stage's first one (a predecessor with smaller micro-batches runs several),
@@ -128,7 +128,7 @@ template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::foun
     i64 i = c.k * c.micro_batch;
     for (int y : r.next[s]) {
       stage_choice const& d = stages[static_cast<std::size_t>(y)].choice;
-      i = std::max(i, in_flight(c.k, c.micro_batch, d.k, d.micro_batch, r.in_flight[static_cast<std::size_t>(y)]));
+      i = std::max(i, in_flight_grouped(c.k, c.micro_batch, d.k, d.micro_batch, r.in_flight[static_cast<std::size_t>(y)]));
       deep[s] = std::max(deep[s], 1 + deep[static_cast<std::size_t>(y)]);
       first[static_cast<std::size_t>(y)] = 0;
     }
