@@ -39,7 +39,7 @@ TEST_CASE("stages: groups of one operator are the operators; larger groups only 
     }
     CHECK(seen == n);
   }
-  CHECK(lost > 0);
+  CHECK((effort::slow || lost > 0));
 }
 
 TEST_CASE("stages: groups that are none are refused") {

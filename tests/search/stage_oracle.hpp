@@ -150,7 +150,7 @@ inline double oracle_least(additive_stages const& m, std::vector<unsigned> const
         i64 most = c.k * c.micro_batch;
         for (std::size_t j = 0; j < parts.size(); ++j)
           if (edges[i][j])
-            most = std::max(most, tensorpar::in_flight(c.k, c.micro_batch, chosen[j].choice.k, chosen[j].choice.micro_batch, of(j)));
+            most = std::max(most, tensorpar::in_flight_grouped(c.k, c.micro_batch, chosen[j].choice.k, chosen[j].choice.micro_batch, of(j)));
         return flight[i] = std::min(most, m.mini_batch());
       };
       for (std::size_t i = 0; i < parts.size(); ++i)

@@ -80,7 +80,7 @@ TEST_CASE("stages: equals the least over all convex partitions, device counts an
     tight += !found.feasible();
   }
   CHECK(feasible > effort::cases(600) / 2);
-  CHECK(tight > 0);
+  CHECK((effort::slow || tight > 0));
 }
 
 TEST_CASE("stages: with kFkB the least over rhythms too") {
@@ -152,7 +152,7 @@ TEST_CASE("stages: the tree's family is searched exactly: joins with ends of bra
       joined += std::popcount(bits) > 1 && found.pipeline.stages.size() > 1;
     }
   }
-  CHECK(joined > 0);
+  CHECK((effort::slow || joined > 0));
   CHECK(differs < effort::cases(400) / 10);  // nearly always both are one number, and the search's
 }
 
@@ -216,12 +216,17 @@ TEST_CASE("stages: never worse than the sequential pipelines, above the bound, t
     stage_result const fast = find_stages(p.graph, p.model, o);
     REQUIRE(wrong(p.graph, p.model, fast) == "");
     if (fast.feasible() && found.feasible()) CHECK(fast.cost.bottleneck >= found.cost.bottleneck * (1 - 2e-4));
+    stage_result const walked = pipedream_stages(p.graph, p.model, o);
+    if (walked.feasible()) {
+      REQUIRE(fast.feasible());
+      CHECK(fast.cost.iteration <= walked.cost.iteration * (1 + 1e-9));
+    }
     o.objective = stage_objective::thesis;
     REQUIRE(wrong(p.graph, p.model, find_stages(p.graph, p.model, o)) == "");
     REQUIRE(wrong(p.graph, p.model, pipedream_stages(p.graph, p.model, o)) == "");
   }
-  CHECK(better > 0);
-  CHECK(relaxed > 0);
+  CHECK((effort::slow || better > 0));
+  CHECK((effort::slow || relaxed > 0));
 }
 
 TEST_CASE("stages: what cannot fit says which device lacks how much") {

@@ -87,18 +87,23 @@ template <stage_model M> best_stages best_sequential(M const& m, stage_options c
 /// A pipeline for one training step: the thesis's stage partitioner (section 3.5, Algorithm 2) with its gaps filled (stage_decision), for
 /// any acyclic graph: one that is not series-parallel goes through `relax`, and the result says which dependencies that added.
 ///
-/// The space: partitions into convex stages; on each, the degrees that the model offers; micro-batches of `micro_batches`, rhythms of `ks`;
-/// at most all devices, memory by samples in flight (Table 3.2, over the graph of stages). The families of partitions:
+/// The space: partitions into convex stages; on each, the degrees that the model offers; micro-batches of `micro_batches`, rhythms of
+/// `ks`; at most all devices, memory by samples in flight over the graph of stages (`in_flight_grouped`: Table 3.2 for 1F1B, enough at any
+/// ratio of passes for kFkB). The families of partitions:
 /// - those of the tree (`stage_decision`): runs of parts of a series, whole branches together, joins with ends of branches, recursively;
-/// - where that leaves a gap to the bound, contiguous stages of lines of all operators: the tree's order (what PipeDream knows) and, for
-/// the
-///   objective `bottleneck` or up to 32 operators, four more;
-/// - every convex partition where the graph has at most `most_up_sets` up-sets (`every_partition` in the result); else, under the condition
-///   of the four more lines and up to 62 operators, those between up-sets of the lines, their unions and intersections.
-/// In the first two all stages have one micro-batch size and, for the best of these, neighbouring sizes are then mixed per stage; over
-/// every partition all sizes are mixed. Objective `bottleneck`: least over these families. Objective `iteration`: least estimate among all
-/// pipelines that the searches for least bottlenecks pass; not proven least. Objective `thesis`: tree and line of the tree's order, one
-/// size at a time. Deterministic. Throws `error` for an empty or cyclic graph, and where the model's operators are not the graph's nodes.
+/// - where that leaves a gap to the bound, contiguous stages of lines of all operators: the tree's order (what PipeDream knows) and, up to
+///   32 operators or for the objective `bottleneck` up to 512, four more;
+/// - every convex partition where the graph has at most `most_up_sets` up-sets (`every_partition` in the result); else, under the
+///   condition of the four more lines and up to 62 operators, those between up-sets of the lines, their unions and intersections.
+///
+/// Micro-batch sizes: all stages of a pipeline have one size in the first two families, and all sizes are tried; for `iteration` and more
+/// than 192 operators the lines try those around the best size so far only. Around the best, up to 512 operators, sizes are then mixed per
+/// stage over the tree. Over every partition all sizes are mixed.
+/// Objective `bottleneck`: least over these families. Objective `iteration`: least estimate among all pipelines that the searches for
+/// least bottlenecks pass; not proven least, but up to 192 operators never worse than the best sequential pipeline (`pipedream_stages`),
+/// whose stages are considered without its artificial edges. Objective `thesis`: tree and line of the tree's order, one size at a time.
+///
+/// Deterministic. Throws `error` for an empty or cyclic graph, and where the model's operators are not the graph's nodes.
 template <topology G, stage_model M> stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}) {
   using namespace detail;
   constexpr int large = 512;  // operators: beyond, what costs most and gains least is left out
@@ -148,12 +153,13 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     }
   }
   if (o.line && m.operators() > 1) {
-    i64 const only = iteration && m.operators() > large ? best_size() : 0;
+    i64 const around = iteration && m.operators() > 192 ? best_size() : 0;  // sizes that may be better than that one
+    bool const one = m.operators() > large;
     for (auto const& x : orders) {
       if (!gap_left()) break;
       stage_family<M> line(m, line_of(x), false);
-      double const low = search_sizes(line, m, o, order, only != 0 ? coarse : fine, best, stage_source::line, r.statistics,
-                                      [&](i64 b) { return only != 0 && b != only; });
+      double const low = search_sizes(line, m, o, order, around != 0 && one ? coarse : fine, best, stage_source::line, r.statistics,
+                                      [&](i64 b) { return around != 0 && (one ? b != around : b * 2 < around || b > around * 4); });
       r.family_bound = std::min(r.family_bound, low);
     }
   }

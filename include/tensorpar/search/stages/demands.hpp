@@ -52,7 +52,7 @@ class demand_table {
       stage_rhythm const& y = rhythms_[static_cast<std::size_t>(r)];
       std::vector<i64> v;
       for (stage_rhythm const& x : rhythms_) {
-        i64 const own = x.k * x.micro_batch, i = in_flight(x.k, x.micro_batch, y.k, y.micro_batch, in_flight_samples);
+        i64 const own = x.k * x.micro_batch, i = in_flight_grouped(x.k, x.micro_batch, y.k, y.micro_batch, in_flight_samples);
         i64 const most = i > own ? i : own;
         v.push_back(most < mini_batch_ ? most : mini_batch_);
       }

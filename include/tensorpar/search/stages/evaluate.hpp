@@ -57,7 +57,7 @@ inline std::vector<int> quotient_order(std::vector<std::vector<int>> const& next
 }  // namespace detail
 
 /// Prices a partition into stages. `sequential` adds an edge from each stage to the next, as pipelines do that know chains only.
-/// In flight: against the edges, the most that a successor asks for (in_flight, Table 3.2), at least k micro-batches, at most the
+/// In flight: against the edges, the most that a successor asks for (in_flight_grouped), at least k micro-batches, at most the
 /// mini-batch. Iteration: the largest over all stages of
 ///     fill + mini_batch / micro_batch * (forward + backward + weights) + drain,
 /// where fill is the longest chain of forward passes before the stage's first one (a predecessor with smaller micro-batches runs several),
@@ -105,10 +105,17 @@ template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::foun
   }
   std::vector<int> const order = detail::quotient_order(r.next);
   if (order.empty() && n > 0) throw error("stages wait for each other", "cost_of", "an acyclic quotient");
+  std::vector<stage_work> known(stage_of.size());  // of a kind, in the stage that asked last
+  std::vector<int> asked(stage_of.size(), -1);
   for (std::size_t s = 0; s < n; ++s) {
     stage_choice const& c = stages[s].choice;
     stage_work w = m.transfer(border[s], c, stages[s].first);
-    for (int v : stages[s].nodes) w += m.work(v, c, stages[s].first);
+    for (int v : stages[s].nodes) {
+      std::size_t const k = static_cast<std::size_t>(m.kind(v));
+      if (asked[k] != static_cast<int>(s)) known[k] = m.work(v, c, stages[s].first);
+      asked[k] = static_cast<int>(s);
+      w += known[k];
+    }
     r.work.push_back(w);
     r.bottleneck = std::max(r.bottleneck, w.per_sample(c.micro_batch, m.mini_batch()));
   }
@@ -121,7 +128,7 @@ template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::foun
     i64 i = c.k * c.micro_batch;
     for (int y : r.next[s]) {
       stage_choice const& d = stages[static_cast<std::size_t>(y)].choice;
-      i = std::max(i, in_flight(c.k, c.micro_batch, d.k, d.micro_batch, r.in_flight[static_cast<std::size_t>(y)]));
+      i = std::max(i, in_flight_grouped(c.k, c.micro_batch, d.k, d.micro_batch, r.in_flight[static_cast<std::size_t>(y)]));
       deep[s] = std::max(deep[s], 1 + deep[static_cast<std::size_t>(y)]);
       first[static_cast<std::size_t>(y)] = 0;
     }

@@ -113,8 +113,9 @@ template <cost_model C> class graph_stages {
     }
   }
   i64 split_units(int v) const {
-    if (node_loop const* l = space_of(t_.graph, v).find(split_[static_cast<std::size_t>(v)])) return l->units;
-    return 1;
+    iteration_space const space = space_of(t_.graph, v);
+    node_loop const* const l = space.find(split_[static_cast<std::size_t>(v)]);
+    return l ? l->units : 1;
   }
 
  public:
