@@ -89,7 +89,7 @@ stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {
   r.source = stage_source::every_partition;
   std::optional<priced_stages> best;
   std::vector<stage_rhythm> all;
-  std::vector<i64> const sizes = o.micro_batches.empty() ? usual_micro_batches(m.own_batch(), m.mini_batch()) : o.micro_batches;
+  std::vector<i64> const sizes = sizes_to_try(m, o, "piper_stages");
   for (i64 b : sizes) {
     downset_stages<M> const price(m, b);
     if (price.ways() == 0) continue;
@@ -104,7 +104,7 @@ stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {
       first += price.choice(s.way).devices();
     }
     p.cost = cost_of(m, p.stages, true);
-    if (!best || better(o.objective, p.cost, best->cost)) best = std::move(p);
+    if (!best || better_stages(o.objective == stage_objective::iteration, p.cost, best->cost)) best = std::move(p);
   }
   if (all.empty())
     throw error("the model admits no micro-batch size on any number of devices", "piper_stages", "a size that some degree divides");
