@@ -71,6 +71,17 @@ void equal_to_serial(computation_graph const& g, pipeline_kind kind, int trials,
 }  // namespace
 
 TEST_CASE("a residual MLP in random pipelines equals serial training") { equal_to_serial(residual_mlp(), {}, 60, 1); }
+TEST_CASE("what is dropped does not depend on how a batch is cut") {
+  computation_graph g;
+  int const x = g.add_input("x", {6, 16}), labels = g.add_input("labels", shape({6}, dtype::i32));
+  int v = g.add_with_weights(linear{16}, {x}, "fc1");
+  v = g.add_with_weights(dropout{0.5, 3}, {out(g, v)}, "drop1");
+  v = g.add_with_weights(linear{16}, {out(g, v)}, "fc2");
+  v = g.add_with_weights(dropout{0.25, 4}, {out(g, v)}, "drop2");
+  v = g.add_with_weights(linear{12}, {out(g, v)}, "head");
+  g.add_output("loss", out(g, g.add_with_weights(cross_entropy{}, {out(g, v), labels}, "loss")));
+  equal_to_serial(g, {}, 20, 5);
+}
 TEST_CASE("several stages per group, as in interleaved schedules, equal serial training") {
   equal_to_serial(residual_mlp(), {.sizes = false, .shared_groups = true}, 30, 2);
 }

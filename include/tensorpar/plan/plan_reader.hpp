@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <limits>
 #include <string>
+#include <tensorpar/core/config.hpp>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/core/json.hpp>
 
