@@ -2,6 +2,8 @@
 #pragma once
 #include <tensorpar/search/stages/answer.hpp>
 #include <tensorpar/search/stages/every.hpp>
+#include <tensorpar/search/stages/exchange.hpp>
+#include <tensorpar/search/stages/step_times.hpp>
 
 namespace tensorpar {
 
@@ -79,7 +81,34 @@ template <stage_model M> best_stages best_sequential(M const& m, stage_options c
   stage_family<M> family(m, line_of(line), true);
   double const tolerance = o.objective == stage_objective::iteration ? std::max(o.tolerance, 0.01) : o.tolerance;
   bound = search_sizes(family, m, o, order, tolerance, best, stage_source::tree, count, [](i64) { return false; });
+  if (o.objective == stage_objective::iteration) settle(m, best, true);
   return best;
+}
+
+/// Anneals from the best pipeline and, on equal devices, from one device per stage; what fits into memory is offered.
+template <stage_model M>
+void exchange_operators(adjacency const& a, M const& m, stage_options const& o, std::vector<int> const& line, best_stages& best,
+                        stage_statistics& count) {
+  auto attempt = [&](std::vector<found_stage> const& from, u64 seed) {
+    priced_stages p{stage_exchange<M>(a, m, from).run(o.exchanges, seed << 32), {}};
+    p.cost = cost_of(m, p.stages);
+    if (!p.cost.shortage) best.offer(std::move(p), stage_source::exchange, ++count.limits);
+  };
+  if (!best.best) return;
+  stage_choice one = best.best->stages.front().choice;
+  one.data = one.tensor = 1;
+  one.shard_optimizer = false;
+  std::vector<found_stage> sorted;
+  for (int s : quotient_order(best.best->cost.next)) sorted.push_back(best.best->stages[static_cast<std::size_t>(s)]);
+  attempt(sorted, 1);
+  auto const degrees = m.degrees();
+  bool const offered = std::any_of(degrees.begin(), degrees.end(), [&](stage_choice c) {
+    c.micro_batch = one.micro_batch;
+    c.k = one.k;
+    return c == one;
+  });
+  if (!m.uniform() || !offered || !m.admits(one) || m.devices() < 2 || m.devices() > m.operators()) return;
+  for (u64 seed : {2, 3, 4, 5, 6}) attempt(one_device_each(m, line, one), seed);
 }
 
 }  // namespace detail
@@ -94,14 +123,15 @@ template <stage_model M> best_stages best_sequential(M const& m, stage_options c
 /// - where that leaves a gap to the bound, contiguous stages of lines of all operators: the tree's order (what PipeDream knows) and, up to
 ///   32 operators or for the objective `bottleneck` up to 512, four more;
 /// - every convex partition where the graph has at most `most_up_sets` up-sets (`every_partition` in the result); else, under the
-///   condition of the four more lines and up to 62 operators, those between up-sets of the lines, their unions and intersections.
+///   condition of the four more lines and up to 62 operators, those between up-sets of the lines, their unions and intersections;
+/// - for the objective `bottleneck` what annealing reaches from there (`stage_exchange`): any partition into nested downsets.
 ///
 /// Micro-batch sizes: all stages of a pipeline have one size in the first two families, and all sizes are tried; for `iteration` and more
 /// than 192 operators the lines try those around the best size so far only. Around the best, up to 512 operators, sizes are then mixed per
 /// stage over the tree. Over every partition all sizes are mixed.
-/// Objective `bottleneck`: least over these families. Objective `iteration`: least estimate among all pipelines that the searches for
-/// least bottlenecks pass; not proven least, but up to 192 operators never worse than the best sequential pipeline (`pipedream_stages`),
-/// whose stages are considered without its artificial edges. Objective `thesis`: tree and line of the tree's order, one size at a time.
+/// Objective `bottleneck`: least over these families. Objective `iteration`: of all pipelines that the searches for least bottlenecks pass
+/// the eight least estimates, and of those the least simulated step (`settle`); not proven least, but up to 192 operators the best sequential
+/// pipeline (`pipedream_stages`) is among them, without its artificial edges. Objective `thesis`: tree and line of the tree's order, one size at a time.
 ///
 /// Deterministic. Throws `error` for an empty or cyclic graph, and where the model's operators are not the graph's nodes.
 template <topology G, stage_model M> stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}) {
@@ -138,6 +168,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
       if (b * 2 == best_size() || b == best_size() || b == best_size() * 2) neighbours.push_back(b);
     again(neighbours, iteration ? 1 : 0.99, std::max(coarse, 0.01));
   }
+  std::optional<priced_stages> sequential;
   auto gap_left = [&] { return !best.best || best.best->cost.bottleneck > r.bound * (1 + o.tolerance); };
   std::vector<std::vector<int>> orders{order_of(relaxed.tree)};
   bool const thorough = (o.objective == stage_objective::bottleneck && m.operators() <= large) || m.operators() <= 32;
@@ -148,6 +179,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     best_stages alone = best_sequential(m, o, orders.front(), order, r.statistics, bound);
     if (alone.best) {
       alone.best->cost = cost_of(m, alone.best->stages);
+      sequential = alone.best;
       best.offer(std::move(*alone.best), stage_source::line, ++r.statistics.limits);
       best.close(stage_source::line);
     }
@@ -198,6 +230,12 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
   if (!best.best) {
     r.infeasible = least_shortage(m, relaxed.tree, rhythms_of(m, o, {sizes.front()}));
     return r;
+  }
+  if (o.objective == stage_objective::bottleneck && o.exchanges > 0 && m.operators() <= large && !r.every_partition && gap_left())
+    exchange_operators(a, m, o, orders.front(), best, r.statistics);
+  if (iteration) {
+    if (sequential) best.shortlist.push_back({std::move(*sequential), stage_source::line});
+    settle(m, best, false);
   }
   r.source = best.source;
   write_pipeline(m, std::move(*best.best), false, r);

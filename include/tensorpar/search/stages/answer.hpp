@@ -26,12 +26,13 @@ struct stage_options {
   double tolerance = 1e-4;         // of the bottleneck, relative; 0: exact in each family up to rounding
   bool line = true;                // consider contiguous stages of a line too, where the tree leaves a gap
   int most_up_sets = 192;          // graphs with at most so many: every convex partition is considered
+  int exchanges = 200'000;         // bottleneck, at most 512 operators, where a gap is left: steps of annealing from each start
 };
 
 /// Where the answer comes from.
-enum class stage_source : int { tree, line, every_partition };
+enum class stage_source : int { tree, line, every_partition, exchange };
 constexpr std::string_view name_of(stage_source s) {
-  return s == stage_source::tree ? "tree" : s == stage_source::line ? "line" : "every partition";
+  return s == stage_source::tree ? "tree" : s == stage_source::line ? "line" : s == stage_source::exchange ? "exchange" : "every partition";
 }
 
 struct stage_result {
@@ -99,16 +100,31 @@ inline bool better_stages(bool by_iteration, stage_cost const& a, stage_cost con
   return a.work.size() < b.work.size();
 }
 
-/// The best pipeline so far by an objective.
+/// The best pipeline so far by an objective, and for `iteration` those that come near it.
 class best_stages {
   stage_objective objective_;
   double mini_batch_;
   i64 decision_ = -1;
   std::optional<priced_stages> sized_;  // thesis: the answer of the last limit that had one
 
+  void remember(priced_stages const& p, stage_source from) {
+    auto near = std::find_if(shortlist.begin(), shortlist.end(), [&](candidate const& x) { return !(x.pipeline.cost.iteration < p.cost.iteration); });
+    if (near != shortlist.end() && near->pipeline.cost.iteration == p.cost.iteration && near->pipeline.cost.bottleneck == p.cost.bottleneck)
+      return;  // the same, or as good as
+    if (near - shortlist.begin() >= most) return;
+    shortlist.insert(near, {p, from});
+    if (shortlist.size() > most) shortlist.pop_back();
+  }
+
  public:
+  struct candidate {
+    priced_stages pipeline;
+    stage_source source;
+  };
+  static constexpr int most = 8;
   std::optional<priced_stages> best;
   stage_source source = stage_source::tree;
+  std::vector<candidate> shortlist;  // iteration: the least estimates, ascending
 
   best_stages(stage_objective o, i64 mini_batch) : objective_(o), mini_batch_(static_cast<double>(mini_batch)) {}
   bool by_iteration() const { return objective_ != stage_objective::bottleneck; }
@@ -122,6 +138,7 @@ class best_stages {
       decision_ = decision;
       return 1e299;
     }
+    if (objective_ == stage_objective::iteration) remember(p, from);
     if (!best || better_stages(by_iteration(), p.cost, best->cost)) {
       best = std::move(p);
       source = from;

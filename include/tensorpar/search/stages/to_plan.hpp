@@ -3,27 +3,9 @@
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/search/stages.hpp>
 #include <tensorpar/search/stages/graph_model.hpp>
-#include <tensorpar/simulate/pipeline.hpp>
+#include <tensorpar/search/stages/step_times.hpp>
 
 namespace tensorpar {
-
-/// The edges that a result was priced with: those of the graph and, for sequential planners, from each stage to the next.
-inline stage_edges edges_of(stage_result const& r) {
-  stage_edges e(r.cost.next.size());
-  for (std::size_t s = 0; s < e.size(); ++s) for (int y : r.cost.next[s]) e[static_cast<std::size_t>(y)].push_back(static_cast<int>(s));
-  return e;
-}
-
-/// Seconds of every stage's passes as the model prices them (transfers are part of the passes), for schedules and their simulation.
-/// Activation units are bytes of a micro-batch on each device.
-inline pipeline_costs costs_of(stage_result const& r) {
-  pipeline_costs c;
-  for (std::size_t s = 0; s < r.cost.work.size(); ++s) {
-    stage_work const& w = r.cost.work[s];
-    c.stages.push_back({w.forward, w.backward, w.weights, w.once, w.kept * static_cast<double>(r.choices[s].micro_batch)});
-  }
-  return c;
-}
 
 /// The plan of a pipeline of this graph: every operator is spread over its stage's devices as the stage's choice says, copies of the
 /// samples' loop `tensor` devices apart, parts of the operator side by side. `choices`: by stage. The pipeline may lack its order, which
