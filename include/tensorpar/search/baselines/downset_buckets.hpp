@@ -97,8 +97,12 @@ struct downset_bucket {
   /// whose least sums of measures are `hopeless(row)` are passed over.
   template <class Hopeless, class Good>
   int scan(downset_probe const& p, int table, downset_keys const& keys, i64& pairs, Hopeless const& hopeless, Good const& good) const {
+    if (units.back() > p.most_units) return -1;
+    std::size_t near = 1;  // what is within reach is mostly near the end
+    while (near < units.size() && units[units.size() - near] <= p.most_units) near = std::min(2 * near, units.size());
     auto const first = static_cast<std::size_t>(
-        std::partition_point(units.begin(), units.end(), [&](i64 u) { return u > p.most_units; }) - units.begin());
+        std::partition_point(units.end() - static_cast<std::ptrdiff_t>(near), units.end(), [&](i64 u) { return u > p.most_units; }) -
+        units.begin());
     double const *const high = out[uz(table)].data(), *const low = in[uz(table)].data();
     u64 const mine = p.key[0], guards = keys.guard[0];
     std::array<unsigned char, block> pass;

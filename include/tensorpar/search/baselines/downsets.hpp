@@ -92,6 +92,7 @@ template <downset_objective O> class downset_decision {
 
  public:
   i64 pairs = 0;
+  std::vector<char> reached;  // by rank, in the last decision: what is beyond it can be staged. If not, nor can it under a lower target
 
   downset_decision(O const& o, downset_lattice const& l, downset_sums<O> const& s) : o_(o), l_(l), s_(s), keys_(l, s.id) {
     for (int w = 0; w < o.ways(); ++w) ways_.push_back(o.way(w));
@@ -104,6 +105,7 @@ template <downset_objective O> class downset_decision {
     points_.clear();
     std::map<std::pair<int, int>, bucket> buckets;
     std::vector<point> front;
+    reached.assign(at(l_.count()), 0);
     int const devices = o_.devices(), copies = o_.copies(), count = l_.count();
     bool const exact = exact_devices();  // then more devices are no worse than fewer, only other
     for (int r = 0; r < count; ++r) {
@@ -128,6 +130,7 @@ template <downset_objective O> class downset_decision {
           }
         }
       }
+      reached[at(r)] = !front.empty();
       for (point const& p : front) {
         int const k = static_cast<int>(points_.size());
         points_.push_back(p);
@@ -191,17 +194,21 @@ downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 40
   };
   double const room = o.devices() + sums.free_rate;
   double const least = room > 0 && room < detail::no_price ? sums.total / room * (1 - 1e-9) : 0.0;  // work alone
-  auto const search = [&](std::vector<char> const& active) {
+  auto const search = [&](std::vector<char> active) {
     double low = least;
     if (!best.feasible && !improve(detail::no_price, active)) return;
     bool strict = !active.empty() ? false : best.decisions > 1;  // an upper end from elsewhere is likely the optimum: prove it first
     while (best.seconds > low) {
       double const gap = best.seconds - low, middle = low + gap / 2;
-      strict = strict || gap <= 1e-3 * best.seconds;
-      if (improve(strict ? best.seconds * (1 - 1e-10) : middle, active)) strict = false;
-      else if (strict) break;
-      else low = middle;
-      if (best.seconds - low <= 1e-9 * best.seconds) strict = true;
+      if (improve(strict ? best.seconds * (1 - 1e-10) : middle, active)) {
+        strict = false;  // it may improve by little steps: halve next
+        active = decide.reached;
+      } else {
+        if (strict) break;
+        low = middle;
+        strict = best.seconds - low <= 1e-3 * best.seconds;
+      }
+      strict = strict || best.seconds - low <= 1e-9 * best.seconds;
     }
   };
   if (lattice.count() > sample_above) search(sums.narrow_downsets(256, 8));
