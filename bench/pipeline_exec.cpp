@@ -21,7 +21,7 @@ namespace {
 /// Operators with weights and attention take time, the rest none: small tensors compute in microseconds, far less than this.
 double pace(any_op const& o, shapes in, shapes out) {
   if (!o.is<linear>() && !o.is<contraction>() && !o.is<attention>() && !o.is<attention_grad>()) return 0;
-  return 1e-3 + 2e-6 * o.op->flops(o.attr, in, out);
+  return 3e-3 + 6e-6 * o.op->flops(o.attr, in, out);
 }
 /// What the simulator is told: the same, and what a message between threads takes.
 struct paced_prices {
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
     for (int devices : {4, 8}) {
       if (quick && (devices == 8 || c.name != "candle uno")) continue;
       // planned with the same prices: a device of this speed, links that cost nothing
-      machine const on = make_cluster("paced", {"paced", 5e5, 1e15, i64{1} << 40, 1e-3}, devices, devices, {"memory", devices, 1e-6, 1e12}, {});
+      machine const on = make_cluster("paced", {"paced", 5e5 / 3, 1e15, i64{1} << 40, 3e-3}, devices, devices, {"memory", devices, 1e-6, 1e12}, {});
       graph_stage_options o;
       o.mini_batch = 32;
       o.most_data = 1;

@@ -112,16 +112,14 @@ TEST_CASE("of the shortlist the pipeline with the least simulated step is taken"
       if (i > 0) CHECK(best.shortlist[i].pipeline.cost.iteration >= best.shortlist[i - 1].pipeline.cost.iteration);
       stage_result s;
       detail::write_pipeline(p.model, best.shortlist[i].pipeline, false, s);
-      stage_edges const e = edges_of(s);
-      double const t = simulate_pipeline(one_f_one_b(s.pipeline, e), e, costs_of(s)).makespan;
+      double const t = simulated_step(s);
       if (i == 0) first = t;
       least = std::min(least, t);
     }
     detail::settle(p.model, best, false);
     stage_result s;
     detail::write_pipeline(p.model, *best.best, false, s);
-    stage_edges const e = edges_of(s);
-    CHECK(simulate_pipeline(one_f_one_b(s.pipeline, e), e, costs_of(s)).makespan == doctest::Approx(least).epsilon(1e-9));
+    CHECK(simulated_step(s) == doctest::Approx(least).epsilon(1e-9));
     other += least < first * (1 - 1e-9);
   }
   CHECK(other > 0);

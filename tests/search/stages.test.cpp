@@ -56,12 +56,6 @@ stage_options exact() {
 
 }  // namespace
 
-/// Seconds of a simulated step under 1F1B.
-double step_of(stage_result const& r) {
-  stage_edges const e = edges_of(r);
-  return simulate_pipeline(one_f_one_b(r.pipeline, e), e, costs_of(r)).makespan;
-}
-
 TEST_CASE("stages: equals the least over all convex partitions, device counts and micro-batch sizes on small graphs") {
   random_source r{1};
   int feasible = 0, tight = 0;
@@ -141,7 +135,7 @@ TEST_CASE("stages: the tree's family is searched exactly: joins with ends of bra
     o.line = false;
     o.most_up_sets = 0;
     o.mixed = false;
-    o.exchanges = 0;
+    o.exchanges = o.most_downsets = 0;
     o.micro_batches = {2};
     double const most = oracle_least(p, tree_partitions(t).all(), o.micro_batches),
                  least = oracle_least(p, tree_partitions(t, true).all(), o.micro_batches);
@@ -226,7 +220,7 @@ TEST_CASE("stages: never worse than the sequential pipelines, above the bound, t
     stage_result const walked = pipedream_stages(p.graph, p.model, o);
     if (walked.feasible()) {
       REQUIRE(fast.feasible());
-      CHECK(step_of(fast) <= step_of(walked) * (1 + 1e-9));
+      CHECK(simulated_step(fast) <= simulated_step(walked) * (1 + 1e-9));
     }
     o.objective = stage_objective::thesis;
     REQUIRE(wrong(p.graph, p.model, find_stages(p.graph, p.model, o)) == "");

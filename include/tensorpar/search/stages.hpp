@@ -3,6 +3,7 @@
 #include <tensorpar/search/stages/answer.hpp>
 #include <tensorpar/search/stages/every.hpp>
 #include <tensorpar/search/stages/exchange.hpp>
+#include <tensorpar/search/stages/nested.hpp>
 #include <tensorpar/search/stages/step_times.hpp>
 
 namespace tensorpar {
@@ -89,8 +90,8 @@ template <stage_model M> best_stages best_sequential(M const& m, stage_options c
 template <stage_model M>
 void exchange_operators(adjacency const& a, M const& m, stage_options const& o, std::vector<int> const& line, best_stages& best,
                         stage_statistics& count) {
-  auto attempt = [&](std::vector<found_stage> const& from, u64 seed) {
-    priced_stages p{stage_exchange<M>(a, m, from).run(o.exchanges, seed << 32), {}};
+  auto attempt = [&](std::vector<found_stage> const& from, u64 seed, double cold) {
+    priced_stages p{stage_exchange<M>(a, m, from).run(o.exchanges, seed << 32, cold), {}};
     p.cost = cost_of(m, p.stages);
     if (!p.cost.shortage) best.offer(std::move(p), stage_source::exchange, ++count.limits);
   };
@@ -100,7 +101,7 @@ void exchange_operators(adjacency const& a, M const& m, stage_options const& o, 
   one.shard_optimizer = false;
   std::vector<found_stage> sorted;
   for (int s : quotient_order(best.best->cost.next)) sorted.push_back(best.best->stages[static_cast<std::size_t>(s)]);
-  attempt(sorted, 1);
+  attempt(sorted, 1, 1e-3);
   auto const degrees = m.degrees();
   bool const offered = std::any_of(degrees.begin(), degrees.end(), [&](stage_choice c) {
     c.micro_batch = one.micro_batch;
@@ -108,7 +109,8 @@ void exchange_operators(adjacency const& a, M const& m, stage_options const& o, 
     return c == one;
   });
   if (!m.uniform() || !offered || !m.admits(one) || m.devices() < 2 || m.devices() > m.operators()) return;
-  for (u64 seed : {2, 3, 4, 5, 6}) attempt(one_device_each(m, line, one), seed);
+  u64 seed = 2;
+  for (double cold : {0.2, 0.2, 0.2, 1e-2, 1e-4}) attempt(one_device_each(m, line, one), seed++, cold);
 }
 
 }  // namespace detail
@@ -124,7 +126,8 @@ void exchange_operators(adjacency const& a, M const& m, stage_options const& o, 
 ///   32 operators or for the objective `bottleneck` up to 512, four more;
 /// - every convex partition where the graph has at most `most_up_sets` up-sets (`every_partition` in the result); else, under the
 ///   condition of the four more lines and up to 62 operators, those between up-sets of the lines, their unions and intersections;
-/// - for the objective `bottleneck` what annealing reaches from there (`stage_exchange`): any partition into nested downsets.
+/// - for the objective `bottleneck` every sequence of nested downsets where the graph has at most `most_downsets` of them (what Piper knows),
+///   and what annealing reaches from there (`stage_exchange`): any partition into nested downsets.
 ///
 /// Micro-batch sizes: all stages of a pipeline have one size in the first two families, and all sizes are tried; for `iteration` and more
 /// than 192 operators the lines try those around the best size so far only. Around the best, up to 512 operators, sizes are then mixed per
@@ -231,6 +234,10 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     r.infeasible = least_shortage(m, relaxed.tree, rhythms_of(m, o, {sizes.front()}));
     return r;
   }
+  if (o.objective == stage_objective::bottleneck && m.uniform() && !r.every_partition && gap_left() &&
+      has_few_downsets(a, o.most_downsets))
+    if (auto p = least_nested(a, m, sizes, o.most_downsets, false, false, best.best->cost.bottleneck))
+      best.offer(std::move(*p), stage_source::every_partition, ++r.statistics.limits);
   if (o.objective == stage_objective::bottleneck && o.exchanges > 0 && m.operators() <= large && !r.every_partition && gap_left())
     exchange_operators(a, m, o, orders.front(), best, r.statistics);
   if (iteration) {

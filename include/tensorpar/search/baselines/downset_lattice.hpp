@@ -99,7 +99,7 @@ class downset_lattice {
   explicit downset_lattice(G const& g, int most)
       : nodes_(tensorpar::node_count(g)), chain_(detail::uz(nodes_)), place_(detail::uz(nodes_)) {
     if (nodes_ > 65'535) throw error("too many nodes", "downsets", "at most 65535");
-    adjacency const a(g);
+    adjacency const& a = detail::as_adjacency(g);
     auto const order = topological_order(a);
     make_chains(a, order);
     enumerate(a, order, most);

@@ -96,14 +96,15 @@ template <stage_model M> class stage_exchange {
 
   /// So many steps; the partition with the fastest slowest stage that was met, stages in their sequence, without those that
   /// lost all operators. Memory is not looked at.
-  std::vector<found_stage> run(int steps, u64 seed) {
+  /// `cold`: the last step's heat, of the first one's; greater ones suit few large operators, smaller ones many.
+  std::vector<found_stage> run(int steps, u64 seed, double cold = 0.2) {
     int const stages = static_cast<int>(stages_.size());
     std::vector<int> best = at_;
     double least = slowest(), aim = least / 2;
     auto over = [&](double t) { return t > aim ? (t - aim) * (t - aim) : 0; };
     double largest = 0;  // operator
     for (int v = 0; v < m_.operators(); ++v) largest = std::max(largest, price_[z(at_[z(v)])].work[z(v)]);
-    double const hot = 0.02 * least * least + 0.1 * largest * largest, cold = 0.2;  // the last step's heat, of the first one's
+    double const hot = 0.02 * least * least + 0.1 * largest * largest;
     double heat = hot;
     for (int i = 0; i < steps && stages > 1; ++i) {
       if (i % 256 == 0) heat = hot * std::pow(cold, static_cast<double>(i) / steps);

@@ -24,6 +24,12 @@ inline pipeline_costs costs_of(stage_result const& r) {
   return c;
 }
 
+/// Seconds of a step under 1F1B (kFkB where a stage has a k), simulated. O(passes). Throws `error` for sizes that no schedule can run.
+inline double simulated_step(stage_result const& r) {
+  stage_edges const e = edges_of(r);
+  return simulate_pipeline(k_f_k_b(r.pipeline, e, in_flight_samples(r.pipeline, e, in_flight_grouped)), e, costs_of(r)).makespan;
+}
+
 namespace detail {
 
 /// Of the pipelines with the least estimates the one whose simulated step under 1F1B (kFkB where a stage has a k) is least. The estimate
@@ -37,9 +43,8 @@ template <stage_model M> void settle(M const& m, best_stages& best, bool sequent
     double passes = 0;
     for (stage_choice const& c : r.choices) passes += 2 * static_cast<double>(m.mini_batch()) / static_cast<double>(c.micro_batch);
     if (passes > 5e4) return;
-    stage_edges const e = edges_of(r);
     try {
-      double const t = simulate_pipeline(k_f_k_b(r.pipeline, e, in_flight_samples(r.pipeline, e, in_flight_grouped)), e, costs_of(r)).makespan;
+      double const t = simulated_step(r);
       if (t >= least * (1 - 1e-9)) continue;
       least = t;
       winner = i;
