@@ -126,15 +126,16 @@ void exchange_operators(adjacency const& a, M const& m, stage_options const& o, 
 ///   32 operators or for the objective `bottleneck` up to 512, four more;
 /// - every convex partition where the graph has at most `most_up_sets` up-sets (`every_partition` in the result); else, under the
 ///   condition of the four more lines and up to 62 operators, those between up-sets of the lines, their unions and intersections;
-/// - for the objective `bottleneck` every sequence of nested downsets where the graph has at most `most_downsets` of them (what Piper knows),
-///   and what annealing reaches from there (`stage_exchange`): any partition into nested downsets.
+/// - for the objective `bottleneck` every sequence of nested downsets where the graph has at most `most_downsets` of them (what Piper
+///   knows), and what annealing reaches from there (`stage_exchange`): any partition into nested downsets.
 ///
 /// Micro-batch sizes: all stages of a pipeline have one size in the first two families, and all sizes are tried; for `iteration` and more
 /// than 192 operators the lines try those around the best size so far only. Around the best, up to 512 operators, sizes are then mixed per
 /// stage over the tree. Over every partition all sizes are mixed.
 /// Objective `bottleneck`: least over these families. Objective `iteration`: of all pipelines that the searches for least bottlenecks pass
-/// the eight least estimates, and of those the least simulated step (`settle`); not proven least, but up to 192 operators the best sequential
-/// pipeline (`pipedream_stages`) is among them, without its artificial edges. Objective `thesis`: tree and line of the tree's order, one size at a time.
+/// the eight least estimates, and of those the least simulated step (`settle`); not proven least, but up to 192 operators the best
+/// sequential pipeline (`pipedream_stages`) is among them, without its artificial edges. Objective `thesis`: tree and line of the tree's
+/// order, one size at a time.
 ///
 /// Deterministic. Throws `error` for an empty or cyclic graph, and where the model's operators are not the graph's nodes.
 template <topology G, stage_model M> stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}) {

@@ -109,11 +109,13 @@ class best_stages {
   std::optional<priced_stages> sized_;  // thesis: the answer of the last limit that had one
 
   void remember(priced_stages const& p, stage_source from) {
-    auto near = std::find_if(shortlist.begin(), shortlist.end(), [&](candidate const& x) { return !(x.pipeline.cost.iteration < p.cost.iteration); });
-    if (near != shortlist.end() && near->pipeline.cost.iteration == p.cost.iteration && near->pipeline.cost.bottleneck == p.cost.bottleneck)
-      return;  // the same, or as good as
-    if (near - shortlist.begin() >= most) return;
-    shortlist.insert(near, {p, from});
+    auto const at = std::find_if(shortlist.begin(), shortlist.end(),
+                                 [&](candidate const& x) { return !(x.pipeline.cost.iteration < p.cost.iteration); });
+    if (at - shortlist.begin() >= most) return;
+    if (at != shortlist.end())
+      if (stage_cost const& c = at->pipeline.cost; c.iteration == p.cost.iteration && c.bottleneck == p.cost.bottleneck)
+        return;  // the same, or as good as
+    shortlist.insert(at, {p, from});
     if (shortlist.size() > most) shortlist.pop_back();
   }
 

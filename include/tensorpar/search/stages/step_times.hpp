@@ -1,4 +1,4 @@
-// tensorpar/search/stages/step_times.hpp - what a partition's pipeline takes when its passes are simulated, and which of several is best then
+// tensorpar/search/stages/step_times.hpp - what a pipeline takes when its passes are simulated, and which of several is best
 #pragma once
 #include <tensorpar/search/schedules/orders.hpp>
 #include <tensorpar/search/stages/answer.hpp>
