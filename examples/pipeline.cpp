@@ -21,7 +21,9 @@
 #include <tensorpar/search/profiles/stage_numbers.hpp>
 #include <tensorpar/search/stages/any_model.hpp>
 #include <tensorpar/search/stages/fold.hpp>
+#include <tensorpar/search/stages/map_within.hpp>
 #include <tensorpar/search/stages/to_plan.hpp>
+#include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
 
 using namespace tensorpar;
@@ -33,7 +35,7 @@ struct settings {
   int devices = 8, branches = 0, width = 100, train = 0, most_tensor = 1;
   i64 batch = 0;
   double memory = 16e9, bandwidth = 12.5e9;
-  bool json = false, reduced = false, recompute = false, bottleneck = false;
+  bool json = false, reduced = false, recompute = false, bottleneck = false, map = false;
 };
 
 /// What is planned: a graph, and what came of planning it.
@@ -230,8 +232,18 @@ int work(settings s) {
     }
     std::printf("%s", pipeline_text(*scheduled, run, s.width).c_str());
   }
-  if (graph && (s.train > 0 || !s.plan_file.empty())) {
+  if (s.map && !graph) throw error("--map with a profile", "--map", "a model: a profile has no loops that could be split");
+  if (graph && (s.train > 0 || !s.plan_file.empty() || s.map)) {
     plan q = plan_of(*graph, cluster(s, s.devices), *model, *scheduled, r.choices);
+    if (s.map) {
+      plan better = map_within(*graph, q, analytical{}).plan;
+      auto const step = [&](plan const& x) { return simulate(unroll(expand(*graph, x)), x.cluster, analytical{}).seconds; };
+      double const before = step(q), after = step(better);
+      if (!s.json)
+        std::printf("spreads inside stages: step %s by the rule, %s mapped, both simulated operator by operator; the faster is taken\n",
+                    seconds_text(before).c_str(), seconds_text(after).c_str());
+      if (after < before) q = std::move(better);
+    }
     q.model = s.model;
     q.step_seconds = run.makespan;
     if (!s.plan_file.empty()) write_plan(q, s.plan_file);
@@ -275,6 +287,7 @@ int main(int argc, char** argv) {
   app.add_option("--memory", s.memory, "bytes of a device")->check(CLI::PositiveNumber);
   app.add_option("--bandwidth", s.bandwidth, "bytes per second between nodes")->check(CLI::PositiveNumber);
   app.add_option("--tensor", s.most_tensor, "largest tensor-parallel degree");
+  app.add_flag("--map", s.map, "inside stages, the spreads that the mapping search finds instead of those of a rule");
   app.add_flag("--recompute", s.recompute, "stages may compute their activations anew");
   app.add_option("--planner", s.planner, "graphpipe, pipedream, piper, uniform");
   app.add_option("--schedule", s.schedule, "gpipe, 1f1b, kfkb, greedy, interleaved-1f1b, zb-h1, zb-h2, zb-auto, zb-v");

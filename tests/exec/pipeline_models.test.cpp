@@ -10,6 +10,7 @@
 #include <tensorpar/search/baselines/lines.hpp>
 #include <tensorpar/search/microbatch.hpp>
 #include <tensorpar/search/stages/fold.hpp>
+#include <tensorpar/search/stages/map_within.hpp>
 #include <tensorpar/search/stages/to_plan.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
 
@@ -116,4 +117,32 @@ TEST_CASE("interleaved and V schedules train exactly: two stages take turns on e
       }
     }
   }
+}
+
+TEST_CASE("stages with spreads that the mapping search found inside them train exactly") {
+  int mapped = 0;
+  for (auto const& [name, g] : models()) {
+    CAPTURE(name);
+    auto const expected = serial(g);
+    machine const on = make_cluster("few samples", {"device", 1e6, 1e9, i64{1} << 30, 0}, 4, 4, {"link", 4, 1e-7, 1e8}, {});
+    graph_stage_options offered;
+    offered.mini_batch = mini_batch;
+    offered.most_data = 2;
+    offered.most_tensor = 4;
+    graph_stages<analytical> const m(g, on, analytical{}, offered);
+    stage_options o;
+    o.micro_batches = {4};
+    for (stage_objective objective : {stage_objective::iteration, stage_objective::bottleneck}) {
+      o.objective = objective;
+      stage_result const r = find_stages(g, m, o);
+      REQUIRE(r.feasible());
+      auto const p = make_schedule(schedule_kind::zb_h1, r.pipeline, edges_of(r), costs_of(r));
+      REQUIRE(p);
+      plan const by_rule = plan_of(g, on, m, *p, r.choices);
+      plan const within = map_within(g, by_rule, analytical{}).plan;
+      mapped += !(within == by_rule);
+      CHECK(trained(g, within) == expected);
+    }
+  }
+  CHECK(mapped > 0);
 }
