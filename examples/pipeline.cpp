@@ -55,7 +55,9 @@ stage_result plan_with(std::string const& planner, graph_lists const& g, any_sta
   throw error("planner \"" + planner + "\"", "--planner", "graphpipe, pipedream, piper, uniform");
 }
 /// Two stages take turns on every group of devices.
-bool folds(schedule_kind k) { return k == schedule_kind::interleaved || k == schedule_kind::zb_v; }
+bool folds(schedule_kind k) {
+  return k == schedule_kind::interleaved || k == schedule_kind::zb_v || k == schedule_kind::v_half || k == schedule_kind::v_min;
+}
 
 planned timed(settings const& s, std::string name, graph_lists const& g, any_stages const& m) {
   stage_options o;
@@ -103,10 +105,11 @@ profiled_stages profile_stages(settings const& s) {
   return stages_of(decode_piper(j, s.profile, u));
 }
 
-machine cluster(settings const& s, int devices) {
+/// `turns` stages share every device: so many devices with a part of the memory each, nodes as large.
+machine cluster(settings const& s, int turns = 1) {
   device_kind k = kinds::v100();
-  k.memory = static_cast<i64>(s.memory);
-  int const node = std::min(4, devices);
+  k.memory = static_cast<i64>(s.memory / turns);
+  int const devices = s.devices * turns, node = std::min(4, s.devices) * turns;
   return make_cluster("nodes of four", k, devices, node, {"NVLink", node, 3e-6, 50e9}, {"network", devices, 6e-6, s.bandwidth});
 }
 
@@ -124,7 +127,7 @@ json stages_json(planned const& p, pipeline const& scheduled, pipeline_run const
     x["tensor"] = c.tensor;
     x["recompute"] = c.recompute;
     x["in_flight"] = run.in_flight[i];
-    x["bytes"] = p.result.cost.bytes[i];
+    x["bytes"] = p.result.cost.work[i].bytes(run.in_flight[i]);
     all.push_back(std::move(x));
   }
   return all;
@@ -158,10 +161,18 @@ void train(settings const& s, computation_graph const& g, plan const& p) {
   if (!s.json) std::printf("largest arena: %s\n", bytes_text(static_cast<double>(most)).c_str());
 }
 
+int too_small(settings const& s, planned const& p, int device, double lacks) {
+  if (s.json)
+    std::cout << json({{"event", "infeasible"}, {"model", p.name}, {"device", device}, {"lacks_bytes", lacks}}).dump() << "\n";
+  else std::printf("no pipeline found that fits under schedule %s: device %d lacks %s\n", s.schedule.c_str(), device, bytes_text(lacks).c_str());
+  return 3;
+}
+
 int work(settings s) {
   schedule_kind const kind = schedule_named(s.schedule);
-  if (s.batch == 0) s.batch = (s.model == "mmt" || !s.profile.empty() ? 16 : s.model == "dlrm_graphpipe" ? 64 : s.model == "two_branches" ? 4 : 1024) * s.devices;
-  if (s.batch == 16 * s.devices && s.reduced) s.batch = 4 * s.devices;
+  bool const usual = s.batch == 0;
+  if (usual) s.batch = (s.model == "mmt" || !s.profile.empty() ? 16 : s.model == "dlrm_graphpipe" ? 64 : s.model == "two_branches" ? 4 : 1024) * s.devices;
+  if (usual && s.reduced && s.model == "mmt") s.batch = 4 * s.devices;
   int const stages_on = folds(kind) ? 2 * s.devices : s.devices;       // so many stages are looked for
   planned p;
   std::optional<computation_graph> graph;
@@ -173,13 +184,13 @@ int work(settings s) {
     o.most_tensor = s.most_tensor;
     o.recompute = s.recompute;
     if (folds(kind)) o.most_data = 1;
-    model.emplace(*graph, cluster(s, stages_on), analytical{}, o);
+    model.emplace(*graph, cluster(s, folds(kind) ? 2 : 1), analytical{}, o);
     graph_lists before;
     for (int v = 0; v < graph->node_count(); ++v) before.push_back(graph->predecessors(v));
     p = timed(s, s.model, before, any_stages(*model));
   } else {
     profiled_stages const read = profile_stages(s);
-    stage_devices d = stage_devices::equal(stages_on, s.memory);
+    stage_devices d = stage_devices::equal(stages_on, s.memory * s.devices / stages_on);
     d.inner_bandwidth = d.outer_bandwidth = s.bandwidth;
     additive_stages::options o;
     o.mini_batch = s.batch;
@@ -190,28 +201,28 @@ int work(settings s) {
   }
   stage_result& r = p.result;
   if (!r.feasible()) {
-    if (s.json)
-      std::cout << json({{"event", "infeasible"}, {"model", p.name}, {"device", r.infeasible->device}, {"lacks_bytes", r.infeasible->lacks}}).dump() << "\n";
-    else std::printf("no pipeline fits: device %d lacks %s\n", r.infeasible->device, bytes_text(r.infeasible->lacks).c_str());
-    return 3;
+    return too_small(s, p, r.infeasible->device, r.infeasible->lacks);
   }
   stage_edges const edges = folds(kind) ? chain_of_stages(static_cast<int>(r.pipeline.stages.size())) : edges_of(r);
   pipeline const stages = !folds(kind) ? r.pipeline
                                        : fold_stages(r.pipeline, static_cast<int>(r.pipeline.stages.size()) / 2,
-                                                     kind == schedule_kind::zb_v ? fold_kind::back_and_forth : fold_kind::round);
+                                                     kind == schedule_kind::interleaved ? fold_kind::round : fold_kind::back_and_forth);
   std::optional<pipeline> const scheduled = make_schedule(kind, stages, edges, costs_of(r));
   if (!scheduled) throw error("schedule " + s.schedule + " does not fit these stages", "--schedule", "another schedule");
   pipeline_run const run = simulate_pipeline(*scheduled, edges, costs_of(r), true);
 
-  std::vector<double> peak(static_cast<std::size_t>(s.devices), 0);
+  std::vector<double> peak(static_cast<std::size_t>(s.devices), 0), bytes;  // with the samples that this schedule keeps in flight
   for (std::size_t i = 0; i < r.choices.size(); ++i) {
+    bytes.push_back(r.cost.work[i].bytes(run.in_flight[i]));
     device_group const g = scheduled->groups[static_cast<std::size_t>(scheduled->stages[i].group)];
-    for (int d = g.first; d < g.first + g.count; ++d) peak[static_cast<std::size_t>(d)] += r.cost.bytes[i];
+    for (int d = g.first; d < g.first + g.count; ++d) peak[static_cast<std::size_t>(d)] += bytes.back();
   }
+  auto const fullest = std::max_element(peak.begin(), peak.end());
+  if (*fullest > s.memory) return too_small(s, p, static_cast<int>(fullest - peak.begin()), *fullest - s.memory);
   if (!s.html.empty()) {
     std::ofstream f(s.html);
     f << pipeline_page(p.name + " on " + std::to_string(s.devices) + " devices",
-                       {{s.planner + ", " + s.schedule, *scheduled, edges, run, r.cost.bytes}});
+                       {{s.planner + ", " + s.schedule, *scheduled, edges, run, bytes}});
     if (!f.flush()) throw error("cannot write", s.html, "a path that can be written");
   }
   if (!s.json) {
@@ -228,13 +239,13 @@ int work(settings s) {
                   detail::group_text(scheduled->groups[static_cast<std::size_t>(scheduled->stages[i].group)]).c_str(),
                   static_cast<long long>(scheduled->mini_batch / c.micro_batch), static_cast<long long>(c.micro_batch),
                   c.data > 1 ? (", data " + std::to_string(c.data)).c_str() : "", c.tensor > 1 ? (", tensor " + std::to_string(c.tensor)).c_str() : "",
-                  c.recompute ? ", recomputed" : "", static_cast<long long>(run.in_flight[i]), bytes_text(r.cost.bytes[i]).c_str());
+                  c.recompute ? ", recomputed" : "", static_cast<long long>(run.in_flight[i]), bytes_text(bytes[i]).c_str());
     }
     std::printf("%s", pipeline_text(*scheduled, run, s.width).c_str());
   }
   if (s.map && !graph) throw error("--map with a profile", "--map", "a model: a profile has no loops that could be split");
   if (graph && (s.train > 0 || !s.plan_file.empty() || s.map)) {
-    plan q = plan_of(*graph, cluster(s, s.devices), *model, *scheduled, r.choices);
+    plan q = plan_of(*graph, cluster(s), *model, *scheduled, r.choices);
     if (s.map) {
       plan better = map_within(*graph, q, analytical{}).plan;
       auto const step = [&](plan const& x) { return simulate(unroll(expand(*graph, x)), x.cluster, analytical{}).seconds; };
@@ -278,21 +289,21 @@ int main(int argc, char** argv) {
   CLI::App app{"Plans a pipeline for a model or a profile, draws it, and trains with it on threads"};
   settings s;
   app.add_option("--model", s.model, "mmt, dlrm_graphpipe, candle_uno_graphpipe, two_branches");
-  app.add_option("--branches", s.branches, "instead of the model's own number");
+  app.add_option("--branches", s.branches, "instead of the model's own number")->check(CLI::Range(1, 16));
   app.add_flag("--reduced", s.reduced, "small sizes, so that --train takes seconds");
   app.add_option("--profile", s.profile, "a PipeDream graph.txt, or a JSON profile of Piper or dnn-partitioning, instead of a model")->check(CLI::ExistingFile);
   app.add_option("--units", s.units, "of compute times in JSON profiles")->check(CLI::IsMember({"as-published", "milliseconds"}));
   app.add_option("--devices", s.devices)->check(CLI::Range(1, 4096));
   app.add_option("--batch", s.batch, "samples per step (with a profile: profiled batches)")->check(CLI::Range(i64{1}, i64{1} << 30));
-  app.add_option("--memory", s.memory, "bytes of a device")->check(CLI::PositiveNumber);
+  app.add_option("--memory", s.memory, "bytes of a device")->check(CLI::Range(1.0, 1e18));
   app.add_option("--bandwidth", s.bandwidth, "bytes per second between nodes")->check(CLI::PositiveNumber);
-  app.add_option("--tensor", s.most_tensor, "largest tensor-parallel degree");
+  app.add_option("--tensor", s.most_tensor, "largest tensor-parallel degree")->check(CLI::Range(1, 4096));
   app.add_flag("--map", s.map, "inside stages, the spreads that the mapping search finds instead of those of a rule");
   app.add_flag("--recompute", s.recompute, "stages may compute their activations anew");
   app.add_option("--planner", s.planner, "graphpipe, pipedream, piper, uniform");
-  app.add_option("--schedule", s.schedule, "gpipe, 1f1b, kfkb, greedy, interleaved-1f1b, zb-h1, zb-h2, zb-auto, zb-v");
+  app.add_option("--schedule", s.schedule, "gpipe, 1f1b, kfkb, greedy, interleaved-1f1b, zb-h1, zb-h2, zb-auto, zb-v, v-half, v-min");
   app.add_flag("--bottleneck", s.bottleneck, "make the slowest stage fast, not the step");
-  app.add_option("--train", s.train, "steps on threads, with random data");
+  app.add_option("--train", s.train, "steps on threads, with random data")->check(CLI::Range(0, 1'000'000));
   app.add_option("--plan", s.plan_file, "write the plan here");
   app.add_option("--html", s.html, "write a page with the drawing here");
   app.add_option("--width", s.width, "columns of the drawing in the terminal")->check(CLI::Range(10, 1000));

@@ -197,6 +197,7 @@ class executor {
   std::vector<std::vector<prepared>> ready_;        // by device, parallel to mine_
   std::vector<std::vector<std::size_t>> slot_;      // by task: position in mine_ of each device (by device number)
   std::vector<bool> used_input_;
+  std::vector<int> losses_;                         // buffers that forward operators write the loss to, its shares one by one
   u64 steps_ = 0, seed_ = 0;
   bool failed_ = false;
 
@@ -257,6 +258,12 @@ class executor {
     mine_.resize(n);
     ready_.resize(n);
     used_input_.assign(graph_.gradient.size(), false);
+    std::vector<char> is_share(graph_.graph.values.size(), 0);
+    for (int x : graph_.losses) is_share[static_cast<std::size_t>(x)] = 1;
+    for (task const& t : program_.tasks)
+      if (t.kind == task_kind::compute && !t.out.empty() && t.node < graph_.forward_nodes)
+        if (int const x = program_.buffers[static_cast<std::size_t>(t.out[0])].value; x >= 0 && is_share[static_cast<std::size_t>(x)])
+          losses_.push_back(t.out[0]);
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
       task const& t = program_.tasks[i];
       for (int d : t.devices) {
@@ -355,16 +362,14 @@ class executor {
   /// The loss: its partial sums added, averaged over micro-batches.
   double loss() const {
     double total = 0;
-    for (task const& t : program_.tasks) {
-      if (t.kind != task_kind::compute || t.out.empty()) continue;
-      buffer const& q = program_.buffers[static_cast<std::size_t>(t.out[0])];
-      if (!is_loss(graph_, q.value) || t.node >= graph_.forward_nodes) continue;
+    for (int made : losses_) {
+      buffer const& q = program_.buffers[static_cast<std::size_t>(made)];
       for (i64 k = 0, n = q.where.size(); k < n; ++k) {
         int const d = q.where.device(k);
         auto const c = q.where.coordinates(d);
         bool counted = true;
         for (std::size_t a = 0; a < q.where.axes.size(); ++a) counted = counted && (q.where.axes[a].kind != part_kind::copy || c[a] == 0);
-        if (counted) total += to_double(*reinterpret_cast<scalar const*>(address(t.out[0], d)));
+        if (counted) total += to_double(*reinterpret_cast<scalar const*>(address(made, d)));
       }
     }
     return total / (plan_.micro_batches * std::max<double>(1, static_cast<double>(graph_.losses.size())));

@@ -1,4 +1,4 @@
-// tensorpar/ir/training_hash.hpp - what is trained, as a number: the same under every plan
+// tensorpar/ir/training_hash.hpp - what is trained, and its forward part, as numbers: the same under every plan
 #pragma once
 #include <tensorpar/ir/differentiate.hpp>
 
@@ -24,6 +24,14 @@ inline u64 training_hash(training_graph const& t) {
     for (int d = 0; d < v.type.rank; ++d) h.add(v.type.d[d].n);
   }
   return h.value();
+}
+
+/// The hash that a plan for the forward part of this training graph bears: what was there before differentiation. O(nodes).
+inline u64 forward_part_hash(training_graph const& t) {
+  computation_graph f;
+  f.nodes.assign(t.graph.nodes.begin(), t.graph.nodes.begin() + t.forward_nodes);
+  f.values.assign(t.graph.values.begin(), t.graph.values.begin() + static_cast<std::ptrdiff_t>(t.gradient.size()));
+  return f.hash();
 }
 
 }  // namespace tensorpar

@@ -1,6 +1,6 @@
 // tensorpar/plan/check_form.hpp - does a plan fit its graph and cluster, and does every index of a program mean something?
 #pragma once
-#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/plan/check_boxes.hpp>
 #include <tensorpar/plan/check_findings.hpp>
 #include <tensorpar/plan/plan.hpp>
@@ -26,17 +26,12 @@ inline std::vector<shape> types(computation_graph const& g, std::vector<int> con
   return r;
 }
 
-/// The part of a training graph that was there before differentiation.
-inline u64 forward_hash(training_graph const& t) {
-  computation_graph f;
-  f.nodes.assign(t.graph.nodes.begin(), t.graph.nodes.begin() + t.forward_nodes);
-  f.values.assign(t.graph.values.begin(), t.graph.values.begin() + static_cast<std::ptrdiff_t>(t.gradient.size()));
-  return f.hash();
-}
-
 /// Graph, cluster and spreads. O(nodes * devices).
 inline void check_plan(training_graph const& t, plan const& p, findings& out) {
-  if (p.graph != forward_hash(t))
+  if (!p.pipeline.empty())
+    return out.add({fault::wrong_graph, -1, -1, -1, -1,
+                    "the plan has a pipeline: expand(graph, plan) makes the graph and the plan of its step, which can be checked and run"});
+  if (p.graph != forward_part_hash(t))
     out.add({fault::wrong_graph, -1, -1, -1, -1, "the plan was made for another graph, or for another batch size"});
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
     return out.add({fault::wrong_graph, -1, -1, -1, -1,

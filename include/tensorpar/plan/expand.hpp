@@ -313,21 +313,15 @@ class pipeline_expander {
   }
 };
 
-/// The hash that a plan for the forward part of this training graph bears.
-inline u64 forward_part_hash(training_graph const& t) {
-  computation_graph f;
-  f.nodes.assign(t.graph.nodes.begin(), t.graph.nodes.begin() + t.forward_nodes);
-  f.values.assign(t.graph.values.begin(), t.graph.values.begin() + static_cast<std::ptrdiff_t>(t.gradient.size()));
-  return f.hash();
-}
-
 }  // namespace detail
 
 /// The training step of a plan with a pipeline. `forward` is the graph that the plan was made for, bound to `pipeline.unit` samples; every
 /// stage works on multiples of that. A value that passes between stages of different micro-batch size is joined or cut along its batch
 /// axis; gradients of parameters are added in place; stages that recompute run their forward operators once more before they go back.
 /// Throws `error` where stages do not partition the operators (C1), groups overlap or spreads leave them (C3), sizes do not divide, an
-/// order lacks or repeats a pass, or waits in a circle (C4, C5): each names stage, pass and micro-batch.
+/// order lacks or repeats a pass, or waits in a circle (C4, C5): each names stage, pass and micro-batch; and where an operator cuts, joins
+/// or merges samples (`rebatch`). A parameter that several stages read is updated by one sum of all its gradients: those stages need equal
+/// micro-batches, and as the sum runs in the stage that reads it first, orders must let that stage's pass wait for the others'.
 /// O(operators * micro-batches * log). Law: the step computes what `differentiate(forward)` over mini_batch / unit micro-batches computes,
 /// exactly over exact scalars (tests/exec/pipeline.test.cpp), unless an operator mixes samples (batch normalisation).
 inline pipelined_step expand(computation_graph const& forward, plan const& p, std::string const& loss = "loss") {
@@ -342,7 +336,7 @@ inline pipelined_step expand(computation_graph const& forward, plan const& p, st
   q.bound = p.bound;
   q.step_seconds = p.step_seconds;
   q.peak_bytes = p.peak_bytes;
-  q.graph = detail::forward_part_hash(r.graph);
+  q.graph = forward_part_hash(r.graph);
   return r;
 }
 

@@ -25,6 +25,7 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
   };
   std::vector<std::size_t> next(pipe.order.size(), 0);
   std::set<std::vector<int>> seen;
+  std::vector<std::vector<int>> done(pipe.stages.size(), std::vector<int>(3, 0));  // by stage and kind: passes that have come
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t i = 0; i < next.size(); ++i)
@@ -39,6 +40,8 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
         auto const it = nodes.find(key(e));
         if (it != nodes.end() && waits_for(it->second, e) >= 0) break;
         if (!seen.insert(key(e)).second) bad_pipeline(spelled(e) + " comes twice", here, "every pass once");
+        if (int& after = done[z(e.stage)][z(static_cast<int>(e.what))]; after++ != e.micro_batch)
+          bad_pipeline(spelled(e) + " comes before its micro-batch's turn", here, "passes of each kind in the order of micro-batches (C4)");
         if (it != nodes.end()) for (int v : it->second) { there[z(v)] = true; order.push_back(v); }
         ++next[i];
         moved = true;
@@ -50,6 +53,12 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
       int const v = waits_for(nodes.at(key(e)), e);
       bad_pipeline(spelled(e) + " waits for " + spelled(passes[z(v)]) + ", which can never come before it",
                    "order of group " + std::to_string(i), "orders in which every pass follows what it reads");
+    }
+  for (std::size_t s = 0; s < pipe.stages.size(); ++s)
+    for (pass what : {pass::forward, pass::backward, pass::weights}) {
+      int const had = done[s][z(static_cast<int>(what))];
+      if ((what != pass::weights || pipe.stages[s].split_backward) && had < pipe.micro_batches(static_cast<int>(s)))
+        bad_pipeline(spelled({static_cast<int>(s), what, had}) + " is missing", "order", "every pass of every stage once");
     }
   for (int v = 0; v < g.node_count(); ++v) {
     if (there[z(v)]) continue;

@@ -19,6 +19,9 @@ struct pass_entry {
   friend bool operator==(pass_entry const&, pass_entry const&) = default;
 };
 
+/// More micro-batches than this in a step of any stage are refused everywhere: by schedules, checkers and plan files.
+inline constexpr i64 most_micro_batches = i64{1} << 20;
+
 /// Devices first .. first+count-1. All stages of a group take turns on them; groups do not overlap.
 struct device_group {
   int first = 0, count = 1;
@@ -38,7 +41,7 @@ struct pipeline_stage {
 };
 
 /// Stages, devices and order. Edges between stages follow from the graph. Empty: no pipeline.
-/// Laws (checked by search/microbatch's checker and plan/check.hpp; thesis, section 3.3): C1 stages are convex and partition the operators,
+/// Laws (checked by plan/schedule_check.hpp and plan/expand.hpp; thesis, section 3.3): C1 stages are convex and partition the operators,
 /// C2 their quotient is acyclic, C3 groups are disjoint, C4 per stage the passes of each kind ascend and forward precedes backward, C5 a
 /// pass over samples follows the passes that produce those samples in the neighbouring stages, for any two micro-batch sizes of which one
 /// divides the other.

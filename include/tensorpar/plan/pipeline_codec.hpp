@@ -61,7 +61,10 @@ inline pipeline decode_pipeline(plan_reader const& r, int operators, int devices
       x.nodes.push_back(nodes[k].bounded(k ? i64{x.nodes.back()} + 1 : 0, operators - 1));
     x.group = s["group"].bounded(0, static_cast<i64>(p.groups.size()) - 1);
     x.micro_batch = s["micro_batch"].integer(1, p.mini_batch);
-    if (p.mini_batch % x.micro_batch || x.micro_batch % p.unit || p.mini_batch / x.micro_batch > plan_max_micro_batches)
+    if (p.mini_batch / x.micro_batch > most_micro_batches)
+      s["micro_batch"].fail(std::to_string(p.mini_batch / x.micro_batch) + " micro-batches",
+                            "at most " + std::to_string(most_micro_batches));
+    if (p.mini_batch % x.micro_batch || x.micro_batch % p.unit)
       s["micro_batch"].fail(std::to_string(x.micro_batch) + " samples",
                             "a multiple of " + std::to_string(p.unit) + " that divides " + std::to_string(p.mini_batch));
     x.k = s["k"].bounded(1, plan_max_micro_batches);

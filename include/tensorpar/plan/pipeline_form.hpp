@@ -39,6 +39,7 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
         bad_pipeline("device " + std::to_string(i) + " is in two groups", "group " + std::to_string(g), "groups that do not overlap");
   }
   std::vector<int> of_node(n, -1);
+  std::vector<i64> promised(pipe.groups.size(), 0);  // forward passes: fewer entries are refused before anything is built for them
   for (int s = 0; s < static_cast<int>(pipe.stages.size()); ++s) {
     pipeline_stage const& x = pipe.stages[z(s)];
     std::string const here = "stage " + std::to_string(s);
@@ -47,6 +48,10 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
     if (pipe.unit < 1 || x.micro_batch < 1 || x.micro_batch % pipe.unit || pipe.mini_batch % x.micro_batch || pipe.mini_batch < 1)
       bad_pipeline(std::to_string(x.micro_batch) + " samples per micro-batch", here,
            "a multiple of " + std::to_string(pipe.unit) + " that divides the mini-batch of " + std::to_string(pipe.mini_batch));
+    if (pipe.mini_batch / x.micro_batch > most_micro_batches)
+      bad_pipeline(std::to_string(pipe.mini_batch / x.micro_batch) + " micro-batches", here,
+                   "at most " + std::to_string(most_micro_batches));
+    promised[z(x.group)] += pipe.mini_batch / x.micro_batch;
     device_group const& d = pipe.groups[z(x.group)];
     for (int v : x.nodes) {
       if (v < 0 || z(v) >= n) bad_pipeline("operator " + std::to_string(v), here, "operators 0 to " + std::to_string(n - 1));
@@ -60,6 +65,10 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
                      here, "devices " + std::to_string(d.first) + " to " + std::to_string(d.first + d.count - 1));
     }
   }
+  for (int g = 0; g < groups; ++g)
+    if (static_cast<i64>(pipe.order[z(g)].size()) < promised[z(g)])
+      bad_pipeline(std::to_string(pipe.order[z(g)].size()) + " passes", "order of group " + std::to_string(g),
+                   "every pass of its stages once: " + std::to_string(promised[z(g)]) + " forward passes alone");
   for (std::size_t v = 0; v < n; ++v)
     if (of_node[v] < 0) bad_pipeline("operator " + std::to_string(v) + " is in no stage", "stages", "one stage per operator");
   return of_node;

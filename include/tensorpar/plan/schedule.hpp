@@ -67,9 +67,10 @@ inline void require_schedulable(pipeline const& p, stage_edges const& e) {
     throw error("a mini-batch of " + std::to_string(p.mini_batch) + " samples", "pipeline", "from 1 to 2^40");
   for (std::size_t s = 0; s < e.size(); ++s) {
     pipeline_stage const& x = p.stages[s];
-    if (x.micro_batch < 1 || p.mini_batch % x.micro_batch != 0 || p.mini_batch / x.micro_batch > 10000000)
+    if (x.micro_batch < 1 || p.mini_batch % x.micro_batch != 0 || p.mini_batch / x.micro_batch > most_micro_batches)
       throw error("a micro-batch of " + std::to_string(x.micro_batch) + " samples", at(s),
-                  "a divisor of the mini-batch of " + std::to_string(p.mini_batch) + ", at most 10,000,000 micro-batches");
+                  "a divisor of the mini-batch of " + std::to_string(p.mini_batch) + ", at most " +
+                      std::to_string(most_micro_batches) + " micro-batches");
     if (x.group < 0 || static_cast<std::size_t>(x.group) >= p.groups.size())
       throw error("group " + std::to_string(x.group), at(s), "0 to " + std::to_string(static_cast<i64>(p.groups.size()) - 1));
     if (x.k < 1 || x.k > 1 << 20) throw error("k of " + std::to_string(x.k), at(s), "from 1 to 2^20");

@@ -80,7 +80,7 @@ class schedule_checker {
     if (p_.mini_batch < 1) find(schedule_fault::form, -1, "the mini-batch has " + std::to_string(p_.mini_batch) + " samples");
     for (int s = 0; s < stages(); ++s) {
       i64 const b = p_.stages[at(s)].micro_batch;
-      if (p_.mini_batch < 1 || b < 1 || p_.mini_batch % b != 0 || p_.mini_batch / b > 10000000) {
+      if (p_.mini_batch < 1 || b < 1 || p_.mini_batch % b != 0 || p_.mini_batch / b > most_micro_batches) {
         find(schedule_fault::form, s, say(s) + " has micro-batches of " + std::to_string(b) + " samples of a mini-batch of " +
              std::to_string(p_.mini_batch));
         good = false;

@@ -9,6 +9,7 @@ namespace tensorpar {
 /// Replaces every exchange whose senders and receivers have no device in common by a `send` right after the task that makes what is sent,
 /// and a `receive` where the exchange stood. So no sender waits for the tasks of a receiver, and what is sent may be let go.
 /// Sets the lifetimes of all buffers anew, by use; persistent ones are left to the caller. Precondition: no offsets yet. O(tasks).
+/// What is under way between the two lies in the communicator's memory and is in no prediction of arenas.
 /// Law: a receive stands behind its send, so devices that run their tasks in program order never wait in a circle.
 inline void send_early(program& p) {
   auto z = [](i64 i) { return static_cast<std::size_t>(i); };

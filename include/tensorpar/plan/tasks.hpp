@@ -25,6 +25,8 @@ class unroller {
   unroller(training_graph const& t, plan const& p, workspace_rule w) : t_(t), g_(t.graph), plan_(p), workspace_(w) {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
+    if (!p.pipeline.empty())
+      throw error("the plan has a pipeline", "unroll", "the step that expand(graph, plan) makes of it (plan/expand.hpp)");
     if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
       throw error(
           "the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes),
@@ -32,6 +34,11 @@ class unroller {
     spaces_.resize(g_.nodes.size());
     for (int v = 0; v < g_.node_count(); ++v) spaces_[static_cast<std::size_t>(v)] = space_of(g_, v);
     for (int v = 0; v < t.forward_nodes; ++v) check_spread(v);
+    state_home_.assign(g_.values.size(), {-1, -1});
+    for (int n = g_.node_count() - 1; n >= t.forward_nodes; --n)
+      if (g_.node(n).phase == step_phase::update)
+        for (std::size_t k = g_.node(n).in.size(); k-- > 0;)
+          state_home_[static_cast<std::size_t>(g_.node(n).in[k])] = {static_cast<int>(k), n};
   }
 
   /// `updates`: the whole training step; else the forward operators alone, every output kept. `order`: of the nodes; empty: by number.
@@ -58,9 +65,10 @@ class unroller {
   void finish(bool updates) {
     int const end = std::max(0, static_cast<int>(out.tasks.size()) - 1);
     for (buffer& b : out.buffers) if (b.persistent) { b.first = 0; b.last = end; }
-    for (graph_port const& o : g_.outputs)
-      if (!updates || is_loss(t_, o.value))
-        for (buffer& b : out.buffers) if (b.value == o.value && !b.persistent) b.last = end;
+    std::vector<char> kept(g_.values.size(), 0);
+    if (updates) for (int x : t_.losses) kept[static_cast<std::size_t>(x)] = 2;
+    for (graph_port const& o : g_.outputs) kept[static_cast<std::size_t>(o.value)] |= updates ? 1 : 3;
+    for (buffer& b : out.buffers) if (b.value >= 0 && !b.persistent && kept[static_cast<std::size_t>(b.value)] == 3) b.last = end;
     assign_offsets(out, plan_.cluster.size());
   }
 
@@ -70,6 +78,7 @@ class unroller {
   plan const& plan_;
   workspace_rule workspace_;
   std::vector<iteration_space> spaces_;
+  std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
   std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
   int micro_ = 0;
 
@@ -126,12 +135,7 @@ class unroller {
       int const n = t_.home[static_cast<std::size_t>(x)];
       if (n >= 0) for (std::size_t k = 0; k < g_.node(n).in.size(); ++k) if (g_.node(n).in[k] == x) return {static_cast<int>(k), n};
     }
-    if (v.role == value_role::state)
-      for (int n = t_.forward_nodes; n < g_.node_count(); ++n)
-        if (g_.node(n).phase == step_phase::update)
-          for (std::size_t k = 0; k < g_.node(n).in.size(); ++k)
-            if (g_.node(n).in[k] == x) return {static_cast<int>(k), n};
-    return {-1, -1};
+    return v.role == value_role::state ? state_home_[static_cast<std::size_t>(x)] : std::pair(-1, -1);
   }
 
   int add_buffer(int value, shape const& type, layout l, bool persistent) {

@@ -103,6 +103,11 @@ inline std::string pipeline_page(std::string const& title, std::vector<pipeline_
       "</head>\n<body>\n<main>\n<header><div><h1>" + html_text(title) + "</h1></div></header>\n";
   for (pipeline_view const& v : all) {
     pipeline const& p = v.pipeline;
+    require_passes(p, v.run);
+    if (v.edges.size() != p.stages.size() || v.run.in_flight.size() != p.stages.size() || v.run.busy.size() != p.groups.size() ||
+        (!v.bytes.empty() && v.bytes.size() != p.stages.size()))
+      throw error("edges, run or bytes of another pipeline", "page about '" + v.name + "'",
+                  "those of its " + std::to_string(p.stages.size()) + " stages");
     double idle = 0;
     for (std::size_t g = 0; g < p.groups.size(); ++g) idle += v.run.idle(static_cast<int>(g)) * p.groups[g].count;
     int devices = 0;

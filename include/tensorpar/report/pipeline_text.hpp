@@ -17,7 +17,7 @@ inline std::string group_text(device_group const& g) {
                       : "devices " + std::to_string(g.first) + "-" + std::to_string(g.first + g.count - 1);
 }
 inline void require_passes(pipeline const& p, pipeline_run const& r) {
-  bool fits = r.passes.size() == p.order.size();
+  bool fits = r.passes.size() == p.order.size() && r.passes.size() == p.groups.size();
   for (std::size_t g = 0; fits && g < r.passes.size(); ++g) fits = r.passes[g].size() == p.order[g].size();
   if (!fits) throw error("a run without its passes", "drawing of a pipeline", "simulate_pipeline(..., true)");
 }

@@ -137,6 +137,7 @@ void exchange_operators(adjacency const& a, M const& m, stage_options const& o, 
 /// sequential pipeline (`pipedream_stages`) is among them, without its artificial edges. Objective `thesis`: tree and line of the tree's
 /// order, one size at a time.
 ///
+/// Devices of several kinds are given to stages in topological order only, the first stages the first devices.
 /// Deterministic. Throws `error` for an empty or cyclic graph, and where the model's operators are not the graph's nodes.
 template <topology G, stage_model M> stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}) {
   using namespace detail;
@@ -228,7 +229,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     if (!gave_up && every) {
       r.every_partition = true;
       r.family_bound = low;
-      if (low < 1e299) r.bound = std::max(r.bound, low);
+      if (low < 1e299 && m.uniform()) r.bound = std::max(r.bound, low);  // else other placements of the same stages may be faster
     }
   }
   if (!best.best) {
@@ -236,7 +237,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     return r;
   }
   if (o.objective == stage_objective::bottleneck && m.uniform() && !r.every_partition && gap_left() &&
-      has_few_downsets(a, o.most_downsets))
+      std::all_of(sizes.begin(), sizes.end(), [&](i64 b) { return sends_cheaply(m, b); }) && has_few_downsets(a, o.most_downsets))
     if (auto p = least_nested(a, m, sizes, o.most_downsets, false, false, best.best->cost.bottleneck))
       best.offer(std::move(*p), stage_source::every_partition, ++r.statistics.limits);
   if (o.objective == stage_objective::bottleneck && o.exchanges > 0 && m.operators() <= large && !r.every_partition && gap_left())

@@ -117,16 +117,31 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
   auto const good = [](double x) { return x >= 0 && x < 1e300; };
   if (!(c.freed_at_backward >= 0 && c.freed_at_backward <= 1))
     throw error("a share of " + std::to_string(c.freed_at_backward), "pipeline_costs.freed_at_backward", "from 0 to 1");
-  for (stage_transfer const& t : c.transfers)
-    if (!good(t.forward) || !good(t.backward)) throw error("a transfer time", "pipeline_costs.transfers", "finite and not negative");
+  for (std::size_t i = 0; i < c.transfers.size(); ++i) {
+    stage_transfer const& t = c.transfers[i];
+    std::string const where = "pipeline_costs.transfers[" + std::to_string(i) + "]";
+    if (!good(t.forward) || !good(t.backward))
+      throw error("times of " + std::to_string(t.forward) + " and " + std::to_string(t.backward) + " s", where, "finite and not negative");
+    bool edge = t.from >= 0 && t.to >= 0 && static_cast<std::size_t>(t.to) < edges.size();
+    if (edge) {
+      auto const& before = edges[static_cast<std::size_t>(t.to)];
+      edge = std::find(before.begin(), before.end(), t.from) != before.end();
+    }
+    if (!edge)
+      throw error("from stage " + std::to_string(t.from) + " to stage " + std::to_string(t.to), where, "an edge of the pipeline");
+  }
   stage_edges const out = reversed_edges(edges);
   work_.assign(p.groups.size(), 0);
   std::size_t base = 0;
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     pipeline_stage const& x = p.stages[s];
     stage_seconds const& t = c.stages[s];
-    if (!good(t.forward) || !good(t.backward) || !good(t.weights) || !good(t.update) || !good(t.activation))
-      throw error("a cost of stage " + std::to_string(s), "pipeline costs", "finite and not negative");
+    struct { char const* name; double value; } const all[] = {
+        {"forward", t.forward}, {"backward", t.backward}, {"weights", t.weights}, {"update", t.update}, {"activation", t.activation}};
+    for (auto const& field : all)
+      if (!good(field.value))
+        throw error(std::string(field.name) + " of " + std::to_string(field.value), "pipeline_costs.stages[" + std::to_string(s) + "]",
+                    "finite and not negative");
     bool const split = x.split_backward;
     double const early = split ? c.freed_at_backward * t.activation : t.activation;
     state y{x.group, p.micro_batches(static_cast<int>(s)), x.micro_batch, split,

@@ -98,10 +98,10 @@ struct downset_bucket {
   template <class Hopeless, class Good>
   int scan(downset_probe const& p, int table, downset_keys const& keys, i64& pairs, Hopeless const& hopeless, Good const& good) const {
     if (units.back() > p.most_units) return -1;
-    std::size_t near = 1;  // what is within reach is mostly near the end
-    while (near < units.size() && units[units.size() - near] <= p.most_units) near = std::min(2 * near, units.size());
+    std::size_t tail = 1;  // what is within reach is mostly at the end
+    while (tail < units.size() && units[units.size() - tail] <= p.most_units) tail = std::min(2 * tail, units.size());
     auto const first = static_cast<std::size_t>(
-        std::partition_point(units.end() - static_cast<std::ptrdiff_t>(near), units.end(), [&](i64 u) { return u > p.most_units; }) -
+        std::partition_point(units.end() - static_cast<std::ptrdiff_t>(tail), units.end(), [&](i64 u) { return u > p.most_units; }) -
         units.begin());
     double const *const high = out[uz(table)].data(), *const low = in[uz(table)].data();
     u64 const mine = p.key[0], guards = keys.guard[0];

@@ -22,6 +22,18 @@ class downset_lattice {
   std::vector<int> parent_, last_;
   std::vector<unsigned short> heights_;        // rows of width_
 
+  [[noreturn]] static void too_many(int most) {
+    throw error("the graph has more than " + std::to_string(most) + " downsets", "downsets", "a narrower graph, or coarser nodes");
+  }
+  /// Nodes with longest paths of one length do not reach each other: k of them make 2^k downsets.
+  void refuse_wide(adjacency const& a, std::vector<int> const& order, int most) const {
+    std::vector<int> depth(detail::uz(nodes_), 0), count(detail::uz(nodes_) + 1, 0);
+    for (int v : order) {
+      for (int u : a.predecessors(v)) depth[detail::uz(v)] = std::max(depth[detail::uz(v)], depth[detail::uz(u)] + 1);
+      int const k = ++count[detail::uz(depth[detail::uz(v)])];
+      if (k > 30 || (1 << k) > most) too_many(most);
+    }
+  }
   void make_chains(adjacency const& a, std::vector<int> const& order) {
     reachability const reach(a);
     std::vector<int> when(detail::uz(nodes_));
@@ -72,8 +84,7 @@ class downset_lattice {
         continue;
       }
       int const at = f.next++, v = order[detail::uz(available[detail::uz(at)])], to = f.to, set = f.set;
-      if (static_cast<int>(parent_.size()) >= most)
-        throw error("the graph has more than " + std::to_string(most) + " downsets", "downsets", "a narrower graph, or coarser nodes");
+      if (static_cast<int>(parent_.size()) >= most) too_many(most);
       int const child = static_cast<int>(parent_.size());
       parent_.push_back(set);
       last_.push_back(v);
@@ -101,6 +112,7 @@ class downset_lattice {
     if (nodes_ > 65'535) throw error("too many nodes", "downsets", "at most 65535");
     adjacency const& a = detail::as_adjacency(g);
     auto const order = topological_order(a);
+    refuse_wide(a, order, most);
     make_chains(a, order);
     enumerate(a, order, most);
   }

@@ -45,9 +45,9 @@ template <topology G, stage_model M> stage_result uniform_stages(G const& graph,
         c.micro_batch = b;
         c.k = k;
         if (!m.admits(c)) continue;
-        all.push_back({b, k});
         int const stages = std::min(m.devices() / c.devices(), m.operators());
         if (stages < 1) continue;
+        all.push_back({b, k});
         priced_stages p;
         for (int s = 0; s < stages; ++s) {
           auto const cut = [&](int i) { return order.begin() + static_cast<i64>(i) * m.operators() / stages; };

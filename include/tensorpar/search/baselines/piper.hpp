@@ -119,7 +119,11 @@ class piper_objective {
   }
 
  public:
+  /// Throws `error` for a setup without devices, micro-batches or bandwidth.
   piper_objective(piper_profile const& g, piper_setup const& setup) : setup_(setup) {
+    if (setup.devices < 1 || setup.micro_batches < 1 || !(setup.bandwidth > 0))
+      throw error(std::to_string(setup.devices) + " devices, " + std::to_string(setup.micro_batches) + " micro-batches, bandwidth " +
+                      std::to_string(setup.bandwidth), "piper_setup", "at least one of each, and a bandwidth above 0");
     for (piper_edge const& e : g.edges) nets_.push_back({e.from, e.to});
     std::vector<int> degrees;
     for (auto const& list : g.degrees)

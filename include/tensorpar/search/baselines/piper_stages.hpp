@@ -8,7 +8,8 @@ namespace tensorpar {
 /// What Piper knows, in this model (Tarnawski et al. 2021): stages are differences of nested downsets, in sequence, with one micro-batch
 /// size; all sizes are tried; the least bottleneck, exactly. Stages that neither send to nor read from each other are possible (operators
 /// of different branches together), which is why it grows exponentially with the number of branches. Precondition: m.uniform(). Throws
-/// `error` where the graph has more than `most_downsets` downsets, and as `find_stages` does.
+/// `error` where the graph has more than `most_downsets` downsets, where sending a tensor costs more than receiving it, and as
+/// `find_stages` does.
 template <topology G, stage_model M>
 stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {}, int most_downsets = 400'000) {
   using namespace detail;
@@ -30,6 +31,7 @@ stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {
     return r;
   }
   write_pipeline(m, std::move(*best), true, r);
+  if (o.objective != stage_objective::iteration) r.family_bound = r.cost.bottleneck;
   r.gap = (r.cost.bottleneck - r.bound) / r.cost.bottleneck;
   return r;
 }

@@ -54,12 +54,15 @@ struct graphpipe_expression {
   };
   profile_line& x;
   profile_graph& g;
+  std::vector<char> met = std::vector<char>(uz(g.node_count()), 0);
+  i64 edges = 0;
 
   ends part(int depth) {
     bool const series = x.take("serial("), side = !series && x.take("parallel(");
     if (!series && !side) {
       int const v = static_cast<int>(x.integer(0, profile_max_nodes - 1));
       if (v >= g.node_count()) x.fail("operator " + std::to_string(v) + " is not in the strategy", "operators of line 1");
+      if (std::exchange(met[uz(v)], 1)) x.fail("operator " + std::to_string(v) + " stands twice", "every operator once");
       return {{v}, {v}};
     }
     if (depth == 256) x.fail("the expression is nested too deeply", "256 levels");
@@ -67,6 +70,8 @@ struct graphpipe_expression {
     while (x.take("|")) {
       ends const next = part(depth + 1);
       if (series) {
+        edges += static_cast<i64>(next.first.size()) * static_cast<i64>(r.last.size());
+        if (edges > profile_max_edges) x.fail("too many dependencies", "at most " + std::to_string(profile_max_edges));
         for (int v : next.first) g.inputs[uz(v)].insert(g.inputs[uz(v)].end(), r.last.begin(), r.last.end());
         r.last = next.last;
       } else {

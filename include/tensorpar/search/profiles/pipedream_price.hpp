@@ -62,6 +62,10 @@ struct pipedream_pricing {
     for (std::size_t i = 0; i < stages.size(); ++i) {
       pipedream_stage const& s = stages[i];
       if (s.machines < 1) throw error("a stage without machines", "pipeline", "at least one");
+      if (level > 0 && s.inner.empty()) throw error("a stage without an inner pipeline", "pipeline", "one at each inner level");
+      for (int v : s.nodes)
+        if (v < 0 || v >= layers.g.node_count())
+          throw error("layer " + std::to_string(v), "pipeline", "layers 0 to " + std::to_string(layers.g.node_count() - 1));
       pipedream_state const from = before.empty() ? pipedream_state{} : pipedream_prefix(layers, before);
       std::vector<int> const start = before;
       before.insert(before.end(), s.nodes.begin(), s.nodes.end());

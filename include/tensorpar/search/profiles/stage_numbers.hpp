@@ -43,10 +43,11 @@ inline profiled_stages stages_of(piper_profile const& p) {
     x.parameters = c.parameters;
     x.kept = c.per_sample;
     r.operators.push_back(x);
+    std::size_t const own = r.tensors.size();            // this node's tensors stand from here
     for (int e : p.out[v]) {
       piper_edge const& edge = p.edges[static_cast<std::size_t>(e)];
       stage_tensor* same = nullptr;
-      for (stage_tensor& t : r.tensors) if (t.producer == static_cast<int>(v) && t.bytes == edge.bytes) same = &t;
+      for (std::size_t t = own; t < r.tensors.size(); ++t) if (r.tensors[t].bytes == edge.bytes) same = &r.tensors[t];
       if (!same) same = &r.tensors.emplace_back(stage_tensor{static_cast<int>(v), edge.bytes, {}});
       same->consumers.push_back(edge.to);
     }

@@ -1,5 +1,7 @@
 // tensorpar/search/stages/additive.hpp - stages priced from plain numbers per operator
 #pragma once
+#include <array>
+#include <map>
 #include <string>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/graph/adjacency.hpp>
@@ -81,6 +83,9 @@ class additive_stages {
         states_(o.states) {
     auto refuse = [](std::string what, std::string valid) { throw error(std::move(what), "additive_stages", std::move(valid)); };
     if (operators_.empty() || devices_.list.empty()) refuse("no operators or no devices", "at least one of each");
+    if (devices_.per_node < 1 || !(devices_.inner_bandwidth > 0) || !(devices_.outer_bandwidth > 0) || !(devices_.inner_latency >= 0) ||
+        !(devices_.outer_latency >= 0))
+      refuse("links that mean nothing", "at least one device per node, positive bandwidths, latencies of 0 or more");
     if (mini_batch_ < 1) refuse("a mini-batch of " + std::to_string(mini_batch_), "at least one sample");
     for (std::size_t v = 0; v < operators_.size(); ++v) {
       operator_numbers const& x = operators_[v];
@@ -100,10 +105,11 @@ class additive_stages {
       for (int d = 1; d <= o.most_data && d * t <= this->devices(); d *= 2)
         for (int r = 0; r <= (o.recompute ? 1 : 0); ++r)
           for (int z = 0; z <= (o.shard_optimizer && d > 1 ? 1 : 0); ++z) degrees_.push_back({1, 1, d, t, r == 1, z == 1});
-    for (std::size_t v = 0; v < operators_.size(); ++v) {
-      std::size_t u = 0;
-      while (!(operators_[u] == operators_[v])) ++u;
-      kind_.push_back(static_cast<int>(u));
+    std::map<std::array<double, 8>, int> first;
+    for (int v = 0; v < this->operators(); ++v) {
+      operator_numbers const& x = operators_[static_cast<std::size_t>(v)];
+      kind_.push_back(
+          first.try_emplace({x.forward, x.backward, x.weights, x.launch, x.half, x.parameters, x.kept, x.result}, v).first->second);
     }
   }
 

@@ -37,13 +37,14 @@ constexpr std::string_view name_of(stage_source s) {
 }
 
 struct stage_result {
-  std::optional<stage_shortage> infeasible;  // then there is no pipeline: what the least short of memory still lacks
+  std::optional<stage_shortage> infeasible;  // then none was found in the families: what the least short of memory still lacks
   tensorpar::pipeline pipeline;              // without `order`
   std::vector<stage_choice> choices;         // by stage of the pipeline
   stage_cost cost;                           // likewise
   double bound = 0;         // no convex partition has a smaller bottleneck (transfers left out), whatever sizes and degrees of the space
   double gap = 0;           // (bottleneck - bound) / bottleneck
-  double family_bound = 0;  // no partition of the families considered has a smaller bottleneck; = bottleneck where that is proven least
+  double family_bound = 0;  // no partition of tree and lines with one size (of any, if `every_partition`) has a smaller bottleneck; never
+                            // above the bottleneck, which may come from mixed sizes, nested downsets or annealing: then it proves nothing
   stage_source source = stage_source::tree;
   bool every_partition = false;                    // all convex partitions were considered: family_bound holds for all of them
   int added = 0;                                   // dependencies that the tree has and the graph lacks (0: series-parallel)

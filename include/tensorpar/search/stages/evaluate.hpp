@@ -62,7 +62,8 @@ inline std::vector<int> quotient_order(std::vector<std::vector<int>> const& next
 ///     fill + mini_batch / micro_batch * (forward + backward + weights) + drain,
 /// where fill is the longest chain of forward passes before the stage's first one (a predecessor with smaller micro-batches runs several),
 /// and drain the longest chain of backward passes after its last one, or the stage's own synchronisation and update. No schedule that
-/// flushes is faster; 1F1B of a chain of equal stages takes exactly this long. O(operators * tensors + stages^2).
+/// flushes and keeps a stage's backward and weights passes together is faster; 1F1B of a chain of equal stages takes exactly this
+/// long. O(operators * tensors + stages^2).
 /// Throws `error` if an operator is in no stage or in two, or if stages wait for each other.
 template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::found_stage> const& stages, bool sequential = false) {
   std::size_t const n = stages.size();

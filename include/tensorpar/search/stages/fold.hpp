@@ -13,7 +13,7 @@ enum class fold_kind : int { round, back_and_forth };
 /// dropped. Throws `error` where that is not so.
 inline pipeline fold_stages(pipeline p, int groups, fold_kind kind) {
   int const n = static_cast<int>(p.stages.size());
-  if (groups < 1 || n % groups || static_cast<int>(p.groups.size()) != n)
+  if (groups < 1 || n < 1 || n % groups || static_cast<int>(p.groups.size()) != n)
     throw error(std::to_string(n) + " stages on " + std::to_string(groups) + " groups", "fold_stages",
                 "a multiple of the number of groups, each stage on a group of its own");
   device_group const first = p.groups.front();

@@ -46,11 +46,12 @@ template <stage_model M> class downset_stages {
   }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
   net_charge charge(int t, int h) const {
-    stage_border b;
-    b.in = uses_.tensor(net_tensor_[static_cast<std::size_t>(h)]).bytes;
-    b.tensors_in = 1;
-    double const s = m_.transfer(b, choice(t), 0).per_sample(samples_, m_.mini_batch());
-    return {s, s, s};                            // who passes a tensor on has received it: charged once
+    double const bytes = uses_.tensor(net_tensor_[static_cast<std::size_t>(h)]).bytes;
+    auto price = [&](stage_border const& b) { return m_.transfer(b, choice(t), 0).per_sample(samples_, m_.mini_batch()); };
+    double const receive = price({bytes, 0, 1, 0}), send = price({0, bytes, 0, 1});
+    if (send > receive * (1 + 1e-9))
+      throw error("sending is dearer than receiving", "nested downsets", "a stage model in which it is not");
+    return {receive, send, std::min(send, receive)};  // who reads a tensor that others read later has received it, and does not send it
   }
   int measures() const { return 2 * ways(); }
   double measure(int k, int v) const {
@@ -81,15 +82,28 @@ template <topology G> bool has_few_downsets(G const& graph, int most) {
   }
 }
 
+/// Does sending never cost more than receiving, which `least_nested` needs?
+template <stage_model M> bool sends_cheaply(M const& m, i64 micro_batch) {
+  for (stage_choice c : m.degrees()) {
+    c.micro_batch = micro_batch;
+    if (!m.admits(c)) continue;
+    auto price = [&](stage_border const& b) { return m.transfer(b, c, 0).per_sample(micro_batch, m.mini_batch()); };
+    if (price({0, 1, 0, 0}) > price({1, 0, 0, 0}) * (1 + 1e-9) || price({0, 0, 0, 1}) > price({0, 0, 1, 0}) * (1 + 1e-9)) return false;
+  }
+  return true;
+}
+
 /// The best of these sizes: stages are differences of nested downsets, in sequence, with one micro-batch size. `bar`: no need to look for a
-/// bottleneck that is not below it. Precondition: m.uniform(). Throws `error` where the graph has more than `most_downsets` downsets.
+/// bottleneck that is not below it. Precondition: m.uniform(). Throws `error` where the graph has more than `most_downsets` downsets, and
+/// where sending a tensor costs a stage more than receiving it.
 template <topology G, stage_model M> std::optional<priced_stages> least_nested(G const& graph, M const& m, std::vector<i64> const& sizes,
                                                                                int most_downsets, bool by_iteration, bool sequential,
                                                                                double bar = 1e300) {
   std::optional<priced_stages> best;
   for (i64 b : sizes) {
     downset_stages<M> const price(m, b);
-    if (price.ways() == 0 || bottleneck_bound(m, {{b, 1}}) >= (best ? std::min(bar, best->cost.bottleneck) : bar)) continue;
+    double const least = best ? std::min(bar, best->cost.bottleneck) : bar;
+    if (price.ways() == 0 || (!by_iteration && bottleneck_bound(m, {{b, 1}}) >= least)) continue;
     downset_pipeline const found = least_bottleneck(graph, price, most_downsets);
     if (!found.feasible) continue;
     priced_stages p;

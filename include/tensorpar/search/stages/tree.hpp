@@ -9,6 +9,9 @@
 
 namespace tensorpar::detail {
 
+/// Longer series are refused: borders of all their runs are kept, 24 bytes each, 430 MB for so many.
+inline constexpr std::size_t most_in_series = 6000;
+
 /// Operators lo .. hi-1 in the tree's order, counted `times` times (equal branches).
 struct leaf_interval {
   int lo, hi, times;
@@ -143,6 +146,9 @@ class stage_tree {
     std::vector<stage_border>& all = runs_[e];
     std::size_t const n = series(e).size(), at = static_cast<std::size_t>(from);
     if (all.empty()) {
+      if (n > most_in_series)
+        throw error(std::to_string(n) + " operators in a row", "find_stages",
+                    "at most " + std::to_string(most_in_series) + "; group them (light_chains, find_stages_grouped)");
       all.reserve(n * (n + 1) / 2);
       for (std::size_t i = 0; i < n; ++i) {
         counter_.clear();
