@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/tasks.hpp>
 
 #include "support/random_pipeline.hpp"
 
@@ -121,4 +123,18 @@ TEST_CASE("a weight shared between stages of different sizes is refused: its gra
     }
   }
   CHECK(refused);
+}
+
+TEST_CASE("a plan with a pipeline is not run as one without, and promises of passes are bounded by the order") {
+  computation_graph const g = residual_mlp();
+  plan p = two_stages();
+  training_graph const t = differentiate(g);
+  CHECK_THROWS_WITH_AS(unroll(t, p), doctest::Contains("expand(graph, plan)"), error);
+  auto const found = check(t, p);
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().text.find("the plan has a pipeline") == 0);
+  p.pipeline.mini_batch = 1 << 20;
+  CHECK_THROWS_WITH_AS(expand(g, p), doctest::Contains("4 passes (at pipeline: order of group 0)"), error);
+  p.pipeline.mini_batch = i64{1} << 40;
+  CHECK_THROWS_WITH_AS(expand(g, p), doctest::Contains("at most 1048576"), error);
 }

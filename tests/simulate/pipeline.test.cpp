@@ -196,11 +196,13 @@ TEST_CASE("costs that are none are refused") {
   auto const e = chain_of_stages(2);
   auto const p = one_f_one_b(tests::chain_pipeline(2, 2, 2), e);
   CHECK(complaint(p, e, tests::even_costs(1, 1, 1, 1)).find("costs of 1 stages") == 0);
-  CHECK(complaint(p, e, tests::even_costs(2, -1, 1, 1)).find("a cost of stage 0") == 0);
-  CHECK(complaint(p, e, tests::even_costs(2, 1, std::nan(""), 1)).find("a cost of stage 0") == 0);
+  CHECK(complaint(p, e, tests::even_costs(2, -1, 1, 1)).find("forward of -1.0") == 0);
+  CHECK(complaint(p, e, tests::even_costs(2, 1, std::nan(""), 1)).find("backward of ") == 0);
   CHECK(complaint(p, e, tests::even_costs(2, 1, 1, 1, 1, 1.5)).find("a share of 1.5") == 0);
   auto c = tests::even_costs(2, 1, 1, 1);
   c.transfers = {{0, 1, -1, 0}};
-  CHECK(complaint(p, e, c).find("a transfer time") == 0);
+  CHECK(complaint(p, e, c).find("times of ") == 0);
+  c.transfers = {{0, 1, 1, 1}, {1, 0, 1, 1}};
+  CHECK(complaint(p, e, c).find("from stage 1 to stage 0 (at pipeline_costs.transfers[1])") == 0);
   CHECK(complaint({}, {}, {}) == "a mini-batch of 0 samples (at pipeline); valid: from 1 to 2^40");
 }

@@ -54,7 +54,6 @@ struct graphpipe_expression {
   };
   profile_line& x;
   profile_graph& g;
-  std::vector<char> met = std::vector<char>(uz(g.node_count()), 0);
   i64 edges = 0;
 
   ends part(int depth) {
@@ -62,7 +61,6 @@ struct graphpipe_expression {
     if (!series && !side) {
       int const v = static_cast<int>(x.integer(0, profile_max_nodes - 1));
       if (v >= g.node_count()) x.fail("operator " + std::to_string(v) + " is not in the strategy", "operators of line 1");
-      if (std::exchange(met[uz(v)], 1)) x.fail("operator " + std::to_string(v) + " stands twice", "every operator once");
       return {{v}, {v}};
     }
     if (depth == 256) x.fail("the expression is nested too deeply", "256 levels");
