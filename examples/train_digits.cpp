@@ -10,8 +10,8 @@
 #include <tensorpar/exec/eigen.hpp>
 #include <tensorpar/exec/forward_pass.hpp>
 #include <tensorpar/exec/executor.hpp>
+#include <tensorpar/exec/learning_rate.hpp>
 #include <tensorpar/exec/profile.hpp>
-#include <tensorpar/exec/schedule.hpp>
 #include <tensorpar/exec/threads.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
@@ -192,7 +192,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   std::size_t const steps = data.train.size() / static_cast<std::size_t>(s.batch);
   if (steps == 0)
     throw error("a batch of " + std::to_string(s.batch) + " samples", "--batch", "at most " + std::to_string(data.train.size()));
-  schedule const learn = warm_up_cosine{s.rate, steps, steps * static_cast<u64>(std::max(2, s.epochs)), s.rate / 50};
+  rate_schedule const learn = warm_up_cosine{s.rate, steps, steps * static_cast<u64>(std::max(2, s.epochs)), s.rate / 50};
   timeline measured;
   double accuracy = 0;
   std::vector<double> seconds;

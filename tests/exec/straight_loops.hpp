@@ -147,9 +147,10 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
   } else if (o.is<dropout>()) {
     auto const d = o.as<dropout>();
     hasher h;
-    h.add(d.seed).add(state.step).add(state.micro_batch);
+    h.add(d.seed).add(state.step);
     each(0, [&](std::size_t e) {
-      double const u = random_stream{state.seed, h.value()}.words(e / 4)[e % 4] * 0x1p-32;
+      std::size_t const in_batch = state.micro_batch * x[0].real.size() + e;       // micro-batches follow one another
+      double const u = random_stream{state.seed, h.value()}.words(in_batch / 4)[in_batch % 4] * 0x1p-32;
       return u < d.rate ? 0 : x[0].real[e] / (1 - d.rate);
     });
   } else if (o.is<softmax>()) {

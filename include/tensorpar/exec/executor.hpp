@@ -36,6 +36,8 @@ class executor {
   executor(training_graph graph, plan p) : executor(std::move(graph), std::move(p), nullptr) {}
   /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this plan and this scalar's size.
   executor(training_graph graph, plan p, tensorpar::program const& made) : executor(std::move(graph), std::move(p), &made) {}
+  /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
+  explicit executor(pipelined_step const& s) : executor(s.graph, s.plan, unroll(resized(s), &Compute::workspace)) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }
@@ -125,10 +127,11 @@ class executor {
       if (v.role != value_role::input || !used_input_[x]) continue;
       auto const it = batch.find(v.name);
       if (it == batch.end()) throw error("the batch lacks input '" + v.name + "'", "batch", "every input of the model");
-      check_input(v.name, it->second, v.type, plan_.micro_batches);
+      check_input(v.name, it->second, v.type, plan_.micro_batches * v.parts);
     }
     std::vector<std::vector<span>> spans(static_cast<std::size_t>(devices()));
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(devices()));
+    std::vector<std::size_t> at(static_cast<std::size_t>(devices()), 0);           // the task that each device is at
     step_state const state{.step = steps_, .seed = seed_, .learning_rate = learning_rate};
     auto const t0 = std::chrono::steady_clock::now();
     auto work = [&](int d) {
@@ -136,6 +139,7 @@ class executor {
         Comm& comm = endpoints_[static_cast<std::size_t>(d)];
         for (std::size_t i : mine_[static_cast<std::size_t>(d)]) {
           auto const a = std::chrono::steady_clock::now();
+          at[static_cast<std::size_t>(d)] = i;
           run(d, i, batch, state, comm);
           if (record) {
             task const& t = program_.tasks[i];
@@ -144,6 +148,7 @@ class executor {
                 {d, t.kind == task_kind::compute ? lane::compute : lane::communication, static_cast<int>(i), t.name, s.count(), e.count()});
           }
         }
+        at[static_cast<std::size_t>(d)] = program_.tasks.size();
       } catch (...) {
         errors[static_cast<std::size_t>(d)] = std::current_exception();
         hub_.fail(std::current_exception(), d);
@@ -151,7 +156,7 @@ class executor {
     };
     workers_.run(work);
     for (auto const& e : errors) if (e) failed_ = true;
-    if (failed_) std::rethrow_exception(hub_.failure());
+    if (failed_) rethrow_with_tasks(at);
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
     r.loss = loss();
@@ -192,6 +197,7 @@ class executor {
   std::vector<std::vector<prepared>> ready_;        // by device, parallel to mine_
   std::vector<std::vector<std::size_t>> slot_;      // by task: position in mine_ of each device (by device number)
   std::vector<bool> used_input_;
+  std::vector<int> losses_;                         // buffers that forward operators write the loss to, its shares one by one
   u64 steps_ = 0, seed_ = 0;
   bool failed_ = false;
 
@@ -210,6 +216,27 @@ class executor {
   }
 
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
+  static pipelined_step resized(pipelined_step s) { s.plan.scalar_bytes = sizeof(scalar); return s; }
+
+  /// The first failure, with the tasks that devices were at: first the one that failed, then some of those that had not come to the end.
+  [[noreturn]] void rethrow_with_tasks(std::vector<std::size_t> const& at) const {
+    try {
+      std::rethrow_exception(hub_.failure());
+    } catch (error const& e) {
+      int first = -1, told = 0;
+      if constexpr (requires { hub_.failed_rank(); }) first = hub_.failed_rank();
+      std::string where = e.where();
+      auto tell = [&](int d) {
+        std::size_t const i = at[static_cast<std::size_t>(d)];
+        if (i >= program_.tasks.size() || ++told > 8) return;
+        where.append(where.empty() ? "device " : ", device ").append(std::to_string(d)).append(" in task ").append(std::to_string(i));
+        where.append(" (").append(program_.tasks[i].name).append(")");
+      };
+      if (first >= 0 && first < devices()) tell(first);
+      for (int d = 0; d < devices(); ++d) if (d != first) tell(d);
+      throw error(e.problem(), where, e.valid());
+    }
+  }
 
   std::byte* address(int b, int device) const {
     buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
@@ -231,6 +258,12 @@ class executor {
     mine_.resize(n);
     ready_.resize(n);
     used_input_.assign(graph_.gradient.size(), false);
+    std::vector<char> is_share(graph_.graph.values.size(), 0);
+    for (int x : graph_.losses) is_share[static_cast<std::size_t>(x)] = 1;
+    for (task const& t : program_.tasks)
+      if (t.kind == task_kind::compute && !t.out.empty() && t.node < graph_.forward_nodes)
+        if (int const x = program_.buffers[static_cast<std::size_t>(t.out[0])].value; x >= 0 && is_share[static_cast<std::size_t>(x)])
+          losses_.push_back(t.out[0]);
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
       task const& t = program_.tasks[i];
       for (int d : t.devices) {
@@ -246,8 +279,8 @@ class executor {
         put(t.in, p.in, p.in_at);
         put(t.out, p.out, p.out_at);
         if (t.workspace >= 0) p.workspace = address(t.workspace, d);
-        if (t.kind == task_kind::move) {
-          p.move = prepare_move(t.step, program_.buffers[static_cast<std::size_t>(t.in[0])].type, d);
+        if (t.kind != task_kind::compute) {
+          p.move = prepare_move(t.step, program_.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type, d);
           std::vector<int> const& m = p.move.group.devices;
           if (!m.empty()) p.group.emplace(endpoints_[static_cast<std::size_t>(d)].make_group({m.data(), static_cast<int>(m.size())}));
         } else {
@@ -286,13 +319,17 @@ class executor {
   void run(int d, std::size_t i, host_batch const& batch, step_state state, Comm& comm) {
     task const& t = program_.tasks[i];
     prepared& p = ready_[static_cast<std::size_t>(d)][slot_[i][static_cast<std::size_t>(d)]];
-    if (t.kind == task_kind::move) {
-      run_move(t.step, p.move, static_cast<scalar const*>(p.in_at[0]), static_cast<scalar*>(p.out_at[0]), static_cast<scalar*>(p.workspace),
-               comm, p.group);
+    if (t.kind != task_kind::compute) {
+      scalar const* src = p.in_at.empty() ? nullptr : static_cast<scalar const*>(p.in_at[0]);
+      scalar* dst = p.out_at.empty() ? nullptr : static_cast<scalar*>(p.out_at[0]);
+      // halves of different exchanges may pass one another, so each has a tag of its own
+      int const tag = t.kind == task_kind::move ? 0 : 1 + (t.kind == task_kind::send ? static_cast<int>(i) : t.other_half);
+      run_move(t.step, p.move, src, dst, static_cast<scalar*>(p.workspace), comm, p.group, tag);
       return;
     }
     for (auto const& [k, value] : p.feeds)
-      feed(value, t.micro_batch, batch, p.in[static_cast<std::size_t>(k)], const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
+      feed(value, t.micro_batch + graph_.graph.value(value).part, batch, p.in[static_cast<std::size_t>(k)],
+           const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
     kernel_call c;
     c.op = &t.op;
     c.inputs = static_cast<int>(p.in.size());
@@ -304,7 +341,7 @@ class executor {
     c.workspace = p.workspace;
     c.first_share = p.first_share;
     c.state = state;
-    c.state.micro_batch = static_cast<u64>(t.micro_batch);
+    c.state.micro_batch = static_cast<u64>(t.micro_batch + graph_.graph.node(t.node).part);
     compute_.run(c);
   }
 
@@ -325,19 +362,17 @@ class executor {
   /// The loss: its partial sums added, averaged over micro-batches.
   double loss() const {
     double total = 0;
-    for (task const& t : program_.tasks) {
-      if (t.kind != task_kind::compute || t.out.empty()) continue;
-      buffer const& q = program_.buffers[static_cast<std::size_t>(t.out[0])];
-      if (q.value != graph_.loss || t.node >= graph_.forward_nodes) continue;
+    for (int made : losses_) {
+      buffer const& q = program_.buffers[static_cast<std::size_t>(made)];
       for (i64 k = 0, n = q.where.size(); k < n; ++k) {
         int const d = q.where.device(k);
         auto const c = q.where.coordinates(d);
         bool counted = true;
         for (std::size_t a = 0; a < q.where.axes.size(); ++a) counted = counted && (q.where.axes[a].kind != part_kind::copy || c[a] == 0);
-        if (counted) total += to_double(*reinterpret_cast<scalar const*>(address(t.out[0], d)));
+        if (counted) total += to_double(*reinterpret_cast<scalar const*>(address(made, d)));
       }
     }
-    return total / plan_.micro_batches;
+    return total / (plan_.micro_batches * std::max<double>(1, static_cast<double>(graph_.losses.size())));
   }
   static double to_double(scalar x) {
     if constexpr (std::floating_point<scalar>) return static_cast<double>(x);

@@ -8,7 +8,7 @@ namespace tensorpar {
 /// What changes from step to step and is the same on every device.
 struct step_state {
   u64 step = 0;                      // training steps done so far
-  u64 seed = 0;                      // of the run: dropout draws follow from (seed, operator's seed, step, micro-batch, logical index)
+  u64 seed = 0;  // of the run: dropout draws follow from (seed, operator's seed, step, logical index in the whole batch)
   u64 micro_batch = 0;
   double learning_rate = 0;
 };

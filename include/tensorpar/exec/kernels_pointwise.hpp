@@ -90,7 +90,8 @@ template <class Scalar> struct kernel<Scalar, constant> {
   }
 };
 
-/// Logical element i is dropped where word i % 4 of draw i / 4 lies below rate * 2^32.
+/// Element i of the whole batch is dropped where word i % 4 of draw i / 4 lies below rate * 2^32; micro-batches follow one another, so how
+/// a batch is cut into them changes nothing.
 template <class Scalar> struct kernel<Scalar, dropout> {
   static void run(kernel_call const& c, dropout const& op) {
     Scalar const* x = detail::operand<Scalar>(c, 0);
@@ -98,12 +99,13 @@ template <class Scalar> struct kernel<Scalar, dropout> {
     Scalar const keep = scalar_traits<Scalar>::from_double(1 / (1 - op.rate));
     u64 const threshold = static_cast<u64>(op.rate * 0x1p32);
     hasher h;
-    h.add(op.seed).add(c.state.step).add(c.state.micro_batch);
+    h.add(op.seed).add(c.state.step);
     random_stream const draws{c.state.seed, h.value()};
+    u64 const before = c.state.micro_batch * static_cast<u64>(c.out_block[0].logical_elements());
     detail::each_run(c.out_block[0], [&](i64 at, i64 logical, i64 length) {
       random_words w{};
       for (i64 i = 0; i < length; ++i) {
-        u64 const e = static_cast<u64>(logical + i);
+        u64 const e = before + static_cast<u64>(logical + i);
         if (i == 0 || e % 4 == 0) w = draws.words(e / 4);
         y[at + i] = w[e % 4] < threshold ? Scalar(0) : x[at + i] * keep;
       }

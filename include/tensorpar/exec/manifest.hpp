@@ -1,6 +1,6 @@
 // tensorpar/exec/manifest.hpp - what a checkpoint says about itself: canonical, versioned, checksummed
 #pragma once
-#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/plan/codec.hpp>
 
 namespace tensorpar {
@@ -23,27 +23,6 @@ struct checkpoint_manifest {
   std::vector<checkpoint_part> files;
   friend bool operator==(checkpoint_manifest const&, checkpoint_manifest const&) = default;
 };
-
-/// A stable hash of what is trained, whatever the plan: forward operators with attributes and wiring, names and shapes of parameters.
-/// Batch sizes do not enter, so plans with other micro-batches agree. O(nodes).
-inline u64 training_hash(training_graph const& t) {
-  hasher h;
-  h.add(t.forward_nodes);
-  for (int v = 0; v < t.forward_nodes; ++v) {
-    graph_node const& n = t.graph.node(v);
-    h.add(n.op.hash()).add(n.in.size()).add(n.out.size());
-    for (int x : n.in) h.add(x);
-    for (int x : n.out) h.add(x);
-  }
-  for (std::size_t x = 0; x < t.gradient.size(); ++x) {
-    graph_value const& v = t.graph.values[x];
-    h.add(v.role);
-    if (v.role != value_role::parameter) continue;
-    h.add(std::string_view(v.name)).add(v.type.type).add(v.type.rank);
-    for (int d = 0; d < v.type.rank; ++d) h.add(v.type.d[d].n);
-  }
-  return h.value();
-}
 
 namespace detail {
 inline bool is_plain_name(std::string_view s) {

@@ -55,11 +55,12 @@ inline prepared_move prepare_move(move_step const& m, shape const& s, int device
 }
 
 /// Carries out this device's share of a movement task. src, dst: its blocks before and after (or null); pack: the packing space that
-/// `packing_scalars` asks for; group: made from p.group.devices. Communication failures propagate as the communicator's exception.
+/// `packing_scalars` asks for; group: made from p.group.devices; tag: of the messages of an exchange. An exchange without dst only sends,
+/// one without src only receives. Communication failures propagate as the communicator's exception.
 template <class S, class Comm>
   requires full_communicator<Comm, S>
 void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, S* pack, Comm& comm,
-              std::optional<typename Comm::group> const& group) {
+              std::optional<typename Comm::group> const& group, int tag = 0) {
   using detail::part_along;
   i64 const n = static_cast<i64>(p.group.devices.size());
   switch (m.kind) {
@@ -119,9 +120,9 @@ void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, 
           else copy_box(t.box, p.before, src, p.after, dst);
         } else if (t.from == comm.rank()) {
           copy_box(t.box, p.before, src, t.box, pack);
-          comm.send(t.to, 0, static_cast<S const*>(pack), count);
+          comm.send(t.to, tag, static_cast<S const*>(pack), count);
         } else {
-          comm.receive(t.from, 0, pack, count);
+          comm.receive(t.from, tag, pack, count);
           if (t.adds) add_box(t.box, t.box, static_cast<S const*>(pack), p.after, dst);
           else copy_box(t.box, t.box, static_cast<S const*>(pack), p.after, dst);
         }

@@ -21,6 +21,7 @@ struct graph_value {
   std::string name;                       // inputs, parameters, states, outputs
   init start = init::zeros;               // parameters and states
   int stored_in = -1;                     // an update's result: the parameter or state it replaces
+  int part = 0, parts = 1;                // inputs: which part of the batch along axis 0 it is (a graph that holds several micro-batches)
 };
 
 struct graph_node {
@@ -33,6 +34,8 @@ struct graph_node {
   /// letters[i] is the loop of the origin's iteration space that loop i of this node's follows ('\0': none). Empty: the same letters.
   std::string letters;
   int region = -1, turn = 0;              // which repeated block it came from, and which turn of it
+  int part = 0;                           // which micro-batch it works on, in a graph that holds several
+  bool in_place = false;                  // the result may take the place of the first operand, which nothing reads afterwards
 };
 
 struct graph_port {

@@ -19,6 +19,8 @@ struct training_graph {
   computation_graph graph;
   int forward_nodes = 0;
   int loss = -1;                                 // value
+  std::vector<int> losses;                       // the values whose mean is the loss: one, or one per micro-batch that the graph holds
+  u64 expanded_from = 0;                         // training_hash of the graph whose micro-batches this one holds; 0: of none
   std::vector<int> gradient;                     // by forward value id: its complete gradient, or -1
   std::vector<int> home;  // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
 };
@@ -59,6 +61,7 @@ class differentiator final : public gradient_builder {
     if (t.graph.type(t.loss).rank != 0)
       throw error("output '" + options_.loss + "' has shape " + spell(t.graph.type(t.loss)), "differentiate", "a scalar loss");
     if (options_.micro_batches < 1) throw error("micro_batches is " + std::to_string(options_.micro_batches), "differentiate", "1 or more");
+    t.losses = {t.loss};
     int const last = t.graph.value(t.loss).producer;
     if (last < 0) throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
     enter(last);
@@ -217,6 +220,12 @@ class differentiator final : public gradient_builder {
 };
 
 }  // namespace detail
+
+/// Is this value the loss, or a micro-batch's share of it?
+inline bool is_loss(training_graph const& t, int value) {
+  for (int x : t.losses) if (x == value) return true;
+  return false;
+}
 
 /// Appends the backward and update operators of one training step to a forward graph whose symbols are bound. Works on computation graphs
 /// and on graphs that contain parallel operators (the derivative of partition is combine, of replicate is reduce).

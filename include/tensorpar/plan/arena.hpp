@@ -184,15 +184,27 @@ inline packing pack(std::vector<lifetime> const& all) {
 
 /// Fills every buffer's `offset` and the program's `arena` for devices 0 .. devices-1. Persistent buffers lie at the bottom, in order.
 /// Devices that hold the same sequence of (bytes, lifetime) share one packing, so equal work costs once.
-/// Precondition: every buffer's devices are ascending and below `devices`. O(sum of placements + packings).
+/// A buffer that is in place of another lies where that lies.
+/// Precondition: every buffer's devices are ascending and below `devices`; what is in place of another stands behind it, on its devices.
+/// O(sum of placements + packings).
 inline void assign_offsets(program& p, int devices) {
   std::size_t const n = static_cast<std::size_t>(devices);
+  // buffers that take over one another's bytes live as one: from the first of them on, till the last one ends
+  std::vector<int> root(p.buffers.size()), end(p.buffers.size());
+  for (std::size_t b = 0; b < p.buffers.size(); ++b) {
+    int const o = p.buffers[b].in_place_of;
+    assert(o < static_cast<int>(b));
+    root[b] = o < 0 ? static_cast<int>(b) : root[static_cast<std::size_t>(o)];
+    end[b] = p.buffers[b].last;
+    int& whole = end[static_cast<std::size_t>(root[b])];
+    whole = std::max(whole, end[b]);
+  }
   std::vector<std::vector<int>> held(n);                 // buffers of a device, ascending
   std::vector<hasher> content(n);
   for (std::size_t b = 0; b < p.buffers.size(); ++b) {
     buffer& x = p.buffers[b];
     x.offset.assign(x.devices.size(), 0);
-    u64 const key = hasher().add(x.bytes).add(x.persistent).add(x.first).add(x.last).value();
+    u64 const key = hasher().add(x.bytes).add(x.persistent).add(x.first).add(end[b]).add(x.in_place_of >= 0).value();
     for (int d : x.devices) {
       assert(d >= 0 && d < devices);
       held[static_cast<std::size_t>(d)].push_back(static_cast<int>(b));
@@ -200,12 +212,19 @@ inline void assign_offsets(program& p, int devices) {
     }
   }
   auto at = [&](int b) -> buffer const& { return p.buffers[static_cast<std::size_t>(b)]; };
+  auto place_of_root = [&](std::size_t d, std::size_t i) {
+    int const r = root[static_cast<std::size_t>(held[d][i])];
+    return std::lower_bound(held[d].begin(), held[d].end(), r) - held[d].begin();
+  };
   auto alike = [&](std::size_t d, std::size_t e) {
     if (held[d].size() != held[e].size()) return false;
     for (std::size_t i = 0; i < held[d].size(); ++i) {
       if (held[d][i] == held[e][i]) continue;
       buffer const &x = at(held[d][i]), &y = at(held[e][i]);
-      if (x.bytes != y.bytes || x.persistent != y.persistent || x.first != y.first || x.last != y.last) return false;
+      if (x.bytes != y.bytes || x.persistent != y.persistent || x.first != y.first ||
+          end[static_cast<std::size_t>(held[d][i])] != end[static_cast<std::size_t>(held[e][i])] ||
+          place_of_root(d, i) != place_of_root(e, i))
+        return false;
     }
     return true;
   };
@@ -226,10 +245,11 @@ inline void assign_offsets(program& p, int devices) {
     for (std::size_t i = 0; i < held[d].size(); ++i) {
       buffer const& x = at(held[d][i]);
       if (x.persistent) { offsets[d][i] = base; base += aligned(x.bytes); }
-      else { lives.push_back({x.bytes, x.first, x.last}); who.push_back(i); }
+      else if (x.in_place_of < 0) { lives.push_back({x.bytes, x.first, end[static_cast<std::size_t>(held[d][i])]}); who.push_back(i); }
     }
     packing const q = pack(lives);
     for (std::size_t k = 0; k < who.size(); ++k) offsets[d][who[k]] = base + q.offset[k];
+    for (std::size_t i = 0; i < held[d].size(); ++i) offsets[d][i] = offsets[d][static_cast<std::size_t>(place_of_root(d, i))];
     p.arena[d] = base + q.bytes;
   }
   std::vector<std::size_t> next(n, 0);
@@ -247,7 +267,7 @@ inline i64 arena_bound(program const& p, int dev) {
   for (buffer const& x : p.buffers) {
     if (!std::binary_search(x.devices.begin(), x.devices.end(), dev)) continue;
     if (x.persistent) base += aligned(x.bytes);
-    else lives.push_back({x.bytes, x.first, x.last});
+    else lives.push_back({x.bytes, x.first + (x.in_place_of >= 0), x.last});       // its first task still counts the one before
   }
   return base + most_live(lives);
 }

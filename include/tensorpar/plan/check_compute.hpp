@@ -17,8 +17,9 @@ inline bool replay::compute() {
   for (std::size_t i = 0; fits && i < n.in.size(); ++i) fits = buf(k.in[i]).value == n.in[i];
   for (std::size_t i = 0; fits && i < n.out.size(); ++i) {
     int const stored = g_.value(n.out[i]).stored_in;
-    fits = stored < 0 ? buf(k.out[i]).value == n.out[i] : buf(k.out[i]).value == stored && buf(k.out[i]).persistent;
-    for (int b : k.in) fits = fits && (b != k.out[i] || stored >= 0);
+    bool const at_home = stored >= 0 && buf(k.out[i]).value == stored && buf(k.out[i]).persistent;
+    fits = at_home || buf(k.out[i]).value == n.out[i];        // in parts first, to be joined where it is kept
+    for (int b : k.in) fits = fits && (b != k.out[i] || at_home);
   }
   if (!fits) return say(fault::wrong_operand, -1, -1, "does not read and write the values of ", label(g_, k.node));
   ++done_[z(k.node)][z(k.micro_batch)];
@@ -43,7 +44,7 @@ inline bool replay::compute() {
   }
   bool good = true;
   for (std::size_t i = 0; i < n.out.size(); ++i)
-    good = write(k.out[i], std::move(result[i]), of_batch(n.out[i], k.micro_batch), g_.value(n.out[i]).stored_in >= 0) && good;
+    good = write(k.out[i], std::move(result[i]), of_batch(n.out[i], k.micro_batch), buf(k.out[i]).persistent) && good;
   return good;
 }
 

@@ -1,6 +1,6 @@
 // tensorpar/plan/check_form.hpp - does a plan fit its graph and cluster, and does every index of a program mean something?
 #pragma once
-#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/plan/check_boxes.hpp>
 #include <tensorpar/plan/check_findings.hpp>
 #include <tensorpar/plan/plan.hpp>
@@ -26,17 +26,12 @@ inline std::vector<shape> types(computation_graph const& g, std::vector<int> con
   return r;
 }
 
-/// The part of a training graph that was there before differentiation.
-inline u64 forward_hash(training_graph const& t) {
-  computation_graph f;
-  f.nodes.assign(t.graph.nodes.begin(), t.graph.nodes.begin() + t.forward_nodes);
-  f.values.assign(t.graph.values.begin(), t.graph.values.begin() + static_cast<std::ptrdiff_t>(t.gradient.size()));
-  return f.hash();
-}
-
 /// Graph, cluster and spreads. O(nodes * devices).
 inline void check_plan(training_graph const& t, plan const& p, findings& out) {
-  if (p.graph != forward_hash(t))
+  if (!p.pipeline.empty())
+    return out.add({fault::wrong_graph, -1, -1, -1, -1,
+                    "the plan has a pipeline: expand(graph, plan) makes the graph and the plan of its step, which can be checked and run"});
+  if (p.graph != forward_part_hash(t))
     out.add({fault::wrong_graph, -1, -1, -1, -1, "the plan was made for another graph, or for another batch size"});
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
     return out.add({fault::wrong_graph, -1, -1, -1, -1,
@@ -75,6 +70,10 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     value_role const role = b.value < 0 ? value_role::activation : g.value(b.value).role;
     if (b.persistent && role != value_role::parameter && role != value_role::state)
       return say(fault::malformed, "is persistent but holds no parameter or state");
+    if (b.in_place_of >= i || (b.in_place_of >= 0 && (b.persistent || q.buffers[z(b.in_place_of)].persistent ||
+                                                      q.buffers[z(b.in_place_of)].bytes != b.bytes ||
+                                                      q.buffers[z(b.in_place_of)].devices != b.devices)))
+      return say(fault::malformed, "takes over the bytes of a buffer that is not like it");
     if (b.value < 0) return;
     if (!(b.type == g.type(b.value)))
       return say(fault::malformed, "has shape ", tensorpar::spell(b.type), " for ", value_label(g, b.value), " of ",
@@ -92,13 +91,22 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     if (k.node < 0 || k.node >= g.node_count()) say("is of an operator that is not there");
     if (k.micro_batch < 0 || k.micro_batch >= q.micro_batches) say("is of a micro-batch that is not there");
     if (!ascending(k.devices)) say("has no good list of devices");
-    if (k.kind != task_kind::compute && k.kind != task_kind::move) say("is neither an operator nor a movement");
+    bool const sends = k.kind == task_kind::send, receives = k.kind == task_kind::receive;
+    if (k.kind != task_kind::compute && k.kind != task_kind::move && !sends && !receives) say("is neither an operator nor a movement");
     if (k.kind == task_kind::compute && !k.op.op) say("has no operator");
     for (auto const* side : {&k.in, &k.out})
       for (int b : *side)
         if (b < 0 || b >= buffers || q.buffers[z(b)].value < 0) say("uses a buffer that is not there or is a workspace");
     if (k.workspace < -1 || k.workspace >= buffers || (k.workspace >= 0 && q.buffers[z(k.workspace)].value >= 0))
       say("has a workspace that is none");
+    if (sends || receives) {
+      bool const there = k.other_half >= 0 && k.other_half < tasks;
+      task const* o = there ? &q.tasks[z(k.other_half)] : nullptr;
+      if (!o || o->other_half != i || o->kind != (sends ? task_kind::receive : task_kind::send) || (k.other_half < i) == sends)
+        say("is half of an exchange without a matching other half: a receive behind its send");
+      else if (!(k.step == o->step) || k.step.kind != move_kind::exchange) say("is half of another movement than its other half");
+      if (k.in.size() != (sends ? 1u : 0u) || k.out.size() != (sends ? 0u : 1u)) say("sends not one buffer, or receives not one");
+    }
     if (k.kind == task_kind::move && (k.in.size() != 1 || k.out.size() != 1 || k.in == k.out)) say("moves not one buffer to one other");
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <set>
+#include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/plan/check_form.hpp>
 
 namespace tensorpar::detail::check {
@@ -28,6 +29,17 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
       out.add({fault::devices, now, t.workspace, -1, t.node, label(g, q, now) + " has a workspace that is not on all of its devices"});
   }
   int const end = static_cast<int>(q.tasks.size()) - 1, buffers = static_cast<int>(q.buffers.size());
+  // who takes over another's bytes may share them in one task: the one that reads the other last and adds to it where it lies
+  for (int b = 0; b < buffers && !out.full(); ++b) {
+    buffer const& x = q.buffers[z(b)];
+    if (x.in_place_of < 0) continue;
+    buffer const& y = q.buffers[z(x.in_place_of)];
+    task const& t = q.tasks[z(x.first)];
+    if (y.last != x.first || y.offset != x.offset || !t.op.op || !t.op.is<tensorpar::add>() || t.in.size() != 2 ||
+        t.in[0] != x.in_place_of || t.in[1] == x.in_place_of || t.out != std::vector<int>{b})
+      out.add({fault::overlap, x.first, b, -1, -1,
+               sentence("buffer ", b, " takes over the bytes of buffer ", x.in_place_of, " in a task that does not add to it in place")});
+  }
   struct stay { int buffer; i64 at, bytes; };
   std::vector<std::vector<stay>> held(q.arena.size());
   for (int b = 0; b < buffers; ++b) {
@@ -49,7 +61,7 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
     std::vector<event> events;
     for (std::size_t i = 0; i < held[z(d)].size(); ++i) {
       buffer const& x = q.buffers[z(held[z(d)][i].buffer)];
-      events.push_back({x.first, 1, i});
+      events.push_back({x.first + (x.in_place_of >= 0), 1, i});
       events.push_back({x.last + 1, 0, i});
     }
     std::sort(events.begin(), events.end(), [](event const& a, event const& b) {

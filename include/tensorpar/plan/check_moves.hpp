@@ -9,7 +9,9 @@ inline bool replay::move() {
   task const& k = task_();
   move_step const& m = k.step;
   int const b = k.in[0], o = k.out[0];
-  if (buf(b).value != buf(o).value) return say(fault::wrong_operand, o, -1, "moves one value into the buffer of another");
+  bool const home = buf(o).persistent && g_.value(buf(b).value).stored_in == buf(o).value;       // an update's result goes where it is kept
+  if (buf(b).value != buf(o).value && !home) return say(fault::wrong_operand, o, -1, "moves one value into the buffer of another");
+  if (buf(o).persistent && !home) return say(fault::repeated, o, -1, "moves into the home of ", named(o), " what is no update of it");
   if (!(buf(b).where == m.before) || !(buf(o).where == m.after))
     return say(fault::movement, o, -1, "moves between other layouts than those of its buffers");
   std::vector<place> const &before = layout_of(b), &after = layout_of(o);
@@ -44,29 +46,36 @@ inline bool replay::keep(std::vector<place> const& after) {
     x.at = p.at;
     now.push_back({p.device, std::move(x)});
   }
-  return write(o, std::move(now), contributions(b));
+  return write(o, std::move(now), contributions(b), buf(o).persistent);
 }
 
 /// The general exchange: from every (box, share of the sum) one holder's copy reaches every receiver whose box meets it.
-inline bool replay::exchange(std::vector<place> const& before, std::vector<place> const& after) {
-  int const b = task_().in[0], o = task_().out[0];
-  struct source { content what; std::vector<int> holders; };
-  std::vector<source> sources;
+inline bool replay::exchange(std::vector<place> const& before, std::vector<place> const& after) { return deliver(gather(before), after); }
+
+inline replay::message replay::gather(std::vector<place> const& before) {
+  int const b = task_().in[0];
+  message m;
+  m.value = buf(b).value;
   std::map<std::pair<box, i64>, std::size_t> known;
   for (place const& p : before) {
     content const* c = read(b, p.device);
-    auto const [it, fresh] = known.insert({{p.at, p.sum}, sources.size()});
-    if (fresh) sources.push_back({c ? *c : content{true, false, false, p.at, {}}, {}});
-    source& s = sources[it->second];
+    auto const [it, fresh] = known.insert({{p.at, p.sum}, m.sources.size()});
+    if (fresh) m.sources.push_back({c ? *c : content{true, false, false, p.at, {}}, {}});
+    message::source& s = m.sources[it->second];
     s.holders.push_back(p.device);
     if (!c) s.what.known = false;
   }
+  m.all = contributions(b);
+  return m;
+}
+inline bool replay::deliver(message const& m, std::vector<place> const& after) {
+  int const o = task_().out[0];
   i64 need = 0;
   contents now;
   for (place const& p : after) {
-    content c{true, true, false, p.at, atoms(z((atom_count(buf(b).value) + 63) / 64), 0)};
+    content c{true, true, false, p.at, atoms(z((atom_count(m.value) + 63) / 64), 0)};
     std::map<atoms, i64> covered;  // contributions -> elements of the wanted box that they reach
-    for (source const& s : sources) {
+    for (message::source const& s : m.sources) {
       i64 const n = common(s.what.at, p.at).volume();
       if (n == 0) continue;
       c.known = c.known && s.what.known;
@@ -82,7 +91,34 @@ inline bool replay::exchange(std::vector<place> const& before, std::vector<place
     now.push_back({p.device, std::move(c)});
   }
   packing_space(need);
-  return write(o, std::move(now), contributions(b));
+  return write(o, std::move(now), m.all, buf(o).persistent);
+}
+
+/// The sending half of an exchange: what it takes along is what is there now. The form has been checked: the other half comes later.
+inline bool replay::send() {
+  task const& k = task_();
+  int const b = k.in[0], o = q_.tasks[z(k.other_half)].out[0];
+  if (buf(b).value != buf(o).value) return say(fault::wrong_operand, b, -1, "sends one value into the buffer of another");
+  if (!(buf(b).where == k.step.before)) return say(fault::movement, b, -1, "sends from another layout than that of its buffer");
+  std::vector<place> const& before = layout_of(b);
+  if (devices_of(before) != k.devices) return say(fault::devices, b, -1, "lacks a device that sends, or has one that does not");
+  i64 need = 0;
+  for (place const& p : before) for (place const& q : layout_of(o)) need = std::max(need, common(p.at, q.at).volume());
+  packing_space(need);
+  sent_[now_] = gather(before);
+  return true;
+}
+inline bool replay::receive() {
+  task const& k = task_();
+  auto const it = sent_.find(k.other_half);
+  if (it == sent_.end()) return say(fault::not_written, k.out[0], -1, "receives what was not sent");
+  message const m = std::move(it->second);
+  sent_.erase(it);
+  int const o = k.out[0];
+  if (!(buf(o).where == k.step.after)) return say(fault::movement, o, -1, "receives into another layout than that of its buffer");
+  std::vector<place> const& after = layout_of(o);
+  if (devices_of(after) != k.devices) return say(fault::devices, o, -1, "lacks a device that receives, or has one that does not");
+  return deliver(m, after);
 }
 
 /// All collectives: groups of devices that differ along the group axes alone, members in order of their digits, major first.
@@ -154,7 +190,7 @@ inline bool replay::collective(std::vector<place> const& before) {
     }
   }
   std::sort(now.begin(), now.end(), [](auto const& x, auto const& y) { return x.first < y.first; });
-  return write(o, std::move(now), contributions(b));
+  return write(o, std::move(now), contributions(b), buf(o).persistent);
 }
 
 /// All that is in buffer b anywhere: a movement loses nothing.

@@ -46,7 +46,12 @@ class replay {
   void run(bool updates) {
     start();
     for (now_ = 0; now_ < static_cast<int>(q_.tasks.size()) && !out_.full(); ++now_) {
-      task_().kind == task_kind::move ? move() : compute();
+      switch (task_().kind) {
+        case task_kind::compute: compute(); break;
+        case task_kind::move: move(); break;
+        case task_kind::send: send(); break;
+        case task_kind::receive: receive(); break;
+      }
       for (int b : ends_[z(now_)]) held_[z(b)] = {};
     }
     now_ = -1;
@@ -66,6 +71,14 @@ class replay {
   std::vector<std::vector<int>> ends_;      // by task: buffers that die with it
   std::vector<i64> shares_;                 // by value: in how many shares its sum came; 0: not computed yet
   std::vector<std::vector<int>> done_;      // by node and micro-batch: how often it ran
+  /// What senders give away: every (box, share of the sum) with those who hold it.
+  struct message {
+    struct source { content what; std::vector<int> holders; };
+    std::vector<source> sources;
+    int value = -1;
+    atoms all;
+  };
+  std::map<int, message> sent_;             // by task
 
   task const& task_() const { return q_.tasks[z(now_)]; }
   buffer const& buf(int b) const { return q_.buffers[z(b)]; }
@@ -184,6 +197,10 @@ class replay {
   bool move();
   bool keep(std::vector<place> const& after);
   bool exchange(std::vector<place> const& before, std::vector<place> const& after);
+  bool send();
+  bool receive();
+  message gather(std::vector<place> const& before);
+  bool deliver(message const& m, std::vector<place> const& after);
   bool collective(std::vector<place> const& before);
   atoms contributions(int b) const;
   void packing_space(i64 scalars);
@@ -202,9 +219,16 @@ class replay {
       if (update && runs == 0) lacks(fault::missing, v, " does not run");
       if (update && runs > 1) lacks(fault::repeated, v, " runs ", runs, " times");
     }
+    for (graph_value const& v : g_.values)
+      for (int b = 0; updates && v.stored_in >= 0 && b < static_cast<int>(q_.buffers.size()); ++b)
+        if (buf(b).persistent && buf(b).value == v.stored_in)
+          for (std::size_t k = 0; k < held_[z(b)].size(); ++k)
+            if (content const& c = held_[z(b)][k]; c.known && !c.updated)
+              out_.add({fault::missing, -1, b, buf(b).devices[k], v.producer,
+                        sentence(value_label(g_, v.stored_in), on_device(buf(b).devices[k]), " is not updated")});
     int const end = static_cast<int>(q_.tasks.size()) - 1;
     for (graph_port const& o : g_.outputs) {
-      if (updates && o.value != t_.loss) continue;
+      if (updates && !is_loss(t_, o.value)) continue;
       int kept = 0;
       for (int b = 0; b < static_cast<int>(q_.buffers.size()); ++b) kept += buf(b).value == o.value && buf(b).last == end;
       if (g_.value(o.value).producer >= 0 && kept < q_.micro_batches)

@@ -4,6 +4,7 @@
 #include <tensorpar/ir/layout.hpp>
 #include <tensorpar/ir/machine.hpp>
 #include <tensorpar/op/update.hpp>
+#include <tensorpar/plan/pipeline.hpp>
 
 namespace tensorpar {
 
@@ -23,6 +24,7 @@ struct plan {
   int micro_batches = 1;                 // gradients of so many micro-batches are added before an update
   optimizer_choice optimizer;
   i64 scalar_bytes = 4;                  // size of a real number on the devices
+  tensorpar::pipeline pipeline;          // empty: every micro-batch runs through all operators before the next (see plan/expand.hpp)
 
   // What was predicted when the plan was made; the checker recomputes the bytes.
   double cost = 0,
@@ -46,6 +48,7 @@ struct plan {
       for (grid_axis const& a : n.spread.axes) h.add(static_cast<int>(a.letter)).add(a.degree).add(a.stride);
     }
     for (i64 b : peak_bytes) h.add(b);
+    if (!pipeline.empty()) h.add(pipeline.hash());
     return h.value();
   }
 };

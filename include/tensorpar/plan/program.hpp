@@ -11,12 +11,14 @@ struct buffer {
   layout where;
   i64 bytes = 0;                     // on each device that holds it
   bool persistent = false;           // parameters and optimizer state live through the step
+  int in_place_of = -1;              // buffer of the same size whose bytes it takes over with the task that reads that one last
   int first = 0, last = 0;           // tasks between which it lives (inclusive)
   std::vector<int> devices;          // ascending
   std::vector<i64> offset;           // in the arena of devices[i], filled by the arena planner
 };
 
-enum class task_kind : int { compute, move };
+/// `send` and `receive` are the two halves of an exchange between devices that have none in common: senders go on at once.
+enum class task_kind : int { compute, move, send, receive };
 
 /// One operator or one step of a movement, on all of its devices at once: every device runs the tasks it takes part in, in program order.
 struct task {
@@ -27,7 +29,8 @@ struct task {
   int workspace = -1;                // buffer, or -1
   any_op op;                         // compute; for a sum of two buffers (accumulation over micro-batches) `add`
   tensorpar::spread grid;            // compute: the devices and what each does
-  move_step step;                    // move
+  move_step step;                    // move, send, receive
+  int other_half = -1;               // send, receive: the task that is its counterpart
   std::string name;
   std::vector<int> devices;          // ascending
 };

@@ -6,8 +6,9 @@
 #include <tensorpar/ir/exchange.hpp>
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/plan/arena.hpp>
+#include <tensorpar/plan/expand.hpp>
 #include <tensorpar/plan/plan.hpp>
-#include <tensorpar/plan/program.hpp>
+#include <tensorpar/plan/send_early.hpp>
 
 namespace tensorpar {
 
@@ -24,6 +25,8 @@ class unroller {
   unroller(training_graph const& t, plan const& p, workspace_rule w) : t_(t), g_(t.graph), plan_(p), workspace_(w) {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
+    if (!p.pipeline.empty())
+      throw error("the plan has a pipeline", "unroll", "the step that expand(graph, plan) makes of it (plan/expand.hpp)");
     if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
       throw error(
           "the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes),
@@ -31,10 +34,15 @@ class unroller {
     spaces_.resize(g_.nodes.size());
     for (int v = 0; v < g_.node_count(); ++v) spaces_[static_cast<std::size_t>(v)] = space_of(g_, v);
     for (int v = 0; v < t.forward_nodes; ++v) check_spread(v);
+    state_home_.assign(g_.values.size(), {-1, -1});
+    for (int n = g_.node_count() - 1; n >= t.forward_nodes; --n)
+      if (g_.node(n).phase == step_phase::update)
+        for (std::size_t k = g_.node(n).in.size(); k-- > 0;)
+          state_home_[static_cast<std::size_t>(g_.node(n).in[k])] = {static_cast<int>(k), n};
   }
 
-  /// `updates`: the whole training step; else the forward operators alone, every output kept.
-  void run(bool updates) {
+  /// `updates`: the whole training step; else the forward operators alone, every output kept. `order`: of the nodes; empty: by number.
+  void run(bool updates, std::vector<int> const& order = {}) {
     // a micro-batch's gradients are added to the first one's; updates read the sum
     std::vector<bool> crosses(g_.values.size(), false);
     for (graph_node const& n : g_.nodes)
@@ -46,16 +54,21 @@ class unroller {
     for (std::size_t x = 0; x < g_.values.size(); ++x) if (home_of(static_cast<int>(x)).second >= 0) persistent(static_cast<int>(x));
     int const last = plan_.micro_batches - 1;
     for (micro_ = 0; micro_ <= last; ++micro_)
-      for (int v = 0; v < (updates ? g_.node_count() : t_.forward_nodes); ++v) {
+      for (int i = 0; i < (updates ? g_.node_count() : t_.forward_nodes); ++i) {
+        int const v = order.empty() ? i : order[static_cast<std::size_t>(i)];
         if (g_.node(v).phase == step_phase::update && micro_ < last) continue;
         compute(v);
         if (micro_ > 0) for (int x : g_.node(v).out) if (crosses[static_cast<std::size_t>(x)]) accumulate(v, x);
       }
+  }
+  /// Lifetimes to the end of the step, and offsets.
+  void finish(bool updates) {
     int const end = std::max(0, static_cast<int>(out.tasks.size()) - 1);
     for (buffer& b : out.buffers) if (b.persistent) { b.first = 0; b.last = end; }
-    for (graph_port const& o : g_.outputs)
-      if (!updates || o.value == t_.loss)
-        for (buffer& b : out.buffers) if (b.value == o.value && !b.persistent) b.last = end;
+    std::vector<char> kept(g_.values.size(), 0);
+    if (updates) for (int x : t_.losses) kept[static_cast<std::size_t>(x)] = 2;
+    for (graph_port const& o : g_.outputs) kept[static_cast<std::size_t>(o.value)] |= updates ? 1 : 3;
+    for (buffer& b : out.buffers) if (b.value >= 0 && !b.persistent && kept[static_cast<std::size_t>(b.value)] == 3) b.last = end;
     assign_offsets(out, plan_.cluster.size());
   }
 
@@ -65,6 +78,7 @@ class unroller {
   plan const& plan_;
   workspace_rule workspace_;
   std::vector<iteration_space> spaces_;
+  std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
   std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
   int micro_ = 0;
 
@@ -121,12 +135,7 @@ class unroller {
       int const n = t_.home[static_cast<std::size_t>(x)];
       if (n >= 0) for (std::size_t k = 0; k < g_.node(n).in.size(); ++k) if (g_.node(n).in[k] == x) return {static_cast<int>(k), n};
     }
-    if (v.role == value_role::state)
-      for (int n = t_.forward_nodes; n < g_.node_count(); ++n)
-        if (g_.node(n).phase == step_phase::update)
-          for (std::size_t k = 0; k < g_.node(n).in.size(); ++k)
-            if (g_.node(n).in[k] == x) return {static_cast<int>(k), n};
-    return {-1, -1};
+    return v.role == value_role::state ? state_home_[static_cast<std::size_t>(x)] : std::pair(-1, -1);
   }
 
   int add_buffer(int value, shape const& type, layout l, bool persistent) {
@@ -175,7 +184,13 @@ class unroller {
       for (move_step const& s : m) bytes += bytes_sent(s, g_.type(x), plan_.scalar_bytes);
       if (cheapest < 0 || bytes < cheapest) { cheapest = bytes; from = b; steps = std::move(m); }
     }
-    for (move_step& s : steps) {
+    carry(x, std::move(steps), from, consumer);
+    return have.back();
+  }
+  /// Moves buffer `from` of value x step by step, at last into buffer `home` if there is one.
+  void carry(int x, std::vector<move_step> steps, int from, int consumer, int home = -1) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      move_step& s = steps[i];
       task t;
       t.kind = task_kind::move;
       t.node = consumer;
@@ -183,7 +198,8 @@ class unroller {
       t.in = {from};
       t.devices = s.kind == move_kind::exchange ? joined(s.before.devices(), s.after.devices()) : sorted(s.after.devices());
       t.name = std::string(name_of(s.kind)) + " for " + label(consumer);
-      from = add_buffer(x, g_.type(x), s.after, false);
+      bool const ends = home >= 0 && i + 1 == steps.size();
+      from = ends ? home : add_buffer(x, g_.type(x), s.after, false);
       t.out = {from};
       if (i64 const scalars = packing_scalars(s, g_.type(x)); scalars > 0) {
         layout everywhere = s.kind == move_kind::exchange ? union_layout(t.devices) : grid_like(s.after);
@@ -192,9 +208,8 @@ class unroller {
       }
       t.step = std::move(s);
       append(std::move(t));
-      have.push_back(from);
+      if (!ends) copies(x).push_back(from);
     }
-    return from;
   }
   std::string label(int v) const {
     return g_.node(v).name.empty() ? std::string(g_.node(v).op.op->name) : g_.node(v).name + ":" + std::string(g_.node(v).op.op->name);
@@ -218,6 +233,7 @@ class unroller {
       t.in = {copies(n.in[0]).front(), copies(n.in[1]).front()};
       t.devices = sorted(l.devices());
       t.out = {add_buffer(n.out[0], g_.type(n.out[0]), l, false)};
+      if (n.in_place) at(t.out[0]).in_place_of = t.in[0];
       copies(n.out[0]).push_back(t.out[0]);
       append(std::move(t));
       return;
@@ -225,13 +241,16 @@ class unroller {
     t.devices = sorted(grid_layout(t.grid).devices());
     for (std::size_t k = 0; k < n.in.size(); ++k)
       t.in.push_back(bring(n.in[k], operand_layout(space(v), n.letters, t.grid, static_cast<int>(k)), v));
+    std::vector<std::pair<int, int>> elsewhere;             // what was updated in parts, and where all of it belongs
     std::vector<shape> in, res;
     for (int b : t.in) in.push_back(part_of(at(b).where, at(b).type));
     for (std::size_t k = 0; k < n.out.size(); ++k) {
       int const stored = g_.value(n.out[k]).stored_in;
-      int const b = stored >= 0
-                        ? copies_[{stored, -1}].front()
-                        : add_buffer(n.out[k], g_.type(n.out[k]), result_layout(space(v), n.letters, t.grid, static_cast<int>(k)), false);
+      layout l = result_layout(space(v), n.letters, t.grid, static_cast<int>(k));
+      int const home = stored >= 0 ? copies_[{stored, -1}].front() : -1;
+      bool const there = home >= 0 && at(home).where == l;
+      int const b = there ? home : add_buffer(n.out[k], g_.type(n.out[k]), std::move(l), false);
+      if (home >= 0 && !there) elsewhere.push_back({b, home});
       t.out.push_back(b);
       copies(n.out[k]).push_back(b);
       res.push_back(part_of(at(b).where, at(b).type));
@@ -240,6 +259,8 @@ class unroller {
         scalars > 0)
       t.workspace = add_buffer(-1, shape{dim(scalars)}, grid_layout(t.grid), false);
     append(std::move(t));
+    for (auto const& [b, home] : elsewhere)
+      carry(at(b).value, movement(at(b).where, at(home).where, at(home).type), b, v, home);
   }
 
   /// Adds this micro-batch's gradient x to the first one's, in place.
@@ -269,12 +290,22 @@ class unroller {
 inline program unroll(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
   detail::unroller u(t, p, w);
   u.run(true);
+  u.finish(true);
+  return std::move(u.out);
+}
+/// The same for a pipeline's step (plan/expand.hpp), in its order. What one group sends to another is sent as soon as it is there.
+inline program unroll(pipelined_step const& s, workspace_rule w = no_workspace) {
+  detail::unroller u(s.graph, s.plan, w);
+  u.run(true, s.order);
+  send_early(u.out);
+  u.finish(true);
   return std::move(u.out);
 }
 /// The forward operators alone, all outputs kept: for evaluation.
 inline program unroll_forward(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
   detail::unroller u(t, p, w);
   u.run(false);
+  u.finish(false);
   return std::move(u.out);
 }
 

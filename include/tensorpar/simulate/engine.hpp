@@ -21,6 +21,7 @@ class simulator {
   simulator(program const& p, machine const& m, task_prices const& c, simulation_options o, bool lanes)
       : p_(p), m_(m), price_(c), use_(o), lanes_(lanes), clock_(2 * m.device.size()) {
     std::size_t places = 0;
+    sent_.assign(p.tasks.size(), 0);
     for (buffer const& b : p.buffers) { first_place_.push_back(places); places += b.devices.size(); }
     ready_.assign(places, 0);
     used_.assign(places, 0);
@@ -45,7 +46,7 @@ class simulator {
     for (std::size_t t = 0; t < p_.tasks.size(); ++t) {
       if (packed_) claim(t);
       task const& x = p_.tasks[t];
-      bool const talks = x.kind == task_kind::move && x.step.kind != move_kind::keep;
+      bool const talks = x.kind != task_kind::compute && x.step.kind != move_kind::keep;
       find_places(x);
       if (!talks) {
         for (std::size_t i = 0; i < x.devices.size(); ++i) carry_out(t, &i, 1, lane::compute);
@@ -98,6 +99,7 @@ class simulator {
   std::vector<std::vector<range>> arena_;                     // by device: who had which bytes last, ascending
   std::vector<std::vector<mark>> begin_;                      // by device and lane
   std::vector<std::size_t> places_, members_;                 // of the task at hand: buffer * devices + device
+  std::vector<double> sent_;                                  // by task: when a send started
   double end_ = 0;
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
@@ -167,6 +169,9 @@ class simulator {
       if (lanes_) start = std::max(start, clock_.free_at(2 * d + static_cast<std::size_t>(l)));
       seconds = std::max(seconds, price_.of(t, m_.device[d]));
     }
+    // what is received is on its way from the moment it was sent
+    if (x.kind == task_kind::receive && x.other_half >= 0) start = std::max(start, sent_[static_cast<std::size_t>(x.other_half)]);
+    if (x.kind == task_kind::send) sent_[t] = start;
     double const end = start + seconds;
     for (std::size_t k = 0; k < n; ++k) {
       std::size_t const d = static_cast<std::size_t>(x.devices[who[k]]);
@@ -194,7 +199,10 @@ class simulator {
         std::size_t const d = static_cast<std::size_t>(x.devices[i]), place = first_place_[b] + i;
         if (x.persistent) { always[d] += x.bytes; continue; }
         if (touched_[place] < 0 || x.bytes == 0) continue;
-        by_device[d].push_back({touched_[place], x.bytes});
+        // bytes taken over are counted from when their last owner was done with them
+        double const from = x.in_place_of < 0 ? touched_[place]
+                                              : std::max(touched_[place], used_[first_place_[static_cast<std::size_t>(x.in_place_of)] + i]);
+        by_device[d].push_back({std::min(from, used_[place]), x.bytes});
         by_device[d].push_back({used_[place], -x.bytes});
       }
     }

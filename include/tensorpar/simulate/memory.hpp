@@ -12,7 +12,8 @@ inline std::vector<i64> memory_over_tasks(program const& p, int dev) {
   for (buffer const& b : p.buffers) {
     if (!std::binary_search(b.devices.begin(), b.devices.end(), dev)) continue;
     std::size_t const last = p.tasks.size();
-    live[b.persistent ? 0 : std::min(static_cast<std::size_t>(b.first), last)] += b.bytes;
+    std::size_t const first = static_cast<std::size_t>(b.first) + (b.in_place_of >= 0);       // its first task counts the one before
+    live[b.persistent ? 0 : std::min(first, last)] += b.bytes;
     if (!b.persistent && static_cast<std::size_t>(b.last) + 1 < last) live[static_cast<std::size_t>(b.last) + 1] -= b.bytes;
   }
   for (std::size_t t = 1; t < live.size(); ++t) live[t] += live[t - 1];

@@ -22,8 +22,8 @@ template <class M> task_prices price(program const& p, machine const& on, M cons
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
     task const& x = p.tasks[t];
     double* const row = r.seconds.data() + t * r.kinds;
-    if (x.kind == task_kind::move) {
-      double const s = model.seconds(move_query{x.step, at(x.in.front()).type, p.scalar_bytes, on});
+    if (x.kind != task_kind::compute) {         // both halves of an exchange take as long as the whole: they run at one time
+      double const s = model.seconds(move_query{x.step, at((x.in.empty() ? x.out : x.in).front()).type, p.scalar_bytes, on});
       for (std::size_t k = 0; k < r.kinds; ++k) row[k] = s;
       continue;
     }

@@ -1,4 +1,4 @@
-// tensorpar/exec/schedule.hpp - learning rates as plain values: what the rate is follows from the step alone
+// tensorpar/exec/learning_rate.hpp - learning rates as plain values: what the rate is follows from the step alone
 #pragma once
 #include <cmath>
 #include <string>
@@ -29,7 +29,7 @@ struct step_decay {
   friend bool operator==(step_decay const&, step_decay const&) = default;
 };
 /// Any of them: a regular value.
-using schedule = std::variant<constant_rate, warm_up_cosine, step_decay>;
+using rate_schedule = std::variant<constant_rate, warm_up_cosine, step_decay>;
 
 namespace detail {
 inline void check_rate(double x, char const* name) {
@@ -62,7 +62,7 @@ inline double rate(step_decay const& s, u64 step) {
   if (!(s.factor > 0 && s.factor <= 1)) throw error("a factor of " + std::to_string(s.factor), "step_decay.factor", "above 0, at most 1");
   return s.first * std::pow(s.factor, static_cast<double>(step / s.every));
 }
-inline double rate(schedule const& s, u64 step) {
+inline double rate(rate_schedule const& s, u64 step) {
   return std::visit([&](auto const& x) { return rate(x, step); }, s);
 }
 

@@ -1,13 +1,13 @@
-// tests/exec/schedule.test.cpp - rates at the points that matter, and the laws over random schedules
+// tests/exec/learning_rate.test.cpp - rates at the points that matter, and the laws over random schedules
 #include <doctest/doctest.h>
 #include <random>
-#include <tensorpar/exec/schedule.hpp>
+#include <tensorpar/exec/learning_rate.hpp>
 
 using namespace tensorpar;
 
 TEST_CASE("a constant rate stays") {
   for (u64 s : {u64{0}, u64{1}, u64{1} << 63}) CHECK(rate(constant_rate{0.3}, s) == 0.3);
-  CHECK(rate(schedule{constant_rate{0.3}}, 5) == 0.3);
+  CHECK(rate(rate_schedule{constant_rate{0.3}}, 5) == 0.3);
 }
 
 TEST_CASE("warm-up and half a cosine") {
@@ -38,13 +38,13 @@ TEST_CASE("laws: within bounds, up in the warm-up and down after it, nearly cont
   for (int trial = 0; trial < 300; ++trial) {
     u64 const warm_up = draw() % 30, total = warm_up + 1 + draw() % 60;
     double const peak = real() + 0.001;
-    std::vector<schedule> const all{constant_rate{peak}, warm_up_cosine{peak, warm_up, total, peak * real()},
+    std::vector<rate_schedule> const all{constant_rate{peak}, warm_up_cosine{peak, warm_up, total, peak * real()},
                                     step_decay{peak, 1 + draw() % 20, 0.05 + 0.95 * real()}};
-    for (schedule const& s : all) {
+    for (rate_schedule const& s : all) {
       bool const cosine = std::holds_alternative<warm_up_cosine>(s);
       for (u64 k = 0; k < 120; ++k) {
         double const x = rate(s, k), y = rate(s, k + 1);
-        CHECK(x == rate(schedule(s), k));
+        CHECK(x == rate(rate_schedule(s), k));
         CHECK(x >= 0);
         CHECK(x <= peak);
         if (cosine && k + 1 < warm_up)
@@ -59,7 +59,7 @@ TEST_CASE("laws: within bounds, up in the warm-up and down after it, nearly cont
 }
 
 TEST_CASE("schedules that make no sense are refused") {
-  auto const says = [](schedule const& s) -> std::string {
+  auto const says = [](rate_schedule const& s) -> std::string {
     try {
       rate(s, 0);
     } catch (error const& e) { return e.where(); }

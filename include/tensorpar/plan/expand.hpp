@@ -1,0 +1,343 @@
+// tensorpar/plan/expand.hpp - a pipelined plan becomes a graph that holds every micro-batch, and the order in which its operators run
+#pragma once
+#include <map>
+#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/rebatch.hpp>
+#include <tensorpar/ir/training_hash.hpp>
+#include <tensorpar/op/structural.hpp>
+#include <tensorpar/plan/merge_orders.hpp>
+#include <tensorpar/plan/pipeline_form.hpp>
+
+namespace tensorpar {
+
+/// One training step of a pipeline as an ordinary graph: unroll, checker, simulator and executor need no notion of a pipeline.
+struct pipelined_step {
+  training_graph graph;             // every operator once per micro-batch of its stage, sums over micro-batches as additions
+  tensorpar::plan plan;             // the spreads of its forward operators; one micro-batch
+  std::vector<int> order;           // its nodes in an order that every group's schedule agrees with
+  std::vector<pass_entry> passes;   // by node; updates belong to stage -1
+};
+
+namespace detail {
+
+class pipeline_expander {
+  computation_graph const& forward_;
+  plan const& plan_;
+  pipeline const& pipe_;
+  std::map<i64, training_graph> made_;                // by samples per micro-batch; all have the same ids
+  std::vector<int> stage_;                            // by node of those graphs; -1: of none
+  std::vector<bool> weight_part_;                     // by node: only adds to the gradient of a parameter
+  std::vector<std::vector<int>> value_, again_;       // by value and micro-batch of its producer's stage: computed once, and recomputed
+  std::vector<std::vector<int>> node_;                // by forward node and micro-batch
+  std::map<std::pair<int, int>, int> sum_;            // gradient -> sum over micro-batches
+  std::map<std::vector<i64>, int> view_;              // inputs, and values cut or joined for another micro-batch size
+  pipelined_step r_;
+  step_phase phase_ = step_phase::forward;
+
+  static std::size_t z(i64 i) { return static_cast<std::size_t>(i); }
+  pipeline_stage const& stage(int s) const { return pipe_.stages[z(s)]; }
+  i64 size(int s) const { return stage(s).micro_batch; }
+  int count(int s) const { return pipe_.micro_batches(s); }
+  training_graph const& of(int s) const { return made_.at(size(s)); }
+  training_graph const& any() const { return made_.begin()->second; }
+  computation_graph& out() { return r_.graph.graph; }
+
+  void differentiate_all(std::string const& loss) {
+    int const y = forward_.output(loss);
+    int const last = y < 0 ? -1 : forward_.value(y).producer;
+    for (pipeline_stage const& s : pipe_.stages) {
+      if (made_.contains(s.micro_batch)) continue;
+      training_options o;
+      o.loss = loss;
+      o.optimizer = plan_.optimizer;
+      o.micro_batches = last < 0 ? 1 : count(stage_[z(last)]);          // the gradient starts there, whatever the sizes elsewhere
+      made_.emplace(s.micro_batch, differentiate(rebatch(forward_, s.micro_batch / pipe_.unit), o));
+    }
+    computation_graph const& g = any().graph;
+    for (int v = forward_.node_count(); v < g.node_count(); ++v) {
+      int const o = g.node(v).origin;
+      stage_.push_back(o < 0 ? -1 : stage_[z(o)]);
+    }
+    // what only feeds the gradient of a parameter, through additions at most
+    std::vector<int> readers(g.values.size(), 0), adds(g.values.size(), 0);
+    std::vector<bool> goal(g.values.size(), false);
+    for (std::size_t x = 0; x < any().gradient.size(); ++x)
+      if (g.values[x].role == value_role::parameter && any().gradient[x] >= 0) goal[z(any().gradient[x])] = true;
+    weight_part_.assign(g.nodes.size(), false);
+    for (int v = g.node_count() - 1; v >= 0; --v) {
+      graph_node const& n = g.node(v);
+      if (n.phase == step_phase::update) continue;
+      if (n.phase == step_phase::backward) {
+        bool all = true;
+        for (int x : n.out) all = all && (goal[z(x)] || (readers[z(x)] > 0 && adds[z(x)] == readers[z(x)]));
+        weight_part_[z(v)] = all;
+      }
+      bool const passes_on = weight_part_[z(v)] && n.op.is<add>();
+      for (int x : n.in) { ++readers[z(x)]; adds[z(x)] += passes_on; }
+    }
+  }
+
+  int new_value(graph_value v) {
+    out().values.push_back(std::move(v));
+    return static_cast<int>(out().values.size()) - 1;
+  }
+  void belongs(int node, pass_entry p) {
+    r_.passes.resize(z(out().node_count()), {-1, pass::weights, 0});
+    r_.passes[z(node)] = p;
+  }
+  pass_entry pass_of(int v, int s, int j) const {
+    if (any().graph.node(v).phase == step_phase::forward) return {s, pass::forward, j};
+    return {s, stage(s).split_backward && weight_part_[z(v)] ? pass::weights : pass::backward, j};
+  }
+
+  /// Old node v of stage s on micro-batch j, reading new values.
+  int copy_node(int v, int s, int j, std::vector<int> operands, std::vector<std::vector<int>>& results) {
+    int const id = out().node_count();
+    graph_node n = of(s).graph.node(v);
+    bool const update = n.phase == step_phase::update;
+    n.in = std::move(operands);
+    n.part = j;
+    if (!update && count(s) > 1 && !n.name.empty()) n.name += "#" + std::to_string(j);
+    if (n.phase == step_phase::forward && phase_ == step_phase::forward) n.origin = id;
+    else if (n.origin >= 0) n.origin = node_[z(n.origin)][z(update ? 0 : j)];
+    if (!update) n.phase = phase_;
+    std::vector<int> const old = std::move(n.out);
+    n.out.clear();
+    for (std::size_t k = 0; k < old.size(); ++k) {
+      graph_value x = of(s).graph.value(old[k]);
+      x.producer = id;
+      x.slot = static_cast<int>(k);
+      if (x.stored_in >= 0) x.stored_in = value_[z(x.stored_in)][0];
+      int const y = new_value(std::move(x));
+      n.out.push_back(y);
+      results[z(old[k])].push_back(y);
+    }
+    out().nodes.push_back(std::move(n));
+    return id;
+  }
+
+  /// Old value x as stage s's micro-batch j reads it. `late`: in the backward pass.
+  int need(int x, int s, int j, bool late) {
+    graph_value const& v = of(s).graph.value(x);
+    if (v.role == value_role::parameter || v.role == value_role::state) return value_[z(x)][0];
+    if (v.role == value_role::input) {
+      auto const [it, fresh] = view_.insert({{x, -1, size(s), j}, 0});
+      if (fresh) {
+        graph_value y = v;
+        y.part = j;
+        y.parts = count(s);
+        it->second = new_value(std::move(y));
+      }
+      return it->second;
+    }
+    int const p = stage_[z(v.producer)];
+    graph_node const& maker = any().graph.node(v.producer);
+    if (maker.phase == step_phase::update) return value_[z(x)][0];
+    if (p == s && late && stage(s).recompute && maker.phase == step_phase::forward) return again_[z(x)][z(j)];
+    if (size(p) == size(s)) return value_[z(x)][z(j)];
+    return rebatched(x, p, s, j);
+  }
+  int rebatched(int x, int p, int s, int j) {
+    shape const &a = of(p).graph.type(x), &b = of(s).graph.type(x);
+    int axis = -1, differ = 0;
+    for (int d = 0; d < a.rank; ++d) if (a.d[d].n != b.d[d].n) { axis = d; ++differ; }
+    if (differ != 1)
+      bad_pipeline("value " + std::to_string(x) + (v_name(x)) + " of shape " + spell(a) + " goes from micro-batches of " +
+                       std::to_string(size(p)) + " to " + std::to_string(size(s)) + " samples but has no batch axis",
+                   "stages " + std::to_string(p) + " and " + std::to_string(s), "equal micro-batches in both stages");
+    bool const joins = size(p) < size(s);
+    i64 const times = joins ? size(s) / size(p) : size(p) / size(s);
+    if ((joins ? size(s) % size(p) : size(p) % size(s)) != 0)
+      bad_pipeline("micro-batches of " + std::to_string(size(p)) + " and " + std::to_string(size(s)) + " samples",
+           "stages " + std::to_string(p) + " and " + std::to_string(s), "sizes of which one divides the other");
+    auto const [it, fresh] = view_.insert({{x, joins ? s : -2, size(s), j}, 0});
+    if (!fresh) return it->second;
+    int const where = joins ? s : p, part = joins ? j : static_cast<int>(j / times);
+    std::vector<int> from;
+    if (joins) for (i64 i = 0; i < times; ++i) from.push_back(value_[z(x)][z(j * times + i)]);
+    else from.push_back(value_[z(x)][z(part)]);
+    i64 const length = b.d[axis].n;
+    any_op const op = joins ? any_op(concat{axis}) : any_op(slice_axis{axis, j % times * length, length});
+    int const id = out().add(op, std::move(from), std::string(joins ? "join" : "cut") + "#" + std::to_string(j));
+    graph_node& n = out().node(id);
+    n.part = part;
+    n.phase = phase_;
+    if (phase_ == step_phase::forward) {
+      r_.plan.nodes.resize(z(id) + 1);
+      r_.plan.nodes[z(id)].spread = {pipe_.groups[z(stage(where).group)].first, {}};   // on one device of the group
+    } else {                                                                            // all devices of an operator do the same
+      n.origin = node_[z(stage(where).nodes.front())][z(part)];
+      n.letters.assign(space_of(out(), id).loops.size(), '\0');
+    }
+    belongs(id, {where, phase_ == step_phase::forward ? pass::forward : pass::backward, part});
+    return it->second = n.out.front();
+  }
+  std::string v_name(int x) const {
+    std::string const& s = any().graph.value(x).name;
+    return s.empty() ? s : " '" + s + "'";
+  }
+
+  /// Every micro-batch of node v.
+  void copies_of(int v) {
+    int const s = stage_[z(v)];
+    for (int j = 0; j < count(s); ++j) {
+      std::vector<int> in;
+      for (int x : any().graph.node(v).in) in.push_back(need(x, s, j, phase_ != step_phase::forward));
+      int const id = copy_node(v, s, j, std::move(in), value_);
+      if (phase_ == step_phase::forward) {
+        node_[z(v)].push_back(id);
+        r_.plan.nodes.resize(z(id) + 1);
+        r_.plan.nodes[z(id)] = plan_.nodes[z(v)];
+      }
+      belongs(id, pass_of(v, s, j));
+    }
+  }
+  /// The forward operators once more that the backward passes need, in stages that keep no activations.
+  void recompute() {
+    computation_graph const& g = any().graph;
+    std::vector<bool> wanted(g.values.size(), false);
+    for (int v = g.node_count() - 1; v >= 0; --v) {
+      graph_node const& n = g.node(v);
+      bool reads = n.phase == step_phase::backward;
+      if (n.phase == step_phase::forward) for (int y : n.out) reads = reads || wanted[z(y)];
+      if (!reads) continue;
+      for (int x : n.in)
+        if (int const p = g.value(x).producer; p >= 0 && stage_[z(p)] == stage_[z(v)] && stage(stage_[z(v)]).recompute) wanted[z(x)] = true;
+    }
+    for (int v = 0; v < forward_.node_count(); ++v) {
+      int const s = stage_[z(v)];
+      bool some = false;
+      for (int y : g.node(v).out) some = some || wanted[z(y)];
+      if (!some) continue;
+      for (int j = 0; j < count(s); ++j) {
+        std::vector<int> in;
+        for (int x : any().graph.node(v).in) in.push_back(need(x, s, j, true));
+        int const id = copy_node(v, s, j, std::move(in), again_);
+        out().node(id).origin = node_[z(v)][z(j)];
+        belongs(id, {s, pass::backward, j});
+      }
+    }
+  }
+  /// Gradient x added over all micro-batches, each addition in the pass that brings the next summand.
+  int total(int x) {
+    int const v = any().graph.value(x).producer, s = stage_[z(v)];
+    if (auto const it = sum_.find({x, s}); it != sum_.end()) return it->second;
+    int sum = value_[z(x)][0];
+    for (int j = 1; j < count(s); ++j) {
+      int const id = out().add(add{}, {sum, value_[z(x)][z(j)]}, any().graph.node(v).name);
+      graph_node& n = out().node(id);
+      n.phase = step_phase::backward;
+      n.origin = out().node(out().value(value_[z(x)][z(j)]).producer).origin;
+      n.letters.assign(space_of(out(), id).loops.size(), '\0');
+      n.part = j;
+      n.in_place = true;
+      belongs(id, pass_of(v, s, j));
+      sum = n.out.front();
+    }
+    return sum_[{x, s}] = sum;
+  }
+  /// ZeRO stage 1: where an axis of the grid holds copies of a parameter, each copy updates a part of it. So a loop of the update that no
+  /// axis splits follows that axis instead; layouts and movements (reduce-scatter before, all-gather after) follow from that.
+  void shard(int id) {
+    graph_node& n = out().node(id);
+    if (n.letters.empty()) return;
+    iteration_space const space = space_of(out(), id);
+    spread const& grid = r_.plan.nodes[z(n.origin)].spread;
+    for (grid_axis const& a : grid.axes) {
+      if (!a.letter || n.letters.find(a.letter) != std::string::npos) continue;
+      i64 parts = 1;                                               // several axes may split one loop
+      for (grid_axis const& b : grid.axes) if (b.letter == a.letter) parts *= b.degree;
+      for (std::size_t i = 0; i < space.loops.size(); ++i) {
+        bool taken = space.loops[i].units % parts != 0;
+        for (grid_axis const& b : grid.axes) taken = taken || (b.letter && b.letter == n.letters[i]);
+        if (taken) continue;
+        n.letters[i] = a.letter;
+        break;
+      }
+    }
+  }
+  void updates() {
+    training_graph const& t = any();
+    for (std::size_t x = 0; x < t.graph.values.size(); ++x)
+      if (t.graph.values[x].role == value_role::state) value_[x] = {new_value(t.graph.values[x])};
+    for (int v = t.forward_nodes; v < t.graph.node_count(); ++v) {
+      graph_node const& n = t.graph.node(v);
+      if (n.phase != step_phase::update) continue;
+      std::vector<int> in;
+      for (int x : n.in) {
+        int const p = t.graph.value(x).producer;
+        in.push_back(p >= 0 && t.graph.node(p).phase == step_phase::backward ? total(x) : value_[z(x)][0]);
+      }
+      int const id = copy_node(v, stage_[z(v)] < 0 ? 0 : stage_[z(v)], 0, std::move(in), value_);
+      if (n.origin < 0) out().node(id).origin = -1;
+      else if (stage(stage_[z(v)]).shard_optimizer) shard(id);
+      belongs(id, {-1, pass::weights, 0});
+    }
+  }
+
+ public:
+  pipeline_expander(computation_graph const& f, plan const& p) : forward_(f), plan_(p), pipe_(p.pipeline) {}
+
+  pipelined_step run(std::string const& loss) {
+    stage_ = stages_of_operators(forward_.node_count(), plan_);
+    differentiate_all(loss);
+    training_graph const& t = any();
+    value_.resize(t.graph.values.size());
+    again_.resize(t.graph.values.size());
+    node_.resize(z(t.forward_nodes));
+    for (std::size_t x = 0; x < t.gradient.size(); ++x)
+      if (t.graph.values[x].role == value_role::parameter) value_[x] = {new_value(t.graph.values[x])};
+    for (int v = 0; v < t.forward_nodes; ++v) copies_of(v);
+    r_.graph.forward_nodes = out().node_count();
+    std::size_t const forward_values = out().values.size();
+    phase_ = step_phase::backward;
+    recompute();
+    for (int v = t.forward_nodes; v < t.graph.node_count(); ++v) if (t.graph.node(v).phase == step_phase::backward) copies_of(v);
+    phase_ = step_phase::update;
+    updates();
+    r_.graph.gradient.assign(forward_values, -1);
+    r_.graph.home.assign(forward_values, -1);
+    for (std::size_t x = 0; x < t.gradient.size(); ++x) {
+      if (t.graph.values[x].role != value_role::parameter) continue;
+      std::size_t const y = z(value_[x][0]);
+      if (t.gradient[x] >= 0) r_.graph.gradient[y] = total(t.gradient[x]);
+      if (t.home[x] >= 0) r_.graph.home[y] = node_[z(t.home[x])][0];
+    }
+    r_.graph.expanded_from = training_hash(t);
+    r_.graph.losses = value_[z(t.loss)];
+    r_.graph.loss = r_.graph.losses.front();
+    for (graph_port const& o : forward_.outputs)
+      for (int y : value_[z(o.value)]) out().add_output(o.name, y);
+    r_.order = merge_orders(out(), r_.passes, pipe_);
+    return std::move(r_);
+  }
+};
+
+}  // namespace detail
+
+/// The training step of a plan with a pipeline. `forward` is the graph that the plan was made for, bound to `pipeline.unit` samples; every
+/// stage works on multiples of that. A value that passes between stages of different micro-batch size is joined or cut along its batch
+/// axis; gradients of parameters are added in place; stages that recompute run their forward operators once more before they go back.
+/// Throws `error` where stages do not partition the operators (C1), groups overlap or spreads leave them (C3), sizes do not divide, an
+/// order lacks or repeats a pass, or waits in a circle (C4, C5): each names stage, pass and micro-batch; and where an operator cuts, joins
+/// or merges samples (`rebatch`). A parameter that several stages read is updated by one sum of all its gradients: those stages need equal
+/// micro-batches, and as the sum runs in the stage that reads it first, orders must let that stage's pass wait for the others'.
+/// O(operators * micro-batches * log). Law: the step computes what `differentiate(forward)` over mini_batch / unit micro-batches computes,
+/// exactly over exact scalars (tests/exec/pipeline.test.cpp), unless an operator mixes samples (batch normalisation).
+inline pipelined_step expand(computation_graph const& forward, plan const& p, std::string const& loss = "loss") {
+  if (p.pipeline.empty()) throw error("the plan has no pipeline", "expand", "a plan with stages");
+  pipelined_step r = detail::pipeline_expander(forward, p).run(loss);
+  plan& q = r.plan;
+  q.model = p.model;
+  q.cluster = p.cluster;
+  q.optimizer = p.optimizer;
+  q.scalar_bytes = p.scalar_bytes;
+  q.cost = p.cost;
+  q.bound = p.bound;
+  q.step_seconds = p.step_seconds;
+  q.peak_bytes = p.peak_bytes;
+  q.graph = forward_part_hash(r.graph);
+  return r;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,85 @@
+// tensorpar/plan/plan_reader.hpp - reading JSON strictly: every complaint names file, key and what is valid
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <tensorpar/core/config.hpp>
+#include <tensorpar/core/error.hpp>
+#include <tensorpar/core/json.hpp>
+
+namespace tensorpar {
+
+/// Limits of what a file may say; far above any real cluster, far below what could exhaust the reader.
+inline constexpr int plan_max_devices = 1 << 20;
+inline constexpr int plan_max_micro_batches = 1 << 20;
+
+namespace detail {
+
+/// A JSON value and the path that leads to it, read with errors that say file, key and what is valid.
+struct plan_reader {
+  json const& at;
+  std::string file, path;
+
+  [[noreturn]] void fail(std::string const& what, std::string const& valid) const {
+    throw error(what, file + (path.empty() ? "" : ": " + path), valid);
+  }
+  std::string child(std::string const& key) const { return path.empty() ? key : path + "." + key; }
+  plan_reader operator[](char const* key) const {
+    auto const it = at.find(key);
+    if (it == at.end()) fail("the key \"" + std::string(key) + "\" is missing", "an object that has it");
+    return {*it, file, child(key)};
+  }
+  plan_reader operator[](std::size_t i) const { return {at[i], file, path + "[" + std::to_string(i) + "]"}; }
+  void object(std::initializer_list<char const*> keys) const {
+    if (!at.is_object()) fail("not an object", "an object");
+    for (auto const& [key, value] : at.items()) {
+      bool known = false;
+      for (char const* k : keys) known = known || key == k;
+      if (known) continue;
+      std::string valid;
+      for (char const* k : keys) valid += (valid.empty() ? "" : ", ") + std::string(k);
+      throw error("unknown key", file + ": " + child(json(key).dump(-1, ' ', true, json::error_handler_t::replace)), valid);
+    }
+  }
+  std::size_t array(std::size_t least, std::size_t most) const {
+    if (!at.is_array()) fail("not a list", "a list");
+    if (at.size() < least || at.size() > most)
+      fail("a list of " + std::to_string(at.size()), "from " + std::to_string(least) + " to " + std::to_string(most) + " entries");
+    return at.size();
+  }
+  std::string text() const {
+    if (!at.is_string()) fail("not a text", "a text");
+    return at.get<std::string>();
+  }
+  u64 hex() const {
+    std::string const s = at.is_string() ? at.get<std::string>() : std::string();
+    u64 r = 0;
+    bool good = s.size() == 16;
+    for (char c : s) {
+      good = good && ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'));
+      r = r << 4 | static_cast<u64>(c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    if (!good) fail("not a hash", "16 lower-case hexadecimal digits");
+    return r;
+  }
+  i64 integer(i64 least, i64 most) const {
+    auto const valid = [&] { return "a whole number from " + std::to_string(least) + " to " + std::to_string(most); };
+    if (!at.is_number_integer()) fail("not a whole number", valid());
+    bool const huge = at.is_number_unsigned() && at.get<u64>() > static_cast<u64>(INT64_MAX);
+    if (huge || at.get<i64>() < least || at.get<i64>() > most) fail(at.dump() + " is out of range", valid());
+    return at.get<i64>();
+  }
+  int bounded(i64 least, i64 most) const { return static_cast<int>(integer(least, most)); }
+  double real(double least, double most = std::numeric_limits<double>::max()) const {
+    auto const valid = [&] { return "a number from " + json(least).dump() + " to " + json(most).dump(); };
+    if (!at.is_number()) fail("not a number", valid());
+    double const x = at.get<double>();
+    if (!(x >= least && x <= most)) fail(at.dump() + " is out of range", valid());
+    return x;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace tensorpar

@@ -1,0 +1,134 @@
+// tensorpar/search/baselines/downset_buckets.hpp - downsets in packed rows, so that supersets within bounds are found by comparing words
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <tensorpar/search/baselines/downset_lattice.hpp>
+#include <vector>
+
+namespace tensorpar::detail {
+
+/// Heights of downsets packed into words, each in a field with one bit to spare, its guard. a is within b exactly if in every word
+/// (b | guards) - a keeps all guards: no field borrows.
+struct downset_keys {
+  int words = 1;
+  std::vector<u64> guard;     // by word
+  std::vector<u64> packed;    // by rank, rows of `words`
+
+  /// `id`: by rank, the downset.
+  downset_keys(downset_lattice const& l, std::vector<int> const& id) {
+    std::vector<int> word, shift;
+    int used = 0;
+    guard.assign(1, 0);
+    for (int c = 0; c < l.chains(); ++c) {
+      int const bits = static_cast<int>(std::bit_width(static_cast<unsigned>(l.chain_length(c)))) + 1;
+      if (used + bits > 64) {
+        guard.push_back(0);
+        used = 0;
+      }
+      word.push_back(static_cast<int>(guard.size()) - 1);
+      shift.push_back(used);
+      used += bits;
+      guard.back() |= u64{1} << (used - 1);
+    }
+    words = static_cast<int>(guard.size());
+    packed.assign(id.size() * guard.size(), 0);
+    for (std::size_t r = 0; r < id.size(); ++r) {
+      unsigned short const* const h = l.heights(id[r]);
+      for (int c = 0; c < l.chains(); ++c) packed[r * guard.size() + uz(word[uz(c)])] |= u64{h[c]} << shift[uz(c)];
+    }
+  }
+  u64 const* row(int r) const { return packed.data() + uz(r) * uz(words); }
+};
+
+/// What a superset must be: at most so much work, sums of work and boundary at most so high, and its key. With more work than `clear_units`
+/// no net reaches past it, and the bound is the exact one.
+struct downset_probe {
+  i64 most_units, clear_units;
+  double most_out, most_in;   // bounds on work + out and work - in
+  double most_clear;          // on work + out, beyond clear_units
+  u64 const* key;
+  int words;
+};
+
+/// Downsets whose complements need the same devices and copies, in the order of falling work. Bounds are kept per table, and their minima
+/// per block of 64, so that a block without any candidate is passed over at once.
+struct downset_bucket {
+  static constexpr std::size_t block = 64;
+  std::vector<int> rank, point;
+  std::vector<i64> units;
+  std::vector<u64> key, more;                        // the first word with its guards; the other words, rows
+  std::vector<std::vector<double>> out, in;          // by table
+  std::vector<std::vector<double>> block_out, block_in;
+  std::vector<double> block_sums;                    // of the measures, by block, rows
+
+  void add(int r, int k, i64 work_units, downset_keys const& keys, double const* sums, int measures) {
+    std::size_t const row_at = rank.size() / block * uz(measures);
+    if (rank.size() % block == 0) block_sums.insert(block_sums.end(), sums, sums + measures);
+    for (int m = 0; m < measures; ++m) block_sums[row_at + uz(m)] = std::min(block_sums[row_at + uz(m)], sums[m]);
+    rank.push_back(r);
+    point.push_back(k);
+    units.push_back(work_units);
+    u64 const* const row = keys.row(r);
+    key.push_back(row[0] | keys.guard[0]);
+    for (int w = 1; w < keys.words; ++w) more.push_back(row[w] | keys.guard[uz(w)]);
+  }
+  /// The bounds of the downset added last, table by table.
+  void bound(std::size_t table, double high, double low) {
+    if (table == out.size()) {
+      out.emplace_back();
+      in.emplace_back();
+      block_out.emplace_back();
+      block_in.emplace_back();
+    }
+    out[table].push_back(high);
+    in[table].push_back(low);
+    if (out[table].size() % block == 1) {
+      block_out[table].push_back(high);
+      block_in[table].push_back(low);
+    } else {
+      block_out[table].back() = std::min(block_out[table].back(), high);
+      block_in[table].back() = std::min(block_in[table].back(), low);
+    }
+  }
+
+  /// The point of the last member that is a superset of the probe within its bounds and of which `good(rank)`; -1 if there is none. Blocks
+  /// whose least sums of measures are `hopeless(row)` are passed over.
+  template <class Hopeless, class Good>
+  int scan(downset_probe const& p, int table, downset_keys const& keys, i64& pairs, Hopeless const& hopeless, Good const& good) const {
+    if (units.back() > p.most_units) return -1;
+    std::size_t tail = 1;  // what is within reach is mostly at the end
+    while (tail < units.size() && units[units.size() - tail] <= p.most_units) tail = std::min(2 * tail, units.size());
+    auto const first = static_cast<std::size_t>(
+        std::partition_point(units.end() - static_cast<std::ptrdiff_t>(tail), units.end(), [&](i64 u) { return u > p.most_units; }) -
+        units.begin());
+    double const *const high = out[uz(table)].data(), *const low = in[uz(table)].data();
+    u64 const mine = p.key[0], guards = keys.guard[0];
+    std::array<unsigned char, block> pass;
+    for (std::size_t stop = rank.size(); stop > first;) {
+      std::size_t const number = (stop - 1) / block, start = std::max(first, number * block);
+      std::size_t const n = stop - start;
+      stop = start;
+      double const most_out = units[start + n - 1] > p.clear_units ? p.most_clear : p.most_out;
+      if (block_out[uz(table)][number] > most_out || block_in[uz(table)][number] > p.most_in) continue;
+      if (hopeless(block_sums.data() + number * (block_sums.size() / ((rank.size() + block - 1) / block)))) continue;
+      pairs += static_cast<i64>(n);
+      for (std::size_t i = 0; i < n; ++i)
+        pass[i] = static_cast<unsigned char>((high[start + i] <= most_out) & (low[start + i] <= p.most_in) &
+                                             (((key[start + i] - mine) & guards) == guards));
+      for (std::size_t i = n; i-- > 0;) {
+        if (!pass[i]) continue;
+        bool inside = true;
+        for (int w = 1; w < p.words && inside; ++w) {
+          u64 const g = keys.guard[uz(w)];
+          inside = ((more[(start + i) * uz(p.words - 1) + uz(w - 1)] - p.key[w]) & g) == g;
+        }
+        if (inside && good(rank[start + i])) return point[start + i];
+      }
+    }
+    return -1;
+  }
+};
+
+}  // namespace tensorpar::detail

@@ -1,0 +1,139 @@
+// tensorpar/search/profiles/configurations.hpp - recompute or keep: the fastest choice per node that fits a stage's memory
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <tensorpar/search/profiles/numbers.hpp>
+#include <vector>
+
+namespace tensorpar {
+
+/// A node that may give up `saved` bytes for `extra` seconds.
+struct memory_swap {
+  double saved = 0, extra = 0;
+};
+/// Which swaps to make (by their index, ascending), and what they take together.
+struct swap_choice {
+  bool feasible = false, exact = true;
+  double extra = std::numeric_limits<double>::infinity();
+  std::vector<int> taken;
+};
+
+namespace detail {
+
+/// Swaps by rising seconds per byte; ties in the given order.
+inline std::vector<int> swaps_by_price(std::vector<memory_swap> const& swaps) {
+  std::vector<int> order(swaps.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return swaps[uz(a)].extra * swaps[uz(b)].saved < swaps[uz(b)].extra * swaps[uz(a)].saved;
+  });
+  return order;
+}
+
+}  // namespace detail
+
+/// Piper's own choice: cheapest per byte first until enough is saved. May save more than asked where fewer would do. O(n log n).
+inline swap_choice greedy_swaps(std::vector<memory_swap> const& swaps, double needed) {
+  swap_choice r{true, false, 0, {}};
+  for (int i : detail::swaps_by_price(swaps)) {
+    if (needed <= 0) break;
+    needed -= swaps[detail::uz(i)].saved;
+    r.extra += swaps[detail::uz(i)].extra;
+    r.taken.push_back(i);
+  }
+  std::sort(r.taken.begin(), r.taken.end());
+  r.feasible = needed <= 0;
+  if (!r.feasible) r.extra = std::numeric_limits<double>::infinity();
+  return r;
+}
+
+/// What the best choice takes at least, a part of a swap being allowed, and what the greedy one takes; infinite if nothing saves enough.
+struct swap_bounds {
+  double fractional = std::numeric_limits<double>::infinity(), greedy = std::numeric_limits<double>::infinity();
+};
+/// O(n log n).
+inline swap_bounds bounds_of_swaps(std::vector<memory_swap> const& swaps, double needed) {
+  if (needed <= 0) return {0, 0};
+  double extra = 0;
+  for (int i : detail::swaps_by_price(swaps)) {
+    memory_swap const& x = swaps[detail::uz(i)];
+    if (x.saved >= needed) return {extra + x.extra * (needed / x.saved), extra + x.extra};
+    needed -= x.saved;
+    extra += x.extra;
+  }
+  return {};
+}
+
+/// The swaps that save at least `needed` bytes in the least extra time: a knapsack, solved exactly by dynamic programming over partial
+/// choices (swaps by rising price), of which those are kept that no other beats in both bytes and time, and that the fractional bound does
+/// not place above the greedy choice. Where swaps save equal amounts (layers of one kind), few remain.
+/// Precondition: saved > 0, extra >= 0. `most_states` bounds the partial choices kept; beyond it the best choice found so far is returned
+/// with `exact == false` (never worse than `greedy_swaps`). O(n * states * log states).
+inline swap_choice least_swaps(std::vector<memory_swap> const& swaps, double needed, int most_states = 20'000) {
+  using detail::uz;
+  if (needed <= 0) return {true, true, 0, {}};
+  swap_choice best = greedy_swaps(swaps, needed);
+  best.exact = true;
+  if (!best.feasible) return best;
+  std::vector<int> const order = detail::swaps_by_price(swaps);
+  std::size_t const n = order.size();
+  std::vector<double> bytes(n + 1, 0.0), seconds(n + 1, 0.0);  // of the first i swaps
+  for (std::size_t i = 0; i < n; ++i) {
+    bytes[i + 1] = bytes[i] + swaps[uz(order[i])].saved;
+    seconds[i + 1] = seconds[i] + swaps[uz(order[i])].extra;
+  }
+  struct state {
+    double saved, extra;
+    int swap, from;  // the last swap taken, and the partial choice before it
+  };
+  std::vector<state> all{{0, 0, -1, -1}};
+  std::vector<int> front{0}, next;
+  for (std::size_t i = 0; i < n; ++i) {
+    next.clear();
+    memory_swap const& x = swaps[uz(order[i])];
+    auto const bound = [&](double saved, double extra) {  // the rest at the best prices, the last one in part
+      double const rest = needed - saved;
+      auto const from = bytes.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+      auto const hint = static_cast<std::size_t>(std::lower_bound(from, bytes.end(), bytes[i + 1] + rest) - bytes.begin());
+      if (hint > n) return std::numeric_limits<double>::infinity();
+      double const part = (bytes[i + 1] + rest - bytes[hint - 1]) / swaps[uz(order[hint - 1])].saved;
+      return extra + seconds[hint - 1] - seconds[i + 1] + part * swaps[uz(order[hint - 1])].extra;
+    };
+    for (int k : front) {
+      state const s = all[uz(k)];
+      double const saved = s.saved + x.saved, extra = s.extra + x.extra;
+      if (saved >= needed) {
+        if (extra < best.extra) {
+          best.extra = extra;
+          best.taken = {order[i]};
+          for (int q = k; all[uz(q)].swap >= 0; q = all[uz(q)].from) best.taken.push_back(all[uz(q)].swap);
+          std::sort(best.taken.begin(), best.taken.end());
+        }
+      } else if (bound(saved, extra) < best.extra) {
+        next.push_back(static_cast<int>(all.size()));
+        all.push_back({saved, extra, order[i], k});
+      }
+      if (bound(s.saved, s.extra) < best.extra) next.push_back(k);
+    }
+    std::sort(next.begin(), next.end(), [&](int a, int b) {
+      state const &s = all[uz(a)], &t = all[uz(b)];
+      return s.saved != t.saved ? s.saved > t.saved : s.extra != t.extra ? s.extra < t.extra : a < b;
+    });
+    front.clear();
+    double cheapest = std::numeric_limits<double>::infinity();
+    for (int k : next)
+      if (all[uz(k)].extra < cheapest) {
+        cheapest = all[uz(k)].extra;
+        front.push_back(k);
+      }
+    if (static_cast<int>(all.size()) > most_states) {
+      best.exact = false;
+      break;
+    }
+  }
+  return best;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,300 @@
+// tensorpar/search/stages/graph_model.hpp - stages of a computation graph, priced by a cost model
+#pragma once
+#include <map>
+#include <tensorpar/cost/concepts.hpp>
+#include <tensorpar/search/flows.hpp>
+#include <tensorpar/search/stage_model.hpp>
+#include <tensorpar/search/stages/batch_axes.hpp>
+#include <utility>
+#include <vector>
+
+namespace tensorpar {
+
+/// What a training step is made of and which degrees are offered.
+struct graph_stage_options {
+  i64 mini_batch = 1;  // samples
+  std::string loss = "loss";
+  optimizer_choice optimizer;
+  i64 scalar_bytes = 4;
+  int most_data = 1 << 20, most_tensor = 1;         // powers of two up to these and the number of devices
+  bool recompute = false, shard_optimizer = false;  // offer these too
+};
+
+/// A model of `stage_model`: the operators of a forward graph with all that is derived from them (ir/differentiate), priced by a cost
+/// model.
+/// - Operators: `seconds` of every operator on the part of the micro-batch that one copy has; every axis that follows the inputs' first
+///   axis is scaled. Backward operators count as `weights` if all they serve is a gradient of a parameter, else as `backward`.
+/// - Synchronisation: one all-reduce per parameter and mini-batch among the copies, then the update (ZeRO 1: a part of it).
+/// - Tensor parallel, by a rule per operator: one with parameters is split along a loop that they share with the result, the result is
+///   gathered, the gradient of what it reads is reduced; other operators work on every device. An upper bound of what a mapping finds.
+/// - Memory: parameters, gradients, optimizer state; per sample in flight every result that the backward pass reads, and what is received.
+///   A parameter that several operators read counts where it is read first.
+/// - Transfers: the cost model's exchange between the first and the last device, copies at once.
+/// Groups of equal devices lie aligned (see `uniform`); on machines of several kinds the slowest device of a group counts.
+/// Not safe to share between threads: remembers prices.
+template <cost_model C> class graph_stages {
+  training_graph t_;
+  machine on_;
+  C cost_;
+  graph_stage_options o_;
+  detail::batch_axes batch_;
+  std::vector<stage_tensor> tensors_;
+  std::vector<stage_choice> degrees_;
+  std::vector<int> kind_;
+  std::vector<std::vector<int>> nodes_;  // by operator: what is derived from it, itself first
+  std::vector<char> for_weights_;        // by node
+  std::vector<char> split_;              // by operator: the loop that tensor parallelism splits, or 0
+  std::vector<double> kept_;             // by operator: bytes per sample
+  double alpha_ = 0, beta_ = 0;          // of a transfer
+  bool uniform_ = true;
+  struct base {
+    double forward, backward, weights, update;
+  };
+  mutable std::map<std::pair<int, std::pair<i64, std::pair<int, int>>>, base> known_;
+
+  graph_node const& node(int u) const { return t_.graph.node(u); }
+
+  /// A value's part: so many samples, tensor-parallel part 1/t where node u runs over the operator's split loop.
+  shape part(int u, std::size_t port, bool result, i64 samples, int t, iteration_space const& space) const {
+    int const x = result ? node(u).out[port] : node(u).in[port];
+    shape s = t_.graph.type(x);
+    for (int d = 0; d < s.rank; ++d)
+      if (batch_.is_batch(x, d)) s.d[d].n = std::max<i64>(1, s.d[d].n * samples / batch_.own());
+    char const letter = node(u).origin >= 0 ? split_[static_cast<std::size_t>(node(u).origin)] : '\0';
+    if (t > 1 && letter)
+      for (std::size_t i = 0; i < space.loops.size(); ++i) {
+        char const c = node(u).letters.empty() ? space.loops[i].letter : node(u).letters[i];
+        int const d = result ? space.loops[i].out[port] : space.loops[i].in[port];
+        if (c == letter && d >= 0 && s.d[d].n % t == 0) s.d[d].n /= t;
+      }
+    return s;
+  }
+  double seconds(int u, i64 samples, int t, device_kind const& on) const {
+    iteration_space const space = space_of(t_.graph, u);
+    pool<shape> in, out;
+    for (std::size_t k = 0; k < node(u).in.size(); ++k) in.push(part(u, k, false, samples, t, space));
+    for (std::size_t k = 0; k < node(u).out.size(); ++k) out.push(part(u, k, true, samples, t, space));
+    return cost_.seconds(compute_query{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()}, o_.scalar_bytes, on});
+  }
+  double collective(move_kind kind, shape const& s, int first, int n, int stride, int dim) const {
+    if (n < 2) return 0;
+    auto lay = [&](part_kind k) { return layout{first, {{k, k == part_kind::shard ? dim : -1, n, stride}}}; };
+    move_step step;
+    step.kind = kind;
+    step.from_dim = kind == move_kind::all_gather ? dim : -1;
+    step.group = {{n, stride}};
+    step.before = lay(kind == move_kind::all_reduce ? part_kind::sum : part_kind::shard);
+    step.after = lay(part_kind::copy);
+    return cost_.seconds(move_query{step, s, o_.scalar_bytes, on_});
+  }
+  int slowest(int first, int n) const {  // kind of the slowest device
+    int worst = on_.device[static_cast<std::size_t>(first)];
+    for (int i = first; i < first + n; ++i) {
+      int const k = on_.device[static_cast<std::size_t>(i)];
+      if (on_.kinds[static_cast<std::size_t>(k)].flops < on_.kinds[static_cast<std::size_t>(worst)].flops) worst = k;
+    }
+    return worst;
+  }
+  bool is_parameter(int x) const { return t_.graph.value(x).role == value_role::parameter; }
+  double bytes(int x) const { return bytes_of(t_.graph.type(x), o_.scalar_bytes); }
+
+  void find_split(int v) {
+    iteration_space const space = space_of(t_.graph, v);
+    graph_node const& n = node(v);
+    for (node_loop const& l : space.loops) {
+      bool weight = false, batch = false;
+      for (std::size_t k = 0; k < n.in.size(); ++k)
+        if (l.in[k] >= 0) {
+          weight = weight || is_parameter(n.in[k]);
+          batch = batch || batch_.is_batch(n.in[k], l.in[k]);
+        }
+      if (weight && !batch && !l.reduced && l.out.front() >= 0 && l.units > 1 && !split_[static_cast<std::size_t>(v)])
+        split_[static_cast<std::size_t>(v)] = l.letter;
+    }
+  }
+  i64 split_units(int v) const {
+    iteration_space const space = space_of(t_.graph, v);
+    node_loop const* const l = space.find(split_[static_cast<std::size_t>(v)]);
+    return l ? l->units : 1;
+  }
+
+ public:
+  /// Throws `error` as `differentiate` does, where inputs differ in their first axis, and where the mini-batch is no multiple of it.
+  graph_stages(computation_graph const& forward, machine on, C cost, graph_stage_options o)
+      : t_(differentiate(forward, training_options{o.loss, o.optimizer, 1})),
+        on_(std::move(on)),
+        cost_(std::move(cost)),
+        o_(std::move(o)),
+        batch_(t_.graph) {
+    if (o_.mini_batch < 1 || o_.mini_batch % batch_.own())
+      throw error("a mini-batch of " + std::to_string(o_.mini_batch) + " samples for a graph of " + std::to_string(batch_.own()),
+                  "graph_stages", "a multiple of the graph's batch");
+    uniform_ = on_.uniform();
+    std::size_t const n = static_cast<std::size_t>(t_.forward_nodes);
+    nodes_.resize(n);
+    for (int u = 0; u < t_.graph.node_count(); ++u)
+      if (int const f = node(u).origin; f >= 0) nodes_[static_cast<std::size_t>(f)].push_back(u);
+    classify();
+    read_values();
+    split_.assign(n, '\0');
+    if (o_.most_tensor > 1)
+      for (int v = 0; v < t_.forward_nodes; ++v) find_split(v);
+    number_kinds();
+    for (int t = 1; t <= o_.most_tensor && t <= devices(); t *= 2)
+      for (int d = 1; d <= o_.most_data && d * t <= devices(); d *= 2)
+        for (int r = 0; r <= (o_.recompute ? 1 : 0); ++r)
+          for (int z = 0; z <= (o_.shard_optimizer && d > 1 ? 1 : 0); ++z) degrees_.push_back({1, 1, d, t, r == 1, z == 1});
+    if (devices() > 1) {
+      auto ask = [&](i64 elements) {
+        move_step step;
+        step.before = {0, {}};
+        step.after = {devices() - 1, {}};
+        shape const s{dim(elements)};
+        return cost_.seconds(move_query{step, s, o_.scalar_bytes, on_});
+      };
+      double const few = ask(1), many = ask(1 << 22);
+      beta_ = (many - few) / (static_cast<double>((1 << 22) - 1) * static_cast<double>(o_.scalar_bytes));
+      alpha_ = few;
+    }
+  }
+
+  int operators() const { return t_.forward_nodes; }
+  int devices() const { return on_.size(); }
+  std::vector<stage_tensor> const& tensors() const { return tensors_; }
+  std::vector<stage_choice> const& degrees() const { return degrees_; }
+  bool admits(stage_choice const& c) const {
+    return c.micro_batch % c.data == 0 && c.micro_batch % batch_.own() == 0 && o_.mini_batch % (c.micro_batch * c.k) == 0;
+  }
+  int kind(int v) const { return kind_[static_cast<std::size_t>(v)]; }
+  bool uniform() const { return uniform_; }
+  i64 mini_batch() const { return o_.mini_batch; }
+  i64 own_batch() const { return batch_.own(); }
+  double capacity(int first, int n) const {
+    i64 least = on_.kind_of(first).memory;
+    if (!uniform_)
+      for (int i = first; i < first + n; ++i) least = std::min(least, on_.kind_of(i).memory);
+    return static_cast<double>(least);
+  }
+  training_graph const& training() const { return t_; }
+  /// The loop of operator v that tensor parallelism in so many parts splits; '\0': none, every device does the same.
+  char split_loop(int v, int parts) const {
+    return parts > 1 && split_[static_cast<std::size_t>(v)] && split_units(v) % parts == 0 ? split_[static_cast<std::size_t>(v)] : '\0';
+  }
+  /// The loop of operator v along which samples run, or '\0'.
+  char batch_loop(int v) const {
+    graph_node const& n = node(v);
+    for (node_loop const& l : space_of(t_.graph, v).loops)
+      for (std::size_t k = 0; k < n.in.size(); ++k)
+        if (l.in[k] >= 0 && batch_.is_batch(n.in[k], l.in[k])) return l.letter;
+    return '\0';
+  }
+
+  stage_work work(int v, stage_choice const& c, int first) const {
+    i64 const samples = c.micro_batch / c.data;
+    int const f = uniform_ ? 0 : first, t = c.tensor, device = uniform_ ? on_.device.front() : slowest(f, c.devices());
+    auto const [it, fresh] = known_.try_emplace({kind(v), {samples, {t, device}}}, base{});
+    base& b = it->second;
+    auto const& group = nodes_[static_cast<std::size_t>(v)];
+    if (fresh) {
+      device_kind const& k = on_.kinds[static_cast<std::size_t>(device)];
+      b = {};
+      for (int u : group) {
+        double const s = seconds(u, samples, t, k);
+        (u == v                                      ? b.forward
+         : node(u).phase == step_phase::update       ? b.update
+         : for_weights_[static_cast<std::size_t>(u)] ? b.weights
+                                                     : b.backward) += s;
+      }
+    }
+    bool const split = t > 1 && split_[static_cast<std::size_t>(v)] && split_units(v) % t == 0;
+    stage_work w;
+    w.forward = b.forward;
+    w.backward = b.backward;
+    w.weights = b.weights;
+    if (split) {
+      iteration_space const space = space_of(t_.graph, v);
+      node_loop const& l = *space.find(split_[static_cast<std::size_t>(v)]);
+      w.forward += collective(move_kind::all_gather, part(v, 0, true, samples, 1, space), f, t, 1, l.out.front());
+      if (!is_parameter(node(v).in.front()) && !is_integer(t_.graph.type(node(v).in.front()).type))
+        w.backward += collective(move_kind::all_reduce, part(v, 0, false, samples, 1, space), f, t, 1, -1);
+    }
+    double own = 0, states = 0;
+    for (int u : group)
+      for (int x : node(u).in)
+        if (t_.graph.value(x).role == value_role::state) states += bytes(x);
+    for (std::size_t k = 0; k < node(v).in.size(); ++k) {
+      int const x = node(v).in[k];
+      if (!is_parameter(x) || t_.home[static_cast<std::size_t>(x)] != v) continue;
+      own += bytes(x);
+      shape s = t_.graph.type(x);
+      if (split) s = part(v, k, false, samples, t, space_of(t_.graph, v));
+      w.once += collective(move_kind::all_reduce, s, f, c.data, t, -1);
+    }
+    w.once += b.update / (c.shard_optimizer ? c.data : 1);
+    double const share = split ? t : 1;
+    w.fixed = (2 * own + states / (c.shard_optimizer ? c.data : 1)) / share;
+    double const kept = kept_[static_cast<std::size_t>(v)];
+    if (c.recompute) {
+      w.backward += w.forward;
+      w.fixed += kept * static_cast<double>(samples);
+    } else {
+      w.kept = kept / c.data;
+    }
+    return w;
+  }
+  stage_work transfer(stage_border const& b, stage_choice const& c, int) const {
+    stage_work w;
+    w.forward = w.backward = (b.tensors_in + b.tensors_out) * alpha_ + (b.in + b.out) * static_cast<double>(c.micro_batch) / c.data * beta_;
+    w.kept = b.in / c.data;
+    return w;
+  }
+
+ private:
+  /// A backward node serves weights unless another operator's backward nodes read what it makes, or a node of its own that serves others.
+  void classify() {
+    std::size_t const n = t_.graph.nodes.size();
+    std::vector<std::vector<int>> readers(t_.graph.values.size());
+    for (int u = 0; u < t_.graph.node_count(); ++u)
+      for (int x : node(u).in) readers[static_cast<std::size_t>(x)].push_back(u);
+    for_weights_.assign(n, 1);
+    for (int u = t_.graph.node_count() - 1; u >= t_.forward_nodes; --u)
+      for (int x : node(u).out)
+        for (int r : readers[static_cast<std::size_t>(x)])
+          if (node(r).phase == step_phase::backward && (node(r).origin != node(u).origin || !for_weights_[static_cast<std::size_t>(r)]))
+            for_weights_[static_cast<std::size_t>(u)] = 0;
+  }
+  void read_values() {
+    kept_.assign(static_cast<std::size_t>(t_.forward_nodes), 0);
+    std::vector<std::vector<int>> consumers(t_.graph.values.size());
+    std::vector<char> saved(t_.graph.values.size(), 0);
+    for (int u = 0; u < t_.graph.node_count(); ++u)
+      for (int x : node(u).in) {
+        if (u >= t_.forward_nodes)
+          saved[static_cast<std::size_t>(x)] = 1;
+        else if (auto& c = consumers[static_cast<std::size_t>(x)]; c.empty() || c.back() != u)
+          c.push_back(u);
+      }
+    for (int v = 0; v < t_.forward_nodes; ++v)
+      for (int x : node(v).out) {
+        double const each = bytes(x) / static_cast<double>(batch_.own());
+        if (saved[static_cast<std::size_t>(x)] && batch_.has_batch(x)) kept_[static_cast<std::size_t>(v)] += each;
+        if (!consumers[static_cast<std::size_t>(x)].empty()) tensors_.push_back({v, each, consumers[static_cast<std::size_t>(x)]});
+      }
+  }
+  void number_kinds() {
+    training_flows const flows(t_, 1);
+    std::map<std::vector<i64>, int> first;
+    for (int v = 0; v < t_.forward_nodes; ++v) {
+      std::vector<i64> key = flows.key_of(v);
+      for (int u : nodes_[static_cast<std::size_t>(v)]) {
+        key.push_back(for_weights_[static_cast<std::size_t>(u)]);
+        for (int x : node(u).in) key.push_back(batch_.mask(x));
+        for (int x : node(u).out) key.push_back(batch_.mask(x));
+      }
+      key.push_back(static_cast<i64>(kept_[static_cast<std::size_t>(v)] * 8));
+      kind_.push_back(first.try_emplace(std::move(key), v).first->second);
+    }
+  }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,237 @@
+// tensorpar/search/stages/prices.hpp - running sums of a stage model over a tree's order, and the fewest devices that meet a time
+#pragma once
+#include <algorithm>
+#include <tensorpar/search/stages/demands.hpp>
+#include <tensorpar/search/stages/labels.hpp>
+#include <tensorpar/search/stages/tree.hpp>
+#include <vector>
+
+namespace tensorpar::detail {
+
+/// A stage as the search sees it: up to a few intervals of operators and their border.
+struct stage_piece {
+  leaf_interval const* intervals;
+  int count;
+  stage_border const* border;
+};
+
+/// One way to run a stage found good enough.
+struct stage_fit {
+  int choice = -1;  // of stage_prices::choices(); -1: none
+  int devices = 0;
+  double area = 0;        // of the piece
+  bool hopeless = false;  // no larger stage fits either: operators alone are too slow on every choice
+};
+
+/// The least seconds per sample times devices, and the least seconds per sample, that an operator takes on any choice; by kind.
+struct least_work {
+  std::vector<double> area, time;
+};
+template <stage_model M> least_work least_work_of(M const& m, std::vector<stage_rhythm> const& rhythms) {
+  least_work r;
+  r.area.assign(static_cast<std::size_t>(m.operators()), -1);
+  r.time = r.area;
+  auto const degrees = m.degrees();
+  for (int v = 0; v < m.operators(); ++v) {
+    std::size_t const k = static_cast<std::size_t>(m.kind(v));
+    if (r.area[k] >= 0) continue;
+    r.area[k] = r.time[k] = 1e300;
+    for (stage_rhythm const& x : rhythms)
+      for (stage_choice c : degrees) {
+        c.micro_batch = x.micro_batch;
+        c.k = x.k;
+        if (c.devices() > m.devices() || !m.admits(c)) continue;
+        for (int first = 0; first + c.devices() <= (m.uniform() ? c.devices() : m.devices()); ++first) {
+          double const t = m.work(v, c, first).per_sample(c.micro_batch, m.mini_batch());
+          r.time[k] = std::min(r.time[k], t);
+          r.area[k] = std::min(r.area[k], t * c.devices());
+        }
+      }
+  }
+  return r;
+}
+
+/// No pipeline over these choices has a bottleneck below this many seconds per sample: work fills at most all devices, and every operator
+/// is somewhere. Transfers are left out. O(kinds * choices).
+template <stage_model M> double bottleneck_bound(M const& m, std::vector<stage_rhythm> const& rhythms) {
+  least_work const l = least_work_of(m, rhythms);
+  double total = 0, longest = 0;
+  for (int v = 0; v < m.operators(); ++v) {
+    total += l.area[static_cast<std::size_t>(m.kind(v))];
+    longest = std::max(longest, l.time[static_cast<std::size_t>(m.kind(v))]);
+  }
+  return std::max(longest, total / m.devices());
+}
+
+/// Per choice (rhythm and degrees) running sums of seconds per sample, fixed bytes and kept bytes over the operators of a tree.
+/// Where the model is not uniform there are sums for every first device as well.
+template <stage_model M> class stage_prices {
+  struct sums {
+    double time = 0, fixed = 0, kept = 0;
+  };
+  struct per_choice {
+    std::vector<sums> at;               // by place in the tree's order, from 0
+    double time[4], fixed[4], kept[4];  // of a border: a byte in, a byte out, a tensor in, a tensor out
+    double capacity = 0;
+  };
+  M const* m_;
+  stage_tree const* tree_;
+  std::vector<stage_choice> choices_;
+  std::vector<std::vector<int>> by_rhythm_;  // choices by ascending devices
+  std::vector<per_choice> prices_;           // by choice, then first device
+  std::vector<double> area_;                 // running sums of the least area
+  int firsts_, devices_;
+  double least_rejected_ = 1e300, limit_ = 0;
+
+  per_choice const& of(int q, int first) {
+    per_choice& p = prices_[static_cast<std::size_t>(q) * static_cast<std::size_t>(firsts_) + static_cast<std::size_t>(first)];
+    if (!p.at.empty()) return p;
+    stage_choice const& c = choices_[static_cast<std::size_t>(q)];
+    std::vector<stage_work> known(static_cast<std::size_t>(m_->operators()));
+    std::vector<char> have(known.size(), 0);
+    p.at.assign(1, {});
+    p.at.reserve(tree_->order().size() + 1);
+    for (int v : tree_->order()) {
+      std::size_t const k = static_cast<std::size_t>(m_->kind(v));
+      if (!have[k]) known[k] = m_->work(v, c, first);
+      have[k] = 1;
+      sums const& s = p.at.back();
+      p.at.push_back({s.time + known[k].per_sample(c.micro_batch, m_->mini_batch()), s.fixed + known[k].fixed, s.kept + known[k].kept});
+    }
+    for (int i = 0; i < 4; ++i) {
+      stage_work const t = m_->transfer({i == 0 ? 1.0 : 0, i == 1 ? 1.0 : 0, i == 2, i == 3}, c, first);
+      p.time[i] = t.per_sample(c.micro_batch, m_->mini_batch());
+      p.fixed[i] = t.fixed;
+      p.kept[i] = t.kept;
+    }
+    p.capacity = m_->capacity(first, c.devices());
+    return p;
+  }
+  void reject(double time) {
+    if (time < least_rejected_) least_rejected_ = time;
+  }
+  double area(stage_piece const& p) const {
+    double r = 0;
+    for (int i = 0; i < p.count; ++i) {
+      leaf_interval const& x = p.intervals[i];
+      r += x.times * (area_[static_cast<std::size_t>(x.hi)] - area_[static_cast<std::size_t>(x.lo)]);
+    }
+    return r;
+  }
+
+ public:
+  stage_prices(M const& m, stage_tree const& tree, std::vector<stage_rhythm> const& rhythms)
+      : m_(&m), tree_(&tree), firsts_(m.uniform() ? 1 : m.devices()), devices_(m.devices()) {
+    for (stage_rhythm const& r : rhythms) {
+      by_rhythm_.emplace_back();
+      for (stage_choice c : m.degrees()) {
+        c.micro_batch = r.micro_batch;
+        c.k = r.k;
+        if (c.devices() > m.devices() || !m.admits(c)) continue;
+        by_rhythm_.back().push_back(static_cast<int>(choices_.size()));
+        choices_.push_back(c);
+      }
+      std::stable_sort(by_rhythm_.back().begin(), by_rhythm_.back().end(), [this](int a, int b) {
+        return choices_[static_cast<std::size_t>(a)].devices() < choices_[static_cast<std::size_t>(b)].devices();
+      });
+    }
+    prices_.resize(choices_.size() * static_cast<std::size_t>(firsts_));
+    least_work const least = least_work_of(m, rhythms);
+    area_.assign(1, 0);
+    for (int v : tree.order()) area_.push_back(area_.back() + least.area[static_cast<std::size_t>(m.kind(v))]);
+  }
+  std::vector<stage_choice> const& choices() const { return choices_; }
+  std::vector<int> const& of_rhythm(int r) const { return by_rhythm_[static_cast<std::size_t>(r)]; }
+  M const& model() const { return *m_; }
+
+  /// What follows is asked at this limit, in seconds per sample.
+  void set_limit(double limit) {
+    limit_ = limit;
+    least_rejected_ = 1e300;
+  }
+  /// The least limit above the present one at which some answer since `set_limit` would have been another.
+  double least_rejected() const { return least_rejected_; }
+
+  /// Are there devices for the rest? Operators that are not done yet, in area, need as many as they fill at the limit.
+  bool room(int devices, double area_done) {
+    double const rest = area_.back() - area_done;
+    if (devices <= devices_ && rest <= (devices_ - devices + 1e-6) * limit_) return true;
+    if (devices < devices_ && rest < least_rejected_ * (devices_ - devices)) least_rejected_ = rest / (devices_ - devices);
+    return false;
+  }
+
+  /// The fewest devices on which the piece, put before what `after` says, meets the limit and fits into memory with so many samples in
+  /// flight; of several such choices the first of `degrees`; none where too few would be left for what is not done. The last device is
+  /// device `end` - 1; at most `most`. Where the model is not uniform, devices at the end may stay idle; they count. `only`: exactly so
+  /// many (0: any number). `start`: choices to leave out, those that are too slow for any larger piece are added.
+  stage_fit fit(stage_piece const& p, int rhythm, i64 in_flight_samples, stage_label const& after, int most, int end, int only = 0,
+                int* start = nullptr) {
+    stage_fit best = fit_here(p, rhythm, in_flight_samples, after, most, end, only, start);
+    if (firsts_ == 1) return best;
+    for (int idle = 1; idle < most && (best.choice < 0 || idle + 1 < best.devices); ++idle) {
+      stage_label later = after;
+      later.devices += idle;
+      stage_fit x = fit_here(p, rhythm, in_flight_samples, later, most - idle, end - idle, only, nullptr);
+      best.hopeless = best.hopeless && x.hopeless;
+      x.devices += idle;
+      if (x.choice >= 0 && (best.choice < 0 || x.devices < best.devices)) best = x;
+    }
+    return best;
+  }
+
+ private:
+  stage_fit fit_here(stage_piece const& p, int rhythm, i64 in_flight_samples, stage_label const& after, int most, int end, int only,
+                     int* start) {
+    stage_fit r;
+    r.hopeless = true;
+    r.area = area(p);
+    auto const& choices = by_rhythm_[static_cast<std::size_t>(rhythm)];
+    int const from = start && firsts_ == 1 ? *start : 0;
+    bool all_slow = true;
+    for (int k = from; k < static_cast<int>(choices.size()); ++k) {
+      int const q = choices[static_cast<std::size_t>(k)];
+      stage_choice const& c = choices_[static_cast<std::size_t>(q)];
+      int const n = c.devices();
+      if (n > most) break;
+      if (only > 0 && n != only) continue;
+      if (r.area > n * limit_ * (1 + 1e-9)) {  // it takes area / n at least
+        if (r.area < least_rejected_ * n) least_rejected_ = r.area / n;
+        if (all_slow && start) *start = k + 1;
+        continue;
+      }
+      if (!room(after.devices + n, after.area + r.area)) {
+        r.hopeless = false;  // a larger piece leaves less undone
+        return r;
+      }
+      per_choice const& x = of(q, firsts_ == 1 ? 0 : end - n);
+      sums s;
+      for (int i = 0; i < p.count; ++i) {
+        leaf_interval const& y = p.intervals[i];
+        sums const &lo = x.at[static_cast<std::size_t>(y.lo)], &hi = x.at[static_cast<std::size_t>(y.hi)];
+        s.time += y.times * (hi.time - lo.time);
+        s.fixed += y.times * (hi.fixed - lo.fixed);
+        s.kept += y.times * (hi.kept - lo.kept);
+      }
+      if (s.time > limit_) {
+        reject(s.time);
+        if (all_slow && start) *start = k + 1;
+        continue;
+      }
+      all_slow = r.hopeless = false;
+      stage_border const& b = *p.border;
+      auto sum = [&](double const* each) { return b.in * each[0] + b.out * each[1] + b.tensors_in * each[2] + b.tensors_out * each[3]; };
+      double const time = s.time + sum(x.time);
+      if (time > limit_) {
+        reject(time);
+        continue;
+      }
+      if (s.fixed + sum(x.fixed) + (s.kept + sum(x.kept)) * static_cast<double>(in_flight_samples) > x.capacity) continue;
+      r.choice = q;
+      r.devices = n;
+      return r;
+    }
+    return r;
+  }
+};
+
+}  // namespace tensorpar::detail

@@ -1,0 +1,35 @@
+// tensorpar/search/stages/to_plan.hpp - what the stage partitioner found, as a plan that can be scheduled, unrolled and executed
+#pragma once
+#include <tensorpar/plan/plan.hpp>
+#include <tensorpar/search/stages.hpp>
+#include <tensorpar/search/stages/graph_model.hpp>
+#include <tensorpar/search/stages/step_times.hpp>
+
+namespace tensorpar {
+
+/// The plan of a pipeline of this graph: every operator is spread over its stage's devices as the stage's choice says, copies of the
+/// samples' loop `tensor` devices apart, parts of the operator side by side. `choices`: by stage. The pipeline may lack its order, which
+/// then is to be filled in (search/microbatch.hpp). O(operators).
+template <cost_model C>
+plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C> const& m, tensorpar::pipeline p,
+             std::vector<stage_choice> const& choices, optimizer_choice const& optimizer = {}) {
+  plan r;
+  r.graph = forward.hash();
+  r.cluster = on;
+  r.optimizer = optimizer;
+  r.nodes.resize(forward.nodes.size());
+  for (std::size_t s = 0; s < p.stages.size(); ++s) {
+    stage_choice const& c = choices[s];
+    for (int v : p.stages[s].nodes) {
+      spread& x = r.nodes[static_cast<std::size_t>(v)].spread;
+      x.start = p.groups[static_cast<std::size_t>(p.stages[s].group)].first;
+      if (c.data > 1) x.axes.push_back({m.batch_loop(v), c.data, c.tensor});
+      if (c.tensor > 1) x.axes.push_back({m.split_loop(v, c.tensor), c.tensor, 1});
+    }
+  }
+  r.pipeline = std::move(p);
+  r.pipeline.unit = m.own_batch();
+  return r;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,140 @@
+// tests/plan/expand.test.cpp - a pipeline's graph: what it holds, in which order, and what it refuses (its numbers: tests/exec/pipeline)
+#include <tensorpar/plan/expand.hpp>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/tasks.hpp>
+
+#include "support/random_pipeline.hpp"
+
+using namespace tests;
+
+namespace {
+
+/// Two stages of the residual MLP, 1F1B by hand over two micro-batches.
+plan two_stages() {
+  computation_graph const g = residual_mlp();
+  plan p;
+  p.graph = g.hash();
+  p.cluster = devices(2);
+  p.nodes.resize(g.nodes.size());
+  pipeline& q = p.pipeline;
+  q.mini_batch = 2;
+  q.groups = {{0, 1}, {1, 1}};
+  q.stages.resize(2);
+  for (int v = 0; v < g.node_count(); ++v) {
+    q.stages[v < 3 ? 0 : 1].nodes.push_back(v);
+    p.nodes[static_cast<std::size_t>(v)].spread.start = v < 3 ? 0 : 1;
+  }
+  q.stages[1].group = 1;
+  auto const F = pass::forward, B = pass::backward;
+  q.order = {{{0, F, 0}, {0, F, 1}, {0, B, 0}, {0, B, 1}}, {{1, F, 0}, {1, B, 0}, {1, F, 1}, {1, B, 1}}};
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("every operator runs once per micro-batch, parameters exist once, gradients are added in place") {
+  computation_graph const g = residual_mlp();
+  plan p = two_stages();
+  pipelined_step const s = expand(g, p);
+  training_graph const t = differentiate(g);
+  CHECK(s.graph.forward_nodes == 2 * g.node_count());
+  CHECK(s.graph.losses.size() == 2);
+  CHECK(s.order.size() == s.graph.graph.nodes.size());
+  int parameters = 0, sums = 0, updates = 0, weights = 0;
+  for (graph_value const& v : s.graph.graph.values) parameters += v.role == value_role::parameter;
+  for (graph_value const& v : g.values) weights += v.role == value_role::parameter;
+  for (graph_node const& n : s.graph.graph.nodes) { sums += n.in_place; updates += n.phase == step_phase::update; }
+  CHECK(parameters == weights);
+  CHECK(sums == weights);
+  CHECK(updates == weights);
+  std::vector<bool> made(s.graph.graph.nodes.size(), false);
+  for (int v : s.order) {
+    for (int x : s.graph.graph.node(v).in)
+      if (int const u = s.graph.graph.value(x).producer; u >= 0) CHECK(made[static_cast<std::size_t>(u)]);
+    made[static_cast<std::size_t>(v)] = true;
+  }
+  // a stage of another size reads joined and cut values; one that recomputes has its forward operators once more
+  p.pipeline.stages[0].micro_batch = 2;
+  p.pipeline.order = {{{0, pass::forward, 0}, {0, pass::backward, 0}},
+                      {{1, pass::forward, 0}, {1, pass::forward, 1}, {1, pass::backward, 0}, {1, pass::backward, 1}}};
+  int cuts = 0, joins = 0;
+  pipelined_step const cut = expand(g, p);
+  for (graph_node const& n : cut.graph.graph.nodes) { cuts += n.op.is<slice_axis>(); joins += n.op.is<concat>(); }
+  CHECK(cuts == 4);         // act's and fc2's results, each for two micro-batches
+  CHECK(joins == 1);        // and the one gradient that an addition gives to both of its operands, the other way
+  p = two_stages();
+  p.pipeline.stages[0].recompute = true;
+  int again = 0;
+  pipelined_step const twice = expand(g, p);
+  for (graph_node const& n : twice.graph.graph.nodes) again += n.phase == step_phase::backward && n.op.is<linear>();
+  CHECK(again == 2);        // fc1 feeds relu's derivative; fc2's result is read by nobody in this stage
+}
+
+TEST_CASE("what is no pipeline of this graph is refused by name") {
+  computation_graph const g = residual_mlp();
+  auto refuses = [&](std::function<void(plan&)> const& change, char const* text) {
+    plan p = two_stages();
+    change(p);
+    CHECK_THROWS_WITH_AS(expand(g, p), doctest::Contains(text), error);
+  };
+  auto const F = pass::forward, B = pass::backward;
+  refuses([](plan& p) { p.pipeline.stages[0].nodes.push_back(5); p.nodes[5].spread.start = 0; }, "operator 5 is in two stages");
+  refuses([](plan& p) { p.pipeline.stages[0].nodes.pop_back(); }, "operator 2 is in no stage");
+  refuses([](plan& p) { p.pipeline.stages[0].nodes.push_back(99); }, "operator 99");
+  refuses([](plan& p) { p.pipeline.groups[1] = {0, 2}; }, "device 0 is in two groups");
+  refuses([](plan& p) { p.pipeline.groups[1] = {1, 2}; }, "devices 0 to 1");
+  refuses([](plan& p) { p.pipeline.stages[1].group = 7; }, "group 7");
+  refuses([](plan& p) { p.nodes[4].spread.start = 0; }, "operator 4 is spread over devices 0 to 0");
+  refuses([](plan& p) { p.nodes.pop_back(); }, "a plan made for this graph");
+  refuses([](plan& p) { p.micro_batches = 2; }, "2 micro-batches beside a pipeline");
+  refuses([](plan& p) { p.pipeline.mini_batch = 3; p.pipeline.stages[0].micro_batch = 2; }, "divides the mini-batch of 3");
+  refuses([](plan& p) { p.pipeline.order.pop_back(); }, "one per group");
+  refuses([](plan& p) { p.pipeline.order[1].pop_back(); }, "stage 1's backward pass 1");
+  refuses([](plan& p) { p.pipeline.order[0].pop_back(); }, "stage 0's backward pass 1 is missing");
+  refuses([=](plan& p) { p.pipeline.order[0].push_back({0, F, 0}); }, "stage 0's forward pass 0 comes twice");
+  refuses([=](plan& p) { p.pipeline.order[0].push_back({1, F, 0}); }, "a stage of this group");
+  refuses([=](plan& p) { p.pipeline.order[0].push_back({0, F, 2}); }, "a pass of this stage");
+  refuses([=](plan& p) { p.pipeline.order[0].push_back({0, pass::weights, 0}); }, "a pass of this stage");
+  refuses([=](plan& p) { p.pipeline.order[0] = {{0, B, 0}, {0, F, 0}, {0, F, 1}, {0, B, 1}}; }, "which can never come before it");
+  // a stage around another one is not convex: each waits for the other
+  refuses([](plan& p) {
+    p.pipeline.stages[0].nodes = {0, 1, 2, 6};
+    p.pipeline.stages[1].nodes = {3, 4, 5};
+    p.nodes[6].spread.start = 0;
+  }, "which can never come before it");
+  plan none = two_stages();
+  none.pipeline = {};
+  CHECK_THROWS_WITH_AS(expand(g, none), doctest::Contains("no pipeline"), error);
+}
+
+TEST_CASE("a weight shared between stages of different sizes is refused: its gradient cannot be cut") {
+  computation_graph const g = small_transformer();
+  std::mt19937 draw(5);
+  bool refused = false;
+  for (int i = 0; i < 60 && !refused; ++i) {
+    plan const p = random_pipeline(g, {.split = false}, 1, 4, draw);
+    try { expand(g, p); } catch (error const& e) {
+      refused = true;
+      CHECK(std::string(e.what()).find("has no batch axis") != std::string::npos);
+    }
+  }
+  CHECK(refused);
+}
+
+TEST_CASE("a plan with a pipeline is not run as one without, and promises of passes are bounded by the order") {
+  computation_graph const g = residual_mlp();
+  plan p = two_stages();
+  training_graph const t = differentiate(g);
+  CHECK_THROWS_WITH_AS(unroll(t, p), doctest::Contains("expand(graph, plan)"), error);
+  auto const found = check(t, p);
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().text.find("the plan has a pipeline") == 0);
+  p.pipeline.mini_batch = 1 << 20;
+  CHECK_THROWS_WITH_AS(expand(g, p), doctest::Contains("4 passes (at pipeline: order of group 0)"), error);
+  p.pipeline.mini_batch = i64{1} << 40;
+  CHECK_THROWS_WITH_AS(expand(g, p), doctest::Contains("at most 1048576"), error);
+}

@@ -1,0 +1,83 @@
+// tests/search/piper_stages.test.cpp - Piper's space under a stage model against every sequence of nested downsets
+#include <tensorpar/search/baselines/piper_stages.hpp>
+
+#include <doctest/doctest.h>
+
+#include <tensorpar/search/baselines/lines.hpp>
+
+#include "stage_oracle.hpp"
+#include "support/effort.hpp"
+
+using namespace tests;
+using namespace tensorpar;
+
+namespace {
+
+/// The least bottleneck with micro-batches of b samples, by trying everything; 1e300: nothing fits.
+double tried(stage_problem const& p, i64 b) {
+  auto const& m = p.model;
+  unsigned const all = (1u << p.graph.size()) - 1;
+  auto is_downset = [&](unsigned d) {
+    for (std::size_t v = 0; v < p.graph.size(); ++v)
+      if (d >> v & 1) for (int u : p.graph[v]) if (!(d >> u & 1)) return false;
+    return true;
+  };
+  auto price = [&](unsigned stage, stage_choice const& c, i64 in_flight) {
+    stage_work w;
+    stage_border border;
+    for (std::size_t v = 0; v < p.graph.size(); ++v) if (stage >> v & 1) w += m.work(static_cast<int>(v), c, 0);
+    for (stage_tensor const& t : m.tensors()) {
+      int inside = 0;
+      for (int v : t.consumers) inside += stage >> v & 1;
+      bool const made = stage >> t.producer & 1;
+      if (!made && inside) { border.in += t.bytes; ++border.tensors_in; }
+      if (made && inside < static_cast<int>(t.consumers.size())) { border.out += t.bytes; ++border.tensors_out; }
+    }
+    w += m.transfer(border, c, 0);
+    return w.bytes(in_flight) > m.capacity(0, c.devices()) ? 1e300 : w.per_sample(b, m.mini_batch());
+  };
+  double best = 1e300;
+  std::function<void(unsigned, int, int, double)> go = [&](unsigned left, int devices, int later, double most) {
+    if (left == 0) { best = std::min(best, most); return; }
+    for (unsigned d = (left - 1) & left;; d = (d - 1) & left) {
+      if (is_downset(d))
+        for (stage_choice c : m.degrees()) {
+          c.micro_batch = b;
+          if (!m.admits(c) || c.devices() > devices) continue;
+          double const t = price(left & ~d, c, std::min(m.mini_batch(), b * (later + 1)));
+          if (t < best) go(d, devices - c.devices(), later + 1, std::max(most, t));
+        }
+      if (d == 0) break;
+    }
+  };
+  go(all, m.devices(), 0, 0);
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("the least bottleneck over sequences of downsets is found, and it is never above PipeDream's") {
+  random_source r(5);
+  for (int i = 0; i < effort::cases(200); ++i) {
+    stage_problem_options o;
+    o.devices = 2 + r.below(3);
+    o.tight = r.chance(50);
+    o.recompute = r.chance(30);
+    stage_problem const p = random_stage_problem(r, random_dag(r, 2 + r.below(5), 40), o);
+    CAPTURE(p.text);
+    double expected = 1e300;
+    for (i64 b : {1, 2, 4}) expected = std::min(expected, tried(p, b));
+    stage_options least;
+    least.objective = stage_objective::bottleneck;
+    least.tolerance = 0;
+    stage_result const found = piper_stages(p.graph, p.model, least);
+    CHECK(found.feasible() == (expected < 1e299));
+    if (!found.feasible()) continue;
+    double most = 0;
+    for (std::size_t s = 0; s < found.choices.size(); ++s)
+      most = std::max(most, found.cost.work[s].per_sample(found.choices[s].micro_batch, 4));
+    CHECK(most == doctest::Approx(expected).epsilon(1e-9));
+    stage_result const line = pipedream_stages(p.graph, p.model, least);
+    if (line.feasible()) CHECK(found.cost.bottleneck <= line.cost.bottleneck * (1 + 1e-9));
+  }
+}

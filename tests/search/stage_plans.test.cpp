@@ -1,0 +1,87 @@
+// tests/search/stage_plans.test.cpp - what the partitioner finds can be scheduled, unrolled and passes the checker
+#include <tensorpar/search/stages/any_model.hpp>
+#include <tensorpar/search/stages/fold.hpp>
+#include <tensorpar/search/stages/to_plan.hpp>
+
+#include <doctest/doctest.h>
+
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/search/microbatch.hpp>
+#include <tensorpar/zoo/graphpipe.hpp>
+
+using namespace tensorpar;
+
+namespace {
+computation_graph towers() {
+  model_builder g;
+  zoo::candle_uno_graphpipe<>::define(g, zoo::candle_uno_graphpipe_sizes{.branches = 3, .layers = 3, .hidden = 64});
+  return lower(g, {zoo::batch = 2});
+}
+}  // namespace
+
+TEST_CASE("data and tensor parallel stages, with recomputation and sharded optimizers, become accepted programs") {
+  computation_graph const g = towers();
+  machine const on = make_cluster("small", {"device", 1e9, 1e10, i64{1} << 30, 0}, 8, 4, {"near", 4, 1e-7, 1e10}, {"far", 8, 1e-6, 1e9});
+  int data = 0, tensor = 0, again = 0, parts = 0;
+  for (i64 memory : {i64{1} << 30, i64{1} << 18, i64{90'000}})
+    for (int most_tensor : {1, 4})
+      for (bool more : {false, true}) {
+        machine small = on;
+        for (device_kind& k : small.kinds) k.memory = memory;
+        graph_stage_options o;
+        o.mini_batch = 32;
+        o.most_tensor = most_tensor;
+        if (most_tensor > 1) o.most_data = 2;
+        o.recompute = o.shard_optimizer = more;
+        o.optimizer.kind = optimizer_kind::adamw;
+        graph_stages<analytical> const m(g, small, analytical{}, o);
+        stage_result const r = find_stages(g, m);
+        if (!r.feasible()) continue;
+        auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
+        REQUIRE(p);
+        plan const q = plan_of(g, small, m, *p, r.choices, o.optimizer);
+        CHECK(q.pipeline.unit == 2);
+        for (stage_choice const& c : r.choices) { data += c.data > 1; tensor += c.tensor > 1; again += c.recompute; parts += c.shard_optimizer; }
+        pipelined_step const s = expand(g, q);
+        for (finding const& f : check(s.graph, s.plan, unroll(s))) if (f.code != fault::memory) FAIL_CHECK(f.text);
+      }
+  CHECK(data > 0);
+  CHECK(tensor > 0);
+  CHECK(again + parts > 0);
+}
+
+TEST_CASE("a model behind a virtual face gives the same answers") {
+  static_assert(stage_model<any_stages>);
+  computation_graph const g = towers();
+  machine const on = make_cluster("small", {"device", 1e9, 1e10, i64{1} << 30, 0}, 4, 4, {"near", 4, 1e-7, 1e10}, {});
+  graph_stage_options o;
+  o.mini_batch = 16;
+  graph_stages<analytical> const m(g, on, analytical{}, o);
+  stage_result const a = find_stages(g, m), b = find_stages(g, any_stages(m));
+  CHECK(a.pipeline == b.pipeline);
+  CHECK(a.cost.iteration == b.cost.iteration);
+  CHECK(a.bound == b.bound);
+}
+
+TEST_CASE("stages fold round and back and forth") {
+  pipeline p;
+  for (int s = 0; s < 6; ++s) {
+    p.groups.push_back({2 * s, 2});
+    p.stages.push_back({});
+    p.stages.back().group = s;
+  }
+  auto groups = [](pipeline const& q) {
+    std::vector<int> r;
+    for (pipeline_stage const& s : q.stages) r.push_back(s.group);
+    return r;
+  };
+  pipeline const round = fold_stages(p, 3, fold_kind::round), bent = fold_stages(p, 3, fold_kind::back_and_forth);
+  CHECK(groups(round) == std::vector<int>{0, 1, 2, 0, 1, 2});
+  CHECK(groups(bent) == std::vector<int>{0, 1, 2, 2, 1, 0});
+  CHECK(round.groups == std::vector<device_group>{{0, 2}, {2, 2}, {4, 2}});
+  CHECK_THROWS_WITH_AS(fold_stages(p, 4, fold_kind::round), doctest::Contains("6 stages on 4 groups"), error);
+  p.groups[2].count = 1;
+  CHECK_THROWS_WITH_AS(fold_stages(p, 3, fold_kind::round), doctest::Contains("equal groups"), error);
+}
