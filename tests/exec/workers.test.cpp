@@ -1,0 +1,33 @@
+// tests/exec/workers.test.cpp - every worker runs once per round, and a round ends when all have
+#include <doctest/doctest.h>
+#include <set>
+#include <tensorpar/exec/workers.hpp>
+
+using tensorpar::detail::worker_pool;
+
+TEST_CASE("rounds follow each other, each worker once, always on the same thread") {
+  for (int n : {1, 2, 5}) {
+    worker_pool pool(n);
+    std::vector<int> runs(static_cast<std::size_t>(n), 0);
+    std::vector<std::thread::id> thread(static_cast<std::size_t>(n));
+    for (int round = 1; round <= 200; ++round) {
+      auto work = [&](int i) {
+        std::size_t const k = static_cast<std::size_t>(i);
+        if (round > 1 && thread[k] != std::this_thread::get_id()) runs[k] = -1000;
+        thread[k] = std::this_thread::get_id();
+        ++runs[k];
+      };
+      pool.run(work);
+      CHECK(runs == std::vector<int>(static_cast<std::size_t>(n), round));  // no lock: run() has waited for all
+    }
+    CHECK(std::set<std::thread::id>(thread.begin(), thread.end()).size() == static_cast<std::size_t>(n));
+  }
+}
+
+TEST_CASE("a pool without workers has nothing to wait for, and one that never ran ends") {
+  worker_pool none(0), idle(3);
+  int runs = 0;
+  auto work = [&](int) { ++runs; };
+  none.run(work);
+  CHECK(runs == 0);
+}
