@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <tensorpar/search/baselines/downset_lattice.hpp>
 #include <tensorpar/search/baselines/lines.hpp>
+#include <tensorpar/search/stages/nested.hpp>
 
 #include "stage_oracle.hpp"
 #include "support/effort.hpp"
@@ -80,4 +82,57 @@ TEST_CASE("the least bottleneck over sequences of downsets is found, and it is n
     stage_result const line = pipedream_stages(p.graph, p.model, least);
     if (line.feasible()) CHECK(found.cost.bottleneck <= line.cost.bottleneck * (1 + 1e-9));
   }
+}
+
+TEST_CASE("few downsets or many: counted exactly, and wide graphs are refused before anything is stored") {
+  lists const chain{{}, {0}, {1}};  // 4 downsets
+  CHECK(detail::has_few_downsets(chain, 4));
+  CHECK(!detail::has_few_downsets(chain, 3));
+  CHECK(!detail::has_few_downsets(chain, 0));
+  CHECK(detail::has_few_downsets(lists(5), 32));
+  CHECK(!detail::has_few_downsets(lists(5), 31));
+  CHECK_THROWS_WITH_AS(downset_lattice(lists(20'000), 400'000), doctest::Contains("more than 400000 downsets"), error);
+}
+
+namespace {
+/// Prices of sending times `times`; a stage model else like another.
+struct dear_sending : additive_stages {
+  double times;
+  dear_sending(additive_stages m, double t) : additive_stages(std::move(m)), times(t) {}
+  stage_work transfer(stage_border const& b, stage_choice const& c, int first) const {
+    stage_work w = additive_stages::transfer({b.in, 0, b.tensors_in, 0}, c, first);
+    stage_work const out = additive_stages::transfer({0, b.out, 0, b.tensors_out}, c, first);
+    w.forward += times * out.forward;
+    w.backward += times * out.backward;
+    return w;
+  }
+};
+}  // namespace
+
+TEST_CASE("sending may be cheaper than receiving, not dearer: then the optimum over downsets is no longer exact, and is refused") {
+  random_source r(9);
+  for (int i = 0; i < effort::cases(60); ++i) {
+    stage_problem_options o;
+    o.devices = 2 + r.below(2);
+    stage_problem const p = random_stage_problem(r, random_dag(r, 3 + r.below(3), 60), o);
+    CAPTURE(p.text);
+    dear_sending const cheap(p.model, 0.5), dear(p.model, 2);
+    CHECK(detail::sends_cheaply(cheap, 2));
+    stage_options least;
+    least.objective = stage_objective::bottleneck;
+    least.tolerance = 0;
+    stage_result const found = piper_stages(p.graph, cheap, least), line = pipedream_stages(p.graph, cheap, least);
+    CHECK(found.cost.bottleneck <= line.cost.bottleneck * (1 + 1e-9));
+    stage_result const any = find_stages(p.graph, dear, least);  // leaves that family out
+    CHECK(any.feasible());
+  }
+  additive_stages const two({{1, 1, 0, 0, 0, 0, 1, 0}, {1, 1, 0, 0, 0, 0, 1, 0}}, tensors_of(lists{{}, {0}}, {1, 1}),
+                            [] {
+                              auto d = stage_devices::equal(2);
+                              d.inner_bandwidth = d.outer_bandwidth = 1;
+                              return d;
+                            }(),
+                            {2, 2, 1, 1, false, false});
+  CHECK(!detail::sends_cheaply(dear_sending(two, 2), 1));
+  CHECK_THROWS_WITH_AS(piper_stages(lists{{}, {0}}, dear_sending(two, 2)), doctest::Contains("sending is dearer"), error);
 }
