@@ -34,7 +34,9 @@ class differentiator final : public gradient_builder {
   training_graph t;
 
   differentiator(computation_graph const& forward, training_options const& o) : options_(o) {
-    t.graph = forward;
+    t.graph.nodes.reserve(6 * forward.nodes.size());  // about what a step has
+    t.graph.values.reserve(5 * forward.values.size());
+    t.graph = forward;  // keeps the room
     t.forward_nodes = forward.node_count();
     auto const n = forward.values.size();
     parts_.resize(n);

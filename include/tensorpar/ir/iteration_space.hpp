@@ -47,7 +47,8 @@ inline iteration_space space_of(any_op const& o, std::vector<shape> const& in, s
       lead_out[k] = out[k].rank - letters_in(t, true);
       if (lead_out[k] > leads) leads = lead_out[k];
     }
-  auto finish = [&](node_loop l, bool splittable) {
+  r.loops.reserve(static_cast<std::size_t>(leads + p.n));
+  auto finish = [&](node_loop&& l, bool splittable) {
     i64 g = 0;
     for (std::size_t k = 0; k < in.size(); ++k) if (l.in[k] >= 0) g = detail::gcd(g, in[k].d[l.in[k]].n);
     for (std::size_t k = 0; k < out.size(); ++k) if (l.out[k] >= 0) g = detail::gcd(g, out[k].d[l.out[k]].n);
@@ -74,6 +75,8 @@ inline iteration_space space_of(any_op const& o, std::vector<shape> const& in, s
 /// The iteration space of node v.
 inline iteration_space space_of(computation_graph const& g, int v) {
   std::vector<shape> in, out;
+  in.reserve(g.node(v).in.size());
+  out.reserve(g.node(v).out.size());
   for (int x : g.node(v).in) in.push_back(g.type(x));
   for (int x : g.node(v).out) out.push_back(g.type(x));
   return space_of(g.node(v).op, in, out);

@@ -41,12 +41,19 @@ template <stage_model M> class stage_decision {
     return a.devices + b.devices <= devices_ - offset && prices_.room(a.devices + b.devices, a.area + b.area);
   }
 
+  /// Does the list hold what is as good as the piece after so many devices, even on the fewest that could be fast enough? `slow` as the
+  /// argument `start` of stage_prices::fit.
+  bool needless(std::vector<int> const& list, slice<leaf_interval> piece, int rhythm, int devices, int demand, int left, int* slow) {
+    if (!uniform_ || list.empty()) return false;
+    int const least = prices_.at_least(piece, rhythm, left, slow);
+    return least > 0 && pool_.covers(list, devices + least, demand);
+  }
+
   /// All steps from the labels at position j of series e: as runs of parts that end there, and as the block that ends there.
   void advance(int e, lists& at, int j, int offset) {
     std::vector<int> const& labels = at[static_cast<std::size_t>(j)];  // steps lead to positions before it
     auto const& parts = tree_.series(e);
-    std::vector<stage_border> const& borders = *tree_.runs(e);
-    std::size_t const n = parts.size();
+    std::vector<stage_border> const& borders = tree_.runs_before(e, j);
     for (int id : labels) {
       stage_label const l = pool_[id];
       int const left = devices_ - offset - l.devices;
@@ -59,8 +66,9 @@ template <stage_model M> class stage_decision {
         for (int from = j - 1; from >= 0; --from) {
           std::size_t const f = static_cast<std::size_t>(from);
           leaf_interval const x{tree_.lo(parts[f]), hi, 1};
-          stage_fit const fit = prices_.fit({&x, 1, &borders[f * n - f * (f - 1) / 2 + static_cast<std::size_t>(j - from) - 1]}, r, i, l,
-                                            left, end_of(offset + l.devices), 0, &slow);
+          if (needless(at[f], {&x, 1}, r, l.devices, demand, left, &slow)) continue;
+          stage_fit const fit = prices_.fit({&x, 1, &borders[static_cast<std::size_t>(j - 1 - from)]}, r, i, l, left,
+                                            end_of(offset + l.devices), 0, &slow);
           if (fit.choice >= 0)
             pool_.offer(at[f], {l.devices + fit.devices, demand, id, -1, from, j, 0, fit.choice, stage_step::run, l.area + fit.area});
           else if (fit.hopeless)
@@ -113,9 +121,14 @@ template <stage_model M> class stage_decision {
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
           intervals.back() = tree_.run(e, p + 1, x.j);
+          int const others = g < full, left = devices_ - offset - l.devices;  // at least one device for the other branches
+          int slow = 0;
+          if (needless(at[static_cast<std::size_t>(p)], {intervals.data(), static_cast<int>(intervals.size())}, x.rhythm,
+                       l.devices + others, demand, left - others, &slow))
+            continue;
           stage_border const border = joins.border(groups[static_cast<std::size_t>(group)], x.j);
           stage_fit const fit = prices_.fit({intervals.data(), static_cast<int>(intervals.size()), &border}, x.rhythm, x.in_flight, l,
-                                            devices_ - offset - l.devices, end_of(offset + l.devices));
+                                            left, end_of(offset + l.devices));
           if (fit.choice < 0) continue;
           stage_label so_far;
           so_far.devices = l.devices + fit.devices;
@@ -137,16 +150,18 @@ template <stage_model M> class stage_decision {
         lists inner(static_cast<std::size_t>(m) + 1);
         for (ending const& x : endings) {
           stage_label const l = pool_[x.label];
+          int const left = devices_ - offset - l.devices;
           int slow = 0;
           for (int q = m - 1; q > 0; --q) {
             leaf_interval const both[2] = {tree_.run(child, q, m), tree_.run(e, p + 1, x.j)};
+            std::vector<int>& here = inner[static_cast<std::size_t>(q)];
+            if (needless(here, {both, 2}, x.rhythm, l.devices, demand, left, &slow)) continue;
             stage_border const border = joins.border(ends[static_cast<std::size_t>(q)], x.j);
-            stage_fit const fit = prices_.fit({both, 2, &border}, x.rhythm, x.in_flight, l, devices_ - offset - l.devices,
-                                              end_of(offset + l.devices), 0, &slow);
+            stage_fit const fit =
+                prices_.fit({both, 2, &border}, x.rhythm, x.in_flight, l, left, end_of(offset + l.devices), 0, &slow);
             if (fit.hopeless) break;
             if (fit.choice >= 0)
-              pool_.offer(inner[static_cast<std::size_t>(q)],
-                          {l.devices + fit.devices, demand, x.label, -1, p, x.j, q, fit.choice, stage_step::join, l.area + fit.area});
+              pool_.offer(here, {l.devices + fit.devices, demand, x.label, -1, p, x.j, q, fit.choice, stage_step::join, l.area + fit.area});
           }
         }
         walk(child, inner, m - 1, offset);

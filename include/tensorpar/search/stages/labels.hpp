@@ -49,13 +49,18 @@ class label_pool {
     return static_cast<int>(all_.size()) - 1;
   }
   std::size_t size() const { return all_.size(); }
-  /// Keeps the label unless the list has one that is as good; drops those that it makes needless. O(list).
-  bool offer(std::vector<int>& list, stage_label const& l) {
-    std::size_t n = 0;
+  /// Has the list a label that takes no more devices and asks for no more? O(list).
+  bool covers(std::vector<int> const& list, int devices, int demand) const {
     for (int i : list) {
       stage_label const& o = (*this)[i];
-      if (o.devices <= l.devices && demands_->within(o.demand, l.demand)) return false;
+      if (o.devices <= devices && demands_->within(o.demand, demand)) return true;
     }
+    return false;
+  }
+  /// Keeps the label unless the list has one that is as good; drops those that it makes needless. O(list).
+  bool offer(std::vector<int>& list, stage_label const& l) {
+    if (covers(list, l.devices, l.demand)) return false;
+    std::size_t n = 0;
     for (int i : list) {
       stage_label const& o = (*this)[i];
       if (l.devices <= o.devices && demands_->within(l.demand, o.demand)) continue;

@@ -110,12 +110,16 @@ template <stage_model M> class stage_prices {
   void reject(double time) {
     if (time < least_rejected_) least_rejected_ = time;
   }
-  double area(stage_piece const& p) const {
+  /// It takes area / n at least.
+  bool too_large(double area, int n) {
+    if (!(area > n * limit_ * (1 + 1e-9))) return false;
+    if (area < least_rejected_ * n) least_rejected_ = area / n;
+    return true;
+  }
+  double area(slice<leaf_interval> piece) const {
     double r = 0;
-    for (int i = 0; i < p.count; ++i) {
-      leaf_interval const& x = p.intervals[i];
+    for (leaf_interval const& x : piece)
       r += x.times * (area_[static_cast<std::size_t>(x.hi)] - area_[static_cast<std::size_t>(x.lo)]);
-    }
     return r;
   }
 
@@ -160,6 +164,19 @@ template <stage_model M> class stage_prices {
     return false;
   }
 
+  /// No choice of fewer devices is fast enough for the piece, by what its operators take at least; 0: no choice is, of at
+  /// most `most`. Equal devices only. `start` as in `fit`.
+  int at_least(slice<leaf_interval> piece, int rhythm, int most, int* start) {
+    double const a = area(piece);
+    auto const& choices = by_rhythm_[static_cast<std::size_t>(rhythm)];
+    for (; *start < static_cast<int>(choices.size()); ++*start) {
+      int const n = choices_[static_cast<std::size_t>(choices[static_cast<std::size_t>(*start)])].devices();
+      if (n > most) break;
+      if (!too_large(a, n)) return n;
+    }
+    return 0;
+  }
+
   /// The fewest devices on which the piece, put before what `after` says, meets the limit and fits into memory with so many samples in
   /// flight; of several such choices the first of `degrees`; none where too few would be left for what is not done. The last device is
   /// device `end` - 1; at most `most`. Where the model is not uniform, devices at the end may stay idle; they count. `only`: exactly so
@@ -184,7 +201,7 @@ template <stage_model M> class stage_prices {
                      int* start) {
     stage_fit r;
     r.hopeless = true;
-    r.area = area(p);
+    r.area = area({p.intervals, p.count});
     auto const& choices = by_rhythm_[static_cast<std::size_t>(rhythm)];
     int const from = start && firsts_ == 1 ? *start : 0;
     bool all_slow = true;
@@ -194,8 +211,7 @@ template <stage_model M> class stage_prices {
       int const n = c.devices();
       if (n > most) break;
       if (only > 0 && n != only) continue;
-      if (r.area > n * limit_ * (1 + 1e-9)) {  // it takes area / n at least
-        if (r.area < least_rejected_ * n) least_rejected_ = r.area / n;
+      if (too_large(r.area, n)) {
         if (all_slow && start) *start = k + 1;
         continue;
       }

@@ -31,7 +31,7 @@ class stage_tree {
   mutable border_counter counter_;
   std::vector<int> order_, lo_, hi_, alike_;
   std::map<int, std::vector<branch_class>> classes_;
-  mutable std::map<int, std::vector<stage_border>> runs_;
+  mutable std::map<int, std::vector<std::vector<stage_border>>> runs_;  // by series, then its part at the end
   std::vector<std::vector<int>> parts_;
 
   template <class Kind> std::pair<u64, u64> signature(int e, Kind const& kind, std::vector<std::pair<u64, u64>> const& known) const {
@@ -141,29 +141,28 @@ class stage_tree {
   leaf_interval run(int e, int from, int to) const {
     return {lo(series(e)[static_cast<std::size_t>(from)]), hi(series(e)[static_cast<std::size_t>(to) - 1]), 1};
   }
-  /// The border of parts from .. to-1 of a series. O(1) but for the first time.
-  stage_border const& run_border(int e, int from, int to) const {
-    std::vector<stage_border>& all = runs_[e];
-    std::size_t const n = series(e).size(), at = static_cast<std::size_t>(from);
-    if (all.empty()) {
-      if (n > most_in_series)
-        throw error(std::to_string(n) + " operators in a row", "find_stages",
+  /// The borders of the parts from .. to-1 of a series at place to - 1 - from, all of them. O(1) but for the first time.
+  std::vector<stage_border> const& runs_before(int e, int to) const {
+    std::vector<std::vector<stage_border>>& rows = runs_[e];
+    std::vector<int> const& parts = series(e);
+    if (rows.empty()) {
+      if (parts.size() > most_in_series)
+        throw error(std::to_string(parts.size()) + " operators in a row", "find_stages",
                     "at most " + std::to_string(most_in_series) + "; group them (light_chains, find_stages_grouped)");
-      all.reserve(n * (n + 1) / 2);
-      for (std::size_t i = 0; i < n; ++i) {
-        counter_.clear();
-        for (std::size_t j = i; j < n; ++j) {
-          count(series(e)[j]);
-          all.push_back(counter_.value());
-        }
+      rows.resize(parts.size());
+    }
+    std::vector<stage_border>& row = rows[static_cast<std::size_t>(to) - 1];
+    if (row.empty()) {
+      row.reserve(static_cast<std::size_t>(to));
+      counter_.clear();
+      for (std::size_t i = static_cast<std::size_t>(to); i-- > 0;) {
+        count(parts[i]);
+        row.push_back(counter_.value());
       }
     }
-    return all[at * n - at * (at - 1) / 2 + static_cast<std::size_t>(to - from) - 1];
+    return row;
   }
-  std::vector<stage_border> const* runs(int e) const {
-    run_border(e, 0, 1);
-    return &runs_.at(e);
-  }
+  stage_border const& run_border(int e, int from, int to) const { return runs_before(e, to)[static_cast<std::size_t>(to - 1 - from)]; }
   /// The border of any operators.
   stage_border border_of(std::vector<int> const& operators) const {
     counter_.clear();
