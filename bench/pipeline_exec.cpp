@@ -55,7 +55,7 @@ template <class Model, class Sizes> computation_graph made(Sizes const& s) {
 int main(int argc, char** argv) {
   CLI::App app{"Measured steps of pipelines on paced devices against simulated ones"};
   bool quick = false;
-  int repeat = 5;
+  int repeat = 3;
   app.add_flag("--quick", quick, "one model on 4 devices");
   app.add_option("--repeat", repeat, "steps; the median counts");
   CLI11_PARSE(app, argc, argv);
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
       // planned with the same prices: a device of this speed, links that cost nothing
       machine const on = make_cluster("paced", {"paced", 5e5 / 3, 1e15, i64{1} << 40, 3e-3}, devices, devices, {"memory", devices, 1e-6, 1e12}, {});
       graph_stage_options o;
-      o.mini_batch = 32;
+      o.mini_batch = 16;
       o.most_data = 1;
       graph_stages<analytical> const m(c.graph, on, analytical{measured_rates}, o);
       stage_options so;

@@ -99,14 +99,16 @@ void line(std::string const& name, char const* metric, double value, char const*
 }
 /// `objective`, `cpu`, `mb`: the peer's, 0 where it has none.
 void compare(std::string const& name, words const& w, double objective, double cpu, double mb) {
-  measured const m = run(w);
+  measured m = run(w);
+  for (int i = 0; i < 2 && m.good && m.cpu < 0.1; ++i)  // most of so short a time is the process's start, which varies
+    if (measured const again = run(w); again.good && again.cpu < m.cpu) m = again;
   if (!m.good) {
     std::printf("%s: failed\n", name.c_str());
     std::exit(1);
   }
   if (m.objective < 1e300) line(name, "objective", m.objective, "", objective);
   else line(name, "infeasible", 1, "", objective > 0 ? 0.0 : 1.0);
-  line(name, "processor time", m.cpu, "s", cpu);
+  line(name, "processor time, best of three below 0.1 s", m.cpu, "s", cpu);
   line(name, "peak memory", m.mb, "MB", mb);
 }
 double number(json const& x, char const* key) { return x.contains(key) && x[key].is_number() ? x[key].get<double>() : 0.0; }

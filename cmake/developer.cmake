@@ -53,6 +53,11 @@ if(TENSORPAR_NATIVE AND CMAKE_BUILD_TYPE STREQUAL "Release")
   endif()
 endif()
 
+# For those that tests run for a moment only. Apart from tensorpar_native, whose -O3 would come later and win.
+add_library(tensorpar_quick INTERFACE)
+target_link_libraries(tensorpar_quick INTERFACE tensorpar_developer)
+target_compile_options(tensorpar_quick INTERFACE -O0)
+
 if(TENSORPAR_CUDA)
   if(NOT TENSORPAR_NVCC)
     message(FATAL_ERROR "TENSORPAR_CUDA is on, but no nvcc was found (neither in PATH nor in /usr/local/cuda/bin)")

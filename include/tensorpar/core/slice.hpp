@@ -36,7 +36,7 @@ template <class T> class pool {
   constexpr void grow() {
     if constexpr (std::is_trivially_default_constructible_v<T>)
       if (std::is_constant_evaluated() && !p_) { room_ = new room{}; p_ = room_->x; cap_ = 4096; return; }
-    int const c = cap_ ? 4 * cap_ : 64;
+    int const c = cap_ ? 4 * cap_ : std::is_constant_evaluated() ? 64 : 8;
     T* q = new T[static_cast<std::size_t>(c)];
     for (int i = 0; i < n_; ++i) q[i] = p_[i];
     drop();
