@@ -87,12 +87,13 @@ struct oracle_stage {
   int first = 0;
 };
 
-inline stage_work oracle_work(additive_stages const& m, oracle_stage const& s) {
+/// What crosses the border of a set of operators, by the definition.
+inline tensorpar::stage_border oracle_border(additive_stages const& m, unsigned nodes) {
   tensorpar::stage_border b;
   for (auto const& t : m.tensors()) {
-    bool const made = s.nodes >> t.producer & 1;
+    bool const made = nodes >> t.producer & 1;
     bool inside = false, outside = false;
-    for (int v : t.consumers) (s.nodes >> v & 1 ? inside : outside) = true;
+    for (int v : t.consumers) (nodes >> v & 1 ? inside : outside) = true;
     if (!made && inside) {
       b.in += t.bytes;
       ++b.tensors_in;
@@ -102,7 +103,11 @@ inline stage_work oracle_work(additive_stages const& m, oracle_stage const& s) {
       ++b.tensors_out;
     }
   }
-  stage_work w = m.transfer(b, s.choice, s.first);
+  return b;
+}
+
+inline stage_work oracle_work(additive_stages const& m, oracle_stage const& s) {
+  stage_work w = m.transfer(oracle_border(m, s.nodes), s.choice, s.first);
   for (int v = 0; v < m.operators(); ++v)
     if (s.nodes >> v & 1) w += m.work(v, s.choice, s.first);
   return w;

@@ -51,16 +51,7 @@ TEST_CASE("tree: the border of a run is that of its operators") {
           detail::leaf_interval const x = tree.run(e, from, to);
           unsigned nodes = 0;
           for (int i = x.lo; i < x.hi; ++i) nodes |= 1u << tree.order()[at(i)];
-          stage_border b;
-          for (stage_tensor const& t : p.model.tensors()) {
-            bool const made = nodes >> t.producer & 1;
-            bool inside = false, outside = false;
-            for (int v : t.consumers) (nodes >> v & 1 ? inside : outside) = true;
-            b.in += !made && inside ? t.bytes : 0;
-            b.tensors_in += !made && inside;
-            b.out += made && outside ? t.bytes : 0;
-            b.tensors_out += made && outside;
-          }
+          stage_border const b = oracle_border(p.model, nodes);
           INFO(round, ": ", p.text, ", parts ", from, " to ", to, " of ", e);
           REQUIRE(tree.run_border(e, from, to) == b);
           REQUIRE(tree.runs_before(e, to)[at(to - 1 - from)] == b);
