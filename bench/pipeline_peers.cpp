@@ -240,6 +240,8 @@ int main(int argc, char** argv) {
     compare("wide, PipeDream, 16 machines, with transfers", {"wide-pipedream", "16", "1e10", "1", "0"}, 0, 2, 500);
     compare("wide, Piper, 8 devices", {"wide-piper", "8", "10"}, 0, 2, 500);
     compare("wide, Piper, 8 devices of a tenth of the memory", {"wide-piper", "8", "0.5"}, 0, 2, 500);
+    compare("wide, Piper, 64 devices of a hundredth of the memory", {"wide-piper", "64", "0.1"}, 0, 2, 500);
+    compare("wide, Piper, 64 devices of a two-hundredth of the memory", {"wide-piper", "64", "0.05"}, 0, 2, 500);
   }
   return 0;
 }

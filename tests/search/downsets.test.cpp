@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <set>
 #include <tensorpar/search/baselines/downset_reference.hpp>
 #include <tensorpar/search/baselines/max_load.hpp>
@@ -177,13 +178,22 @@ struct random_objective {
   int devices() const { return devices_; }
   int copies() const { return copies_; }
 };
+/// The same, with what it may say to be decided sooner.
+struct hasty_objective : random_objective {
+  explicit hasty_objective(random_objective o) : random_objective(std::move(o)) {}
+  std::array<measure_limit, 2> limits(int w, int later, double target) const {
+    measure_limit const bytes{0, 0, 0.5 * (1 + later), 0.5 * (1 + later), memory * (1 + 1e-9)};
+    if (0.5 * w + 0.25 * later <= target) return {{bytes, {}}};
+    return {{bytes, {0, 0, 0, 0, -1}}};    // nothing does
+  }
+};
 
 }  // namespace
 
 static_assert(downset_objective<max_load_objective>);
 static_assert(downset_objective<piper_objective>);
 static_assert(downset_objective<pipedream_objective>);
-static_assert(downset_objective<random_objective>);
+static_assert(downset_objective<random_objective> && downset_objective<hasty_objective>);
 static_assert(topology<max_load_space>);
 
 TEST_CASE("the lattice has every downset once, and knows inclusion and differences") {
@@ -238,7 +248,7 @@ TEST_CASE("the peers' prices keep the laws") {
     pipedream_setup const setup{{{6, 1e9}}, 1, 1e8 * (1 + r.below(5)), false};
     pipedream_objective const o(layers, setup);
     finite[2] += laws::downset_objective_laws(o.graph(), o, r.next(), 400);
-    finite[3] += laws::downset_objective_laws(g, random_objective(static_cast<int>(g.size()), r.next()), r.next(), 400);
+    finite[3] += laws::downset_objective_laws(g, hasty_objective(random_objective(static_cast<int>(g.size()), r.next())), r.next(), 400);
   }
   for (int n : finite) CHECK(n > 50);
 }
@@ -252,7 +262,9 @@ TEST_CASE("too many downsets and cycles are errors that say so") {
 
 TEST_CASE("least_bottleneck equals the recursion over all pairs, for cost models of any kind") {
   int feasible = 0;
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(2000)); ++seed) {
+  std::vector<u64> seeds{20167};  // ways without devices of one and of two copies share three: no number of either uses them all
+  for (int i = 0; i < effort::cases(2000); ++i) seeds.push_back(static_cast<u64>(i));
+  for (u64 seed : seeds) {
     random_source r{seed + 1000};
     lists const g = tests::random_dag(r, 1 + r.below(7), 20 + r.below(50));
     random_objective const o(static_cast<int>(g.size()), r.next());
@@ -265,6 +277,7 @@ TEST_CASE("least_bottleneck equals the recursion over all pairs, for cost models
     ++feasible;
     REQUIRE(same(got.seconds, want));
     CHECK(same(least_bottleneck(g, o, 1000, 0).seconds, want));  // a sample of the downsets first
+    CHECK(least_bottleneck(g, hasty_objective(o)).stages == got.stages);
     std::vector<int> place(g.size(), -1);
     double slowest = 0;
     for (std::size_t i = 0; i < got.stages.size(); ++i) {

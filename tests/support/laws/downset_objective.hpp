@@ -53,8 +53,10 @@ int downset_objective_laws(G const& g, O const& o, tensorpar::u64 seed, int trie
         bool const within = exists && price <= target;
         if constexpr (requires { o.within(stage, w, later, target); })
           if (exists) CHECK(o.within(stage, w, later, target) == within);
-        if constexpr (requires { o.may_fit(stage.low, stage.high, w, later, target); })
-          if (within) CHECK(o.may_fit(stage.low, stage.high, w, later, target));
+        if constexpr (requires { o.limits(w, later, target); })
+          if (within)
+            for (measure_limit const& m : o.limits(w, later, target))
+              if (m.exists()) CHECK(m.of(stage.high) - m.of(stage.low) <= m.most);
         if constexpr (requires { o.may_start(l, stage.from, w, target); })
           if (within) CHECK(o.may_start(l, stage.from, w, target));
       }

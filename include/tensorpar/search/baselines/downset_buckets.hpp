@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
-#include <tensorpar/search/baselines/downset_lattice.hpp>
+#include <tensorpar/search/baselines/downset_objective.hpp>
+#include <utility>
 #include <vector>
 
 namespace tensorpar::detail {
@@ -42,14 +42,16 @@ struct downset_keys {
   u64 const* row(int r) const { return packed.data() + uz(r) * uz(words); }
 };
 
-/// What a superset must be: at most so much work, sums of work and boundary at most so high, and its key. With more work than `clear_units`
-/// no net reaches past it, and the bound is the exact one.
+/// What a superset must be: at most so much work, sums of work and boundary at most so high, limits `from` on of the bucket kept, and its
+/// key. With more work than `clear_units` no net reaches past it, and the bound is the exact one.
 struct downset_probe {
   i64 most_units, clear_units;
   double most_out, most_in;   // bounds on work + out and work - in
   double most_clear;          // on work + out, beyond clear_units
   u64 const* key;
   int words;
+  double const* sums;         // of the measures of the subset
+  int first_limit, end_limit;
 };
 
 /// Downsets whose complements need the same devices and copies, in the order of falling work. Bounds are kept per table, and their minima
@@ -61,12 +63,23 @@ struct downset_bucket {
   std::vector<u64> key, more;                        // the first word with its guards; the other words, rows
   std::vector<std::vector<double>> out, in;          // by table
   std::vector<std::vector<double>> block_out, block_in;
-  std::vector<double> block_sums;                    // of the measures, by block, rows
+  std::vector<measure_limit> limits;                 // given by whoever makes the bucket, `per_way` for each way
+  std::vector<double> least;                         // by limit: the least sum
+  std::vector<std::vector<double>> block_least;      // by limit and block
 
-  void add(int r, int k, i64 work_units, downset_keys const& keys, double const* sums, int measures) {
-    std::size_t const row_at = rank.size() / block * uz(measures);
-    if (rank.size() % block == 0) block_sums.insert(block_sums.end(), sums, sums + measures);
-    for (int m = 0; m < measures; ++m) block_sums[row_at + uz(m)] = std::min(block_sums[row_at + uz(m)], sums[m]);
+  void limit_by(std::vector<measure_limit> l) {
+    limits = std::move(l);
+    least.assign(limits.size(), no_price);
+    block_least.resize(limits.size());
+  }
+  void add(int r, int k, i64 work_units, downset_keys const& keys, double const* sums) {
+    for (std::size_t i = 0; i < limits.size(); ++i) {
+      if (!limits[i].exists()) continue;
+      double const sum = limits[i].of(sums);
+      if (rank.size() % block == 0) block_least[i].push_back(sum);
+      block_least[i].back() = std::min(block_least[i].back(), sum);
+      least[i] = std::min(least[i], sum);
+    }
     rank.push_back(r);
     point.push_back(k);
     units.push_back(work_units);
@@ -93,11 +106,19 @@ struct downset_bucket {
     }
   }
 
-  /// The point of the last member that is a superset of the probe within its bounds and of which `good(rank)`; -1 if there is none. Blocks
-  /// whose least sums of measures are `hopeless(row)` are passed over.
-  template <class Hopeless, class Good>
-  int scan(downset_probe const& p, int table, downset_keys const& keys, i64& pairs, Hopeless const& hopeless, Good const& good) const {
+  /// The point of the last member that is a superset of the probe within its bounds and of which `good(rank)`; -1 if there is none.
+  template <class Good>
+  int scan(downset_probe const& p, int table, downset_keys const& keys, i64& pairs, Good const& good) const {
     if (units.back() > p.most_units) return -1;
+    struct most_sum { double const* of_block; double most; };
+    std::array<most_sum, measure_limit::at_most> sums;
+    std::size_t checks = 0;
+    for (int i = p.first_limit; i < p.end_limit; ++i) {
+      measure_limit const& m = limits[uz(i)];
+      if (!m.exists()) continue;
+      sums[checks++] = {block_least[uz(i)].data(), m.most + m.of(p.sums)};
+      if (least[uz(i)] > sums[checks - 1].most) return -1;
+    }
     std::size_t tail = 1;  // what is within reach is mostly at the end
     while (tail < units.size() && units[units.size() - tail] <= p.most_units) tail = std::min(2 * tail, units.size());
     auto const first = static_cast<std::size_t>(
@@ -112,7 +133,9 @@ struct downset_bucket {
       stop = start;
       double const most_out = units[start + n - 1] > p.clear_units ? p.most_clear : p.most_out;
       if (block_out[uz(table)][number] > most_out || block_in[uz(table)][number] > p.most_in) continue;
-      if (hopeless(block_sums.data() + number * (block_sums.size() / ((rank.size() + block - 1) / block)))) continue;
+      bool fits = true;
+      for (std::size_t i = 0; i < checks; ++i) fits = fits && sums[i].of_block[number] <= sums[i].most;
+      if (!fits) continue;
       pairs += static_cast<i64>(n);
       for (std::size_t i = 0; i < n; ++i)
         pass[i] = static_cast<unsigned char>((high[start + i] <= most_out) & (low[start + i] <= p.most_in) &

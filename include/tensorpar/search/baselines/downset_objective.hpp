@@ -30,6 +30,15 @@ struct downset_stage {
   template <class F> void each(F&& f) const { lattice.each_between(from, to, f); }
 };
 
+/// A bound on two measures of a stage: x * sum(a) + y * sum(b) is at most `most`.
+struct measure_limit {
+  static constexpr int at_most = 4;  // for a stage
+  int a = 0, b = 0;
+  double x = 0, y = 0, most = detail::no_price;
+  bool exists() const { return most < detail::no_price; }
+  double of(double const* sums) const { return x * sums[a] + y * sums[b]; }
+};
+
 /// The price of pipelines whose stages are differences of nested downsets, for `least_bottleneck`.
 /// Valid expressions, for a stage s, a way w, a table t, a node v, a net h, a measure k, and `later`, the copies of all later stages:
 ///   o.ways() -> int, o.way(w) -> stage_way          the ways to run a stage
@@ -47,8 +56,8 @@ struct downset_stage {
 ///   o.exact_devices() -> bool                       the pipeline must use exactly devices(), not at most
 /// Optional, only to decide sooner:
 ///   o.may_start(lattice, d, w, target) -> bool      false only if no stage that starts at downset d in way w costs at most `target`
-///   o.may_fit(low, high, w, later, target) -> bool  false only if a stage whose measures are the differences of these sums costs more
-///                                                   than `target`; once false, larger sums `high` are false as well
+///   o.limits(w, later, target) -> std::array<measure_limit, k>   0 < k <= 4; every stage that costs at most `target` keeps them all; leave
+///                                                   a margin for rounding: they are compared with differences of sums
 ///   o.within(s, w, later, target) -> bool           seconds(s, w, later) is finite and at most target
 /// Minimal definition: all but the optional ones. Models: `max_load_objective`, `piper_objective`, yours (docs/how-to/own-profiler.md).
 /// Complexity expected: everything but `seconds` O(1); `seconds` is called for pairs of downsets that survive the bounds.

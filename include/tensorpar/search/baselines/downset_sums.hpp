@@ -43,7 +43,7 @@ template <downset_objective O> class downset_sums {
           if (double const own = o_.work(x.table, v); device_work[at(v)] > 0 && own < no_price)
             rate = std::max(rate, own > 0 ? device_work[at(v)] / own : no_price);
       absorbs[at(w)] = rate * x.share;
-      if (x.devices == 0) free_rate = std::max(free_rate, absorbs[at(w)] * (o_.copies() / x.copies));
+      if (x.devices == 0) free_rate = std::max(free_rate, absorbs[at(w)] * o_.copies() / x.copies);
     }
   }
 

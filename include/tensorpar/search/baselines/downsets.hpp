@@ -4,6 +4,7 @@
 #include <optional>
 #include <tensorpar/search/baselines/downset_buckets.hpp>
 #include <tensorpar/search/baselines/downset_sums.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,9 +24,10 @@ namespace detail {
 ///  2. D' where work + |difference of boundaries| exceeds T * share: nets cut by both cancel in the difference, the others are charged;
 ///  3. D' beyond all nets that D cuts, where work + both boundaries exceeds T * share: no net is cut by both;
 ///  4. pairs with which devices run out: the stages on either side of D take at least (device-seconds of that side) / T devices;
-///  5. pairs that add up to fewer devices than that bound asks for.
+///  5. pairs that add up to fewer devices than that bound asks for;
+///  6. D' whose measures exceed D's by more than the objective's limits on a stage in front of so many copies.
 /// Time: O(1) for each pair that survives 1, a nanosecond or two, as three comparisons of packed rows; O(nets cut) for those that are
-/// nested and survive the rest. Blocks of 64 candidates that fail 2 or 3 together cost as much as one.
+/// nested and survive the rest. Blocks of 64 candidates that fail 2, 3 or 6 together cost as much as one.
 template <downset_objective O> class downset_decision {
   struct point {
     int devices, copies, way, next;  // the stage's way; the point of the downset where it ends, -1 at the full set
@@ -58,16 +60,34 @@ template <downset_objective O> class downset_decision {
     return rest > 0 ? static_cast<int>(std::min(std::ceil(rest * (1 - 1e-9) - 1e-9), 1e9)) : 0;
   }
 
-  bool may_fit(int r, double const* high, int w, int later) const {
-    if constexpr (requires { o_.may_fit(high, high, w, later, target_); }) return o_.may_fit(s_.measures(r), high, w, later, target_);
+  static constexpr int limits_per_way = [] {
+    if constexpr (requires(O const& o) { o.limits(0, 0, 0.0); })
+      return static_cast<int>(std::tuple_size_v<decltype(std::declval<O const&>().limits(0, 0, 0.0))>);
+    else return 0;
+  }();
+  static_assert(limits_per_way <= measure_limit::at_most, "tensorpar: a stage has at most 4 limits on its measures");
+  /// The limits of every way that a stage in front of these later ones may take.
+  std::vector<measure_limit> limits_before(int devices, int copies) const {
+    std::vector<measure_limit> r;
+    if constexpr (limits_per_way > 0)
+      for (int w = 0; w < o_.ways(); ++w) {
+        bool const possible = devices + ways_[at(w)].devices <= o_.devices() && copies + ways_[at(w)].copies <= o_.copies();
+        auto const of_way = possible ? o_.limits(w, copies, target_) : decltype(o_.limits(w, copies, target_)){};
+        r.insert(r.end(), of_way.begin(), of_way.end());
+      }
+    return r;
+  }
+  bool keeps_limits(bucket const& b, int r, int u, int w) const {
+    for (int i = w * limits_per_way; i < (w + 1) * limits_per_way; ++i)
+      if (measure_limit const& m = b.limits[at(i)]; m.exists() && m.of(s_.measures(u)) > m.most + m.of(s_.measures(r))) return false;
     return true;
   }
   /// May the stage between two downsets, nested and within the bounds, run in way `w` within the target?
-  bool feasible(int r, int u, int w, int later) const {
+  bool feasible(bucket const& b, int r, int u, int w, int later) const {
     stage_way const& way = ways_[at(w)];
     int const t = way.table;
     if (s_.barred[at(t)][at(u)] != s_.barred[at(t)][at(r)]) return false;
-    if (!may_fit(r, s_.measures(u), w, later)) return false;
+    if (!keeps_limits(b, r, u, w)) return false;
     double const x = s_.work[at(t)][at(u)] - s_.work[at(t)][at(r)], boundary = s_.boundary(t, r, u);
     if (x + boundary > target_ * way.share * (1 + 1e-12)) return false;
     downset_stage const stage{l_, s_.id[at(r)], s_.id[at(u)], x, boundary, s_.measures(r), s_.measures(u)};
@@ -85,9 +105,8 @@ template <downset_objective O> class downset_decision {
     double const room = target_ * way.share * (1 + 1e-12) + 1e-14 * s_.work[at(t)][0], mine = s_.work[at(t)][at(r)];
     double const in = s_.in[at(t)][at(r)], out = s_.out[at(t)][at(r)];
     downset_probe const probe{s_.work_units[at(r)] + span, s_.clear_units[at(r)], room + mine + out, room + mine - in, room + mine - in,
-                              keys_.row(r), keys_.words};
-    auto const hopeless = [&](double const* sums) { return !may_fit(r, sums, w, later); };
-    return b.scan(probe, t, keys_, pairs, hopeless, [&](int u) { return feasible(r, u, w, later); });
+                              keys_.row(r), keys_.words, s_.measures(r), w * limits_per_way, (w + 1) * limits_per_way};
+    return b.scan(probe, t, keys_, pairs, [&](int u) { return feasible(b, r, u, w, later); });
   }
 
  public:
@@ -140,8 +159,10 @@ template <downset_objective O> class downset_decision {
           for (int q = k; q >= 0; q = points_[at(q)].next) chain.push_back({s_.id[at(points_[at(q)].rank)], points_[at(q)].way});
           return chain;
         }
-        bucket& b = buckets[{p.devices, p.copies}];
-        b.add(r, k, s_.work_units[at(r)], keys_, s_.measures(r), o_.measures());
+        auto const [place, made] = buckets.try_emplace({p.devices, p.copies});
+        bucket& b = place->second;
+        if (made) b.limit_by(limits_before(p.devices, p.copies));
+        b.add(r, k, s_.work_units[at(r)], keys_, s_.measures(r));
         for (std::size_t t = 0; t < s_.work.size(); ++t)
           b.bound(t, s_.work[t][at(r)] + s_.out[t][at(r)], s_.work[t][at(r)] - s_.in[t][at(r)]);
       }
@@ -157,8 +178,8 @@ template <downset_objective O> class downset_decision {
 ///
 /// Method: bisection on the price of the dearest stage, each target decided by `detail::downset_decision`. A feasible target yields a
 /// pipeline, whose own price is the next upper end; the search ends only with a proof that nothing below the best pipeline found is
-/// feasible, so that the answer does not depend on a step width. With more than `sample_above` downsets the first upper end comes from the
-/// same search over a few thousand of them: in each band of work those that cut least. Deterministic.
+/// feasible, so that the answer does not depend on a step width. With more than `sample_above` downsets the first upper ends come from
+/// searches over samples of them, each four times the last: in each band of work those that cut least. Deterministic.
 /// Complexity: L downsets; a few decisions over all of them, each at worst O(L^2 * ways * fronts), in practice near linear in L, because
 /// near the optimum hardly any slack is left: on a tight target only downsets whose work is near a multiple of it can be stage boundaries.
 /// Throws `error` on a cycle and if there are more than `most_downsets`.
@@ -195,23 +216,28 @@ downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 40
   double const room = o.devices() + sums.free_rate;
   double const least = room > 0 && room < detail::no_price ? sums.total / room * (1 - 1e-9) : 0.0;  // work alone
   auto const search = [&](std::vector<char> active) {
-    double low = least;
+    bool const sampled = !active.empty();
+    bool strict = best.feasible;  // an upper end from a sample is near the optimum, or is it: prove it first, then go down by growing steps
+    double low = least, step = best.feasible ? 1e-3 * best.seconds : detail::no_price;
     if (!best.feasible && !improve(detail::no_price, active)) return;
-    bool strict = !active.empty() ? false : best.decisions > 1;  // an upper end from elsewhere is likely the optimum: prove it first
     while (best.seconds > low) {
-      double const gap = best.seconds - low, middle = low + gap / 2;
+      double const gap = best.seconds - low, middle = best.seconds - std::min(gap / 2, step);
       if (improve(strict ? best.seconds * (1 - 1e-10) : middle, active)) {
-        strict = false;  // it may improve by little steps: halve next
+        if (!strict) step *= 2;
+        strict = false;
         active = decide.reached;
       } else {
         if (strict) break;
         low = middle;
+        step = detail::no_price;
         strict = best.seconds - low <= 1e-3 * best.seconds;
+        if (strict && sampled) break;  // what a sample cannot reach proves nothing
       }
       strict = strict || best.seconds - low <= 1e-9 * best.seconds;
     }
   };
-  if (lattice.count() > sample_above) search(sums.narrow_downsets(256, 8));
+  if (lattice.count() > sample_above)
+    for (int each = 8; 512 * each < lattice.count(); each *= 4) search(sums.narrow_downsets(256, each));
   search({});
   best.pairs = decide.pairs;
   return best;

@@ -1,5 +1,6 @@
 // tensorpar/search/baselines/max_load.hpp - dnn-partitioning's optimum in its own space: contiguous splits with the least largest load
 #pragma once
+#include <array>
 #include <map>
 #include <tensorpar/search/baselines/downsets.hpp>
 #include <tensorpar/search/baselines/max_load_space.hpp>
@@ -64,7 +65,10 @@ class max_load_objective {
   double seconds(downset_stage const& s, int w, int) const {
     return w == 0 && s.sum(0) > limits_.memory ? detail::no_price : s.work + s.boundary;
   }
-  bool may_fit(double const* low, double const* high, int w, int, double) const { return w != 0 || high[0] - low[0] <= limits_.memory; }
+  std::array<measure_limit, 1> limits(int w, int, double) const {
+    if (w != 0) return {};
+    return {{{0, 0, 1, 0, limits_.memory * (1 + 1e-9)}}};
+  }
   int devices() const { return limits_.accelerators; }
   int copies() const { return limits_.cpus; }
 };

@@ -1,5 +1,6 @@
 // tensorpar/search/baselines/pipedream_wide.hpp - PipeDream's flat optimum on graphs with too many states for pairs of them
 #pragma once
+#include <array>
 #include <cmath>
 #include <limits>
 #include <tensorpar/search/baselines/downsets.hpp>
@@ -72,9 +73,12 @@ class pipedream_objective {
   bool fits(double const* low, double const* high, int w, int later) const {
     return setup_.memory <= 0 || std::ceil(static_cast<double>(later) / (w + 1)) * (high[0] - low[0] + high[1] - low[1]) <= setup_.memory;
   }
-  bool may_fit(double const* low, double const* high, int w, int later, double target) const {
-    double const least = detail::pipedream_whole(level(), 1, high[2] - low[2], high[0] - low[0], w + 1);
-    return least <= target * (1 + 1e-9) && fits(low, high, w, later);
+  /// Computing and synchronising takes no longer than the target (`pipedream_whole` is linear), and what is kept fits.
+  std::array<measure_limit, 2> limits(int w, int later, double target) const {
+    auto const whole = [&](double span, double parameters) { return detail::pipedream_whole(level(), 1, span, parameters, w + 1); };
+    measure_limit const time{2, 0, whole(1, 0), whole(0, 1), target * (1 + 1e-9)};
+    double const times = std::ceil(static_cast<double>(later) / (w + 1));
+    return {time, setup_.memory > 0 ? measure_limit{0, 1, times, times, setup_.memory * (1 + 1e-9)} : measure_limit{}};
   }
   bool may_start(downset_lattice const& l, int d, int w, double target) const {
     return setup_.compression <= 0 || l.parent(d) < 0 || transfer(output(l, d), w + 1) <= target;

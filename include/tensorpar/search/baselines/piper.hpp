@@ -1,6 +1,7 @@
 // tensorpar/search/baselines/piper.hpp - Piper's optimum in its own space: downsets, data and tensor parallelism, recomputation
 #pragma once
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <tensorpar/search/baselines/downsets.hpp>
 #include <tensorpar/search/profiles/configurations.hpp>
@@ -45,8 +46,9 @@ class piper_objective {
     if (i + 1 >= static_cast<int>(grid_.size())) return {i, 0};
     return {i, static_cast<double>(in_flight - grid_[detail::uz(i)]) / (grid_[detail::uz(i + 1)] - grid_[detail::uz(i)])};
   }
+  int first_of(int table, grid_place p) const { return table * table_measures() + 3 + p.at * (1 + prices); }
   double on_grid(double const* low, double const* high, int table, grid_place p, int k) const {
-    int const one = table * table_measures() + 3 + p.at * (1 + prices) + k, two = p.part > 0 ? one + 1 + prices : one;
+    int const one = first_of(table, p) + k, two = p.part > 0 ? one + 1 + prices : one;
     return (high[one] - low[one]) * (1 - p.part) + (high[two] - low[two]) * p.part;
   }
   void make_prices() {
@@ -163,7 +165,7 @@ class piper_objective {
     double over = 0;
     double const base = without_swaps(s, w, later, over);
     if (over <= 0) return base;
-    if (!may_fit(s.low, s.high, w, later, detail::no_price)) return detail::no_price;
+    if (measure_limit const m = limits(w, later, detail::no_price)[0]; m.of(s.high) - m.of(s.low) > m.most) return detail::no_price;
     swap_choice const choice = least_swaps(swaps_of(s, w, later), over);
     inexact_ += choice.exact ? 0 : 1;
     return choice.feasible ? base + choice.extra / ways_[detail::uz(w)].share : detail::no_price;
@@ -183,7 +185,7 @@ class piper_objective {
       if (double const gain = on_grid(s.low, s.high, x.table, at, 1 + i), value = price_[detail::uz(x.table)][detail::uz(i)] * over;
           value - gain > room + 1e-9 * value)
         return false;
-    std::vector<memory_swap> const swaps = swaps_of(s, w, later);
+    priced_swaps const swaps(swaps_of(s, w, later));
     swap_bounds const b = bounds_of_swaps(swaps, over);
     if (!(b.greedy < detail::no_price) || b.fractional > room * (1 + 1e-12)) return false;
     if (b.greedy <= room) return true;
@@ -192,9 +194,11 @@ class piper_objective {
     return choice.feasible && choice.extra <= room;
   }
   /// The least bytes are concave in the micro-batches in flight, hence at least the line between grid points.
-  bool may_fit(double const* low, double const* high, int w, int later, double) const {
+  std::array<measure_limit, 1> limits(int w, int later, double) const {
     stage_way const& x = ways_[detail::uz(w)];
-    return on_grid(low, high, x.table, place(detail::piper_in_flight(x.copies, later)), 0) <= setup_.memory * (1 + 1e-9);
+    grid_place const p = place(detail::piper_in_flight(x.copies, later));
+    int const at = first_of(x.table, p);
+    return {{{at, p.part > 0 ? at + 1 + prices : at, 1 - p.part, p.part, setup_.memory * (1 + 1e-9)}}};
   }
   /// The stage of these nodes, ascending, as Piper's, with the configurations that `seconds` chooses.
   piper_stage stage(std::vector<int> const& nodes, int w, int later) const {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <tensorpar/search/profiles/numbers.hpp>
+#include <utility>
 #include <vector>
 
 namespace tensorpar {
@@ -34,13 +35,20 @@ inline std::vector<int> swaps_by_price(std::vector<memory_swap> const& swaps) {
 
 }  // namespace detail
 
+/// Swaps, and their order by price, which everything below goes by. O(n log n).
+struct priced_swaps {
+  std::vector<memory_swap> swaps;
+  std::vector<int> order;
+  priced_swaps(std::vector<memory_swap> s) : swaps(std::move(s)), order(detail::swaps_by_price(swaps)) {}
+};
+
 /// Piper's own choice: cheapest per byte first until enough is saved. May save more than asked where fewer would do. O(n log n).
-inline swap_choice greedy_swaps(std::vector<memory_swap> const& swaps, double needed) {
+inline swap_choice greedy_swaps(priced_swaps const& s, double needed) {
   swap_choice r{true, false, 0, {}};
-  for (int i : detail::swaps_by_price(swaps)) {
+  for (int i : s.order) {
     if (needed <= 0) break;
-    needed -= swaps[detail::uz(i)].saved;
-    r.extra += swaps[detail::uz(i)].extra;
+    needed -= s.swaps[detail::uz(i)].saved;
+    r.extra += s.swaps[detail::uz(i)].extra;
     r.taken.push_back(i);
   }
   std::sort(r.taken.begin(), r.taken.end());
@@ -53,12 +61,12 @@ inline swap_choice greedy_swaps(std::vector<memory_swap> const& swaps, double ne
 struct swap_bounds {
   double fractional = std::numeric_limits<double>::infinity(), greedy = std::numeric_limits<double>::infinity();
 };
-/// O(n log n).
-inline swap_bounds bounds_of_swaps(std::vector<memory_swap> const& swaps, double needed) {
+/// O(n).
+inline swap_bounds bounds_of_swaps(priced_swaps const& s, double needed) {
   if (needed <= 0) return {0, 0};
   double extra = 0;
-  for (int i : detail::swaps_by_price(swaps)) {
-    memory_swap const& x = swaps[detail::uz(i)];
+  for (int i : s.order) {
+    memory_swap const& x = s.swaps[detail::uz(i)];
     if (x.saved >= needed) return {extra + x.extra * (needed / x.saved), extra + x.extra};
     needed -= x.saved;
     extra += x.extra;
@@ -71,13 +79,13 @@ inline swap_bounds bounds_of_swaps(std::vector<memory_swap> const& swaps, double
 /// not place above the greedy choice. Where swaps save equal amounts (layers of one kind), few remain.
 /// Precondition: saved > 0, extra >= 0. `most_states` bounds the partial choices kept; beyond it the best choice found so far is returned
 /// with `exact == false` (never worse than `greedy_swaps`). O(n * states * log states).
-inline swap_choice least_swaps(std::vector<memory_swap> const& swaps, double needed, int most_states = 20'000) {
+inline swap_choice least_swaps(priced_swaps const& s, double needed, int most_states = 20'000) {
   using detail::uz;
   if (needed <= 0) return {true, true, 0, {}};
-  swap_choice best = greedy_swaps(swaps, needed);
+  swap_choice best = greedy_swaps(s, needed);
   best.exact = true;
   if (!best.feasible) return best;
-  std::vector<int> const order = detail::swaps_by_price(swaps);
+  auto const& [swaps, order] = s;
   std::size_t const n = order.size();
   std::vector<double> bytes(n + 1, 0.0), seconds(n + 1, 0.0);  // of the first i swaps
   for (std::size_t i = 0; i < n; ++i) {
@@ -102,8 +110,8 @@ inline swap_choice least_swaps(std::vector<memory_swap> const& swaps, double nee
       return extra + seconds[hint - 1] - seconds[i + 1] + part * swaps[uz(order[hint - 1])].extra;
     };
     for (int k : front) {
-      state const s = all[uz(k)];
-      double const saved = s.saved + x.saved, extra = s.extra + x.extra;
+      state const y = all[uz(k)];
+      double const saved = y.saved + x.saved, extra = y.extra + x.extra;
       if (saved >= needed) {
         if (extra < best.extra) {
           best.extra = extra;
@@ -115,11 +123,11 @@ inline swap_choice least_swaps(std::vector<memory_swap> const& swaps, double nee
         next.push_back(static_cast<int>(all.size()));
         all.push_back({saved, extra, order[i], k});
       }
-      if (bound(s.saved, s.extra) < best.extra) next.push_back(k);
+      if (bound(y.saved, y.extra) < best.extra) next.push_back(k);
     }
     std::sort(next.begin(), next.end(), [&](int a, int b) {
-      state const &s = all[uz(a)], &t = all[uz(b)];
-      return s.saved != t.saved ? s.saved > t.saved : s.extra != t.extra ? s.extra < t.extra : a < b;
+      state const &y = all[uz(a)], &z = all[uz(b)];
+      return y.saved != z.saved ? y.saved > z.saved : y.extra != z.extra ? y.extra < z.extra : a < b;
     });
     front.clear();
     double cheapest = std::numeric_limits<double>::infinity();

@@ -1,5 +1,6 @@
 // tensorpar/search/stages/nested.hpp - the least bottleneck over sequences of nested downsets, under any stage model
 #pragma once
+#include <array>
 #include <optional>
 #include <tensorpar/search/baselines/downsets.hpp>
 #include <tensorpar/search/stages/answer.hpp>
@@ -58,14 +59,17 @@ template <stage_model M> class downset_stages {
     stage_work const& w = work_[static_cast<std::size_t>(k / 2)][static_cast<std::size_t>(v)];
     return k % 2 ? w.kept : w.fixed;
   }
+  i64 in_flight(int later) const { return std::min(m_.mini_batch(), samples_ * (later + 1)); }
+  std::array<measure_limit, 1> limits(int w, int later, double) const {
+    return {{{2 * w, 2 * w + 1, 1, static_cast<double>(in_flight(later)), m_.capacity(0, choice(w).devices()) * (1 + 1e-9)}}};
+  }
   double seconds(downset_stage const& s, int w, int later) const {
-    i64 const in_flight = std::min(m_.mini_batch(), samples_ * (later + 1));
-    double bytes = s.sum(2 * w) + s.sum(2 * w + 1) * static_cast<double>(in_flight);
+    double bytes = s.sum(2 * w) + s.sum(2 * w + 1) * static_cast<double>(in_flight(later));
     double const room = m_.capacity(0, choice(w).devices());
     if (bytes > room) return no_price;
     border_.clear();
     s.each([&](int v) { border_.add(v); });
-    bytes += m_.transfer(border_.value(), choice(w), 0).bytes(in_flight);
+    bytes += m_.transfer(border_.value(), choice(w), 0).bytes(in_flight(later));
     return bytes > room ? no_price : s.work + s.boundary;
   }
   int devices() const { return m_.devices(); }
