@@ -1,5 +1,6 @@
 // tests/ir/rebatch.test.cpp - a graph on a larger batch
 #include <tensorpar/ir/rebatch.hpp>
+#include <tensorpar/op/operators.hpp>
 
 #include <doctest/doctest.h>
 

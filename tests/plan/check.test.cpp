@@ -5,6 +5,7 @@
 #include <random>
 #include <support/effort.hpp>
 #include <support/small_graphs.hpp>
+#include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/tasks.hpp>
 

@@ -1,4 +1,5 @@
 // tests/plan/expand.test.cpp - a pipeline's graph: what it holds, in which order, and what it refuses (its numbers: tests/exec/pipeline)
+#include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/expand.hpp>
 
 #include <doctest/doctest.h>

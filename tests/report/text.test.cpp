@@ -1,9 +1,11 @@
 // tests/report/text.test.cpp - units, explanations and comparisons say what the program does
 #include <doctest/doctest.h>
 
-#include <report/report_subject.hpp>
+#include <support/report_subject.hpp>
 #include <sstream>
+#include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/report/text.hpp>
+#include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
 

@@ -1,5 +1,6 @@
 // tests/simulate/engine_pipeline.test.cpp - pipelines' programs in virtual time: laws on random ones, and one by hand
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/simulate/memory.hpp>

@@ -1,33 +1,16 @@
 // tests/support/spine.hpp - batches and training runs that the tests of executors share, on small graphs under random spreads
 #pragma once
-#include <random>
 #include "small_graphs.hpp"
 #include "support/eigen_once.hpp"
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/threads.hpp>
-#include <tensorpar/op/operators.hpp>
 
 namespace tests {
 
 using namespace tensorpar;
 
 /// A batch for every input of g: real numbers in [0, 1] that are exact in any scalar, integers in [0, 12).
-inline host_batch random_batch(computation_graph const& g, int micro_batches, u64 seed) {
-  host_batch b;
-  std::mt19937_64 draw(seed);
-  for (graph_value const& v : g.values) {
-    if (v.role != value_role::input) continue;
-    host_tensor t;
-    t.shape = v.type;
-    t.shape.d[0].n *= micro_batches;
-    for (i64 i = 0; i < t.shape.elements(); ++i) {
-      if (is_integer(v.type.type)) t.index.push_back(static_cast<std::int32_t>(draw() % 12));
-      else t.real.push_back(static_cast<float>(draw() % 17) / 16);
-    }
-    b[v.name] = std::move(t);
-  }
-  return b;
-}
+host_batch random_batch(computation_graph const& g, int micro_batches, u64 seed);
 
 template <class S, class Comm = comm::threads> using executor_of = executor<compute::eigen<S>, Comm>;
 
@@ -56,3 +39,8 @@ inline double distance(std::vector<std::vector<double>> const& a, std::vector<st
 }
 
 }  // namespace tests
+
+// compiled once for all tests (support/spine.cpp)
+extern template class tensorpar::executor<tensorpar::compute::eigen<float>, tensorpar::comm::threads>;
+extern template class tensorpar::executor<tensorpar::compute::eigen<double>, tensorpar::comm::threads>;
+extern template class tensorpar::executor<tensorpar::compute::eigen<tensorpar::prime_field>, tensorpar::comm::threads>;

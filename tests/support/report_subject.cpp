@@ -1,22 +1,14 @@
-// tests/report/report_subject.hpp - small plans with their programs and timelines, for tests of what is told about them
-#pragma once
+#include "support/report_subject.hpp"
+
 #include <algorithm>
 #include <random>
-#include <support/small_graphs.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/op/operators.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 namespace tests {
 
-struct report_subject {
-  training_graph t;
-  plan p;
-  program q;
-  timeline predicted, measured;
-};
-/// A random plan, simulated; the measured timeline is the predicted one stretched unevenly, without memory samples.
-inline report_subject report_of(computation_graph const& g, int devices, unsigned seed, int micro_batches = 1) {
+report_subject report_of(computation_graph const& g, int devices, unsigned seed, int micro_batches) {
   std::mt19937 draw(seed);
   training_options o;
   o.micro_batches = micro_batches;
@@ -36,16 +28,14 @@ inline report_subject report_of(computation_graph const& g, int devices, unsigne
   return s;
 }
 
-/// The smallest graph that trains: one operator with one parameter.
-inline computation_graph one_operator() {
+computation_graph one_operator() {
   computation_graph g;
   int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {4, 6}, init::normal_02);
   g.add_output("loss", out(g, g.add(mean_squared_error{}, {w, x}, "only")));
   return g;
 }
 
-/// Graph of n chained relus with a skip connection every third, named so that every name needs escaping.
-inline computation_graph hostile_names(int n) {
+computation_graph hostile_names(int n) {
   computation_graph g;
   int const x = g.add_input("<input>&\"'</script>", {12, 24}), y = g.add_input("y", {12, 24});
   int v = x, before = x;
