@@ -378,35 +378,6 @@ TEST_CASE("hundreds of downsets: still the recursion over all pairs, with memory
   CHECK(transfers >= effort::cases(15));
 }
 
-TEST_CASE("swaps: the knapsack is the best of all subsets, and never worse than greedy") {
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(2000)); ++seed) {
-    random_source r{seed};
-    std::vector<memory_swap> swaps;
-    int const kinds = 1 + r.below(3);
-    for (int i = 0, n = r.below(11); i < n; ++i) swaps.push_back({1.0 + r.below(kinds) * 3, 0.1 * r.below(20)});
-    double const needed = r.below(25);
-    double want = std::numeric_limits<double>::infinity();
-    for (unsigned s = 0; s < 1u << swaps.size(); ++s) {
-      double saved = 0, extra = 0;
-      for (std::size_t i = 0; i < swaps.size(); ++i)
-        if (s >> i & 1) saved += swaps[i].saved, extra += swaps[i].extra;
-      if (saved >= needed) want = std::min(want, extra);
-    }
-    swap_choice const got = least_swaps(swaps, needed), greedy = greedy_swaps(swaps, needed);
-    CAPTURE(seed);
-    REQUIRE(got.feasible == (want < 1e300));
-    REQUIRE(greedy.feasible == got.feasible);
-    if (!got.feasible) continue;
-    REQUIRE(got.exact);
-    REQUIRE(std::abs(got.extra - want) < 1e-9);
-    REQUIRE(greedy.extra >= got.extra - 1e-9);
-    double saved = 0, extra = 0;
-    for (int i : got.taken) saved += swaps[uz(i)].saved, extra += swaps[uz(i)].extra;
-    REQUIRE(saved >= needed);
-    REQUIRE(std::abs(extra - got.extra) < 1e-9);
-  }
-}
-
 TEST_CASE("a wide graph: all of its downsets, and a split that no stage can improve by one group") {
   auto const g = wide::timed(wide::inception(), 1e-5, true, 5);
   max_load_limits const limits{6, 1, 1e18};
