@@ -3,7 +3,7 @@
 
 #include <cmath>
 #include <map>
-#include <support/report_subject.hpp>
+#include <report/report_subject.hpp>
 #include <tensorpar/report/chrome_trace.hpp>
 
 using namespace tensorpar;

@@ -1,7 +1,7 @@
 // tests/report/comparison.test.cpp - plans side by side: ratios, what does not fit, and which operators make the difference
 #include <doctest/doctest.h>
 
-#include <support/report_subject.hpp>
+#include <report/report_subject.hpp>
 #include <sstream>
 #include <tensorpar/report/comparison.hpp>
 

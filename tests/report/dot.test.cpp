@@ -1,7 +1,7 @@
 // tests/report/dot.test.cpp - Graphviz text: every operator, every edge, nothing that breaks a quote
 #include <doctest/doctest.h>
 
-#include <support/report_subject.hpp>
+#include <report/report_subject.hpp>
 #include <sstream>
 #include <tensorpar/report/dot.hpp>
 

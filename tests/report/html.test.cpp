@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
-#include <support/report_subject.hpp>
+#include <report/report_subject.hpp>
 #include <set>
 #include <tensorpar/report/html.hpp>
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
-#include <support/report_subject.hpp>
+#include <report/report_subject.hpp>
 #include <tensorpar/report/json.hpp>
 
 using namespace tensorpar;

@@ -1,7 +1,7 @@
 // tests/report/text.test.cpp - units, explanations and comparisons say what the program does
 #include <doctest/doctest.h>
 
-#include <support/report_subject.hpp>
+#include <report/report_subject.hpp>
 #include <sstream>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/report/text.hpp>

@@ -1,4 +1,4 @@
-// tests/support/report_subject.hpp - small plans with their programs and timelines, for tests of what is told about them
+// tests/report/report_subject.hpp - small plans with their programs and timelines, for tests of what is told about them
 #pragma once
 #include <support/small_graphs.hpp>
 #include <tensorpar/plan/tasks.hpp>

@@ -1,4 +1,4 @@
-#include "support/report_subject.hpp"
+#include "report_subject.hpp"
 
 #include <algorithm>
 #include <random>
