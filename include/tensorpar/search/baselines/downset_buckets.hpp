@@ -107,9 +107,9 @@ struct downset_bucket {
   }
 
   /// The point of the last member that is a superset of the probe within its bounds and of which `good(rank)`; -1 if there is none.
+  /// Precondition: the last member has at most the probe's work.
   template <class Good>
   int scan(downset_probe const& p, int table, downset_keys const& keys, i64& pairs, Good const& good) const {
-    if (units.back() > p.most_units) return -1;
     struct most_sum { double const* of_block; double most; };
     std::array<most_sum, measure_limit::at_most> sums;
     std::size_t checks = 0;

@@ -38,7 +38,12 @@ template <downset_objective O> class downset_decision {
   downset_sums<O> const& s_;
   downset_keys const keys_;
   std::vector<stage_way> ways_;
+  struct way_reach {
+    i64 span;     // in units of work, how much a stage may hold at most
+    double room;  // how high its work and boundary may sum
+  };
   std::vector<point> points_;
+  std::vector<way_reach> reach_;  // by way, for the target
   double target_ = 0;
 
   static std::size_t at(int i) { return uz(i); }
@@ -54,6 +59,16 @@ template <downset_objective O> class downset_decision {
     return true;
   }
 
+  void set_target(double target) {
+    target_ = target;
+    reach_.clear();
+    for (int w = 0; w < static_cast<int>(ways_.size()); ++w) {
+      stage_way const& x = ways_[at(w)];
+      double const units = target * s_.absorbs[at(w)] / s_.total * static_cast<double>(s_.one);
+      i64 const span = s_.total > 0 && units < 4e18 ? static_cast<i64>(units * (1 + 1e-9)) + l_.node_count() + 1 : i64{1} << 62;
+      reach_.push_back({span, target * x.share * (1 + 1e-12) + 1e-14 * s_.work[at(x.table)][0]});
+    }
+  }
   int least_devices(double device_seconds) const {
     if (!(target_ < no_price)) return 0;
     double const rest = device_seconds / target_ - s_.free_rate;
@@ -98,13 +113,12 @@ template <downset_objective O> class downset_decision {
 
   /// A member of the bucket from which the stage down to `r` is feasible in way `w`, or -1.
   int find(bucket const& b, int r, int w, int later) {
-    stage_way const& way = ways_[at(w)];
-    int const t = way.table;
-    double const reach = target_ * s_.absorbs[at(w)] / s_.total * static_cast<double>(s_.one);
-    i64 const span = s_.total > 0 && reach < 4e18 ? static_cast<i64>(reach * (1 + 1e-9)) + l_.node_count() + 1 : i64{1} << 62;
-    double const room = target_ * way.share * (1 + 1e-12) + 1e-14 * s_.work[at(t)][0], mine = s_.work[at(t)][at(r)];
+    i64 const most_units = s_.work_units[at(r)] + reach_[at(w)].span;
+    if (b.units.back() > most_units) return -1;
+    int const t = ways_[at(w)].table;
+    double const room = reach_[at(w)].room, mine = s_.work[at(t)][at(r)];
     double const in = s_.in[at(t)][at(r)], out = s_.out[at(t)][at(r)];
-    downset_probe const probe{s_.work_units[at(r)] + span, s_.clear_units[at(r)], room + mine + out, room + mine - in, room + mine - in,
+    downset_probe const probe{most_units, s_.clear_units[at(r)], room + mine + out, room + mine - in, room + mine - in,
                               keys_.row(r), keys_.words, s_.measures(r), w * limits_per_way, (w + 1) * limits_per_way};
     return b.scan(probe, t, keys_, pairs, [&](int u) { return feasible(b, r, u, w, later); });
   }
@@ -120,7 +134,7 @@ template <downset_objective O> class downset_decision {
   /// Downsets from the empty to the full one, with the way of each stage between; nothing if no pipeline is within `target`. `active`,
   /// where it is not empty, says by rank which downsets stages may start at.
   std::optional<std::vector<std::pair<int, int>>> operator()(double target, std::vector<char> const& active = {}) {
-    target_ = target;
+    set_target(target);
     points_.clear();
     std::map<std::pair<int, int>, bucket> buckets;
     std::vector<point> front;
