@@ -24,6 +24,8 @@ struct unslice_axis {
   constexpr notation_text notation_for(shapes in) const { return detail::all_but(in[0].rank, detail::axis_number(axis_no, in[0].rank)); }
   constexpr inference infer(shapes in) const {
     int const a = detail::axis_number(axis_no, in[0].rank);
+    if (a < 0 || a >= in[0].rank || begin < 0 || begin > total || in[0].d[a].n > total - begin)
+      return mismatch("unslice: window outside the axis", in[0], shape{dim(begin), dim(total)});
     return in[0].with(a, dim(in[0].d[a].name, total, axis{}));
   }
   constexpr double flops(shapes, shapes) const { return 0; }
@@ -35,7 +37,7 @@ struct slice_axis {
   constexpr notation_text notation_for(shapes in) const { return detail::all_but(in[0].rank, detail::axis_number(axis_no, in[0].rank)); }
   constexpr inference infer(shapes in) const {
     int const a = detail::axis_number(axis_no, in[0].rank);
-    if (a < 0 || a >= in[0].rank || begin < 0 || length < 1 || begin + length > in[0].d[a].n)
+    if (a < 0 || a >= in[0].rank || begin < 0 || length < 1 || begin > in[0].d[a].n || length > in[0].d[a].n - begin)
       return mismatch("slice: window outside the axis", in[0], shape{dim(begin), dim(length)});
     return in[0].with(a, dim(in[0].d[a].name, length, axis{}));
   }
@@ -157,7 +159,11 @@ struct reshape {
       if (!x.d[i].is_static()) return mismatch("reshape: a changed axis must be static", x, scalar);
       from *= x.d[i].n;
     }
-    for (int i = 0; i < rank; ++i) { r.d[r.rank++] = dim(d[i]); to *= d[i]; }
+    for (int i = 0; i < rank; ++i) {
+      if (d[i] < 1) return mismatch("reshape: an extent below 1", x, scalar);
+      r.d[r.rank++] = dim(d[i]);
+      to *= d[i];
+    }
     if (from != to) return mismatch("reshape: element counts differ", x, r);
     return r;
   }
