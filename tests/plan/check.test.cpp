@@ -4,38 +4,17 @@
 #include <map>
 #include <random>
 #include <support/effort.hpp>
-#include <support/small_graphs.hpp>
+#include <plan/check_subject.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/tasks.hpp>
 
 using namespace tensorpar;
+using tests::some_workspace;
+using tests::subject;
 
 namespace {
 
-struct subject {
-  training_graph t;
-  plan p;
-  program q;
-};
-
-// Scratch space for operators, so that programs have workspaces to spoil.
-i64 some_workspace(any_op const& o, shapes in, shapes) { return o.is<contraction>() && in.n > 1 ? in[0].elements() : 0; }
-
-subject make(int turn, std::mt19937& draw) {
-  computation_graph const g = turn % 3 == 0 ? tests::residual_mlp() : turn % 3 == 1 ? tests::small_cnn() : tests::small_transformer();
-  training_options o;
-  o.micro_batches = 1 + turn % 4 / 2;
-  o.optimizer.kind = static_cast<optimizer_kind>(turn / 3 % 3);
-  o.optimizer.clip_norm = turn % 5 == 0 ? 1 : 0;
-  static constexpr int devices[] = {1, 2, 3, 4, 6, 8};
-  subject s{differentiate(g, o), tests::random_plan(g, devices[turn % 6], draw), {}};
-  s.p.micro_batches = o.micro_batches;
-  s.p.optimizer = o.optimizer;
-  s.q = unroll(s.t, s.p, some_workspace);
-  s.p.peak_bytes = s.q.arena;
-  return s;
-}
 std::string said(std::vector<finding> const& all) {
   std::string r;
   for (finding const& f : all) r += std::string(name_of(f.code)) + ": " + f.text + "\n";
@@ -255,7 +234,7 @@ bool other_graph(subject& s, std::mt19937&) { s.p.graph ^= 1; return true; }
 TEST_CASE("what the unrolling makes is accepted") {
   std::mt19937 draw(1);
   for (int turn = 0; turn < 240; ++turn) {
-    subject const s = make(turn, draw);
+    subject const s = tests::checked_step(turn, draw);
     auto const all = check(s.t, s.p, s.q);
     REQUIRE_MESSAGE(all.empty(), turn << "\n" << said(all));
     plan p = s.p;
@@ -306,7 +285,7 @@ TEST_CASE("every mutation is found") {
     std::map<fault, int> codes;
     int tried = 0;
     for (int turn = 0; turn < effort::cases(60); ++turn) {
-      subject s = make(turn, draw);
+      subject s = tests::checked_step(turn, draw);
       if (!e.apply(s, draw)) continue;
       ++tried;
       auto const found = check(s.t, s.p, s.q);
@@ -327,7 +306,7 @@ TEST_CASE("every mutation is found") {
 TEST_CASE("every single task is missed when it is gone") {
   std::mt19937 draw(3);
   for (int turn : {3, 4, 5, 9}) {
-    subject const s = make(turn, draw);
+    subject const s = tests::checked_step(turn, draw);
     for (std::size_t i = 0; i < s.q.tasks.size(); ++i) {
       subject m = s;
       m.q.tasks.erase(m.q.tasks.begin() + static_cast<std::ptrdiff_t>(i));
@@ -345,7 +324,7 @@ TEST_CASE("no program makes the checker crash") {
   std::mt19937 draw(4);
   int accepted = 0;
   for (int turn = 0; turn < effort::cases(1500); ++turn) {
-    subject s = make(turn % 40, draw);
+    subject s = tests::checked_step(turn % 40, draw);
     auto number = [&]() -> int { static constexpr int odd[] = {-1, 0, 1, 2, 3, 7, 1000000, -1000000, 2147483647}; return odd[draw() % 9]; };
     for (int n = 1 + static_cast<int>(draw() % 4); n > 0; --n) {
       task& t = s.q.tasks[draw() % s.q.tasks.size()];
@@ -381,7 +360,7 @@ TEST_CASE("no program makes the checker crash") {
 
 TEST_CASE("findings say where") {
   std::mt19937 draw(5);
-  subject s = make(4, draw);
+  subject s = tests::checked_step(4, draw);
   s.p.cluster.kinds[0].memory = 64;
   auto const all = check(s.t, s.p, s.q);
   REQUIRE(!all.empty());
