@@ -1,7 +1,7 @@
 // the kernels of compute::eigen, compiled once for all tests (support/eigen_once.cpp)
 #pragma once
 #include <tensorpar/exec/eigen.hpp>
-#include <tensorpar/exec/prime_field.hpp>
+#include <tensorpar/core/prime_field.hpp>
 
 extern template class tensorpar::compute::eigen<float>;
 extern template class tensorpar::compute::eigen<double>;

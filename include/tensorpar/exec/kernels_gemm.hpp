@@ -1,7 +1,7 @@
 // tensorpar/exec/kernels_gemm.hpp - sums in a fixed order; matrix products over any scalar, and a fast one over the prime field
 #pragma once
 #include <tensorpar/core/config.hpp>
-#include <tensorpar/exec/prime_field.hpp>
+#include <tensorpar/core/prime_field.hpp>
 
 namespace tensorpar {
 

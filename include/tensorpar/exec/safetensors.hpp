@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 #include <tensorpar/core/json.hpp>
-#include <tensorpar/exec/prime_field.hpp>
+#include <tensorpar/core/prime_field.hpp>
 #include <vector>
 
 namespace tensorpar {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <concepts>
 #include <tensorpar/core/hash.hpp>
-#include <tensorpar/exec/prime_field.hpp>
+#include <tensorpar/core/prime_field.hpp>
 
 namespace tensorpar {
 

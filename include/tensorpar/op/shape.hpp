@@ -104,6 +104,12 @@ struct shape {
 using shapes = slice<shape>;
 inline constexpr shape scalar{};   // a named zero: nvcc 13 leaves a temporary shape{} inside braces uninitialised
 
+/// Equal ranks and extents; element types and names of axes may differ.
+constexpr bool same_extents(shape const& a, shape const& b) {
+  if (a.rank != b.rank) return false;
+  for (int i = 0; i < a.rank; ++i) if (!same_extent(a.d[i], b.d[i])) return false;
+  return true;
+}
 constexpr bool fits(shape const& a, shape const& b) {
   if (a.rank != b.rank) return false;
   for (int i = 0; i < a.rank; ++i) if (!fits(a.d[i], b.d[i])) return false;

@@ -1,8 +1,8 @@
-// tests/exec/prime_field.test.cpp - field axioms, exact conversion from double, lazy sums
+// tests/core/prime_field.test.cpp - field axioms, exact conversion from double, lazy sums
 #include "../support/dense.hpp"
 #include <cmath>
 #include <limits>
-#include <tensorpar/exec/prime_field.hpp>
+#include <tensorpar/core/prime_field.hpp>
 
 using namespace tensorpar;
 

@@ -1,4 +1,4 @@
-// tensorpar/exec/prime_field.hpp - integers modulo 2^61 - 1: arithmetic without rounding, so that two programs can be compared exactly
+// tensorpar/core/prime_field.hpp - integers modulo 2^61 - 1: arithmetic without rounding, so that two programs can be compared exactly
 #pragma once
 #include <bit>
 #include <tensorpar/core/config.hpp>
