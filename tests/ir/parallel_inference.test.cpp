@@ -35,7 +35,7 @@ TEST_CASE("it is the inverse of lift, for every operator, with replicas") {
   std::mt19937 draw(1);
   int tried = 0, spread = 0, summed = 0;
   for (int turn = 0; turn < effort::cases(40); ++turn)
-    for (operator_sample const& s : operator_samples(draw())) {
+    for (operator_sample const& s : operator_samples(static_cast<unsigned>(draw()))) {
       if (is_parallel(s.op)) continue;
       std::vector<shape> in = s.in;
       shapes const acts{s.in.data(), static_cast<int>(s.in.size())};

@@ -15,6 +15,9 @@
 #ifdef WITH_THREADS
 #include <thread>
 #endif
+#ifdef WITH_Z3
+#include <tensorpar/rewrite/z3.hpp>
+#endif
 
 int main() {
   static_assert(tensorpar::name_hash("") == 14695981039346656037ull);
@@ -29,6 +32,11 @@ int main() {
 #endif
 #ifdef WITH_THREADS
   std::thread([&] { parts += " threads"; }).join();
+#endif
+#ifdef WITH_Z3
+  if (tensorpar::prover().prove(tensorpar::parse_rule("combine{d,k}(partition{d,k}(x)) => x")).status != tensorpar::proof_status::proved)
+    return 1;
+  parts += " z3";
 #endif
   std::printf("tensorpar %d.%d: %s\n", tensorpar::version_major, tensorpar::version_minor, parts.c_str());
   return 0;

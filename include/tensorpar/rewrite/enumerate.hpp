@@ -1,0 +1,253 @@
+// tensorpar/rewrite/enumerate.hpp - every small graph over a family, and which of them compute the same
+#pragma once
+#include <algorithm>
+#include <random>
+#include <tensorpar/rewrite/family.hpp>
+#include <tensorpar/rewrite/field_numbers.hpp>
+#include <tensorpar/rewrite/setting.hpp>
+#include <tensorpar/ir/parallel_inference.hpp>
+#include <unordered_map>
+
+namespace tensorpar {
+
+/// A term: a tensor variable (step -1, `in[0]` is its number) or a step applied to earlier terms. Sub-terms are shared.
+struct family_term {
+  int step = -1;
+  int in[3] = {-1, -1, -1};
+  signed char operators = 0;             // distinct applications in it
+  int part[4] = {-1, -1, -1, -1};        // those, ascending
+};
+
+/// Two terms with one fingerprint: they agreed in every sample. `left` was found first and is no larger.
+struct term_pair {
+  int left, right;
+};
+
+struct enumeration {
+  std::vector<family_term> terms;
+  std::vector<term_pair> pairs;
+  i64 tried = 0, valid = 0;              // applications looked at; those that make sense
+};
+
+namespace detail {
+
+/// Exponents of degrees as plain numbers drawn at random: equal forms agree, different ones differ but for bad luck.
+struct drawn_degrees {
+  using value = i64;
+  bool ok = true;
+  i64 one() const { return 0; }
+  bool is_one(i64 x) const { return x == 0; }
+  i64 times(i64 a, i64 b) const { return a + b; }
+  i64 over(i64 a, i64 b, char const*) {
+    ok = ok && a >= b;
+    return a - b;
+  }
+  void same(i64 a, i64 b, char const*) { ok = ok && a == b; }
+  void within(i64 d, node_loop const& l) { ok = ok && (l.units > 1 || d == 0); }
+};
+
+class enumerator {
+  using T = prime_field;
+  struct worth {                         // of one term
+    std::vector<elements<T>> value;      // by sample
+    std::vector<degrees_of<i64>> spread; // by sample
+  };
+  family const& f_;
+  vocabulary const& words_;
+  int samples_;
+  std::vector<std::vector<i64>> parameter_;   // by sample
+  std::vector<i64> degree_;                   // of degree parameters: exponents
+  std::vector<worth> worth_;                  // by term; let go for the largest
+  enumeration e_;
+  std::unordered_map<u64, int> first_;        // fingerprint -> term; looked up only, never walked
+  field_numbers a_;
+
+  static u64 fingerprint(worth const& w) {
+    hasher h;
+    for (auto const& d : w.spread) {
+      for (i64 k : d.axis) h.add(k);
+      h.add(d.sum).add(d.copy);
+    }
+    for (auto const& x : w.value) {
+      h.add(x.type.rank).add(x.type.type);
+      for (int d = 0; d < x.type.rank; ++d) h.add(x.type.d[d].n);
+      for (T v : x.data) h.add(v.v);
+      for (i64 i : x.index) h.add(i);
+    }
+    return h.value();
+  }
+
+  /// nullopt: the step does not apply.
+  bool apply(family_step const& s, int const* in, worth& out) {
+    out.value.clear();
+    out.spread.clear();
+    auto const n = static_cast<std::size_t>(s.operands);
+    auto operand = [&](std::size_t k) -> worth const& { return worth_[static_cast<std::size_t>(in[k])]; };
+    for (std::size_t m = 0; m < static_cast<std::size_t>(samples_); ++m) {
+      std::vector<shape> types;
+      std::vector<degrees_of<i64>> spreads;
+      for (std::size_t k = 0; k < n; ++k) {
+        types.push_back(operand(k).value[m].type);
+        spreads.push_back(operand(k).spread[m]);
+      }
+      auto const& parameter = parameter_[m];
+      op_info const* o = s.node.op;
+      if (!o) o = functions_of(words_)[static_cast<std::size_t>(parameter[static_cast<std::size_t>(s.node.function)])];
+      i64 attr[max_attrs] = {};
+      for (std::size_t i = 0; i < s.node.attr.size(); ++i) {
+        if (s.node.attr[i].open) continue;
+        attr[i] = *term_value(s.node.attr[i], o->attr_kind(static_cast<int>(i)) == 'f', types, parameter);
+        if (role_of(*o, static_cast<int>(i)) == attr_role::axis && (attr[i] < -types[0].rank || attr[i] >= types[0].rank)) return false;
+      }
+      any_op const op = with_followers(*o, attr, {types.data(), static_cast<int>(n)});
+      int const activations = o->arity < 0 ? static_cast<int>(n) : o->arity;
+      if (static_cast<int>(n) < activations) return false;
+      inference const y = o->infer(op.attr, {types.data(), activations});
+      if (!y.ok() || y.n != 1) return false;
+      weight_list const w = o->weights(op.attr, {types.data(), activations});
+      if (static_cast<int>(n) != activations + w.n) return false;
+      for (int k = 0; k < w.n; ++k)
+        if (shape const& x = nth(types, activations + k); !same_extents(w.w[k].type, x) || is_integer(x.type)) return false;
+      std::vector<shape> const result(y.out, y.out + 1);
+      drawn_degrees d;
+      if (s.spreads) {
+        i64 k = 0;
+        for (rule_factor const& f : s.node.attr.back().factors) k += degree_[static_cast<std::size_t>(f.index)];
+        out.spread.push_back(infer_parallel(d, *o, o->attrs == 2 ? axis_number(op.attr[0], types[0].rank) : 0, k, spreads[0]));
+        if (!d.ok) return false;
+        out.value.push_back(operand(0).value[m]);
+        continue;
+      }
+      out.spread.push_back(std::move(infer_degrees(d, op, space_of(op, types, result), spreads, {result[0].rank})[0]));
+      if (!d.ok) return false;
+      std::vector<elements<T>> operands;
+      for (std::size_t k = 0; k < n; ++k) operands.push_back(operand(k).value[m]);
+      auto r = evaluate(a_, op, operands, result);
+      if (r.empty()) throw error("it is not known what " + spell(op) + " computes", "family " + f_.name, "an operator that evaluate knows");
+      out.value.push_back(std::move(r[0]));
+    }
+    return true;
+  }
+
+  static bool contains(family_term const& t, int x) {
+    for (int i = 0; i < t.operators; ++i) if (t.part[i] == x) return true;
+    return false;
+  }
+  /// The applications in a step over these terms; false if they are too many.
+  bool gather(family_term& t, int operands, int most) const {
+    t.operators = 0;
+    for (int k = 0; k < operands; ++k) {
+      family_term const& u = e_.terms[static_cast<std::size_t>(t.in[k])];
+      for (int i = 0; i < u.operators; ++i)
+        if (!contains(t, u.part[i])) {
+          if (t.operators + 1 >= most) return false;
+          t.part[static_cast<int>(t.operators++)] = u.part[i];
+        }
+    }
+    std::sort(t.part, t.part + t.operators);
+    return true;
+  }
+
+  void variables(std::mt19937& draw) {
+    static constexpr i64 primes[] = {2, 3, 5, 7};
+    std::map<char, std::vector<i64>> extents;
+    std::map<char, i64> split;
+    for (family_tensor const& t : f_.tensors)
+      for (char c : t.axes)
+        if (!split.count(c)) {
+          split[c] = 1000 + static_cast<i64>(draw() % 1000000);
+          for (int m = 0; m < samples_; ++m) extents[c].push_back(primes[(draw() >> 4) % 2]);
+        }
+    for (int m = 0; m < samples_; ++m) {
+      std::vector<i64> p;
+      for (family_parameter const& q : f_.parameters) {
+        i64 v = 1;
+        if (!q.values.empty()) v = q.values[static_cast<std::size_t>(m) % q.values.size()];
+        else if (q.what.kind == parameter_kind::function) v = static_cast<i64>(p.size()) % static_cast<i64>(functions_of(words_).size());
+        else if (q.what.kind == parameter_kind::number) v = std::bit_cast<i64>(static_cast<double>(2 + draw() % 1000));
+        p.push_back(v);
+      }
+      parameter_.push_back(std::move(p));
+    }
+    for (family_parameter const& q : f_.parameters)
+      degree_.push_back(q.what.kind == parameter_kind::degree ? 10 + static_cast<i64>(draw() % 300) : 0);
+    i64 const replicas = 5000 + static_cast<i64>(draw() % 1000), sums = 3000 + static_cast<i64>(draw() % 1000);
+    for (std::size_t x = 0; x < f_.tensors.size(); ++x) {
+      family_tensor const& t = f_.tensors[x];
+      family_term term;
+      term.in[0] = static_cast<int>(x);
+      worth w;
+      degrees_of<i64> spread{{}, t.summed ? sums : 0, replicas};
+      for (auto const& [c, k] : split)
+        if (t.axes.find(c) == t.axes.npos) spread.copy += k;
+      for (char c : t.axes) spread.axis.push_back(split[c]);
+      w.spread.assign(static_cast<std::size_t>(samples_), spread);
+      for (int m = 0; m < samples_; ++m) {
+        elements<T> e;
+        e.type.type = t.integer ? dtype::i64 : dtype::f32;
+        for (char c : t.axes) e.type.d[e.type.rank++] = dim(extents[c][static_cast<std::size_t>(m)]);
+        for (i64 i = 0; i < e.type.elements(); ++i) {
+          u64 const v = static_cast<u64>(draw()) << 32 | draw();
+          if (t.integer) e.index.push_back(static_cast<i64>(v % 4));
+          else e.data.push_back(T::raw(v % T::modulus));
+        }
+        w.value.push_back(std::move(e));
+      }
+      first_.emplace(fingerprint(w), static_cast<int>(x));
+      e_.terms.push_back(term);
+      worth_.push_back(std::move(w));
+    }
+  }
+
+ public:
+  enumerator(family const& f, vocabulary const& words, int samples) : f_(f), words_(words), samples_(samples) {}
+  enumeration run(u64 seed) {
+    std::mt19937 draw(static_cast<std::uint32_t>(seed));
+    variables(draw);
+    for (int size = 1; size <= f_.most_operators; ++size) {
+      int const known = static_cast<int>(e_.terms.size());
+      worth w;
+      for (std::size_t s = 0; s < f_.steps.size(); ++s) {
+        family_step const& step = f_.steps[s];
+        family_term t;
+        t.step = static_cast<int>(s);
+        auto operands = [&](auto& self, int k) -> void {
+          if (k == step.operands) {
+            if (!gather(t, k, size) || t.operators + 1 != size) return;
+            ++e_.tried;
+            if (!apply(step, t.in, w)) return;
+            ++e_.valid;
+            int const id = static_cast<int>(e_.terms.size());
+            auto const [it, fresh] = first_.emplace(fingerprint(w), id);
+            family_term mine = t;
+            mine.part[static_cast<int>(mine.operators++)] = id;
+            e_.terms.push_back(mine);
+            if (!fresh) e_.pairs.push_back({it->second, id});
+            if (size < f_.most_operators && fresh) worth_.push_back(w);
+            else worth_.emplace_back();
+            return;
+          }
+          int const from = step.commutative && k == 1 ? t.in[0] : 0;
+          for (int x = from; x < known; ++x) {
+            if (worth_[static_cast<std::size_t>(x)].value.empty()) continue;   // an equal one stands for it
+            t.in[k] = x;
+            self(self, k + 1);
+          }
+        };
+        operands(operands, 0);
+      }
+    }
+    return std::move(e_);
+  }
+};
+
+}  // namespace detail
+
+/// Every term of a family up to its number of operators, by sharing; a term equal to an earlier one is paired with it and not built upon.
+/// Equal: the same values, shapes and spreads in every sample, of random extents, axes, degrees and numbers. Deterministic for a seed.
+/// O(steps * terms^operands).
+inline enumeration enumerate(family const& f, u64 seed, vocabulary const& words = standard_vocabulary(), int samples = 2) {
+  return detail::enumerator(f, words, samples).run(seed);
+}
+
+}  // namespace tensorpar

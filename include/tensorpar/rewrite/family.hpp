@@ -1,0 +1,121 @@
+// tensorpar/rewrite/family.hpp - what rules are searched over: tensors of some shapes, and operators with some attributes
+#pragma once
+#include <tensorpar/core/error.hpp>
+#include <tensorpar/rewrite/rule.hpp>
+#include <tensorpar/rewrite/rule_parser.hpp>
+
+namespace tensorpar {
+
+/// A tensor variable: one letter per axis; equal letters have equal extents and are split alike. `summed`: it comes in partial sums.
+struct family_tensor {
+  std::string name, axes;
+  bool summed = false, integer = false;
+};
+/// A parameter and the values it is sampled with (axes; for numbers that decide shapes); empty: degrees, functions, factors.
+struct family_parameter {
+  rule_parameter what;
+  std::vector<i64> values;
+};
+/// An operator with its attributes, ready to be applied to `operands` tensors.
+struct family_step {
+  pattern_node node;                     // without operands
+  int operands = 1;
+  bool commutative = false;
+  bool spreads = false;                  // a parallel operator
+};
+/// A finite vocabulary of terms: what is enumerated together.
+struct family {
+  std::string name;
+  std::vector<family_tensor> tensors;
+  std::vector<family_parameter> parameters;
+  std::vector<family_step> steps;
+  int most_operators = 3;
+};
+
+/// A family from text. `tensors`: "x:abi w:oi y:abi+" (+: in partial sums, #: holds indices). `parameters`: "d=0,1 k m c:number ?f"; axes
+/// have values, degrees none, functions a question mark. `steps`: operators as in rules with '_' for operands, one per line or separated
+/// by ';': "partition{d,k}(_); linear(_,_); add(_,_)".
+/// Throws `error` naming what cannot be read.
+inline family make_family(std::string name, std::string_view tensors, std::string_view parameters, std::string_view steps,
+                          int most_operators = 3, vocabulary const& words = standard_vocabulary()) {
+  family f;
+  f.name = std::move(name);
+  f.most_operators = most_operators;
+  auto each_word = [](std::string_view s, char by, auto&& visit) {
+    while (!s.empty()) {
+      auto const e = s.find(by);
+      std::string_view w = s.substr(0, e);
+      while (!w.empty() && (w.front() == ' ' || w.front() == '\n')) w.remove_prefix(1);
+      while (!w.empty() && (w.back() == ' ' || w.back() == '\n')) w.remove_suffix(1);
+      if (!w.empty()) visit(w);
+      s = e == s.npos ? std::string_view() : s.substr(e + 1);
+    }
+  };
+  each_word(tensors, ' ', [&](std::string_view w) {
+    auto const colon = w.find(':');
+    if (colon == w.npos || colon == 0) throw error("a tensor without axes: " + std::string(w), "family " + f.name, "name:axes");
+    family_tensor t{std::string(w.substr(0, colon)), {}, false, false};
+    for (char c : w.substr(colon + 1)) {
+      if (c == '+') t.summed = true;
+      else if (c == '#') t.integer = true;
+      else t.axes += c;
+    }
+    f.tensors.push_back(std::move(t));
+  });
+  each_word(parameters, ' ', [&](std::string_view w) {
+    family_parameter p{{std::string(w), parameter_kind::degree}, {}};
+    if (w.front() == '?') p.what = {std::string(w.substr(1)), parameter_kind::function};
+    if (auto const at = w.find('='); at != w.npos) {
+      p.what.name = std::string(w.substr(0, at));
+      bool const number = !p.what.name.empty() && p.what.name.back() == '#';
+      if (number) p.what.name.pop_back();
+      p.what.kind = number ? parameter_kind::number : parameter_kind::axis;
+      each_word(w.substr(at + 1), ',', [&](std::string_view v) {
+        i64 n = 0;
+        std::from_chars(v.data(), v.data() + v.size(), n);
+        p.values.push_back(n);
+      });
+    } else if (w.back() == '#') {
+      p.what = {std::string(w.substr(0, w.size() - 1)), parameter_kind::number};
+    }
+    f.parameters.push_back(std::move(p));
+  });
+  each_word(steps, ';', [&](std::string_view w) {
+    // read by the parser of rules: operands become tensors of their own
+    std::string text, names;
+    int n = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      bool const operand = w[i] == '_' && i > 0 && (w[i - 1] == '(' || w[i - 1] == ',' || w[i - 1] == ' ');
+      if (operand) text += "o" + std::to_string(n++);
+      else text += w[i];
+    }
+    rule const r = parse_rule(text + " => " + text, words, "family " + f.name);
+    pattern_node node = r.source.nodes.at(0);
+    if (r.source.nodes.size() != 1) throw error("more than one operator in " + std::string(w), "family " + f.name, "one operator");
+    auto rename = [&](int p) {
+      rule_parameter const& q = r.parameters[static_cast<std::size_t>(p)];
+      for (std::size_t i = 0; i < f.parameters.size(); ++i)
+        if (f.parameters[i].what == q) return static_cast<int>(i);
+      throw error("there is no parameter " + q.name + " of its kind", "family " + f.name, "the parameters of the family");
+    };
+    for (rule_term& t : node.attr)
+      for (rule_factor& x : t.factors) {
+        if (x.kind != term_kind::parameter)
+          throw error("an attribute that depends on an operand in " + std::string(w), "family " + f.name, "parameters and numbers");
+        x.index = rename(x.index);
+      }
+    if (node.function >= 0) node.function = rename(node.function);
+    node.in.clear();
+    family_step s{std::move(node), n, false, false};
+    if (s.node.op) {
+      any_op o;
+      o.op = s.node.op;
+      s.spreads = is_parallel(o);
+      s.commutative = o.is<add>() || o.is<mul>();
+    }
+    f.steps.push_back(std::move(s));
+  });
+  return f;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,264 @@
+// tensorpar/rewrite/instances.hpp - rules with everything filled in: ranks, extents, degrees, at random or all of them
+#pragma once
+#include <random>
+#include <tensorpar/rewrite/exponents.hpp>
+
+namespace tensorpar {
+
+/// A rule in one setting with all that follows from it.
+struct rule_case {
+  rule_setting at;
+  std::vector<shape> tensors;            // shapes with which both sides were typed
+  spread_system spreads;
+  detail::extent_classes extents;
+};
+/// A rule with everything filled in.
+struct rule_instance {
+  rule_setting at;
+  std::vector<parallel_shape> tensors;
+  typed_pattern source, target;
+};
+
+struct case_limits {
+  int max_rank = 4;
+  int most = 64;                         // cases of one rule
+};
+
+namespace detail {
+
+/// Which tensor variables hold indices: those that reach the first operand of an embedding.
+inline std::vector<bool> index_tensors(rule const& r) {
+  std::vector<bool> is(r.tensors.size(), false);
+  for (pattern_graph const* g : {&r.source, &r.target}) {
+    std::vector<bool> node(g->nodes.size(), false);
+    for (std::size_t i = g->nodes.size(); i-- > 0;) {
+      pattern_node const& n = g->nodes[i];
+      bool const looks_up = n.op && (n.op->name == "embedding" || n.op->name == "embedding_bag");
+      for (std::size_t k = 0; k < n.in.size(); ++k) {
+        if (!(looks_up ? k == 0 : node[i])) continue;
+        if (n.in[k].node < 0) is[static_cast<std::size_t>(n.in[k].slot)] = true;
+        else node[static_cast<std::size_t>(n.in[k].node)] = true;
+      }
+    }
+  }
+  return is;
+}
+
+/// What numbers a parameter is tried with, by the attribute that it stands for.
+inline std::vector<i64> number_choices(rule const& r, int p) {
+  std::vector<i64> c;
+  for (pattern_graph const* g : {&r.source, &r.target})
+    for (pattern_node const& n : g->nodes)
+      for (std::size_t i = 0; i < n.attr.size(); ++i)
+        for (rule_factor const& f : n.attr[i].factors) {
+          if (f.kind != term_kind::parameter || f.index != p || !c.empty()) continue;
+          std::string_view const name = n.op->attr_name(static_cast<int>(i));
+          if (n.op->attr_kind(static_cast<int>(i)) == 'b') c = {0, 1};
+          else if (n.op->attr_kind(static_cast<int>(i)) == 'f') c = {std::bit_cast<i64>(0.5)};   // decides nothing
+          else if (name == "pad") c = {0, 1};
+          else if (name == "pad_w") c = {-1};
+          else if (name == "parts") c = {2, 3};
+          else if (name == "groups") c = {1};
+          else c = {1, 2};
+        }
+  if (c.empty()) c = {1};
+  return c;
+}
+
+inline bool holds_on_axes(rule const& r, rule_setting const& at, std::vector<shape> const& tensors) {
+  for (rule_condition const& c : r.conditions) {
+    if (c.kind != condition_kind::different && c.kind != condition_kind::inner) continue;
+    auto const a = term_value(c.a, false, tensors, at.parameter);
+    if (c.kind == condition_kind::inner) {
+      i64 const rank = at.rank[static_cast<std::size_t>(c.tensor)];
+      if ((*a < 0 ? *a + rank : *a) >= rank - c.b.number) return false;
+    } else if (*a == *term_value(c.b, false, tensors, at.parameter)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The form of a term of degrees and counts; nullopt if it is about something else.
+inline std::optional<degree_form> form_of(rule_term const& t, spread_system const& s, rule_setting const& at) {
+  degree_form d;
+  for (rule_factor f : t.factors) {
+    if (f.kind == term_kind::extent) return std::nullopt;
+    if (f.kind == term_kind::degree) {
+      int const a = axis_value(f, at.rank[static_cast<std::size_t>(f.index)], at.parameter);
+      if (a < 0) return std::nullopt;
+      f = {term_kind::degree, f.index, a, -1};
+    }
+    std::size_t i = 0;
+    while (i < s.unknowns.size() && !(s.unknowns[i] == f)) ++i;
+    if (i == s.unknowns.size()) {
+      if (f.kind == term_kind::sums) continue;   // a variable without partial sums in this case
+      return std::nullopt;
+    }
+    degree_form one;
+    one.coefficient.assign(i + 1, 0);
+    one.coefficient[i] = 1;
+    d = d + one;
+  }
+  return t.number == 1 ? std::optional(d) : std::nullopt;
+}
+/// Conditions on degrees, as requirements.
+inline void add_conditions(rule const& r, spread_system& s, rule_setting const& at) {
+  for (rule_condition const& c : r.conditions) {
+    if (c.kind != condition_kind::divides && c.kind != condition_kind::equal) continue;
+    auto const a = form_of(c.a, s, at), b = form_of(c.b, s, at);
+    if (a && b) s.requirements.push_back({*b - *a, c.kind == condition_kind::equal, false, "a condition"});
+  }
+}
+
+}  // namespace detail
+
+/// The cases of a rule in which both sides can be typed and spread by degrees above one: every choice of ranks up to the limit, axes, and
+/// numbers that decide shapes; and of the tensors that come in partial sums. In a fixed order; at most `limits.most`.
+/// O(choices * size of the rule); a rule of three tensors and two axes has a few thousand.
+inline std::vector<rule_case> cases_of(rule const& r, vocabulary const& words = standard_vocabulary(), case_limits limits = {}) {
+  std::vector<rule_case> all;
+  rule_setting at;
+  at.rank.assign(r.tensors.size(), 1);
+  at.integer = detail::index_tensors(r);
+  at.parameter.assign(r.parameters.size(), 1);
+  std::vector<std::vector<i64>> choices;
+  for (std::size_t p = 0; p < r.parameters.size(); ++p) {
+    std::vector<i64> c{1};
+    if (r.parameters[p].kind == parameter_kind::axis) {
+      c.clear();
+      for (int a = 0; a < limits.max_rank; ++a) c.push_back(a);
+    } else if (r.parameters[p].kind == parameter_kind::number) {
+      c = detail::number_choices(r, static_cast<int>(p));
+    }
+    choices.push_back(std::move(c));
+  }
+  auto typed = [&](unsigned doubled) {
+    std::vector<shape> tensors;
+    for (std::size_t x = 0; x < r.tensors.size(); ++x) {
+      shape s{};
+      s.type = at.integer[x] ? dtype::i64 : dtype::f32;
+      for (int d = 0; d < at.rank[x]; ++d, doubled >>= 1) s.d[s.rank++] = dim(doubled & 1 ? 24 : 12);
+      tensors.push_back(s);
+    }
+    if (!detail::holds_on_axes(r, at, tensors)) return;
+    auto const source = detail::type_pattern(r.source, tensors, at.parameter, words);
+    if (!source) return;
+    auto const target = detail::type_pattern(r.target, tensors, at.parameter, words);
+    if (!target) return;
+    for (std::size_t k = 0; k < r.source.outputs.size(); ++k)
+      if (source->at(r.source.outputs[k], tensors).rank != target->at(r.target.outputs[k], tensors).rank) return;
+    detail::extent_classes const extents(r, tensors, *source, *target);
+    for (unsigned sums = 0; sums < 1u << r.tensors.size() && static_cast<int>(all.size()) < limits.most; ++sums) {
+      std::vector<bool> may(r.tensors.size());
+      bool sensible = true;
+      for (std::size_t x = 0; x < may.size(); ++x) { may[x] = sums >> x & 1; sensible = sensible && !(may[x] && at.integer[x]); }
+      if (!sensible) continue;
+      auto s = spreads_of(r, at, tensors, *source, *target, may);
+      if (!s) return;
+      detail::add_conditions(r, *s, at);
+      bool idle = false;      // partial sums that some requirement rules out belong to a case with fewer
+      for (degree_requirement const& q : s->requirements) {
+        int lone = -1, count = 0;
+        for (std::size_t i = 0; i < s->unknowns.size(); ++i) if (q.form.at(i)) { lone = static_cast<int>(i); ++count; }
+        idle = idle || (q.equal && count == 1 && s->unknowns[static_cast<std::size_t>(lone)].kind == term_kind::sums);
+      }
+      if (idle) continue;
+      // a rule that spreads nothing, whatever its degrees, says nothing in this case
+      std::mt19937 draw(1);
+      if (detail::random_exponents(*s, 1, 4, draw)) all.push_back({at, tensors, std::move(*s), extents});
+    }
+  };
+  // Extents are all equal; where nothing fits then, every axis is tried with twice as much, as where two are joined.
+  bool unequal = false;
+  auto over_parameters = [&](auto& self, std::size_t p) -> void {
+    if (static_cast<int>(all.size()) >= limits.most) return;
+    if (p == choices.size()) {
+      int axes = 0;
+      for (int k : at.rank) axes += k;
+      std::size_t const before = all.size();
+      for (unsigned d = unequal ? 1 : 0; d < (unequal && axes < 9 ? 1u << axes : 1) && all.size() == before; ++d) typed(d);
+      return;
+    }
+    for (i64 c : choices[p]) { at.parameter[p] = c; self(self, p + 1); }
+  };
+  auto over_ranks = [&](auto& self, std::size_t x) -> void {
+    if (x == at.rank.size()) return over_parameters(over_parameters, 0);
+    for (int k = 1; k <= limits.max_rank; ++k) { at.rank[x] = k; self(self, x + 1); }
+  };
+  over_ranks(over_ranks, 0);
+  if (all.empty()) {
+    unequal = true;
+    over_ranks(over_ranks, 0);
+  }
+  return all;
+}
+
+/// The rule in this case with random degrees of {1, 2, 3, 4, 6}, extents and numbers; nullopt where the draw was not valid or too large
+/// (more than `most_elements` in a tensor, more than `most_parts` parts). Both sides are typed.
+inline std::optional<rule_instance> random_instance(rule const& r, rule_case const& c, auto& draw,
+                                                    vocabulary const& words = standard_vocabulary(), i64 most_elements = 600) {
+  auto const two = detail::random_exponents(c.spreads, draw() % 4 ? 1 : 0, 2, draw);
+  auto const three = draw() % 2 ? detail::random_exponents(c.spreads, draw() % 2 ? 1 : 0, 1, draw) : std::nullopt;
+  if (!two) return std::nullopt;
+  rule_instance g;
+  g.at = c.at;
+  for (std::size_t p = 0; p < r.parameters.size(); ++p) {
+    if (c.at.parameter[p] == std::bit_cast<i64>(0.5)) g.at.parameter[p] = std::bit_cast<i64>(static_cast<double>(draw() % 1000) / 8);
+    if (r.parameters[p].kind == parameter_kind::function) g.at.parameter[p] = static_cast<i64>(draw() % 64);
+  }
+  for (shape s : c.tensors) g.tensors.emplace_back(s);
+  std::vector<i64> degree(c.spreads.unknowns.size(), 1);
+  for (std::size_t u = 0; u < c.spreads.unknowns.size(); ++u) {
+    i64 k = i64{1} << (*two)[u];
+    if (three && (*three)[u]) k *= 3;
+    if (k > 6) return std::nullopt;
+    degree[u] = k;
+    rule_factor const& f = c.spreads.unknowns[u];
+    if (f.kind == term_kind::parameter) {
+      g.at.parameter[static_cast<std::size_t>(f.index)] = k;
+      continue;
+    }
+    parallel_shape& s = g.tensors[static_cast<std::size_t>(f.index)];
+    if (f.kind == term_kind::degree) s.degree[f.axis] = k;
+    else (f.kind == term_kind::copies ? s.copy : s.sum) = k;
+  }
+  // every axis a multiple of all degrees in which it is split somewhere
+  std::vector<i64> extent(static_cast<std::size_t>(c.extents.count()), 1);
+  for (i64& e : extent) e = 1 + static_cast<i64>(draw() % 3);
+  auto needs = [&](int axis_class, i64 k) {
+    i64& e = detail::nth(extent, axis_class);
+    e = e / detail::gcd(e, k) * k;
+  };
+  for (std::size_t x = 0; x < g.tensors.size(); ++x)
+    for (int d = 0; d < g.tensors[x].type.rank; ++d) needs(c.extents.of(static_cast<int>(x), d), g.tensors[x].degree[d]);
+  for (int side = 0; side < 2; ++side)
+    for (std::size_t v = 0; v < c.spreads.made[side].size(); ++v)
+      for (std::size_t slot = 0; slot < c.spreads.made[side][v].size(); ++slot) {
+        auto const classes = c.extents.of_node(side, static_cast<int>(v), static_cast<int>(slot));
+        for (std::size_t d = 0; d < classes.size(); ++d) {
+          i64 k = 1;
+          degree_form const& form = c.spreads.made[side][v][slot].axis[d];
+          for (int sign : {1, -1})         // first all that multiplies, then what divides
+            for (std::size_t u = 0; u < degree.size(); ++u)
+              for (int times = sign * form.at(u); times > 0; --times) k = sign > 0 ? k * degree[u] : k / degree[u];
+          if (k > 1) needs(classes[d], k);
+        }
+      }
+  std::vector<shape> types;
+  for (std::size_t x = 0; x < g.tensors.size(); ++x) {
+    shape& s = g.tensors[x].type;
+    for (int d = 0; d < s.rank; ++d) s.d[d] = dim(extent[static_cast<std::size_t>(c.extents.of(static_cast<int>(x), d))]);
+    if (s.elements() > most_elements) return std::nullopt;
+    types.push_back(s);
+  }
+  auto source = detail::type_pattern(r.source, types, g.at.parameter, words);
+  if (!source) return std::nullopt;
+  auto target = detail::type_pattern(r.target, types, g.at.parameter, words);
+  if (!target) return std::nullopt;
+  g.source = std::move(*source);
+  g.target = std::move(*target);
+  return g;
+}
+
+}  // namespace tensorpar

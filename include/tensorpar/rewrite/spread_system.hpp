@@ -1,0 +1,171 @@
+// tensorpar/rewrite/spread_system.hpp - the spreads of both sides of a rule as linear forms, and what they require
+#pragma once
+#include <tensorpar/ir/parallel_inference.hpp>
+#include <tensorpar/rewrite/setting.hpp>
+
+namespace tensorpar {
+
+/// Degrees are products of unknowns. How often one prime divides such a product is the sum over the unknowns: a linear form. All that
+/// spreads require is that one degree divides or equals another, which holds if and only if it holds for the exponents of every prime; so
+/// a statement about all degrees is one about linear forms with unknowns >= 0, and needs no multiplication.
+struct degree_form {
+  std::vector<int> coefficient;          // by unknown; missing ones are zero
+  bool zero() const {
+    for (int c : coefficient) if (c) return false;
+    return true;
+  }
+  int at(std::size_t i) const { return i < coefficient.size() ? coefficient[i] : 0; }
+  friend degree_form operator+(degree_form a, degree_form const& b) { return std::move(a.add(b, 1)); }
+  friend degree_form operator-(degree_form a, degree_form const& b) { return std::move(a.add(b, -1)); }
+  friend bool operator==(degree_form const& a, degree_form const& b) { return (a - b).zero(); }
+
+ private:
+  degree_form& add(degree_form const& b, int sign) {
+    if (coefficient.size() < b.coefficient.size()) coefficient.resize(b.coefficient.size(), 0);
+    for (std::size_t i = 0; i < b.coefficient.size(); ++i) coefficient[i] += sign * b.coefficient[i];
+    return *this;
+  }
+};
+
+/// form == 0, or form >= 0.
+struct degree_requirement {
+  degree_form form;
+  bool equal = false;
+  bool of_target = false;
+  char const* why = "";
+};
+
+/// Both sides of a rule in one setting.
+struct spread_system {
+  std::vector<rule_factor> unknowns;                      // what each unknown stands for; axes are numbers here
+  std::vector<degree_requirement> requirements;
+  std::vector<degrees_of<degree_form>> source, target;    // of the outputs
+  std::vector<std::vector<degrees_of<degree_form>>> made[2];                // of all results: by side, node and slot
+};
+
+/// Degrees as linear forms (see `degree_algebra`). A loop that has units of its own (whole heads, whole groups) is bounded by the parameter
+/// that counts them: `units` is its form, `letters` are those loops.
+class valued_degrees {
+  spread_system& system_;
+  bool of_target_;
+  degree_form units_;
+  std::string letters_;
+
+ public:
+  using value = degree_form;
+  valued_degrees(spread_system& s, bool of_target, degree_form units = {}, std::string letters = {})
+      : system_(s), of_target_(of_target), units_(std::move(units)), letters_(std::move(letters)) {}
+  degree_form one() const { return {}; }
+  bool is_one(degree_form const& x) const { return x.zero(); }
+  degree_form times(degree_form const& a, degree_form const& b) const { return a + b; }
+  degree_form over(degree_form const& a, degree_form const& b, char const* why) {
+    require(a - b, false, why);
+    return a - b;
+  }
+  void same(degree_form const& a, degree_form const& b, char const* why) { require(a - b, true, why); }
+  void within(degree_form const& d, node_loop const& l) {
+    if (l.units == 1) require(d, true, "this loop cannot be split");
+    else if (letters_.find(l.letter) != letters_.npos) require(units_ - d, false, "the loop has fewer units");
+  }
+
+ private:
+  void require(degree_form f, bool equal, char const* why) {
+    if (!f.zero()) system_.requirements.push_back({std::move(f), equal, of_target_, why});
+  }
+};
+
+namespace detail {
+
+class spread_builder {
+  rule const& r_;
+  rule_setting const& at_;
+  std::vector<shape> const& tensors_;
+  spread_system s_;
+
+  degree_form unknown(rule_factor const& f) {
+    std::size_t i = 0;
+    while (i < s_.unknowns.size() && !(s_.unknowns[i] == f)) ++i;
+    if (i == s_.unknowns.size()) s_.unknowns.push_back(f);
+    degree_form d;
+    d.coefficient.assign(i + 1, 0);
+    d.coefficient[i] = 1;
+    return d;
+  }
+  degree_form parameter(int p) { return unknown({term_kind::parameter, p, 0, -1}); }
+  /// The product of parameters that a degree attribute is. Numbers: their exponents differ by prime, so they are unknowns of their own.
+  degree_form attribute(rule_term const& t) {
+    degree_form d;
+    for (rule_factor const& f : t.factors) d = d + parameter(f.index);
+    return d;
+  }
+  degrees_of<degree_form> tensor(int x) {
+    degrees_of<degree_form> d;
+    for (int a = 0; a < at_.rank[static_cast<std::size_t>(x)]; ++a) d.axis.push_back(unknown({term_kind::degree, x, a, -1}));
+    if (!at_.integer[static_cast<std::size_t>(x)] && sums_[static_cast<std::size_t>(x)]) d.sum = unknown({term_kind::sums, x, 0, -1});
+    d.copy = unknown({term_kind::copies, x, 0, -1});
+    return d;
+  }
+  std::vector<bool> const& sums_;
+
+  bool side(pattern_graph const& g, typed_pattern const& t, bool target, std::vector<degrees_of<degree_form>>& outputs) {
+    std::vector<std::vector<degrees_of<degree_form>>> have;
+    auto of = [&](pattern_value v) { return v.node < 0 ? tensor(v.slot) : nth(nth(have, v.node), v.slot); };
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+      pattern_node const& n = g.nodes[i];
+      any_op const& o = t.op[i];
+      std::vector<degrees_of<degree_form>> in;
+      std::vector<shape> types;
+      for (pattern_value v : n.in) { in.push_back(of(v)); types.push_back(t.at(v, tensors_)); }
+      if (is_parallel(o)) {
+        valued_degrees a(s_, target);
+        rule_term const& k = n.attr.back();
+        if (k.factors.empty() && k.number != 1) return false;      // a degree must be a parameter
+        int axis = 0;
+        if (n.attr.size() == 2) {
+          auto const x = term_value(n.attr[0], false, tensors_, at_.parameter);
+          axis = static_cast<int>(*x < 0 ? *x + types[0].rank : *x);
+        }
+        have.push_back({infer_parallel(a, *o.op, axis, attribute(k), in[0])});
+        continue;
+      }
+      iteration_space const space = space_of(o, types, t.value[i]);
+      std::vector<int> ranks;
+      for (shape const& y : t.value[i]) ranks.push_back(y.rank);
+      int const activations = o.op->arity < 0 ? static_cast<int>(types.size()) : o.op->arity;
+      degree_form units;
+      std::string letters;
+      for (std::size_t k = 0; k < n.attr.size(); ++k) {
+        std::string_view const name = o.op->attr_name(static_cast<int>(k));
+        if ((name != "heads" && name != "groups") || n.attr[k].factors.size() != 1) continue;
+        units = parameter(n.attr[k].factors[0].index);
+        for (node_loop const& l : space.loops)
+          if (o.op->units(o.attr, l.letter, {types.data(), activations}) > 0) letters += l.letter;
+      }
+      valued_degrees a(s_, target, std::move(units), std::move(letters));
+      have.push_back(infer_degrees(a, o, space, in, ranks));
+    }
+    for (pattern_value v : g.outputs) outputs.push_back(of(v));
+    s_.made[target] = std::move(have);
+    return true;
+  }
+
+ public:
+  spread_builder(rule const& r, rule_setting const& at, std::vector<shape> const& tensors, std::vector<bool> const& sums)
+      : r_(r), at_(at), tensors_(tensors), sums_(sums) {}
+  std::optional<spread_system> build(typed_pattern const& source, typed_pattern const& target) {
+    if (!side(r_.source, source, false, s_.source) || !side(r_.target, target, true, s_.target)) return std::nullopt;
+    return std::move(s_);
+  }
+};
+
+}  // namespace detail
+
+/// The spreads of a rule in one setting. `tensors`: shapes with which both sides were typed; `sums`: which tensor variables may come in
+/// partial sums (a product takes them through one operand at a time, so the case is chosen beforehand).
+/// nullopt: a degree is a plain number, about which nothing general can be said.
+inline std::optional<spread_system> spreads_of(rule const& r, rule_setting const& at, std::vector<shape> const& tensors,
+                                               typed_pattern const& source, typed_pattern const& target, std::vector<bool> const& sums) {
+  return detail::spread_builder(r, at, tensors, sums).build(source, target);
+}
+
+}  // namespace tensorpar

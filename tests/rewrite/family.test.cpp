@@ -1,0 +1,40 @@
+// tests/rewrite/family.test.cpp - families of terms from text
+#include <tensorpar/rewrite/family.hpp>
+#include <doctest/doctest.h>
+
+using namespace tensorpar;
+
+TEST_CASE("tensors, parameters and steps") {
+  family const f = make_family("all", "x:ab y:ab+ i:a#", "d=0,1 k s# stride#=1,2 ?f",
+                               "?f(_); partition{d,k}(_); add(_,_);\n scale{s}(_); embedding_bag(_,_)", 2);
+  REQUIRE(f.tensors.size() == 3);
+  CHECK(f.tensors[0].axes == "ab");
+  CHECK(!f.tensors[0].summed);
+  CHECK(f.tensors[1].summed);
+  CHECK(f.tensors[2].integer);
+  REQUIRE(f.parameters.size() == 5);
+  CHECK(f.parameters[0].what == rule_parameter{"d", parameter_kind::axis});
+  CHECK(f.parameters[0].values == std::vector<i64>{0, 1});
+  CHECK(f.parameters[1].what.kind == parameter_kind::degree);
+  CHECK(f.parameters[2].what.kind == parameter_kind::number);
+  CHECK(f.parameters[3].what == rule_parameter{"stride", parameter_kind::number});
+  CHECK(f.parameters[3].values == std::vector<i64>{1, 2});
+  CHECK(f.parameters[4].what == rule_parameter{"f", parameter_kind::function});
+  REQUIRE(f.steps.size() == 5);
+  CHECK(f.steps[0].node.function == 4);
+  CHECK(f.steps[1].spreads);
+  CHECK(f.steps[1].node.attr[0] == parameter_term(0));
+  CHECK(f.steps[1].node.attr[1] == parameter_term(1));
+  CHECK(f.steps[2].commutative);
+  CHECK(f.steps[2].operands == 2);
+  CHECK(f.steps[4].node.op == &info<embedding_bag>);
+  CHECK(f.most_operators == 2);
+}
+
+TEST_CASE("what cannot be read is named") {
+  CHECK_THROWS_WITH_AS(make_family("f", "x", "", "relu(_)"), doctest::Contains("without axes: x"), error);
+  CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "rellu(_)"), doctest::Contains("no operator rellu"), error);
+  CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "partition{d,k}(_)"), doctest::Contains("no parameter d"), error);
+  CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "slice{0,0,extent(o0,0)}(_)"), doctest::Contains("depends on an operand"), error);
+  CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "relu(relu(_))"), doctest::Contains("more than one operator"), error);
+}

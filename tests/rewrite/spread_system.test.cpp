@@ -1,0 +1,91 @@
+// tests/rewrite/spread_system.test.cpp - linear forms say of all degrees what numbers say of some
+#include <tensorpar/rewrite/spread_system.hpp>
+#include <doctest/doctest.h>
+
+#include <random>
+#include <support/effort.hpp>
+#include <tensorpar/rewrite/exponents.hpp>
+#include <tensorpar/rewrite/instances.hpp>
+#include <tensorpar/rewrite/rule_parser.hpp>
+
+#include "rules_that_hold.hpp"
+
+using namespace tensorpar;
+using tensorpar::detail::nth;
+
+static_assert(degree_algebra<valued_degrees>);
+static_assert(degree_algebra<counted_degrees>);
+
+TEST_CASE("forms are a commutative group") {
+  degree_form const a{{1, 0, 2}}, b{{0, 3}};
+  CHECK(a + b == b + a);
+  CHECK((a + b) - b == a);
+  CHECK((a - a).zero());
+  CHECK(degree_form{{1, 0, 0}} == degree_form{{1}});
+  CHECK(!(a == b));
+}
+
+TEST_CASE("where exponents satisfy the requirements, powers of two are valid spreads and the forms give the results") {
+  std::mt19937 draw(1);
+  int checked = 0, spread = 0;
+  for (char const* text : tests::rules_that_hold) {
+    rule const r = parse_rule(text);
+    CAPTURE(std::string(text));
+    for (rule_case const& c : cases_of(r)) {
+      for (int turn = 0; turn < effort::cases(4); ++turn) {
+        auto const x = detail::random_exponents(c.spreads, 0, 2, draw);
+        REQUIRE(x.has_value());
+        // every axis long enough for any degree
+        std::vector<parallel_shape> tensors;
+        for (shape s : c.tensors) {
+          for (int d = 0; d < s.rank; ++d) s.d[d].n *= 1 << 10;
+          tensors.emplace_back(s);
+        }
+        std::vector<i64> parameter = c.at.parameter;
+        for (std::size_t u = 0; u < x->size(); ++u) {
+          rule_factor const& f = c.spreads.unknowns[u];
+          i64 const k = i64{1} << (*x)[u];
+          if (f.kind == term_kind::parameter) { nth(parameter, f.index) = k; continue; }
+          parallel_shape& s = nth(tensors, f.index);
+          (f.kind == term_kind::degree ? s.degree[f.axis] : f.kind == term_kind::copies ? s.copy : s.sum) = k;
+        }
+        std::vector<shape> types;
+        for (parallel_shape const& s : tensors) types.push_back(s.type);
+        for (bool target : {false, true}) {
+          pattern_graph const& g = target ? r.target : r.source;
+          auto const t = detail::type_pattern(g, types, parameter, standard_vocabulary());
+          if (!t) continue;     // a window larger than an image
+          std::vector<std::vector<parallel_shape>> have;
+          for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            std::vector<parallel_shape> in;
+            for (pattern_value v : g.nodes[i].in) in.push_back(detail::value_of(v, tensors, have));
+            parallel_result const y = infer_parallel_shapes(t->op[i], in);
+            CAPTURE(y.problem);
+            REQUIRE(y.ok());
+            have.push_back(y.out);
+          }
+          auto const& forms = target ? c.spreads.target : c.spreads.source;
+          auto power = [&](degree_form const& f) {
+            int e = 0;
+            for (std::size_t u = 0; u < x->size(); ++u) e += f.at(u) * (*x)[u];
+            return i64{1} << e;
+          };
+          for (std::size_t k = 0; k < g.outputs.size(); ++k) {
+            parallel_shape const& y = detail::value_of(g.outputs[k], tensors, have);
+            for (int d = 0; d < y.type.rank; ++d) CHECK(y.degree[d] == power(nth(forms[k].axis, d)));
+            CHECK(y.sum == power(forms[k].sum));
+            CHECK(y.copy == power(forms[k].copy));
+            spread += y.parts() > 1;
+          }
+          ++checked;
+        }
+      }
+    }
+  }
+  CHECK(checked > effort::cases(400));
+  CHECK(spread > checked / 2);
+}
+
+TEST_CASE("plain numbers as degrees say nothing in general") {
+  CHECK(cases_of(parse_rule("partition{d,2}(x) => partition{d,2}(x)")).empty());
+}

@@ -1,0 +1,60 @@
+// tests/static/rewrite_concepts.cpp - archetypes of degree_algebra and number_algebra, and types that lack one requirement each
+#include <tensorpar/ir/parallel_inference.hpp>
+#include <tensorpar/rewrite/evaluate.hpp>
+#include <tensorpar/rewrite/parts.hpp>
+
+using namespace tensorpar;
+
+namespace archetypes {
+
+struct degrees {
+  struct value {};
+  value one();
+  bool is_one(value const&);
+  value times(value const&, value const&);
+  value over(value const&, value const&, char const*);
+  void same(value const&, value const&, char const*);
+  void within(value const&, node_loop const&);
+};
+static_assert(degree_algebra<degrees>);
+struct no_one : degrees { void one(); };
+struct no_is_one : degrees { void is_one(value const&); };
+struct no_times : degrees { void times(value const&, value const&); };
+struct no_over : degrees { void over(value const&, value const&, char const*); };
+struct no_same : degrees { void same(value const&); };
+struct no_within : degrees { void within(); };
+static_assert(!degree_algebra<no_one> && !degree_algebra<no_is_one> && !degree_algebra<no_times>);
+static_assert(!degree_algebra<no_over> && !degree_algebra<no_same> && !degree_algebra<no_within> && !degree_algebra<int>);
+
+struct numbers {
+  struct value {};
+  value integer(i64);
+  value real(double);
+  value plus(value const&, value const&);
+  value times(value const&, value const&);
+  value over(value const&, value const&);
+  value maximum(value const&, value const&);
+  value apply(u64, value const&);
+};
+static_assert(number_algebra<numbers>);
+struct no_integer : numbers { void integer(i64); };
+struct no_real : numbers { void real(double); };
+struct no_plus : numbers { void plus(value const&, value const&); };
+struct no_product : numbers { void times(value const&, value const&); };
+struct no_quotient : numbers { void over(value const&, value const&); };
+struct no_maximum : numbers { void maximum(value const&, value const&); };
+struct no_apply : numbers { void apply(u64, value const&); };
+static_assert(!number_algebra<no_integer> && !number_algebra<no_real> && !number_algebra<no_plus> && !number_algebra<no_product>);
+static_assert(!number_algebra<no_quotient> && !number_algebra<no_maximum> && !number_algebra<no_apply> && !number_algebra<int>);
+
+/// The generic code asks for nothing more.
+[[maybe_unused]] auto infer(degrees& a, any_op const& o, iteration_space const& s) {
+  return infer_degrees(a, o, s, std::vector<degrees_of<degrees::value>>{}, {});
+}
+[[maybe_unused]] auto spread(degrees& a, op_info const& o, degrees_of<degrees::value> const& x) {
+  return infer_parallel(a, o, 0, degrees::value{}, x);
+}
+[[maybe_unused]] auto compute(numbers& a, any_op const& o) { return evaluate(a, o, std::vector<elements<numbers::value>>{}, {}); }
+[[maybe_unused]] auto on_parts(numbers& a, any_op const& o) { return run_on_parts(a, o, std::vector<spread_elements<numbers::value>>{}, {}); }
+
+}  // namespace archetypes
