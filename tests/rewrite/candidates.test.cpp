@@ -8,7 +8,7 @@ TEST_CASE("names follow the order in which things occur, the larger side is the 
   family const f = make_family("small", "p:ab q:ab", "e=0,1 m n ?g",
                                "?g(_); add(_,_); partition{e,m}(_); partition{e,n}(_); combine{e,m}(_)", 2);
   std::vector<std::string> texts;
-  for (rule const& r : candidates(f, enumerate(f, 1))) {
+  for (auto const& [r, from] : candidates(f, enumerate(f, 1))) {
     CHECK(problems(r).empty());
     CHECK(r.source.nodes.size() >= r.target.nodes.size());
     texts.push_back(spell(r));
@@ -36,5 +36,5 @@ TEST_CASE("what neither direction binds is left out, what only the smaller side 
   e.pairs = {{of_both, nested}, {of_both, nested}};
   auto const all = candidates(f, e);
   REQUIRE(all.size() == 1);
-  CHECK(spell(all[0]) == "add(x, y) => relu(relu(x))");
+  CHECK(spell(all[0].what) == "add(x, y) => relu(relu(x))");
 }

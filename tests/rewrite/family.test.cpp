@@ -5,9 +5,10 @@
 using namespace tensorpar;
 
 TEST_CASE("tensors, parameters and steps") {
-  family const f = make_family("all", "x:ab y:ab+ i:a#", "d=0,1 k s# stride#=1,2 ?f",
+  family const f = make_family("all", "x:ab y:ab+ i:a# z:b*", "d=0,1 k s# stride#=1,2 ?f",
                                "?f(_); partition{d,k}(_); add(_,_);\n scale{s}(_); embedding_bag(_,_)", 2);
-  REQUIRE(f.tensors.size() == 3);
+  REQUIRE(f.tensors.size() == 4);
+  CHECK(f.tensors[3].beside_sums);
   CHECK(f.tensors[0].axes == "ab");
   CHECK(!f.tensors[0].summed);
   CHECK(f.tensors[1].summed);

@@ -61,6 +61,7 @@ struct concat {
     if (a < 0 || a >= r.rank) return mismatch("concat: no such axis", in[0], scalar);
     for (int k = 1; k < in.size(); ++k) {
       if (in[k].rank != r.rank) return mismatch("ranks differ", in[0], in[k]);
+      if (in[k].type != r.type) return mismatch("element types differ", in[0], in[k]);
       for (int i = 0; i < r.rank; ++i)
         if (i != a && !fits(r.d[i], in[k].d[i])) return mismatch("dimensions off the concat axis differ", in[0], in[k]);
       if (!r.d[a].is_static() || !in[k].d[a].is_static()) return mismatch("concat: the joined axis must be static", in[0], in[k]);

@@ -73,20 +73,30 @@ inline rule candidate(family const& f, enumeration const& e, int source, int tar
   return detail::candidate_writer(f, e).write(source, target);
 }
 
+/// A rule and the pair that it came from.
+struct candidate_rule {
+  rule what;
+  term_pair from;
+};
+
 /// The rules that a family's pairs stand for, each once: from the larger side to the smaller one, or the other way round where only that
-/// binds every variable. Pairs of which neither way does are left out. In the order in which they were found.
-inline std::vector<rule> candidates(family const& f, enumeration const& e) {
-  std::vector<rule> all;
-  std::set<std::string> seen;
+/// binds every variable. Pairs of which neither way does are left out. In the order in which they were found; `seen` holds the texts that
+/// were met before and takes these.
+inline std::vector<candidate_rule> candidates(family const& f, enumeration const& e, std::set<std::string>& seen) {
+  std::vector<candidate_rule> all;
   for (term_pair const& p : e.pairs) {
     for (bool swapped : {false, true}) {
       rule r = swapped ? candidate(f, e, p.left, p.right) : candidate(f, e, p.right, p.left);
       if (!problems(r).empty()) continue;
-      if (seen.insert(spell(r)).second) all.push_back(std::move(r));
+      if (seen.insert(spell(r)).second) all.push_back({std::move(r), p});
       break;
     }
   }
   return all;
+}
+inline std::vector<candidate_rule> candidates(family const& f, enumeration const& e) {
+  std::set<std::string> seen;
+  return candidates(f, e, seen);
 }
 
 }  // namespace tensorpar

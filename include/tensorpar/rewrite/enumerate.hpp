@@ -155,7 +155,7 @@ class enumerator {
     for (family_tensor const& t : f_.tensors)
       for (char c : t.axes)
         if (!split.count(c)) {
-          split[c] = 1000 + static_cast<i64>(draw() % 1000000);
+          split[c] = c >= 'A' && c <= 'Z' ? 0 : 1000 + static_cast<i64>(draw() % 1000000);
           for (int m = 0; m < samples_; ++m) extents[c].push_back(primes[(draw() >> 4) % 2]);
         }
     for (int m = 0; m < samples_; ++m) {
@@ -181,6 +181,7 @@ class enumerator {
       for (auto const& [c, k] : split)
         if (t.axes.find(c) == t.axes.npos) spread.copy += k;
       for (char c : t.axes) spread.axis.push_back(split[c]);
+      if (t.beside_sums) spread.copy += sums;
       w.spread.assign(static_cast<std::size_t>(samples_), spread);
       for (int m = 0; m < samples_; ++m) {
         elements<T> e;

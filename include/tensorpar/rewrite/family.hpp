@@ -6,10 +6,12 @@
 
 namespace tensorpar {
 
-/// A tensor variable: one letter per axis; equal letters have equal extents and are split alike. `summed`: it comes in partial sums.
+/// A tensor variable: one letter per axis; equal letters have equal extents and are split alike, capital ones are not split at all.
+/// `summed`: it comes in partial sums;
+/// `beside_sums`: with a copy for every partial sum of the summed ones.
 struct family_tensor {
   std::string name, axes;
-  bool summed = false, integer = false;
+  bool summed = false, integer = false, beside_sums = false;
 };
 /// A parameter and the values it is sampled with (axes; for numbers that decide shapes); empty: degrees, functions, factors.
 struct family_parameter {
@@ -32,9 +34,9 @@ struct family {
   int most_operators = 3;
 };
 
-/// A family from text. `tensors`: "x:abi w:oi y:abi+" (+: in partial sums, #: holds indices). `parameters`: "d=0,1 k m c:number ?f"; axes
-/// have values, degrees none, functions a question mark. `steps`: operators as in rules with '_' for operands, one per line or separated
-/// by ';': "partition{d,k}(_); linear(_,_); add(_,_)".
+/// A family from text. `tensors`: "x:abi w:oi y:abi+" (+: in partial sums, *: copied for them, #: holds indices). `parameters`:
+/// "d=0,1 k m s# stride#=1,2 ?f": axes have values, degrees none; numbers end in '#', with values where they decide shapes; functions begin
+/// with '?'. `steps`: operators as in rules with '_' for operands, separated by ';': "partition{d,k}(_); linear(_,_); add(_,_)".
 /// Throws `error` naming what cannot be read.
 inline family make_family(std::string name, std::string_view tensors, std::string_view parameters, std::string_view steps,
                           int most_operators = 3, vocabulary const& words = standard_vocabulary()) {
@@ -54,10 +56,11 @@ inline family make_family(std::string name, std::string_view tensors, std::strin
   each_word(tensors, ' ', [&](std::string_view w) {
     auto const colon = w.find(':');
     if (colon == w.npos || colon == 0) throw error("a tensor without axes: " + std::string(w), "family " + f.name, "name:axes");
-    family_tensor t{std::string(w.substr(0, colon)), {}, false, false};
+    family_tensor t{std::string(w.substr(0, colon)), {}, false, false, false};
     for (char c : w.substr(colon + 1)) {
       if (c == '+') t.summed = true;
       else if (c == '#') t.integer = true;
+      else if (c == '*') t.beside_sums = true;
       else t.axes += c;
     }
     f.tensors.push_back(std::move(t));

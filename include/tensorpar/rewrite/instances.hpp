@@ -166,7 +166,7 @@ inline std::vector<rule_case> cases_of(rule const& r, vocabulary const& words = 
       if (idle) continue;
       // a rule that spreads nothing, whatever its degrees, says nothing in this case
       std::mt19937 draw(1);
-      if (detail::random_exponents(*s, 1, 4, draw)) all.push_back({at, tensors, std::move(*s), extents});
+      if (detail::random_exponents(*s, 1, 6, draw)) all.push_back({at, tensors, std::move(*s), extents});
     }
   };
   // Extents are all equal; where nothing fits then, every axis is tried with twice as much, as where two are joined.

@@ -1,0 +1,150 @@
+// examples/rules.cpp - rewrite rules: made and proved from scratch
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <tensorpar/core/json.hpp>
+#include <tensorpar/rewrite/families.hpp>
+#include <tensorpar/rewrite/make_rules.hpp>
+
+using namespace tensorpar;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char const* kinds[] = {"algebra", "parallel", "hybrid"};
+
+/// "element-wise sums 12" belongs to "element-wise".
+std::string group_of(std::string const& name) {
+  for (char const* g : {"element-wise", "concat", "transpose", "linear", "matmul", "convolution", "pooling", "embedding"})
+    if (name.starts_with(g)) return g;
+  return name.starts_with("batched") ? "matmul" : "spreads";
+}
+std::string file_of(std::string group) {
+  std::erase(group, '-');
+  return group + ".hpp";
+}
+std::string axiom_names(proof const& p) {
+  std::string s;
+  for (int a : p.used) s += (s.empty() ? "" : "; ") + std::string(axioms[a].name);
+  return s;
+}
+std::string statement(rule r) {
+  r.name.clear();
+  return spell(r);
+}
+/// A string literal in pieces that fit a line.
+std::string literal(std::string const& s, std::string const& indent) {
+  std::string r;
+  for (std::size_t at = 0; at < s.size() || at == 0;) {
+    std::size_t n = 120;
+    if (at + n < s.size())
+      while (n > 60 && s[at + n - 1] != ' ') --n;
+    r += (at ? "\n" + indent : "") + "\"" + s.substr(at, n) + "\"";
+    at += n;
+  }
+  return r;
+}
+
+std::map<std::string, std::string> headers(rule_making const& m) {
+  std::map<std::string, std::string> all;
+  std::map<std::string, std::vector<made_rule const*>> groups;
+  for (made_rule const& r : m.rules)
+    if (!r.implied) groups[group_of(r.what.name)].push_back(&r);
+  std::string list;
+  for (auto const& [group, rules] : groups) {
+    std::string id = group;
+    for (char& c : id) if (c == '-') c = '_';
+    std::string s = "// tensorpar/rewrite/rules/" + file_of(group) + " - proved rules about " + group +
+        "; made by scripts/make-rules, do not edit\n"
+                    "#pragma once\n#include <tensorpar/rewrite/shipped_rule.hpp>\n\nnamespace tensorpar::rules {\n\ninline constexpr "
+                    "shipped_rule " +
+                    id + "[] = {\n";
+    for (made_rule const* r : rules)
+      s += "    {\"" + r->what.name + "\", rule_kind::" + kinds[static_cast<int>(r->kind)] + ", " + std::to_string(r->proved.cases) +
+          ",\n     " +
+           literal(statement(r->what), "     ") + ",\n     " + literal(axiom_names(r->proved), "     ") + "},\n";
+    all[file_of(group)] = s + "};\n\n}  // namespace tensorpar::rules\n";
+  }
+  return all;
+}
+
+std::string catalogue(rule_making const& m) {
+  std::string s =
+      "# Rewrite rules\n\nMade by `scripts/make-rules`; do not edit. Every rule was proved by Z3 in all of its cases of ranks (up to "
+      "four), axes and "
+      "deciding numbers, for all degrees and extents (see [architecture](architecture.md)). What it means to be implied, and so not to "
+      "stand here: "
+      "`rewrite/term_closure.hpp`. In text, `?f` is any function applied to every element, what stands in braces are attributes, and an "
+      "attribute that is "
+      "left out is a parameter of its own name.\n\n";
+  s += std::to_string(m.applications) + " applications were tried, " + std::to_string(m.terms) + " terms are valid, " +
+      std::to_string(m.candidates) +
+       " different candidates have equal fingerprints, " + std::to_string(m.verified) + " of them are proved (" + std::to_string(m.hybrid) +
+       " change operators and spreads at once), and " + std::to_string(m.shipped) + " are not implied by others and stand here.\n";
+  std::map<std::string, std::string> groups;
+  for (made_rule const& r : m.rules)
+    if (!r.implied)
+      groups[group_of(r.what.name)] += "| " + r.what.name + " | " + kinds[static_cast<int>(r.kind)] + " | `" + statement(r.what) + "` | " +
+                                       std::to_string(r.proved.cases) + " | " + axiom_names(r.proved) + " |\n";
+  for (auto const& [group, rows] : groups)
+    s += "\n## " + group + "\n| name | kind | rule | cases | axioms |\n|---|---|---|---|---|\n" + rows;
+  s += "\n## Equal in every sample, not proved\nSome are true (they need to know that extents are equal), others are coincidences of the "
+      "samples. None is "
+       "used.\n\n| name | rule | first case without a proof |\n|---|---|---|\n";
+  for (made_rule const& r : m.unproved) s += "| " + r.what.name + " | `" + statement(r.what) + "` | " + r.proved.open + " |\n";
+  return s;
+}
+
+/// Writes the file, or says whether it is already the same.
+bool write(fs::path const& path, std::string const& text, bool check) {
+  if (check) {
+    std::ifstream in(path, std::ios::binary);
+    std::string const old((std::istreambuf_iterator<char>(in)), {});
+    if (old == text) return true;
+    std::cerr << "rules: " << path.string() << " differs from what is made now\n";
+    return false;
+  }
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+  return true;
+}
+
+int make(fs::path const& out, fs::path const& docs, bool check, int threads) {
+  making_options o;
+  o.threads = threads;
+  rule_making const m = make_rules(standard_families(), o);
+  bool same = true;
+  for (auto const& [file, text] : headers(m)) same = write(out / file, text, check) && same;
+  same = write(docs, catalogue(m), check) && same;
+  std::cout << json{{"event", "rules"},       {"applications", m.applications}, {"terms", m.terms},
+                    {"pairs", m.pairs},       {"candidates", m.candidates},     {"verified", m.verified},
+                    {"hybrid", m.hybrid},     {"unproved", m.unproved.size()},  {"shipped", m.shipped},
+                    {"enumerate_s", m.enumerate_s}, {"prove_s", m.prove_s},     {"imply_s", m.imply_s}}
+                   .dump()
+            << "\n";
+  return same ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  CLI::App app{"Rewrite rules: making and proving them"};
+  app.require_subcommand(1);
+  CLI::App* const making = app.add_subcommand("make", "Enumerates, proves and writes the rules that are shipped");
+  std::string out, docs;
+  bool check = false;
+  int threads = 0;
+  making->add_option("--out", out, "Folder for the headers")->required();
+  making->add_option("--docs", docs, "File for the catalogue")->required();
+  making->add_flag("--check", check, "Write nothing; fail where a file would change");
+  making->add_option("--threads", threads, "Threads; 0: one per processor");
+  CLI11_PARSE(app, count, arguments);
+  try {
+    return make(out, docs, check, threads);
+  } catch (std::exception const& e) {
+    std::cerr << "rules: " << e.what() << "\n";
+    return 1;
+  }
+}

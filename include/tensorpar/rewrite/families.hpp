@@ -1,0 +1,75 @@
+// tensorpar/rewrite/families.hpp - the families of terms over which the shipped rules are searched
+#pragma once
+#include <tensorpar/rewrite/family.hpp>
+
+namespace tensorpar {
+
+/// Small families overlap in what joins them (functions, sums, spreads), so that every operator meets every way of spreading it. Axes that
+/// operators cannot split while they work along them (a joined axis, an image's height) are not split in a family of their own.
+inline std::vector<family> standard_families() {
+  std::vector<family> all;
+  auto add = [&](char const* name, char const* tensors, char const* parameters, std::string const& steps, int most = 3) {
+    all.push_back(make_family(name, tensors, parameters, steps, most));
+  };
+  std::string const numbers = "?f(_); ?g(_); add(_,_); mul(_,_); scale{s}(_); scale{t}(_); ";
+  std::string const few = "?f(_); add(_,_); scale{s}(_); ";
+  std::string const copies = "replicate{k}(_); reduce{k}(_); ";
+
+  add("spreads", "x:abc", "d=0,1,2 e=1,2,0 k m ?f",
+      "?f(_); partition{d,k}(_); partition{d,m}(_); partition{e,m}(_); combine{d,k}(_); combine{d,m}(_); combine{e,m}(_); replicate{k}(_); "
+      "replicate{m}(_); partition{d,k*m}(_); combine{d,k*m}(_); replicate{k*m}(_)");
+  add("sums of spreads", "x:ab+", "d=0,1 k m s#",
+      "reduce{k}(_); reduce{m}(_); reduce{k*m}(_); replicate{k}(_); replicate{m}(_); partition{d,k}(_); partition{d,m}(_); "
+      "combine{d,k}(_); "
+      "combine{d,m}(_); scale{s}(_)");
+  add("element-wise", "x:abc y:abc z:abc", "d=0,1,2 e=1,2,0 k m s# t# ?f ?g",
+      numbers + "partition{d,k}(_); partition{e,m}(_); combine{d,k}(_); combine{e,m}(_); replicate{k}(_); replicate{m}(_)");
+  add("element-wise sums", "x:abc+ y:abc+ z:abc*", "d=0,1,2 k m s# t# ?f ?g",
+      numbers + "partition{d,k}(_); combine{d,k}(_); replicate{m}(_); " + copies);
+  add("concat", "x:AbC y:AbC z:AbC", "d=0,2,0 e=2,0,2 k s# ?f",
+      "?f(_); add(_,_); mul(_,_); scale{s}(_); concat{d}(_,_); concat{e}(_,_); partition{1,k}(_); combine{1,k}(_); replicate{k}(_)");
+  add("concat of sums", "x:Ab+ y:Ab+", "k", "add(_,_); concat{0}(_,_); partition{1,k}(_); combine{1,k}(_); " + copies);
+  add("transpose", "x:abc y:abc", "a=0,1,0 b=1,2,2 k s# ?f",
+      "?f(_); add(_,_); mul(_,_); scale{s}(_); transpose{a,b}(_); partition{a,k}(_); partition{b,k}(_); combine{a,k}(_); combine{b,k}(_); "
+      "replicate{k}(_)");
+  add("transpose of concat", "x:ABC y:ABC", "a=0,1,0 b=1,2,2 d=2,0,1 ?f",
+      "?f(_); transpose{a,b}(_); concat{a}(_,_); concat{b}(_,_); concat{d}(_,_)");
+  add("linear", "x:abi y:abi v:oi w:oi", "d=0,1 k s# ?f",
+      "linear(_,_); " + few +
+          "partition{d,k}(_); partition{-1,k}(_); partition{-2,k}(_); combine{d,k}(_); combine{-1,k}(_); combine{-2,k}(_); " +
+          copies);
+  add("linear of sums", "x:abi+ v:oi* w:oi*", "d=0,1 k m s#",
+      "linear(_,_); add(_,_); scale{s}(_); partition{d,k}(_); combine{d,k}(_); replicate{k}(_); replicate{m}(_); reduce{k}(_)");
+  add("linear of concat", "x:ABI y:ABI v:OI w:OI", "d=0,1 ?f",
+      "linear(_,_); ?f(_); add(_,_); concat{d}(_,_); concat{-1}(_,_); concat{-2}(_,_)");
+  add("linear of linear", "x:ai v:oi w:po", "k",
+      "linear(_,_); matmul{0,0}(_,_); partition{-1,k}(_); partition{-2,k}(_); combine{-1,k}(_); combine{-2,k}(_); " + copies);
+  std::string const matrix = "partition{-2,k}(_); partition{-1,k}(_); combine{-2,k}(_); combine{-1,k}(_); ";
+  add("matmul", "a:mk b:kn c:kn", "k s# ?f", "matmul{0,0}(_,_); transpose{-2,-1}(_); " + few + matrix + copies);
+  add("matmul of transposed", "a:mk b:nk c:km", "k",
+      "matmul{0,0}(_,_); matmul{0,1}(_,_); matmul{1,0}(_,_); transpose{-2,-1}(_); " + matrix + copies);
+  add("matmul chain", "a:mk b:kn c:nq", "k s#", "matmul{0,0}(_,_); scale{s}(_); " + matrix + copies);
+  add("matmul of concat", "a:MK b:KN c:KN e:MK", "?f",
+      "matmul{0,0}(_,_); transpose{-2,-1}(_); ?f(_); add(_,_); concat{-2}(_,_); concat{-1}(_,_)");
+  add("batched matmul", "a:hmk b:hkn c:hkn", "d=0,0 k s# ?f",
+      "matmul{0,0}(_,_); transpose{-2,-1}(_); " + few + "partition{d,k}(_); combine{d,k}(_); " + matrix + copies);
+  std::string const image = "conv2d{groups=1}(_,_); ";
+  add("convolution", "x:ncHH y:ncHH v:ocRR w:ocRR", "stride#=1,2 pad#=1,0 pad_w#=-1,-1 k s# ?f",
+      image + few + "partition{-4,k}(_); partition{-3,k}(_); combine{-4,k}(_); combine{-3,k}(_); " + copies);
+  add("convolution of sums", "x:ncHH+ v:ocRR* w:ocRR*", "stride#=1,2 pad#=1,0 pad_w#=-1,-1 k m s#",
+      image + "add(_,_); scale{s}(_); replicate{k}(_); replicate{m}(_); reduce{k}(_); partition{-4,k}(_)");
+  add("convolution of concat", "x:NCHH y:NCHH v:OCRR w:OCRR", "stride#=1,2 pad#=1,0 pad_w#=-1,-1 ?f",
+      image + "?f(_); add(_,_); concat{-4}(_,_); concat{-3}(_,_)");
+  add("pooling", "x:ncHH y:ncHH", "stride#=1,2 pad#=1,0 kernel#=2,2 k s# ?f",
+      "pool2d{average=0}(_); pool2d{average=1}(_); " + few +
+          "partition{-4,k}(_); partition{-3,k}(_); combine{-4,k}(_); combine{-3,k}(_); replicate{k}(_)");
+  add("pooling of sums and concat", "x:NCHH+ y:NCHH+", "stride#=1,2 pad#=1,0 kernel#=2,2 k s#",
+      "pool2d{average=1}(_); add(_,_); scale{s}(_); concat{-4}(_,_); concat{-3}(_,_); " + copies);
+  std::string const look_up = "embedding(_,_); embedding_bag(_,_); ";
+  add("embedding", "x:ab# v:re w:re", "k s# ?f",
+      look_up + few + "partition{-2,k}(_); partition{-1,k}(_); combine{-2,k}(_); combine{-1,k}(_); " + copies);
+  add("embedding of concat", "x:AB# y:AB# v:RE w:RE", "?f", look_up + "?f(_); add(_,_); concat{-2}(_,_); concat{-1}(_,_)");
+  return all;
+}
+
+}  // namespace tensorpar

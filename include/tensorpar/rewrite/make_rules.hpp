@@ -1,0 +1,159 @@
+// tensorpar/rewrite/make_rules.hpp - from families of terms to a set of proved rules: enumerate, pair, prove, leave out what is implied
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <tensorpar/rewrite/candidates.hpp>
+#include <tensorpar/rewrite/shipped_rule.hpp>
+#include <tensorpar/rewrite/term_closure.hpp>
+#include <tensorpar/rewrite/try_rule.hpp>
+#include <tensorpar/rewrite/z3.hpp>
+#include <thread>
+
+namespace tensorpar {
+
+struct made_rule {
+  rule what;                             // with the conditions that it needs; `name` is its family and its number there
+  rule_kind kind = rule_kind::algebra;
+  proof proved;
+  bool implied = false;                  // by rules before it (rewrite/term_closure.hpp)
+};
+
+/// Counts and seconds of every stage. `unproved` holds what passed the fingerprint and was not proved, with the reason.
+struct rule_making {
+  i64 applications = 0, terms = 0, pairs = 0, candidates = 0, verified = 0, hybrid = 0, shipped = 0;
+  double enumerate_s = 0, prove_s = 0, imply_s = 0;
+  std::vector<made_rule> rules;          // all that were proved, in order
+  std::vector<made_rule> unproved;
+};
+
+struct making_options {
+  u64 seed = 1;
+  int samples = 3;                       // per fingerprint
+  int threads = 0;                       // 0: one per processor
+  int first_rank = 3;                    // candidates are proved for ranks up to this (where they have any), what is shipped for all
+  proof_options proofs = {};
+};
+
+namespace detail {
+
+inline rule_kind kind_of(rule const& r, proof const& p) {
+  bool spreads = false, algebra = false;
+  for (pattern_graph const* g : {&r.source, &r.target})
+    for (pattern_node const& n : g->nodes) {
+      any_op o;
+      o.op = n.op;
+      spreads = spreads || (n.op && is_parallel(o));
+    }
+  for (int a : p.used) {
+    rule const x = parse_rule(axioms[a].text, standard_vocabulary(), "axiom");
+    any_op o;
+    o.op = x.source.nodes[0].op;
+    algebra = algebra || !(o.op && is_parallel(o));
+  }
+  return !spreads ? rule_kind::algebra : algebra ? rule_kind::hybrid : rule_kind::parallel;
+}
+/// The smaller first; of one size the more general: with more tensors, then more parameters.
+inline bool comes_before(rule const& a, rule const& b) {
+  auto size = [](rule const& r) { return r.source.nodes.size() + r.target.nodes.size(); };
+  if (size(a) != size(b)) return size(a) < size(b);
+  if (a.tensors.size() != b.tensors.size()) return a.tensors.size() > b.tensors.size();
+  return a.parameters.size() > b.parameters.size();
+}
+inline double seconds_since(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
+}
+
+}  // namespace detail
+
+/// Makes the rules of these families. The same for every number of threads. Memory: one family's terms at a time and all candidates.
+inline rule_making make_rules(std::vector<family> const& families, making_options const& options = {},
+                              vocabulary const& words = standard_vocabulary()) {
+  rule_making m;
+  struct found { family const* from; enumeration terms; std::vector<candidate_rule> rules; std::size_t first; };
+  std::vector<found> all;
+  std::vector<made_rule> rules;
+  std::set<std::string> seen;
+  auto start = std::chrono::steady_clock::now();
+  for (family const& f : families) {
+    found x{&f, enumerate(f, options.seed, words, options.samples), {}, rules.size()};
+    m.applications += x.terms.tried;
+    m.terms += static_cast<i64>(x.terms.terms.size());
+    m.pairs += static_cast<i64>(x.terms.pairs.size());
+    x.rules = candidates(f, x.terms, seen);
+    std::stable_sort(x.rules.begin(), x.rules.end(), [](auto const& a, auto const& b) { return detail::comes_before(a.what, b.what); });
+    for (candidate_rule const& c : x.rules) rules.push_back({c.what, {}, {}, false});
+    all.push_back(std::move(x));
+  }
+  m.candidates = static_cast<i64>(rules.size());
+  m.enumerate_s = detail::seconds_since(start);
+
+  int const threads = options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  auto prove_all = [&](std::vector<made_rule>& these, int rank) {
+    auto const since = std::chrono::steady_clock::now();
+    proof_options few = options.proofs;
+    few.cases.max_rank = std::min(rank, few.cases.max_rank);
+    std::atomic<std::size_t> next{0};
+    auto work = [&] {
+      prover quick(words, few), full(words, options.proofs);
+      for (std::size_t i; (i = next++) < these.size();) {
+        these[i].proved = quick.prove_restricted(these[i].what);
+        if (these[i].proved.status == proof_status::impossible) these[i].proved = full.prove_restricted(these[i].what);
+      }
+    };
+    std::vector<std::thread> team;
+    for (int t = 1; t < threads; ++t) team.emplace_back(work);
+    work();
+    for (std::thread& t : team) t.join();
+    m.prove_s += detail::seconds_since(since);
+  };
+  prove_all(rules, options.first_rank);
+
+  start = std::chrono::steady_clock::now();
+  std::vector<rule> kept;
+  for (found const& x : all) {
+    term_closure known(*x.from, x.terms);
+    for (rule const& r : kept) known.apply(r);
+    known.settle();
+    std::size_t size = 0;
+    int number = 0;
+    for (std::size_t i = 0; i < x.rules.size(); ++i) {
+      made_rule& r = rules[x.first + i];
+      r.what.name = x.from->name + " " + std::to_string(++number);
+      if (r.proved.status != proof_status::proved) {
+        m.unproved.push_back(std::move(r));
+        continue;
+      }
+      ++m.verified;
+      r.kind = detail::kind_of(r.what, r.proved);
+      m.hybrid += r.kind == rule_kind::hybrid;
+      std::size_t const mine = r.what.source.nodes.size() + r.what.target.nodes.size();
+      if (mine != size) known.settle();
+      size = mine;
+      r.implied = known.equal(x.rules[i].from.left, x.rules[i].from.right);
+      if (!r.implied) {
+        known.apply(r.what);
+        kept.push_back(r.what);
+      }
+      m.rules.push_back(std::move(r));
+    }
+  }
+  m.imply_s = detail::seconds_since(start);
+
+  // what is shipped holds for all ranks, under the conditions that these need
+  std::vector<made_rule> shipped;
+  for (made_rule const& r : m.rules) if (!r.implied) shipped.push_back(r);
+  prove_all(shipped, options.proofs.cases.max_rank);
+  auto again = shipped.begin();
+  std::vector<made_rule> proved;
+  for (made_rule& r : m.rules) {
+    if (!r.implied) r = *again++;
+    bool const good = r.implied || r.proved.status == proof_status::proved;
+    m.shipped += good && !r.implied;
+    (good ? proved : m.unproved).push_back(std::move(r));
+  }
+  m.rules = std::move(proved);
+  return m;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,62 @@
+// tensorpar/rewrite/rules/transpose.hpp - proved rules about transpose; made by scripts/make-rules, do not edit
+#pragma once
+#include <tensorpar/rewrite/shipped_rule.hpp>
+
+namespace tensorpar::rules {
+
+inline constexpr shipped_rule transpose[] = {
+    {"transpose 1", rule_kind::algebra, 60,
+     "transpose{a=d,b=e}(transpose{a=d,b=e}(x)) => x",
+     "transpose of transpose"},
+    {"transpose 4", rule_kind::algebra, 30,
+     "transpose{a=d,b=e}(?f(x)) => ?f(transpose{a=d,b=e}(x))",
+     "transpose of function"},
+    {"transpose 5", rule_kind::algebra, 60,
+     "transpose{a=d,b=e}(scale{factor=s}(x)) => scale{factor=s}(transpose{a=d,b=e}(x))",
+     "transpose of scale"},
+    {"transpose 6", rule_kind::parallel, 60,
+     "partition{dim=d,degree=k}(transpose{a=d,b=e}(x)) => transpose{a=d,b=e}(partition{dim=e,degree=k}(x))",
+     "partition"},
+    {"transpose 7", rule_kind::parallel, 60,
+     "partition{dim=d,degree=k}(transpose{a=e,b=d}(x)) => transpose{a=e,b=d}(partition{dim=e,degree=k}(x))",
+     "partition"},
+    {"transpose 8", rule_kind::parallel, 60,
+     "combine{dim=d,degree=k}(transpose{a=d,b=e}(x)) => transpose{a=d,b=e}(combine{dim=e,degree=k}(x))",
+     "combine"},
+    {"transpose 9", rule_kind::parallel, 60,
+     "combine{dim=d,degree=k}(transpose{a=e,b=d}(x)) => transpose{a=e,b=d}(combine{dim=e,degree=k}(x))",
+     "combine"},
+    {"transpose 10", rule_kind::parallel, 60,
+     "replicate{degree=k}(transpose{a=d,b=e}(x)) => transpose{a=d,b=e}(replicate{degree=k}(x))",
+     "replicate"},
+    {"transpose 22", rule_kind::algebra, 60,
+     "transpose{a=d,b=e}(add(x, x)) => t0 = transpose{a=d,b=e}(x); add(t0, t0)",
+     "transpose of add"},
+    {"transpose 23", rule_kind::algebra, 30,
+     "transpose{a=d,b=e}(mul(x, x)) => t0 = transpose{a=d,b=e}(x); mul(t0, t0)",
+     "transpose of mul"},
+    {"transpose 26", rule_kind::algebra, 60,
+     "add(transpose{a=d,b=e}(x), transpose{a=d,b=e}(y)) => transpose{a=d,b=e}(add(x, y))",
+     "transpose of add"},
+    {"transpose 27", rule_kind::algebra, 64,
+     "mul(transpose{a=d,b=e}(x), transpose{a=d,b=e}(y)) => transpose{a=d,b=e}(mul(x, y))",
+     "transpose of mul"},
+    {"transpose of concat 4", rule_kind::algebra, 64,
+     "t0 = transpose{a=e,b=h}(x); concat{axis=d}(t0, t0) => transpose{a=e,b=h}(concat{axis=d}(x, x)) where d != e, d != h",
+     "transpose of concat, other axis"},
+    {"transpose of concat 6", rule_kind::algebra, 60,
+     "t0 = transpose{a=d,b=e}(x); concat{axis=d}(t0, t0) => transpose{a=d,b=e}(concat{axis=e}(x, x))",
+     "transpose of concat; transpose of concat, second axis"},
+    {"transpose of concat 10", rule_kind::algebra, 64,
+     "concat{axis=d}(transpose{a=e,b=h}(x), transpose{a=e,b=h}(y)) => transpose{a=e,b=h}(concat{axis=d}(x, y)) where d != e, "
+     "d != h",
+     "transpose of concat, other axis"},
+    {"transpose of concat 11", rule_kind::algebra, 60,
+     "concat{axis=d}(transpose{a=d,b=e}(x), transpose{a=d,b=e}(y)) => transpose{a=d,b=e}(concat{axis=e}(x, y))",
+     "transpose of concat; transpose of concat, second axis"},
+    {"transpose of concat 12", rule_kind::algebra, 60,
+     "concat{axis=d}(transpose{a=e,b=d}(x), transpose{a=e,b=d}(y)) => transpose{a=e,b=d}(concat{axis=e}(x, y))",
+     "transpose of concat"},
+};
+
+}  // namespace tensorpar::rules

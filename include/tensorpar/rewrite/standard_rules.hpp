@@ -1,0 +1,44 @@
+// tensorpar/rewrite/standard_rules.hpp - the rules that come with the library: made, proved and tried by programs
+#pragma once
+#include <tensorpar/rewrite/rule_parser.hpp>
+#include <tensorpar/rewrite/rules/concat.hpp>
+#include <tensorpar/rewrite/rules/convolution.hpp>
+#include <tensorpar/rewrite/rules/elementwise.hpp>
+#include <tensorpar/rewrite/rules/embedding.hpp>
+#include <tensorpar/rewrite/rules/linear.hpp>
+#include <tensorpar/rewrite/rules/matmul.hpp>
+#include <tensorpar/rewrite/rules/pooling.hpp>
+#include <tensorpar/rewrite/rules/spreads.hpp>
+#include <tensorpar/rewrite/rules/transpose.hpp>
+
+namespace tensorpar {
+
+/// All of them, as they were proved. Z3 is not needed to use them.
+inline std::vector<shipped_rule> shipped_rules() {
+  std::vector<shipped_rule> all;
+  auto take = [&](auto const& list) { all.insert(all.end(), std::begin(list), std::end(list)); };
+  take(rules::spreads);
+  take(rules::element_wise);
+  take(rules::concat);
+  take(rules::transpose);
+  take(rules::linear);
+  take(rules::matmul);
+  take(rules::convolution);
+  take(rules::pooling);
+  take(rules::embedding);
+  return all;
+}
+/// The same, ready to be applied; `name` is set. Read once per program.
+inline std::vector<rule> const& standard_rules() {
+  static std::vector<rule> const all = [] {
+    std::vector<rule> r;
+    for (shipped_rule const& s : shipped_rules()) {
+      r.push_back(parse_rule(s.text, standard_vocabulary(), "rule " + std::string(s.name)));
+      r.back().name = s.name;
+    }
+    return r;
+  }();
+  return all;
+}
+
+}  // namespace tensorpar

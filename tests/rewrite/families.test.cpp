@@ -1,0 +1,26 @@
+// tests/rewrite/families.test.cpp - the families that rules are searched over can be enumerated, each to some purpose
+#include <tensorpar/rewrite/families.hpp>
+#include <doctest/doctest.h>
+
+#include <set>
+#include <tensorpar/rewrite/enumerate.hpp>
+
+using namespace tensorpar;
+
+TEST_CASE("every family has a name of its own, applies each of its steps, and finds equal terms") {
+  std::set<std::string> names;
+  for (family f : standard_families()) {
+    CAPTURE(f.name);
+    CHECK(names.insert(f.name).second);
+    f.most_operators = 2;
+    enumeration const e = enumerate(f, 1);
+    CHECK(!e.pairs.empty());
+    std::set<int> used;
+    for (family_term const& t : e.terms) used.insert(t.step);
+    for (int s = 0; s < static_cast<int>(f.steps.size()); ++s) {
+      CAPTURE(s);
+      CHECK(used.count(s));
+    }
+  }
+  CHECK(names.size() > 20);
+}
