@@ -34,6 +34,17 @@ TEST_CASE("every shipped rule means something, once") {
   for (int k : kinds) CHECK(k > 5);
 }
 
+TEST_CASE("a rule is reversed where its target binds all") {
+  rule const r = parse_rule("n: reduce{k}(linear(x, y)) => linear(combine{-1,k}(x), combine{-1,k}(y))");
+  auto const back = reversed(r);
+  REQUIRE(back);
+  CHECK(spell(*back) == "n, reversed: linear(combine{dim=-1,degree=k}(x), combine{dim=-1,degree=k}(y)) => reduce{degree=k}(linear(x, y))");
+  CHECK(!reversed(parse_rule("combine{d,k}(partition{d,k}(x)) => x")));
+  int both = 0;
+  for (rule const& s : standard_rules()) both += reversed(s).has_value();
+  CHECK(both > static_cast<int>(standard_rules().size()) * 2 / 3);
+}
+
 TEST_CASE("every shipped rule holds on random instances") {
   int refused = 0, instances = 0;
   for (rule const& r : standard_rules()) {

@@ -1,5 +1,6 @@
 // tensorpar/rewrite/standard_rules.hpp - the rules that come with the library: made, proved and tried by programs
 #pragma once
+#include <optional>
 #include <tensorpar/rewrite/rule_parser.hpp>
 #include <tensorpar/rewrite/rules/concat.hpp>
 #include <tensorpar/rewrite/rules/convolution.hpp>
@@ -27,6 +28,13 @@ inline std::vector<shipped_rule> shipped_rules() {
   take(rules::pooling);
   take(rules::embedding);
   return all;
+}
+/// The rule read from right to left; nullopt where its target does not bind what its source names.
+inline std::optional<rule> reversed(rule r) {
+  std::swap(r.source, r.target);
+  if (!r.name.empty()) r.name += ", reversed";
+  if (!problems(r).empty()) return std::nullopt;
+  return r;
 }
 /// The same, ready to be applied; `name` is set. Read once per program.
 inline std::vector<rule> const& standard_rules() {

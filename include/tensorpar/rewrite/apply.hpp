@@ -1,0 +1,126 @@
+// tensorpar/rewrite/apply.hpp - puts a rule's target where its source was found
+#pragma once
+#include <tensorpar/rewrite/match_rule.hpp>
+
+namespace tensorpar {
+
+/// What became of applying a rule. `refused`: why nothing was changed; empty: it was applied.
+struct rewriting {
+  std::string refused;
+  std::vector<int> added, removed;       // nodes
+  bool done() const { return refused.empty(); }
+};
+
+namespace detail {
+
+inline std::string broken_condition(rule const& r, rule_match const& m, open_graph const& g) {
+  for (rule_condition const& c : r.conditions) {
+    auto const a = value_in(c.a, false, m, g);
+    if (!a) return "a condition is about an axis that is not there";
+    if (c.kind == condition_kind::inner) {
+      int const rank = g.value(nth(m.tensor, c.tensor)).where.type.rank;
+      if ((*a < 0 ? *a + rank : *a) >= rank - c.b.number)
+        return "axis " + std::to_string(*a) + " is one of the last of " + nth(r.tensors, c.tensor);
+      continue;
+    }
+    auto const b = value_in(c.b, false, m, g);
+    if (!b) return "a condition is about an axis that is not there";
+    std::string const two = std::to_string(*a) + " and " + std::to_string(*b);
+    if (c.kind == condition_kind::divides && (*a < 1 || *b % *a)) return two + ": the first does not divide the second";
+    if (c.kind == condition_kind::equal && *a != *b) return two + " are not equal";
+    if (c.kind == condition_kind::different && *a == *b) return two + " are not different";
+  }
+  return {};
+}
+/// Does a value come from any of these nodes? Walks up, once over each node. O(nodes above).
+inline bool comes_from(open_graph const& g, int value, std::vector<int> const& nodes, std::vector<char>& seen) {
+  std::vector<int> open{value};
+  while (!open.empty()) {
+    int const v = g.value(open.back()).producer;
+    open.pop_back();
+    if (v < 0 || seen[static_cast<std::size_t>(v)]) continue;
+    if (std::find(nodes.begin(), nodes.end(), v) != nodes.end()) return true;
+    seen[static_cast<std::size_t>(v)] = 1;
+    for (int x : g.node(v).in) open.push_back(x);
+  }
+  return false;
+}
+
+}  // namespace detail
+
+/// Replaces a match of the rule's source by its target. Precondition: the match was found in this graph and its nodes are still there;
+/// `m.parameter` holds values for all parameters, those that are not bound included.
+/// Nothing is changed, and it is said why, where a condition does not hold, where the target is not valid on the spreads that are there,
+/// where an output would lie otherwise, or where a cycle would close. O(target), plus what lies above for rules of several outputs.
+inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g) {
+  using detail::nth;
+  rewriting result;
+  if (result.refused = detail::broken_condition(r, m, g); !result.refused.empty()) return result;
+  // the target's operators and spreads, before anything is touched
+  std::vector<any_op> ops;
+  std::vector<std::vector<parallel_shape>> made;
+  auto shape_of = [&](pattern_value v) -> parallel_shape const& {
+    return v.node < 0 ? g.value(nth(m.tensor, v.slot)).where : nth(nth(made, v.node), v.slot);
+  };
+  for (pattern_node const& n : r.target.nodes) {
+    std::vector<parallel_shape> in;
+    std::vector<shape> types;
+    for (pattern_value v : n.in) {
+      in.push_back(shape_of(v));
+      types.push_back(in.back().type);
+    }
+    op_info const& o = n.op ? *n.op : *nth(m.function, n.function);
+    i64 attr[max_attrs] = {};
+    for (std::size_t i = 0; i < n.attr.size(); ++i) {
+      if (n.attr[i].open) continue;
+      auto const x = detail::value_in(n.attr[i], o.attr_kind(static_cast<int>(i)) == 'f', m, g);
+      if (!x) { result.refused = "an attribute is about an axis that is not there"; return result; }
+      attr[i] = *x;
+      if (role_of(o, static_cast<int>(i)) != attr_role::axis) continue;
+      if (attr[i] < 0) attr[i] += types[0].rank;
+      if (attr[i] < 0 || attr[i] >= types[0].rank) { result.refused = std::string(o.name) + ": no such axis"; return result; }
+    }
+    ops.push_back(with_followers(o, attr, {types.data(), static_cast<int>(types.size())}));
+    parallel_result y = infer_parallel_shapes(ops.back(), in);
+    if (!y.ok()) { result.refused = std::move(y.problem); return result; }
+    made.push_back(std::move(y.out));
+  }
+  auto source_value = [&](pattern_value v) { return nth(g.node(nth(m.node, v.node)).out, v.slot); };
+  for (std::size_t k = 0; k < r.source.outputs.size(); ++k) {
+    parallel_shape const &old = g.value(source_value(r.source.outputs[k])).where, &now = shape_of(r.target.outputs[k]);
+    parallel_shape renamed = now;
+    renamed.type = old.type;              // names of axes are labels
+    if (!same_extents(old.type, now.type) || old.type.type != now.type.type || !(renamed == old)) {
+      result.refused = "output " + std::to_string(k) + " would lie as " + spell(now) + " instead of " + spell(old);
+      return result;
+    }
+  }
+  if (r.source.outputs.size() > 1) {
+    std::vector<char> seen(static_cast<std::size_t>(g.node_count()), 0);
+    for (int x : m.tensor)
+      if (x >= 0 && detail::comes_from(g, x, m.node, seen)) {
+        result.refused = "an operand of the match depends on one of its results";
+        return result;
+      }
+  }
+  std::vector<int> outputs;
+  for (pattern_value v : r.source.outputs) outputs.push_back(source_value(v));
+  for (std::size_t i = 0; i < r.target.nodes.size(); ++i) {
+    std::vector<int> in;
+    for (pattern_value v : r.target.nodes[i].in)
+      in.push_back(v.node < 0 ? nth(m.tensor, v.slot) : nth(g.node(nth(result.added, v.node)).out, v.slot));
+    result.added.push_back(g.add(ops[i], std::move(in), made[i]));
+  }
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    pattern_value const v = r.target.outputs[k];
+    g.redirect(outputs[k], v.node < 0 ? nth(m.tensor, v.slot) : nth(g.node(nth(result.added, v.node)).out, v.slot));
+  }
+  for (std::size_t i = r.source.nodes.size(); i-- > 0;)   // readers before what they read
+    if (int const v = m.node[i]; g.node(v).alive && g.unused(v)) {
+      g.remove(v);
+      result.removed.push_back(v);
+    }
+  return result;
+}
+
+}  // namespace tensorpar
