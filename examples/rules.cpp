@@ -1,4 +1,4 @@
-// examples/rules.cpp - rewrite rules: made and proved from scratch
+// examples/rules.cpp - rewrite rules: made and proved from scratch, and those of other systems judged
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -6,6 +6,7 @@
 #include <iostream>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/rewrite/families.hpp>
+#include <tensorpar/rewrite/judge.hpp>
 #include <tensorpar/rewrite/make_rules.hpp>
 
 using namespace tensorpar;
@@ -127,10 +128,39 @@ int make(fs::path const& out, fs::path const& docs, bool check, int threads) {
   return same ? 0 : 1;
 }
 
+/// One line per rule, or its JSON; then how many there are of each kind.
+int import(std::string const& file, std::string const& out, bool as_json) {
+  auto const start = std::chrono::steady_clock::now();
+  auto const all = read_foreign_rules(file);
+  bool const replicas = counts_replicas(all);
+  prover p;
+  json verdicts = json::array();
+  std::map<std::string, int> kinds_of;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    import_verdict const v = judge(all[i], replicas, std::to_string(i), p);
+    json j{{"index", i}, {"verdict", v.accepted ? "accepted" : "rejected"}, {"reason", v.reason}};
+    if (!v.counterexample.empty()) j["counterexample"] = v.counterexample;
+    j["proved"] = v.proved;
+    if (v.what) j["rule"] = statement(*v.what);
+    std::string const kind = v.accepted ? v.proved ? "accepted, proved" : "accepted, not proved" : v.reason.substr(0, v.reason.find(':'));
+    ++kinds_of[kind];
+    if (as_json) std::cout << j.dump() << "\n";
+    else std::cout << i << "\t" << kind << "\t" << (v.what ? statement(*v.what) : v.reason) << "\n";
+    if (!as_json && !v.counterexample.empty()) std::cout << "\t\tcounterexample: " << v.counterexample << "\n";
+    verdicts.push_back(std::move(j));
+  }
+  if (!out.empty()) std::ofstream(out) << verdicts.dump(1) << "\n";
+  json summary{{"event", "import"}, {"rules", all.size()}};
+  for (auto const& [kind, n] : kinds_of) summary[kind] = n;
+  summary["seconds"] = detail::seconds_since(start);
+  std::cout << summary.dump() << "\n";
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  CLI::App app{"Rewrite rules: making and proving them"};
+  CLI::App app{"Rewrite rules: making and proving them, judging those of other systems"};
   app.require_subcommand(1);
   CLI::App* const making = app.add_subcommand("make", "Enumerates, proves and writes the rules that are shipped");
   std::string out, docs;
@@ -140,9 +170,15 @@ int main(int count, char** arguments) {
   making->add_option("--docs", docs, "File for the catalogue")->required();
   making->add_flag("--check", check, "Write nothing; fail where a file would change");
   making->add_option("--threads", threads, "Threads; 0: one per processor");
+  CLI::App* const importing = app.add_subcommand("import", "Judges the rules in a file of FlexFlow's (.json) or TASO's (.pb)");
+  std::string file, verdicts;
+  bool as_json = false;
+  importing->add_option("file", file, "The file")->required();
+  importing->add_option("--out", verdicts, "File for the verdicts, as JSON");
+  importing->add_flag("--json", as_json, "One JSON object per line");
   CLI11_PARSE(app, count, arguments);
   try {
-    return make(out, docs, check, threads);
+    return importing->parsed() ? import(file, verdicts, as_json) : make(out, docs, check, threads);
   } catch (std::exception const& e) {
     std::cerr << "rules: " << e.what() << "\n";
     return 1;

@@ -177,7 +177,7 @@ template <number_algebra A> class operator_evaluator {
     }
   }
   void transposition() {
-    auto const t = o_.as<transpose>();
+    auto const t = o_.as<tensorpar::transpose>();
     int const r = in_[0].type.rank, p = axis_number(t.a, r), q = axis_number(t.b, r);
     each_element(out_[0].type, [&](i64 const* c, std::size_t i) {
       i64 from[shape::max_rank];
@@ -288,7 +288,7 @@ template <number_algebra A> class operator_evaluator {
       windows(o_.as<split_axes>().axis_no, 0);
     } else if (o_.is<slice_axis>()) {
       windows(o_.as<slice_axis>().axis_no, o_.as<slice_axis>().begin);
-    } else if (o_.is<transpose>()) {
+    } else if (o_.is<tensorpar::transpose>()) {
       transposition();
     } else if (o_.is<embedding>() || o_.is<embedding_bag>()) {
       look_up(o_.is<embedding_bag>());

@@ -26,16 +26,17 @@ struct case_limits {
 
 namespace detail {
 
-/// Which tensor variables hold indices: those that reach the first operand of an embedding.
-inline std::vector<bool> index_tensors(rule const& r) {
+/// Which tensor variables reach this operand of one of these operators.
+inline std::vector<bool> reaching(rule const& r, std::initializer_list<std::string_view> operators, std::size_t operand) {
   std::vector<bool> is(r.tensors.size(), false);
   for (pattern_graph const* g : {&r.source, &r.target}) {
     std::vector<bool> node(g->nodes.size(), false);
     for (std::size_t i = g->nodes.size(); i-- > 0;) {
       pattern_node const& n = g->nodes[i];
-      bool const looks_up = n.op && (n.op->name == "embedding" || n.op->name == "embedding_bag");
+      bool named = false;
+      for (std::string_view o : operators) named = named || (n.op && n.op->name == o);
       for (std::size_t k = 0; k < n.in.size(); ++k) {
-        if (!(looks_up ? k == 0 : node[i])) continue;
+        if (!(named ? k == operand : node[i])) continue;
         if (n.in[k].node < 0) is[static_cast<std::size_t>(n.in[k].slot)] = true;
         else node[static_cast<std::size_t>(n.in[k].node)] = true;
       }
@@ -120,7 +121,8 @@ inline std::vector<rule_case> cases_of(rule const& r, vocabulary const& words = 
   std::vector<rule_case> all;
   rule_setting at;
   at.rank.assign(r.tensors.size(), 1);
-  at.integer = detail::index_tensors(r);
+  at.integer = detail::reaching(r, {"embedding", "embedding_bag"}, 0);
+  std::vector<bool> const filter = detail::reaching(r, {"conv2d"}, 1);   // of one element: what keeps its size keeps it then
   at.parameter.assign(r.parameters.size(), 1);
   std::vector<std::vector<i64>> choices;
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
@@ -138,7 +140,7 @@ inline std::vector<rule_case> cases_of(rule const& r, vocabulary const& words = 
     for (std::size_t x = 0; x < r.tensors.size(); ++x) {
       shape s{};
       s.type = at.integer[x] ? dtype::i64 : dtype::f32;
-      for (int d = 0; d < at.rank[x]; ++d, doubled >>= 1) s.d[s.rank++] = dim(doubled & 1 ? 24 : 12);
+      for (int d = 0; d < at.rank[x]; ++d, doubled >>= 1) s.d[s.rank++] = dim(filter[x] && d >= 2 ? 1 : doubled & 1 ? 24 : 12);
       tensors.push_back(s);
     }
     if (!detail::holds_on_axes(r, at, tensors)) return;

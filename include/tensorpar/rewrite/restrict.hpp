@@ -1,5 +1,6 @@
 // tensorpar/rewrite/restrict.hpp - the weakest conditions on axes that a rule needs
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <tensorpar/rewrite/instances.hpp>
 
@@ -7,7 +8,8 @@ namespace tensorpar {
 
 namespace detail {
 
-/// Conditions that may rule out cases of a rule: an axis parameter is none of the last one or two axes of a tensor; two of them differ.
+/// Conditions that may rule out cases of a rule: an axis parameter is none of the last one or two axes of a tensor; two of them differ; an
+/// axis that is written as a number from the left is none of the last.
 inline std::vector<rule_condition> axis_conditions(rule const& r) {
   std::vector<rule_condition> all;
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
@@ -19,6 +21,16 @@ inline std::vector<rule_condition> axis_conditions(rule const& r) {
       if (r.parameters[q].kind == parameter_kind::axis)
         all.push_back({condition_kind::different, a, parameter_term(static_cast<int>(q)), -1});
   }
+  std::vector<i64> numbers;
+  for (pattern_graph const* g : {&r.source, &r.target})
+    for (pattern_node const& n : g->nodes)
+      for (std::size_t i = 0; i < n.attr.size(); ++i)
+        if (role_of(*n.op, static_cast<int>(i)) == attr_role::axis && n.attr[i].factors.empty() && n.attr[i].number >= 0 &&
+            std::find(numbers.begin(), numbers.end(), n.attr[i].number) == numbers.end())
+          numbers.push_back(n.attr[i].number);
+  for (i64 a : numbers)
+    for (std::size_t x = 0; x < r.tensors.size(); ++x)
+      for (i64 last : {1, 2}) all.push_back({condition_kind::inner, number_term(a), number_term(last), static_cast<int>(x)});
   return all;
 }
 
