@@ -69,14 +69,9 @@ int main(int count, char** arguments) {
     rules.push_back(r);
     if (auto back = reversed(r)) rules.push_back(std::move(*back));
   }
-  // what brings parallel operators in: written here, as their sources bind no degree
-  std::vector<rule> spreading;
-  for (char const* text : {"linear(x, w) => combine{d,k}(linear(partition{d,k}(x), replicate{k}(w)))",
-                           "linear(x, w) => combine{-1,k}(linear(replicate{k}(x), partition{0,k}(w)))",
-                           "linear(x, w) => reduce{k}(linear(partition{-1,k}(x), partition{1,k}(w)))",
-                           "?f(x) => combine{d,k}(?f(partition{d,k}(x)))",
-                           "add(x, y) => combine{d,k}(add(partition{d,k}(x), partition{d,k}(y)))"})
-    spreading.push_back(parse_rule(text));
+  std::vector<rule> spreading;           // those that bring parallel operators in
+  for (rule const& r : rules)
+    if (r.name.ends_with(", spread")) spreading.push_back(r);
 
   for (bool parallel : {false, true}) {
     open_graph g(unspread(layers(operators)));

@@ -83,7 +83,9 @@ std::string catalogue(rule_making const& m) {
   s += std::to_string(m.applications) + " applications were tried, " + std::to_string(m.terms) + " terms are valid, " +
       std::to_string(m.candidates) +
        " different candidates have equal fingerprints, " + std::to_string(m.verified) + " of them are proved (" + std::to_string(m.hybrid) +
-       " change operators and spreads at once), and " + std::to_string(m.shipped) + " are not implied by others and stand here.\n";
+       " change operators and spreads at once), and " + std::to_string(m.shipped) +
+       " stand here: those that are not implied by others, and " + std::to_string(m.spreading) +
+       " that bring parallel operators into a graph without any.\n";
   std::map<std::string, std::string> groups;
   for (made_rule const& r : m.rules)
     if (!r.implied)
@@ -121,7 +123,7 @@ int make(fs::path const& out, fs::path const& docs, bool check, int threads) {
   same = write(docs, catalogue(m), check) && same;
   std::cout << json{{"event", "rules"},       {"applications", m.applications}, {"terms", m.terms},
                     {"pairs", m.pairs},       {"candidates", m.candidates},     {"verified", m.verified},
-                    {"hybrid", m.hybrid},     {"unproved", m.unproved.size()},  {"shipped", m.shipped},
+                    {"hybrid", m.hybrid},     {"unproved", m.unproved.size()}, {"spreading", m.spreading},  {"shipped", m.shipped},
                     {"enumerate_s", m.enumerate_s}, {"prove_s", m.prove_s},     {"imply_s", m.imply_s}}
                    .dump()
             << "\n";

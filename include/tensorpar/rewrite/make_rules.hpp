@@ -5,6 +5,7 @@
 #include <chrono>
 #include <tensorpar/rewrite/candidates.hpp>
 #include <tensorpar/rewrite/shipped_rule.hpp>
+#include <tensorpar/rewrite/spreading.hpp>
 #include <tensorpar/rewrite/term_closure.hpp>
 #include <tensorpar/rewrite/try_rule.hpp>
 #include <tensorpar/rewrite/z3.hpp>
@@ -19,9 +20,10 @@ struct made_rule {
   bool implied = false;                  // by rules before it (rewrite/term_closure.hpp)
 };
 
-/// Counts and seconds of every stage. `unproved` holds what passed the fingerprint and was not proved, with the reason.
+/// Counts and seconds of every stage; `spreading`: those of the shipped that bring parallel operators in (rewrite/spreading.hpp).
+/// `unproved` holds what passed the fingerprint and was not proved, with the reason.
 struct rule_making {
-  i64 applications = 0, terms = 0, pairs = 0, candidates = 0, verified = 0, hybrid = 0, shipped = 0;
+  i64 applications = 0, terms = 0, pairs = 0, candidates = 0, verified = 0, hybrid = 0, shipped = 0, spreading = 0;
   double enumerate_s = 0, prove_s = 0, imply_s = 0;
   std::vector<made_rule> rules;          // all that were proved, in order
   std::vector<made_rule> unproved;
@@ -153,6 +155,24 @@ inline rule_making make_rules(std::vector<family> const& families, making_option
     (good ? proved : m.unproved).push_back(std::move(r));
   }
   m.rules = std::move(proved);
+
+  // what brings spreads in follows from rules that move them, but by way of larger terms; it is proved like all others
+  std::vector<made_rule> spreading;
+  for (made_rule const& r : m.rules)
+    if (!r.implied)
+      for (rule& s : spreading_forms(r.what)) {
+        rule nameless = s;
+        nameless.name.clear();
+        if (seen.insert(spell(nameless)).second) spreading.push_back({std::move(s), {}, {}, false});
+      }
+  prove_all(spreading, options.proofs.cases.max_rank);
+  for (made_rule& r : spreading) {
+    bool const good = r.proved.status == proof_status::proved;
+    if (good) r.kind = detail::kind_of(r.what, r.proved);
+    m.spreading += good;
+    m.shipped += good;
+    (good ? m.rules : m.unproved).push_back(std::move(r));
+  }
   return m;
 }
 

@@ -119,6 +119,13 @@ inline constexpr shipped_rule concat[] = {
     {"concat of sums 21", rule_kind::parallel, 4,
      "concat{axis=0}(reduce{degree=k}(x), reduce{degree=k}(y)) => reduce{degree=k}(concat{axis=0}(x, y))",
      "reduce"},
+    {"concat 18, spread", rule_kind::parallel, 12,
+     "concat{axis=d}(x, x) => t0 = partition{dim=1,degree=k}(x); combine{dim=1,degree=k}(concat{axis=d}(t0, t0))",
+     "partition; combine"},
+    {"concat 49, spread", rule_kind::parallel, 12,
+     "concat{axis=d}(x, y) => combine{dim=1,degree=k}(concat{axis=d}(partition{dim=1,degree=k}(x), "
+     "partition{dim=1,degree=k}(y)))",
+     "partition; combine"},
 };
 
 }  // namespace tensorpar::rules

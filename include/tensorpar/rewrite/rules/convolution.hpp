@@ -117,6 +117,21 @@ inline constexpr shipped_rule convolution[] = {
      "concat{axis=-3}(concat{axis=-4}(x, y), concat{axis=-4}(z, u)) => concat{axis=-4}(concat{axis=-3}(x, z), "
      "concat{axis=-3}(y, u))",
      "concat of concat"},
+    {"convolution 20, spread", rule_kind::parallel, 4,
+     "conv2d{groups=1}(x, x) => t0 = partition{dim=-3,degree=k}(x); reduce{degree=k}(conv2d{groups=1}(t0, t0))",
+     "partition; reduce"},
+    {"convolution 78, spread", rule_kind::parallel, 12,
+     "conv2d{groups=1}(x, y) => combine{dim=-4,degree=k}(conv2d{groups=1}(partition{dim=-4,degree=k}(x), "
+     "replicate{degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"convolution 79, spread", rule_kind::parallel, 12,
+     "conv2d{groups=1}(x, y) => reduce{degree=k}(conv2d{groups=1}(partition{dim=-3,degree=k}(x), "
+     "partition{dim=-3,degree=k}(y)))",
+     "partition; reduce"},
+    {"convolution 80, spread", rule_kind::parallel, 12,
+     "conv2d{groups=1}(x, y) => combine{dim=-3,degree=k}(conv2d{groups=1}(replicate{degree=k}(x), "
+     "partition{dim=-4,degree=k}(y)))",
+     "partition; combine; replicate"},
 };
 
 }  // namespace tensorpar::rules

@@ -83,6 +83,18 @@ inline constexpr shipped_rule element_wise[] = {
     {"element-wise sums 21", rule_kind::hybrid, 4,
      "replicate{degree=k}(reduce{degree=k}(mul(x, y))) => mul(y, replicate{degree=k}(reduce{degree=k}(x)))",
      "replicate; reduce; mul commutes"},
+    {"element-wise 28, spread", rule_kind::parallel, 20,
+     "add(x, x) => t0 = partition{dim=d,degree=k}(x); combine{dim=d,degree=k}(add(t0, t0))",
+     "partition; combine"},
+    {"element-wise 29, spread", rule_kind::parallel, 10,
+     "mul(x, x) => t0 = partition{dim=d,degree=k}(x); combine{dim=d,degree=k}(mul(t0, t0))",
+     "partition; combine"},
+    {"element-wise 48, spread", rule_kind::parallel, 20,
+     "add(x, y) => combine{dim=d,degree=k}(add(partition{dim=d,degree=k}(x), partition{dim=d,degree=k}(y)))",
+     "partition; combine"},
+    {"element-wise 50, spread", rule_kind::parallel, 30,
+     "mul(x, y) => combine{dim=d,degree=k}(mul(partition{dim=d,degree=k}(x), partition{dim=d,degree=k}(y)))",
+     "partition; combine"},
 };
 
 }  // namespace tensorpar::rules

@@ -123,6 +123,18 @@ inline constexpr shipped_rule embedding[] = {
     {"embedding of concat 139", rule_kind::algebra, 2,
      "t0 = add(x, embedding_bag(y, x)); add(t0, t0) => t0 = add(x, x); add(t0, embedding_bag(y, t0))",
      "add associates; add commutes; bag of added tables"},
+    {"embedding 15, spread", rule_kind::parallel, 8,
+     "embedding(x, y) => combine{dim=-2,degree=k}(embedding(partition{dim=-1,degree=k}(x), replicate{degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"embedding 16, spread", rule_kind::parallel, 8,
+     "embedding(x, y) => combine{dim=-1,degree=k}(embedding(replicate{degree=k}(x), partition{dim=-1,degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"embedding 18, spread", rule_kind::parallel, 6,
+     "embedding_bag(x, y) => combine{dim=-2,degree=k}(embedding_bag(partition{dim=-2,degree=k}(x), replicate{degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"embedding 19, spread", rule_kind::parallel, 8,
+     "embedding_bag(x, y) => combine{dim=-1,degree=k}(embedding_bag(replicate{degree=k}(x), partition{dim=-1,degree=k}(y)))",
+     "partition; combine; replicate"},
 };
 
 }  // namespace tensorpar::rules

@@ -133,6 +133,27 @@ inline constexpr shipped_rule linear[] = {
      "t0 = combine{dim=-2,degree=k}(x); partition{dim=-2,degree=k}(linear(t0, t0)) => linear(x, "
      "combine{dim=-2,degree=k}(replicate{degree=k}(x)))",
      "partition; combine; replicate"},
+    {"linear 93, spread", rule_kind::parallel, 18,
+     "linear(x, y) => combine{dim=d,degree=k}(linear(partition{dim=d,degree=k}(x), replicate{degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"linear 95, spread", rule_kind::parallel, 12,
+     "linear(x, y) => reduce{degree=k}(linear(partition{dim=-1,degree=k}(x), partition{dim=-1,degree=k}(y)))",
+     "partition; reduce"},
+    {"linear 96, spread", rule_kind::parallel, 12,
+     "linear(x, y) => combine{dim=-1,degree=k}(linear(replicate{degree=k}(x), partition{dim=-2,degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"linear of linear 15, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=0,transpose_b=0}(x, y) => combine{dim=-2,"
+     "degree=k}(matmul{transpose_a=0,transpose_b=0}(partition{dim=-2,degree=k}(x), replicate{degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"linear of linear 16, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=0,transpose_b=0}(x, y) => reduce{degree=k"
+     "}(matmul{transpose_a=0,transpose_b=0}(partition{dim=-1,degree=k}(x), partition{dim=-2,degree=k}(y)))",
+     "partition; reduce"},
+    {"linear of linear 17, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=0,transpose_b=0}(x, y) => combine{dim=-1,"
+     "degree=k}(matmul{transpose_a=0,transpose_b=0}(replicate{degree=k}(x), partition{dim=-1,degree=k}(y)))",
+     "partition; combine; replicate"},
 };
 
 }  // namespace tensorpar::rules

@@ -268,6 +268,58 @@ inline constexpr shipped_rule matmul[] = {
      "matmul{transpose_a=0,transpose_b=0}(combine{dim=d,degree=k}(x), combine{dim=d,degree=k}(y)) => "
      "combine{dim=d,degree=k}(matmul{transpose_a=0,transpose_b=0}(x, y))",
      "combine"},
+    {"matmul of transposed 21, spread", rule_kind::parallel, 3,
+     "matmul{transpose_a=0,transpose_b=1}(x, x) => t0 = partition{dim=-1,degree=k}(x); "
+     "reduce{degree=k}(matmul{transpose_a=0,transpose_b=1}(t0, t0))",
+     "partition; reduce"},
+    {"matmul of transposed 22, spread", rule_kind::parallel, 3,
+     "matmul{transpose_a=1,transpose_b=0}(x, x) => t0 = partition{dim=-2,degree=k}(x); "
+     "reduce{degree=k}(matmul{transpose_a=1,transpose_b=0}(t0, t0))",
+     "partition; reduce"},
+    {"matmul of transposed 33, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=0,transpose_b=1}(x, y) => combine{dim=-2,"
+     "degree=k}(matmul{transpose_a=0,transpose_b=1}(partition{dim=-2,degree=k}(x), replicate{degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"matmul of transposed 34, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=0,transpose_b=1}(x, y) => reduce{degree=k"
+     "}(matmul{transpose_a=0,transpose_b=1}(partition{dim=-1,degree=k}(x), partition{dim=-1,degree=k}(y)))",
+     "partition; reduce"},
+    {"matmul of transposed 35, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=0,transpose_b=1}(x, y) => combine{dim=-1,"
+     "degree=k}(matmul{transpose_a=0,transpose_b=1}(replicate{degree=k}(x), partition{dim=-2,degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"matmul of transposed 37, spread", rule_kind::hybrid, 9,
+     "matmul{transpose_a=0,transpose_b=1}(y, x) => combine{dim=-1,"
+     "degree=k}(transpose{a=-2,b=-1}(partition{dim=-2,degree=k}(matmul{transpose_a=0,transpose_b=1}(x, y))))",
+     "partition; combine; transpose of transpose; matmul of transposed, right; transpose of matmul"},
+    {"matmul of transposed 38, spread", rule_kind::hybrid, 9,
+     "matmul{transpose_a=0,transpose_b=1}(y, x) => combine{dim=-2,"
+     "degree=k}(transpose{a=-2,b=-1}(partition{dim=-1,degree=k}(matmul{transpose_a=0,transpose_b=1}(x, y))))",
+     "partition; combine; transpose of transpose; matmul of transposed, right; transpose of matmul"},
+    {"matmul of transposed 61, spread", rule_kind::parallel, 3,
+     "matmul{transpose_a=1,transpose_b=0}(x, x) => combine{dim=-2,"
+     "degree=k}(matmul{transpose_a=1,transpose_b=0}(partition{dim=-1,degree=k}(x), replicate{degree=k}(x)))",
+     "partition; combine; replicate"},
+    {"matmul of transposed 62, spread", rule_kind::parallel, 3,
+     "matmul{transpose_a=1,transpose_b=0}(x, x) => combine{dim=-1,"
+     "degree=k}(matmul{transpose_a=1,transpose_b=0}(replicate{degree=k}(x), partition{dim=-1,degree=k}(x)))",
+     "partition; combine; replicate"},
+    {"matmul of transposed 79, spread", rule_kind::hybrid, 3,
+     "matmul{transpose_a=1,transpose_b=0}(x, x) => combine{dim=-1,"
+     "degree=k}(transpose{a=-2,b=-1}(partition{dim=-2,degree=k}(matmul{transpose_a=1,transpose_b=0}(x, x))))",
+     "partition; combine; transpose of transpose; matmul of transposed, left; transpose of matmul"},
+    {"matmul of transposed 81, spread", rule_kind::hybrid, 3,
+     "matmul{transpose_a=1,transpose_b=0}(x, x) => combine{dim=-2,"
+     "degree=k}(transpose{a=-2,b=-1}(partition{dim=-1,degree=k}(matmul{transpose_a=1,transpose_b=0}(x, x))))",
+     "partition; combine; transpose of transpose; matmul of transposed, left; transpose of matmul"},
+    {"batched matmul 3, spread", rule_kind::parallel, 6,
+     "transpose{a=-2,b=-1}(x) => combine{dim=d,degree=k}(transpose{a=-2,b=-1}(partition{dim=d,degree=k}(x))) where d inside x "
+     "by 2",
+     "partition; combine"},
+    {"batched matmul 15, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=0,transpose_b=0}(x, y) => combine{dim=d,d"
+     "egree=k}(matmul{transpose_a=0,transpose_b=0}(partition{dim=d,degree=k}(x), partition{dim=d,degree=k}(y)))",
+     "partition; combine"},
 };
 
 }  // namespace tensorpar::rules

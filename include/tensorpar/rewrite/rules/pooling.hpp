@@ -71,6 +71,18 @@ inline constexpr shipped_rule pooling[] = {
     {"pooling of sums and concat 17", rule_kind::parallel, 2,
      "concat{axis=-3}(reduce{degree=k}(x), reduce{degree=k}(y)) => reduce{degree=k}(concat{axis=-3}(x, y))",
      "reduce"},
+    {"pooling 2, spread", rule_kind::parallel, 6,
+     "pool2d{average=0}(x) => combine{dim=-4,degree=k}(pool2d{average=0}(partition{dim=-4,degree=k}(x)))",
+     "partition; combine"},
+    {"pooling 3, spread", rule_kind::parallel, 12,
+     "pool2d{average=1}(x) => combine{dim=-4,degree=k}(pool2d{average=1}(partition{dim=-4,degree=k}(x)))",
+     "partition; combine"},
+    {"pooling 4, spread", rule_kind::parallel, 6,
+     "pool2d{average=0}(x) => combine{dim=-3,degree=k}(pool2d{average=0}(partition{dim=-3,degree=k}(x)))",
+     "partition; combine"},
+    {"pooling 5, spread", rule_kind::parallel, 12,
+     "pool2d{average=1}(x) => combine{dim=-3,degree=k}(pool2d{average=1}(partition{dim=-3,degree=k}(x)))",
+     "partition; combine"},
 };
 
 }  // namespace tensorpar::rules

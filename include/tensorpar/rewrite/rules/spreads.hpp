@@ -134,6 +134,15 @@ inline constexpr shipped_rule spreads[] = {
     {"sums of spreads 41", rule_kind::parallel, 8,
      "scale{factor=s}(replicate{degree=k}(x)) => replicate{degree=k}(scale{factor=s}(x))",
      "replicate"},
+    {"spreads 22, spread", rule_kind::parallel, 10,
+     "?f(x) => combine{dim=d,degree=k*m}(?f(partition{dim=d,degree=k*m}(x)))",
+     "partition; combine"},
+    {"spreads 44, spread", rule_kind::parallel, 10,
+     "?f(x) => combine{dim=d,degree=k}(?f(partition{dim=d,degree=k}(x)))",
+     "partition; combine"},
+    {"sums of spreads 14, spread", rule_kind::parallel, 20,
+     "scale{factor=s}(x) => combine{dim=d,degree=k}(scale{factor=s}(partition{dim=d,degree=k}(x)))",
+     "partition; combine"},
 };
 
 }  // namespace tensorpar::rules

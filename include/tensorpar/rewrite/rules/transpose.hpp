@@ -57,6 +57,12 @@ inline constexpr shipped_rule transpose[] = {
     {"transpose of concat 12", rule_kind::algebra, 60,
      "concat{axis=d}(transpose{a=e,b=d}(x), transpose{a=e,b=d}(y)) => transpose{a=e,b=d}(concat{axis=e}(x, y))",
      "transpose of concat"},
+    {"transpose 6, spread", rule_kind::parallel, 60,
+     "transpose{a=d,b=e}(x) => combine{dim=d,degree=k}(transpose{a=d,b=e}(partition{dim=e,degree=k}(x)))",
+     "partition; combine"},
+    {"transpose 7, spread", rule_kind::parallel, 60,
+     "transpose{a=e,b=d}(x) => combine{dim=d,degree=k}(transpose{a=e,b=d}(partition{dim=e,degree=k}(x)))",
+     "partition; combine"},
 };
 
 }  // namespace tensorpar::rules
