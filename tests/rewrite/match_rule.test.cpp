@@ -154,3 +154,18 @@ TEST_CASE("products are written in every way, axes are counted from the left, ex
         std::vector<std::vector<i64>>{{1}});
   CHECK(parameters("slice{d,extent(x,d),extent(y,d)}(concat{d}(x, y)) => concat{d}(x, y)").empty());
 }
+
+TEST_CASE("results that a node does not have are not found") {
+  computation_graph c;
+  int const x = c.add_input("x", {12, 12});
+  std::vector<int> const halves = c.node(c.add(split_axes{2, 0}, {x})).out;
+  c.add_output("y", c.node(c.add(relu{}, {halves[0]})).out[0]);
+  c.add_output("z", c.node(c.add(relu{}, {halves[1]})).out[0]);
+  open_graph const g(unspread(c));
+  auto found = [&](std::string_view text) { return find_matches(parse_rule(text), g).size(); };
+  CHECK(found("t = split{parts=n,axis=d}(x); relu(t), relu(t.1) => relu(x), relu(x)") == 1);
+  CHECK(found("t = split{parts=n,axis=d}(x); t, relu(t.1) => x, relu(x)") == 1);
+  CHECK(found("t = split{parts=n,axis=d}(x); t, relu(t.2) => x, relu(x)") == 0);
+  CHECK(found("split{parts=n,axis=d}(x).2 => x") == 0);
+  CHECK(found("t = split{parts=n,axis=d}(x); t.2, add(t.2, y) => x, add(x, y)") == 0);
+}

@@ -26,6 +26,7 @@ TEST_CASE("what follows is filled in, axes may count from the last one, weights 
   CHECK(!typed("embedding(x, w) => x", {{4}, {6, 8}}));
   CHECK(typed("embedding(x, w) => x", {shape({4}, dtype::i64), {6, 8}}));
   CHECK(!typed("split{parts=2,axis=0}(x).2 => x", {{4}}));
+  CHECK(!typed("relu(split{parts=2,axis=0}(x).2) => x", {{4}}));
   auto const s = typed("slice{d,0,2*extent(y,d)}(x), relu(y) => x, y", {{2, 3}, {7, 3}}, {0});   // y is named first
   REQUIRE(s.has_value());
   CHECK(s->op[0] == any_op(slice_axis{0, 0, 4}));

@@ -57,9 +57,11 @@ void batch::derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(pipeline{d
 
 namespace tensorpar {
 
-constexpr bool is_parallel(any_op const& o) {
-  return o.is<parallel::partition>() || o.is<parallel::combine>() || o.is<parallel::replicate>() || o.is<parallel::reduce>() ||
-         o.is<parallel::pipeline>() || o.is<parallel::batch>();
+constexpr bool is_parallel(op_info const& o) {
+  return o.id == name_hash(parallel::partition::name) || o.id == name_hash(parallel::combine::name) ||
+         o.id == name_hash(parallel::replicate::name) || o.id == name_hash(parallel::reduce::name) ||
+         o.id == name_hash(parallel::pipeline::name) || o.id == name_hash(parallel::batch::name);
 }
+constexpr bool is_parallel(any_op const& o) { return o.op && is_parallel(*o.op); }
 
 }  // namespace tensorpar

@@ -62,7 +62,13 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g) {
   auto shape_of = [&](pattern_value v) -> parallel_shape const& {
     return v.node < 0 ? g.value(nth(m.tensor, v.slot)).where : nth(nth(made, v.node), v.slot);
   };
+  auto lacks = [&](pattern_value v) {   // a result that the node before does not have
+    if (v.node < 0 || v.slot < static_cast<int>(nth(made, v.node).size())) return false;
+    result.refused = spell(nth(ops, v.node)) + " has no result " + std::to_string(v.slot);
+    return true;
+  };
   for (pattern_node const& n : r.target.nodes) {
+    for (pattern_value v : n.in) if (lacks(v)) return result;
     std::vector<parallel_shape> in;
     std::vector<shape> types;
     for (pattern_value v : n.in) {
@@ -85,6 +91,7 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g) {
     if (!y.ok()) { result.refused = std::move(y.problem); return result; }
     made.push_back(std::move(y.out));
   }
+  for (pattern_value v : r.target.outputs) if (lacks(v)) return result;
   auto source_value = [&](pattern_value v) { return nth(g.node(nth(m.node, v.node)).out, v.slot); };
   for (std::size_t k = 0; k < r.source.outputs.size(); ++k) {
     parallel_shape const &old = g.value(source_value(r.source.outputs[k])).where, &now = shape_of(r.target.outputs[k]);

@@ -93,27 +93,15 @@ class enumerator {
       auto const& parameter = parameter_[m];
       op_info const* o = s.node.op;
       if (!o) o = functions_of(words_)[static_cast<std::size_t>(parameter[static_cast<std::size_t>(s.node.function)])];
-      i64 attr[max_attrs] = {};
-      for (std::size_t i = 0; i < s.node.attr.size(); ++i) {
-        if (s.node.attr[i].open) continue;
-        attr[i] = *term_value(s.node.attr[i], o->attr_kind(static_cast<int>(i)) == 'f', types, parameter);
-        if (role_of(*o, static_cast<int>(i)) == attr_role::axis && (attr[i] < -types[0].rank || attr[i] >= types[0].rank)) return false;
-      }
-      any_op const op = with_followers(*o, attr, {types.data(), static_cast<int>(n)});
-      int const activations = o->arity < 0 ? static_cast<int>(n) : o->arity;
-      if (static_cast<int>(n) < activations) return false;
-      inference const y = o->infer(op.attr, {types.data(), activations});
-      if (!y.ok() || y.n != 1) return false;
-      weight_list const w = o->weights(op.attr, {types.data(), activations});
-      if (static_cast<int>(n) != activations + w.n) return false;
-      for (int k = 0; k < w.n; ++k)
-        if (shape const& x = nth(types, activations + k); !same_extents(w.w[k].type, x) || is_integer(x.type)) return false;
-      std::vector<shape> const result(y.out, y.out + 1);
+      auto const typed = type_operator(*o, s.node, types, types, parameter);
+      if (!typed || typed->out.size() != 1) return false;
+      any_op const& op = typed->op;
+      std::vector<shape> const& result = typed->out;
       drawn_degrees d;
       if (s.spreads) {
         i64 k = 0;
         for (rule_factor const& f : s.node.attr.back().factors) k += degree_[static_cast<std::size_t>(f.index)];
-        out.spread.push_back(infer_parallel(d, *o, o->attrs == 2 ? axis_number(op.attr[0], types[0].rank) : 0, k, spreads[0]));
+        out.spread.push_back(infer_parallel(d, *o, o->attrs == 2 ? static_cast<int>(op.attr[0]) : 0, k, spreads[0]));
         if (!d.ok) return false;
         out.value.push_back(operand(0).value[m]);
         continue;

@@ -111,10 +111,8 @@ inline family make_family(std::string name, std::string_view tensors, std::strin
     node.in.clear();
     family_step s{std::move(node), n, false, false};
     if (s.node.op) {
-      any_op o;
-      o.op = s.node.op;
-      s.spreads = is_parallel(o);
-      s.commutative = o.is<add>() || o.is<mul>();
+      s.spreads = is_parallel(*s.node.op);
+      s.commutative = is_commutative(*s.node.op);
     }
     f.steps.push_back(std::move(s));
   });

@@ -40,20 +40,11 @@ struct making_options {
 namespace detail {
 
 inline rule_kind kind_of(rule const& r, proof const& p) {
-  bool spreads = false, algebra = false;
+  bool spread = false, algebra = false;
   for (pattern_graph const* g : {&r.source, &r.target})
-    for (pattern_node const& n : g->nodes) {
-      any_op o;
-      o.op = n.op;
-      spreads = spreads || (n.op && is_parallel(o));
-    }
-  for (int a : p.used) {
-    rule const x = parse_rule(axioms[a].text, standard_vocabulary(), "axiom");
-    any_op o;
-    o.op = x.source.nodes[0].op;
-    algebra = algebra || !(o.op && is_parallel(o));
-  }
-  return !spreads ? rule_kind::algebra : algebra ? rule_kind::hybrid : rule_kind::parallel;
+    spread = spread || spreads(*g);
+  for (int a : p.used) algebra = algebra || !spreads(parse_rule(axioms[a].text, standard_vocabulary(), "axiom").source);
+  return !spread ? rule_kind::algebra : algebra ? rule_kind::hybrid : rule_kind::parallel;
 }
 /// The smaller first; of one size the more general: with more tensors, then more parameters.
 inline bool comes_before(rule const& a, rule const& b) {

@@ -117,8 +117,7 @@ class rule_search {
     }
     if (good) place(step + 1);
     for (int t : fresh) nth(m_.tensor, t) = -1;
-    bool const commutes = n.op && n.in.size() == 2 && (n.op->name == "add" || n.op->name == "mul");
-    if (!turned && commutes && in[0] != in[1]) operands(step, v, true);
+    if (!turned && n.op && is_commutative(*n.op) && in[0] != in[1]) operands(step, v, true);
   }
   void attempt(int step, int v) {
     int const p = nth(order_, step);
@@ -143,8 +142,7 @@ class rule_search {
         if (reader.in[k].node == p) {
           auto reads = [&](int x) { return g_.value(x).producer == v && g_.value(x).slot == reader.in[k].slot; };
           auto const& in = g_.node(m_.node[q]).in;
-          bool const commutes = reader.op && (reader.op->name == "add" || reader.op->name == "mul");
-          good = reads(in[k]) || (commutes && reads(in[1 - k]));
+          good = reads(in[k]) || (reader.op && is_commutative(*reader.op) && reads(in[1 - k]));
         }
     }
     if (good) {
@@ -179,7 +177,10 @@ class rule_search {
     for (pattern_value w : source(p).in) {
       int x = -1;
       if (w.node < 0) x = nth(m_.tensor, w.slot);
-      else if (nth(m_.node, w.node) >= 0) x = nth(g_.node(nth(m_.node, w.node)).out, w.slot);
+      else if (int const u = nth(m_.node, w.node); u >= 0) {
+        if (w.slot >= static_cast<int>(g_.node(u).out.size())) return;   // it has no such result
+        x = nth(g_.node(u).out, w.slot);
+      }
       if (x < 0) continue;
       int last = -1;
       for (int u : std::vector<int>(g_.value(x).users)) {
@@ -197,6 +198,8 @@ class rule_search {
         for (int v : list) attempt(step, v);
   }
   void finish() {
+    for (pattern_value w : r_.source.outputs)
+      if (w.slot >= static_cast<int>(g_.node(nth(m_.node, w.node)).out.size())) return;
     for (std::size_t p = 0; p < m_.node.size(); ++p) {   // every operand is what the source says: those placed later were not looked at
       pattern_node const& n = r_.source.nodes[p];
       auto const& node = g_.node(m_.node[p]);
@@ -209,8 +212,7 @@ class rule_search {
         }
         return true;
       };
-      bool const commutes = n.op && n.in.size() == 2 && (n.op->name == "add" || n.op->name == "mul");
-      if (!fits(false) && !(commutes && fits(true))) return;
+      if (!fits(false) && !(n.op && is_commutative(*n.op) && fits(true))) return;
       for (std::size_t i = 0; i < n.attr.size(); ++i) {
         if (n.attr[i].open || !depends_on_extents(n.attr[i])) continue;
         auto const want = value_in(n.attr[i], false, m_, g_);

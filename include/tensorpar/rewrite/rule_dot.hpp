@@ -27,12 +27,7 @@ inline std::string to_dot(rule const& r) {
     for (std::size_t v = 0; v < g->nodes.size(); ++v) {
       pattern_node const& n = g->nodes[v];
       std::string label = n.op ? std::string(n.op->name) : r.parameters[static_cast<std::size_t>(n.function)].name, attributes;
-      bool spreads = false;
-      if (n.op) {
-        any_op o;
-        o.op = n.op;
-        spreads = is_parallel(o);
-      }
+      bool const spreads = n.op && is_parallel(*n.op);
       for (std::size_t i = 0; i < n.attr.size(); ++i)
         if (!n.attr[i].open)
           attributes += (attributes.empty() ? "" : ", ") + detail::spell_term(r, n.attr[i], n.op->attr_kind(static_cast<int>(i)) == 'f');

@@ -62,48 +62,61 @@ inline std::optional<i64> term_value(rule_term const& t, bool real, std::vector<
   return real ? std::bit_cast<i64>(x) : n;
 }
 
+/// An operator on operands of these shapes, and its results.
+struct typed_operator {
+  any_op op;
+  std::vector<shape> out;
+};
+/// A pattern's operator (`o`: what a function parameter stands for) on operands of these shapes: attributes are worked out from tensors and
+/// parameters, axes count from the left, weights must fit. nullopt where something does not.
+inline std::optional<typed_operator> type_operator(op_info const& o, pattern_node const& n, std::vector<shape> const& in,
+                                                   std::vector<shape> const& tensors, std::vector<i64> const& parameter) {
+  i64 attr[max_attrs] = {};
+  for (std::size_t i = 0; i < n.attr.size(); ++i) {
+    if (n.attr[i].open) continue;
+    auto const x = term_value(n.attr[i], o.attr_kind(static_cast<int>(i)) == 'f', tensors, parameter);
+    if (!x) return std::nullopt;
+    attr[i] = *x;
+    if (role_of(o, static_cast<int>(i)) != attr_role::axis) continue;
+    if (attr[i] < 0) attr[i] += in[0].rank;   // axes from the last one are a matter of rules
+    if (attr[i] < 0 || attr[i] >= in[0].rank) return std::nullopt;
+  }
+  any_op const op = with_followers(o, attr, {in.data(), static_cast<int>(in.size())});
+  int const activations = o.arity < 0 ? static_cast<int>(in.size()) : o.arity;
+  if (static_cast<int>(in.size()) < activations) return std::nullopt;
+  for (int k = 0; k < activations; ++k)
+    if (nth(in, k).rank < 1) return std::nullopt;
+  inference const y = o.infer(op.attr, {in.data(), activations});
+  if (!y.ok()) return std::nullopt;
+  weight_list const w = o.weights(op.attr, {in.data(), activations});
+  if (static_cast<int>(in.size()) != activations + w.n) return std::nullopt;
+  for (int k = 0; k < w.n; ++k)
+    if (shape const& x = nth(in, activations + k); !same_extents(w.w[k].type, x) || is_integer(x.type)) return std::nullopt;
+  return typed_operator{op, {y.out, y.out + y.n}};
+}
+
 /// Types and operators of one side for these tensors and parameters; nullopt where a shape rule complains.
 inline std::optional<typed_pattern> type_pattern(pattern_graph const& g, std::vector<shape> const& tensors,
                                                  std::vector<i64> const& parameter, vocabulary const& words) {
   typed_pattern t;
   for (pattern_node const& n : g.nodes) {
     std::vector<shape> in;
-    for (pattern_value v : n.in) in.push_back(t.at(v, tensors));
+    for (pattern_value v : n.in) {
+      if (v.node >= 0 && v.slot >= static_cast<int>(nth(t.value, v.node).size())) return std::nullopt;
+      in.push_back(t.at(v, tensors));
+    }
     op_info const* o = n.op;
     if (!o) {
       auto const& f = functions_of(words);
       o = f[static_cast<std::size_t>(parameter[static_cast<std::size_t>(n.function)]) % f.size()];
     }
-    i64 attr[max_attrs] = {};
-    for (std::size_t i = 0; i < n.attr.size(); ++i) {
-      if (n.attr[i].open) continue;
-      auto const x = term_value(n.attr[i], o->attr_kind(static_cast<int>(i)) == 'f', tensors, parameter);
-      if (!x) return std::nullopt;
-      attr[i] = *x;
-      if (role_of(*o, static_cast<int>(i)) != attr_role::axis) continue;
-      if (attr[i] < 0) attr[i] += in[0].rank;   // axes from the last one are a matter of rules
-      if (attr[i] < 0 || attr[i] >= in[0].rank) return std::nullopt;
-    }
-    any_op const op = with_followers(*o, attr, {in.data(), static_cast<int>(in.size())});
-    int const activations = o->arity < 0 ? static_cast<int>(in.size()) : o->arity;
-    if (static_cast<int>(in.size()) < activations) return std::nullopt;
-    for (int k = 0; k < activations; ++k)
-      if (in[static_cast<std::size_t>(k)].rank < 1) return std::nullopt;
-    inference const y = o->infer(op.attr, {in.data(), activations});
-    if (!y.ok()) return std::nullopt;
-    weight_list const w = o->weights(op.attr, {in.data(), activations});
-    if (static_cast<int>(in.size()) != activations + w.n) return std::nullopt;
-    for (int k = 0; k < w.n; ++k)
-      if (shape const& x = in[static_cast<std::size_t>(activations + k)]; !same_extents(w.w[k].type, x) || is_integer(x.type))
-        return std::nullopt;
-    t.op.push_back(op);
-    t.value.emplace_back(y.out, y.out + y.n);
-    for (pattern_value v : g.outputs)
-      if (v.node == static_cast<int>(t.value.size()) - 1 && v.slot >= y.n) return std::nullopt;
+    auto y = type_operator(*o, n, in, tensors, parameter);
+    if (!y) return std::nullopt;
+    t.op.push_back(y->op);
+    t.value.push_back(std::move(y->out));
   }
-  for (pattern_node const& n : g.nodes)
-    for (pattern_value v : n.in)
-      if (v.node >= 0 && v.slot >= static_cast<int>(t.value[static_cast<std::size_t>(v.node)].size())) return std::nullopt;
+  for (pattern_value v : g.outputs)
+    if (v.node >= 0 && v.slot >= static_cast<int>(nth(t.value, v.node).size())) return std::nullopt;
   return t;
 }
 

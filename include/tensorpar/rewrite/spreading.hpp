@@ -8,13 +8,8 @@ namespace tensorpar {
 
 namespace detail {
 
-inline bool spreads(pattern_node const& n) {
-  any_op o;
-  o.op = n.op;
-  return n.op && is_parallel(o);
-}
 inline bool spreads(pattern_graph const& g) {
-  for (pattern_node const& n : g.nodes) if (spreads(n)) return true;
+  for (pattern_node const& n : g.nodes) if (n.op && is_parallel(*n.op)) return true;
   return false;
 }
 /// The graph without one node, whose results are replaced by another value.

@@ -46,11 +46,12 @@ inline vocabulary const& standard_vocabulary() {
 /// Does a rule's function parameter stand for it? One operand, no attributes, every index kept, real numbers: relu, gelu, sigmoid, tanh and
 /// whatever a user adds of that kind.
 inline bool is_function(op_info const& o) {
-  any_op f;
-  f.op = &o;
-  if (o.arity != 1 || o.attrs != 0 || !o.fixed || is_parallel(f)) return false;
+  if (o.arity != 1 || o.attrs != 0 || !o.fixed || is_parallel(o)) return false;
   loops const& n = *o.notation;
   return n.n == 0 && n.operands == 1 && n.results == 1 && n.lead_in[0] && n.lead_out[0];
 }
+
+/// May its two operands change places?
+inline bool is_commutative(op_info const& o) { return o.id == name_hash(add::name) || o.id == name_hash(mul::name); }
 
 }  // namespace tensorpar

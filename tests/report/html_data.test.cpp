@@ -1,0 +1,67 @@
+// tests/report/html_data.test.cpp - the numbers of the page: rows shared by devices that do the same, memory from lifetimes
+#include <tensorpar/report/html_data.hpp>
+#include <doctest/doctest.h>
+
+#include <report/report_subject.hpp>
+
+using namespace tensorpar;
+
+TEST_CASE("devices on which the same happens share a row, everyone is in one") {
+  timeline t;
+  t.seconds = 3e-6;
+  for (int d = 0; d < 4; ++d) t.spans.push_back({d, lane::compute, 0, "", 0, 1e-6});
+  t.spans.push_back({3, lane::communication, 1, "", 1e-6, 3e-6});
+  json const j = detail::timeline_json("name", t);
+  CHECK(j["name"] == "name");
+  CHECK(j["seconds"] == 3000);
+  REQUIRE(j["rows"].size() == 2);
+  CHECK(j["rows"][0][0] == json({0, 1, 2}));
+  CHECK(j["rows"][0][2] == json({0, 0, 1000}));
+  CHECK(j["rows"][1][0] == json(std::vector<int>{3}));
+  CHECK(j["rows"][1][3] == json({1, 1000, 2000}));
+}
+
+TEST_CASE("curves are shared too, samples of devices that are not there are left out") {
+  json const j = detail::memory_json({{0, 0, 5}, {1, 0, 5}, {2, 1e-9, 7}, {9, 0, 1}}, 3);
+  REQUIRE(j.size() == 2);
+  CHECK(j[0][0] == json({0, 1}));
+  CHECK(j[0][2] == json({0, 5}));
+  CHECK(j[1][2] == json({1, 7}));
+}
+
+TEST_CASE("memory from lifetimes ends with what persists and never exceeds the arena") {
+  for (unsigned seed = 1; seed < 6; ++seed) {
+    tests::report_subject const s = tests::report_of(tests::small_transformer(), 4, seed);
+    std::map<int, i64> last, most;
+    std::map<int, double> before;
+    for (memory_sample const& m : memory_over_time(s.q, s.measured)) {
+      CHECK(m.time >= before[m.device]);
+      before[m.device] = m.time;
+      last[m.device] = m.bytes;
+      most[m.device] = std::max(most[m.device], m.bytes);
+      CHECK(m.bytes >= 0);
+    }
+    for (auto const& [device, bytes] : last) {
+      i64 persistent = 0;
+      for (buffer const& b : s.q.buffers)
+        if (b.persistent && std::binary_search(b.devices.begin(), b.devices.end(), device)) persistent += b.bytes;
+      CHECK(bytes == persistent);
+      CHECK(most[device] <= s.q.arena[static_cast<std::size_t>(device)]);
+      CHECK(most[device] > persistent);
+    }
+  }
+}
+
+TEST_CASE("all of it, and nothing that could end the script element") {
+  tests::report_subject const s = tests::report_of(tests::hostile_names(9), 2, 1);
+  plan_summary const sum = summary_of("plan", s.t, s.p, s.q, s.predicted);
+  json const j = detail::report_data(s.t, sum, s.q, s.predicted, {{"measured </script>", s.measured}});
+  CHECK(j["tasks"].size() == s.q.tasks.size());
+  CHECK(j["operators"].size() == sum.operators.size());
+  CHECK(j["timelines"].size() == 2);
+  CHECK(j["colours"].size() == sum.devices.size());
+  CHECK(j["peaks"].size() == sum.devices.size());
+  std::string const text = detail::script_json(j);
+  CHECK(text.find('<') == text.npos);
+  CHECK(parse_json(text, "page") == j);
+}
