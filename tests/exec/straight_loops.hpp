@@ -201,6 +201,20 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
                 p[static_cast<std::size_t>(tensorpar::detail::axis_number(t.b, rank))]);
       return p;
     });
+  } else if (o.is<sum_axis>()) {
+    auto const a = static_cast<std::size_t>(tensorpar::detail::axis_number(o.as<sum_axis>().axis_no, rank));
+    for (std::size_t e = 0; e < x[0].real.size(); ++e) {
+      auto p = place_of(x[0].block, e);
+      p.erase(p.begin() + static_cast<std::ptrdiff_t>(a));
+      y[0].real[indexed::flat(y[0].block, p)] += x[0].real[e];
+    }
+  } else if (o.is<repeat_axis>()) {
+    auto const a = tensorpar::detail::axis_number(o.as<repeat_axis>().axis_no, y[0].block.rank);
+    each(0, [&](std::size_t e) {
+      auto p = place_of(y[0].block, e);
+      p.erase(p.begin() + a);
+      return in(0)(p);
+    });
   } else if (o.is<reshape>() || o.is<flatten>() || o.is<merge_axes>() || o.is<split_axis>() || is_parallel(o)) {
     y[0].real = x[0].real;
     y[0].index = x[0].index;

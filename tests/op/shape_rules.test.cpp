@@ -41,6 +41,10 @@ TEST_CASE("refusals") {
   CHECK(refusal(flatten{}, {{8}}) == "flatten: nothing to flatten");
   CHECK(refusal(merge_axes{.first = 1}, {{8, 8}}) == "no such pair of axes");
   CHECK(refusal(split_axis{.which = 0, .inner = 3}, {{8}}) == "extent not divisible by the inner extent");
+  CHECK(refusal(sum_axis{.axis_no = 2}, {{8, 8}}) == "sum: no such axis");
+  CHECK(refusal(sum_axis{.axis_no = 0}, {x}) == "sum: the axis must be static");
+  CHECK(refusal(repeat_axis{.axis_no = 3, .count = 2}, {{8, 8}}) == "repeat: no such axis");
+  CHECK(refusal(repeat_axis{.axis_no = 0, .count = 0}, {{8, 8}}) == "repeat: a count below 1");
   CHECK(refusal(embedding{.rows = 8, .width = 4}, {x}) == "embedding takes integer indices");
   CHECK(refusal(attention{.heads = 3}, {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}}) == "width not divisible by heads");
   CHECK(refusal(attention{.heads = 2}, {{2, 4, 8}, {2, 4, 8}, {2, 5, 8}}) == "key and value differ");
@@ -61,6 +65,8 @@ TEST_CASE("results") {
   CHECK(one(embedding{.rows = 9, .width = 4, .to = a_axis}, {shape{batch_axis, 7}.of(dtype::i32)}) == "[batch,7,a=4]");
   CHECK(one(embedding_bag{.rows = 9, .width = 4}, {shape{batch_axis, 7}.of(dtype::i32)}) == "[batch,4]");
   CHECK(one(split_axis{.which = 0, .inner = 2}, {{8, 3}}) == "[4,2,3]");
+  CHECK(one(sum_axis{.axis_no = -2}, {{batch_axis, 4, 3}}) == "[batch,3]");
+  CHECK(one(repeat_axis{.axis_no = 1, .count = 4}, {{batch_axis, 3}}) == "[batch,4,3]");
   CHECK(one(merge_axes{.first = 0}, {{batch_axis, 4, 3}}) == "[4*batch,3]");
   CHECK(one(transpose{.a = 0}, {{2, 3, 4}}) == "[4,3,2]");
   CHECK(one(cross_entropy{}, {{batch_axis, 10}, shape{batch_axis}.of(dtype::i32)}) == "[]");

@@ -103,6 +103,8 @@ TEST_CASE("what would not be valid is refused with a reason, and nothing is chan
   attempt("relu(x) => scale{2}(x)", {}, "");
   attempt("relu(x) => transpose{0,1}(x)", {}, "would lie as");
   attempt("relu(x) => reduce{k}(x)", {2}, "partial sums");
+  attempt("linear(x, w) => linear(x, x)", {}, "w would be used no more");
+  attempt("relu(linear(x, w)) => scale{0}(linear(x, w))", {}, "");
   attempt("relu(x) => relu(split{parts=2,axis=0}(concat{0}(x, x)).2)", {}, "result 2");
   attempt("relu(x) => split{parts=2,axis=0}(concat{0}(x, x)).2", {}, "result 2");
 }

@@ -2,6 +2,7 @@
 #include <tensorpar/rewrite/enumerate.hpp>
 #include <doctest/doctest.h>
 
+#include <set>
 #include <tensorpar/rewrite/candidates.hpp>
 #include <tensorpar/rewrite/try_rule.hpp>
 
@@ -54,6 +55,32 @@ TEST_CASE("what is equal in shape and value but lies otherwise is not paired") {
   enumeration const e = enumerate(make_family("spreads", "x:ab", "k m", "replicate{k}(_); replicate{m}(_); partition{0,k}(_)", 2), 1);
   for (term_pair const& p : e.pairs) CHECK(e.terms[static_cast<std::size_t>(p.left)].operators == 2);
   CHECK(e.pairs.size() == 3);   // R_k R_m, R_k P, R_m P commute
+}
+
+TEST_CASE("extents of the family's tensors, joined axes, operators that occur once, pairs with a small side") {
+  char const* steps = "concat{0}(_,_); slice{0,0,extent(x,0)}(_)";
+  auto pairs = [&](family const& g) {
+    std::set<std::string> all;
+    for (candidate_rule const& c : candidates(g, enumerate(g, 1))) all.insert(spell(c.what));
+    return all;
+  };
+  auto const all = pairs(make_family("windows", "x:A y:(BB) z:(ABB)", "", steps, 2));
+  CHECK(all.count("slice{axis=0,begin=0,length=extent(x,0)}(x) => x"));
+  CHECK(all.count("slice{axis=0,begin=0,length=extent(x,0)}(concat{axis=0}(x, y)) => x"));
+  CHECK(!all.count("slice{axis=0,begin=0,length=extent(x,0)}(y) => x"));
+  // z is as long as x and y together: they add up
+  family const sums = make_family("sums", "x:A y:(BB) z:(ABB)", "", "concat{0}(_,_); add(_,_)", 2);
+  int valid = 0;
+  for (family_term const& t : enumerate(sums, 1).terms) valid += t.operators == 2 && sums.steps[static_cast<std::size_t>(t.step)].commutative;
+  CHECK(valid > 0);
+  // each once: functions of functions are not there
+  CHECK(enumerate(make_family("once", "x:a", "?f ?g", "!?f(_); ?g(_)", 2), 1).terms.size() == 1 + 2 + 3);
+  auto few = [](int least) {
+    char const* spreads = "partition{d,k}(_); partition{d,m}(_); replicate{k}(_)";
+    return enumerate(make_family("small", "x:a", "d=0,0 k m", spreads, 2, least), 1).pairs.size();
+  };
+  CHECK(few(1) == 0);
+  CHECK(few(2) > 0);
 }
 
 TEST_CASE("the same in every run; a seed changes nothing but the numbers drawn") {

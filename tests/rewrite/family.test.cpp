@@ -9,7 +9,7 @@ TEST_CASE("tensors, parameters and steps") {
                                "?f(_); partition{d,k}(_); add(_,_);\n scale{s}(_); embedding_bag(_,_)", 2);
   REQUIRE(f.tensors.size() == 4);
   CHECK(f.tensors[3].beside_sums);
-  CHECK(f.tensors[0].axes == "ab");
+  CHECK(f.tensors[0].axes == std::vector<std::string>{"a", "b"});
   CHECK(!f.tensors[0].summed);
   CHECK(f.tensors[1].summed);
   CHECK(f.tensors[2].integer);
@@ -32,10 +32,25 @@ TEST_CASE("tensors, parameters and steps") {
   CHECK(f.most_operators == 2);
 }
 
+TEST_CASE("joined axes, extents of tensors, operators that occur once") {
+  family const f = make_family("apart", "x:AI y:A(IJ) z:b(cc)", "n#=2", "!slice{-1,0,extent(x,-1)}(_); slice{0,n,extent(y,1)}(_)", 4, 2);
+  CHECK(f.tensors[1].axes == std::vector<std::string>{"A", "IJ"});
+  CHECK(f.tensors[2].axes == std::vector<std::string>{"b", "cc"});
+  CHECK(f.most_operators == 4);
+  CHECK(f.least_side == 2);
+  REQUIRE(f.steps.size() == 2);
+  CHECK(f.steps[0].once);
+  CHECK(!f.steps[1].once);
+  CHECK(f.steps[0].node.attr[2] == rule_term{1, {{term_kind::extent, 0, -1, -1}}, false});
+  CHECK(f.steps[1].node.attr[1] == parameter_term(0));
+  CHECK(f.steps[1].node.attr[2] == rule_term{1, {{term_kind::extent, 1, 1, -1}}, false});
+  CHECK(f.steps[0].operands == 1);
+}
+
 TEST_CASE("what cannot be read is named") {
   CHECK_THROWS_WITH_AS(make_family("f", "x", "", "relu(_)"), doctest::Contains("without axes: x"), error);
   CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "rellu(_)"), doctest::Contains("no operator rellu"), error);
   CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "partition{d,k}(_)"), doctest::Contains("no parameter d"), error);
-  CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "slice{0,0,extent(o0,0)}(_)"), doctest::Contains("depends on an operand"), error);
+  CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "slice{0,0,extent(o0,0)}(_)"), doctest::Contains("an extent that the family lacks"), error);
   CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "relu(relu(_))"), doctest::Contains("more than one operator"), error);
 }

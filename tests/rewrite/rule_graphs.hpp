@@ -65,6 +65,9 @@ inline std::optional<rule_graph> graph_of_source(rule const& r, std::vector<rule
     }
     for (std::size_t k = 0; k < r.source.outputs.size(); ++k)
       s.graph.add_output("y" + std::to_string(k), detail::value_of(r.source.outputs[k], tensor, results));
+    // what the target does without has another use
+    std::vector<bool> const kept = detail::mentioned(r, r.target).tensors;
+    for (std::size_t x = 0; x < kept.size(); ++x) if (!kept[x]) s.graph.add_output("kept " + r.tensors[x], tensor[x]);
     return rule_graph{std::move(s), std::move(*g)};
   }
   return std::nullopt;

@@ -32,6 +32,13 @@ TEST_CASE("what follows is filled in, axes may count from the last one, weights 
   CHECK(s->op[0] == any_op(slice_axis{0, 0, 4}));
 }
 
+TEST_CASE("scalars go through operators that work element by element, and no others") {
+  CHECK(typed("add(sum{0}(x), sum{0}(y)) => x", {{4}, {6}}));
+  CHECK(typed("?f(scale{0.5}(sum{0}(x))) => x", {{4}}));
+  CHECK(!typed("softmax(sum{0}(x)) => x", {{4}}));
+  CHECK(!typed("sum{0}(sum{0}(x)) => x", {{4}}));
+}
+
 TEST_CASE("functions are chosen by number") {
   auto const& f = detail::functions_of(standard_vocabulary());
   REQUIRE(f.size() == 4);

@@ -53,6 +53,23 @@ TEST_CASE("degrees may be products, conditions are not granted for numbers") {
   CHECK(c.equal(s.find("?f(partition{dim=0,degree=k}(x))"), s.find("partition{dim=0,degree=k}(?f(x))")));
 }
 
+TEST_CASE("extents bind the tensors that they are of, and numbers may be extents") {
+  family f = make_family("f", "x:AB y:(AC)B", "?f", "?f(_); slice{0,0,extent(x,0)}(_); slice{0,0,extent(y,0)}(_); concat{0}(_,_)", 2);
+  enumeration e = enumerate(f, 1);
+  subject const s{std::move(f), std::move(e)};
+  term_closure c(s.f, s.e);
+  int const first = s.find("slice{axis=0,begin=0,length=extent(x,0)}(concat{axis=0}(x, y))");
+  c.apply(parse_rule("slice{0,0,extent(b,0)}(concat{0}(a, b)) => slice{0,0,extent(b,0)}(a)"));
+  CHECK(!c.equal(first, 0));
+  c.apply(parse_rule("slice{0,0,extent(a,0)}(concat{0}(a, b)) => a"));
+  CHECK(c.equal(first, 0));
+  int const outside = s.find("?f(slice{axis=0,begin=0,length=extent(y,0)}(x))"),
+            inside = s.find("slice{axis=0,begin=0,length=extent(y,0)}(?f(x))");
+  CHECK(!c.equal(outside, inside));
+  c.apply(parse_rule("?f(slice{0,0,length}(a)) => slice{0,0,length}(?f(a))"));
+  CHECK(c.equal(outside, inside));
+}
+
 TEST_CASE("a term is not made larger to be made smaller again") {
   // f(x) = f(P(C(x))) would give C(f(x)) = f(C(x)) from two rules that a search cannot use so
   subject const s = make("?f(_); partition{d,k}(_); combine{d,k}(_)");

@@ -61,6 +61,8 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(flatten{}, {image});
   put(merge_axes{.first = 1, .to = width}, {words});
   put(split_axis{.which = -1, .inner = 2}, {words});
+  put(sum_axis{.axis_no = some(1, 2)}, {words});
+  put(repeat_axis{.axis_no = some(0, 2), .count = s}, {rows});
   put(embedding{.rows = 4 * some(2, 8), .width = e}, {ints({batch(n), dim(s)})});
   put(embedding_bag{.rows = 4 * some(2, 8), .width = e}, {ints({batch(n), dim(s)})});
   put(attention{.heads = 4}, {words, {batch(n), dim(t), width(e)}, {batch(n), dim(t), width(e)}});

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <tensorpar/exec/kernels.hpp>
 #include <tensorpar/op/parallel.hpp>
+#include <tensorpar/op/axis_sum.hpp>
 #include <tensorpar/op/structural.hpp>
 
 namespace tensorpar {
@@ -85,6 +86,31 @@ template <class Scalar> struct kernel<Scalar, split_axes> {
       detail::axis_view const y = detail::view_along<Scalar>(c.out_block[k], a);
       detail::copy_along(c.in[0], x, k * y.extent, c.out[k], y, 0, y.extent);
     }
+  }
+};
+
+/// Every position of the summed axis in turn, so that rows are read in order.
+template <class Scalar> struct kernel<Scalar, sum_axis> {
+  static void run(kernel_call const& c, sum_axis const& op) {
+    tensor_block const& b = c.in_block[0];
+    int const a = detail::axis_number(op.axis_no, b.rank);
+    i64 outer = 1;
+    for (int i = 0; i < a; ++i) outer *= b.local[i];
+    i64 const inner = detail::stride_of(b, a);
+    Scalar const* x = detail::operand<Scalar>(c, 0);
+    Scalar* y = detail::result<Scalar>(c);
+    for (i64 o = 0; o < outer; ++o, y += inner) {
+      for (i64 i = 0; i < inner; ++i) y[i] = Scalar(0);
+      for (i64 k = 0; k < b.local[a]; ++k, x += inner)
+        for (i64 i = 0; i < inner; ++i) y[i] += x[i];
+    }
+  }
+};
+template <class Scalar> struct kernel<Scalar, repeat_axis> {
+  static void run(kernel_call const& c, repeat_axis const& op) {
+    int const a = detail::axis_number(op.axis_no, c.out_block[0].rank);
+    detail::axis_view const y = detail::view_along<Scalar>(c.out_block[0], a);
+    for (i64 k = 0; k < y.extent; ++k) detail::copy_along(c.in[0], {y.outer, 1, y.inner}, 0, c.out[0], y, k, 1);
   }
 };
 

@@ -83,7 +83,7 @@ struct loop_degrees {
 inline bool passes_sums(any_op const& o) {
   std::string_view const n = o.op->name;
   for (char const* s : {"linear", "conv2d", "add", "scale", "concat", "split", "slice", "unslice", "transpose", "reshape", "flatten",
-                        "merge_axes", "split_axis", "global_average"})
+                        "merge_axes", "split_axis", "sum", "repeat", "global_average"})
     if (n == s) return true;
   return n == "pool2d" && o.attr[3] != 0;      // an average
 }

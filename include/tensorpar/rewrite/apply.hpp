@@ -46,16 +46,31 @@ inline bool comes_from(open_graph const& g, int value, std::vector<int> const& n
   return false;
 }
 
+/// What the target does without and nothing else uses either: a parameter would not be trained any more, a result would be
+/// computed in vain.
+inline std::string left_over(rule const& r, rule_match const& m, open_graph const& g) {
+  std::vector<bool> const kept = mentioned(r, r.target).tensors;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    open_graph::value_info const& x = g.value(m.tensor[i]);
+    bool used = kept[i] || x.outputs || x.origin.role == value_role::input;
+    for (int v : x.users) used = used || std::find(m.node.begin(), m.node.end(), v) == m.node.end();
+    if (!used) return r.tensors[i] + " would be used no more";
+  }
+  return {};
+}
+
 }  // namespace detail
 
 /// Replaces a match of the rule's source by its target. Precondition: the match was found in this graph and its nodes are still there;
 /// `m.parameter` holds values for all parameters, those that are not bound included.
 /// Nothing is changed, and it is said why, where a condition does not hold, where the target is not valid on the spreads that are there,
-/// where an output would lie otherwise, or where a cycle would close. O(target), plus what lies above for rules of several outputs.
+/// where an output would lie otherwise, where something would be used no more, or where a cycle would close. O(target), plus what lies above
+/// for rules of several outputs.
 inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g) {
   using detail::nth;
   rewriting result;
   if (result.refused = detail::broken_condition(r, m, g); !result.refused.empty()) return result;
+  if (result.refused = detail::left_over(r, m, g); !result.refused.empty()) return result;
   // the target's operators and spreads, before anything is touched
   std::vector<any_op> ops;
   std::vector<std::vector<parallel_shape>> made;

@@ -16,6 +16,9 @@ struct axiom {
   std::string_view name;
   axiom_kind kind;
   std::string_view text;
+  /// Terms that must be there before a proof uses the axiom, separated by commas; empty: Z3 chooses. For equations one side of which would
+  /// bring in new terms for ever.
+  std::string_view trigger = {};
 };
 
 /// The set. Each is tried on random shapes in the prime field (rewrite/try_axiom.hpp) and over symbols at small sizes
@@ -57,6 +60,20 @@ inline constexpr axiom axioms[] = {
      "concat{d}(concat{e}(x, y), concat{e}(z, w)) => concat{e}(concat{d}(x, z), concat{d}(y, w)) where d != e"},
     {"slice of concat, first", axiom_kind::forward, "slice{d,0,extent(x,d)}(concat{d}(x, y)) => x"},
     {"slice of concat, second", axiom_kind::forward, "slice{d,extent(x,d),extent(y,d)}(concat{d}(x, y)) => y"},
+    {"function of split axis", axiom_kind::both, "?f(split_axis{d,n}(x)) => split_axis{d,n}(?f(x))"},
+    {"function of merged axes", axiom_kind::both, "?f(merge_axes{d}(x)) => merge_axes{d}(?f(x))"},
+    {"merge of split", axiom_kind::forward, "merge_axes{-2}(split_axis{-1,n}(x)) => x"},
+    {"split of merged", axiom_kind::forward, "split_axis{-1,extent(x,-1)}(merge_axes{-2}(x)) => x",
+     "split_axis{-1,extent(x,-1)}(merge_axes{-2}(x))"},
+    // sums along an axis
+    {"sum of add", axiom_kind::forward, "sum{d}(add(x, y)) => add(sum{d}(x), sum{d}(y))"},
+    {"sum of scale", axiom_kind::both, "sum{d}(scale{s}(x)) => scale{s}(sum{d}(x))"},
+    {"sum of joined", axiom_kind::forward, "sum{d}(concat{d}(x, y)) => add(sum{d}(x), sum{d}(y))"},
+    {"sum of one", axiom_kind::forward, "sum{-2}(split_axis{-1,extent(x,-1)}(x)) => x", "sum{-2}(split_axis{-1,extent(x,-1)}(x))"},
+    {"add is a sum", axiom_kind::forward,
+     "sum{-2}(concat{-2}(split_axis{-1,extent(x,-1)}(x), split_axis{-1,extent(y,-1)}(y))) => add(x, y)",
+     "sum{-2}(concat{-2}(split_axis{-1,extent(x,-1)}(x), split_axis{-1,extent(y,-1)}(y)))"},
+    {"slice of everything", axiom_kind::forward, "slice{d,0,extent(x,d)}(x) => x", "slice{d,0,extent(x,d)}(x)"},
     // matrix products
     {"matmul associates", axiom_kind::both, "matmul{0,0}(matmul{0,0}(x, y), z) => matmul{0,0}(x, matmul{0,0}(y, z))"},
     {"matmul of add, left", axiom_kind::both, "matmul{0,0}(add(x, y), z) => add(matmul{0,0}(x, z), matmul{0,0}(y, z))"},
@@ -82,6 +99,10 @@ inline constexpr axiom axioms[] = {
     {"linear of concat", axiom_kind::both, "linear(concat{d}(x, y), w) => concat{d}(linear(x, w), linear(y, w)) where d inside x"},
     {"linear of joined weights", axiom_kind::both, "linear(x, concat{-2}(v, w)) => concat{-1}(linear(x, v), linear(x, w))"},
     {"sum of linears", axiom_kind::forward, "add(linear(x, v), linear(y, w)) => linear(concat{-1}(x, y), concat{-1}(v, w))"},
+    {"weight of a joined operand", axiom_kind::forward,
+     "linear(concat{-1}(x, y), w) => linear(concat{-1}(x, y), concat{-1}(slice{-1,0,extent(x,-1)}(w), "
+     "slice{-1,extent(x,-1),extent(y,-1)}(w)))",
+     "linear(concat{-1}(x, y), w), slice{-1,0,extent(x,-1)}(w)"},
     {"linear of linear", axiom_kind::both, "linear(linear(x, v), w) => linear(x, matmul{0,0}(w, v))"},
     {"linear of transposed lead", axiom_kind::both,
      "linear(transpose{a,b}(x), w) => transpose{a,b}(linear(x, w)) where a inside x, b inside x"},
@@ -106,6 +127,7 @@ inline constexpr axiom axioms[] = {
     {"embedding of added tables", axiom_kind::forward, "embedding(x, add(v, w)) => add(embedding(x, v), embedding(x, w))"},
     {"embedding of a scaled table", axiom_kind::both, "embedding(x, scale{s}(w)) => scale{s}(embedding(x, w))"},
     {"embedding of joined tables", axiom_kind::forward, "embedding(x, concat{-1}(v, w)) => concat{-1}(embedding(x, v), embedding(x, w))"},
+    {"bag is a sum", axiom_kind::forward, "sum{-2}(embedding(x, w)) => embedding_bag(x, w)"},
     {"bag of joined indices", axiom_kind::both,
      "embedding_bag(concat{-1}(x, y), w) => add(embedding_bag(x, w), embedding_bag(y, w))"},
     {"bag of joined bags", axiom_kind::forward,

@@ -46,8 +46,13 @@ class candidate_writer {
     family_step const& s = f_.steps[static_cast<std::size_t>(term.step)];
     pattern_node n = s.node;
     if (n.function >= 0) n.function = parameter(n.function);
-    for (rule_term& a : n.attr) for (rule_factor& x : a.factors) x.index = parameter(x.index);
+    auto each_factor = [&](bool parameters, auto&& visit) {
+      for (rule_term& a : n.attr)
+        for (rule_factor& x : a.factors) if ((x.kind == term_kind::parameter) == parameters) visit(x.index);
+    };
+    each_factor(true, [&](int& p) { p = parameter(p); });
     for (int k = 0; k < s.operands; ++k) n.in.push_back(add(term.in[k], g, done));
+    each_factor(false, [&](int& x) { x = tensor(x); });
     g.nodes.push_back(std::move(n));
     int const id = static_cast<int>(g.nodes.size()) - 1;
     done.emplace(t, id);

@@ -12,10 +12,11 @@ namespace tensorpar {
 
 /// A term: a tensor variable (step -1, `in[0]` is its number) or a step applied to earlier terms. Sub-terms are shared.
 struct family_term {
+  static constexpr int most = 5;
   int step = -1;
   int in[3] = {-1, -1, -1};
   signed char operators = 0;             // distinct applications in it
-  int part[4] = {-1, -1, -1, -1};        // those, ascending
+  int part[most] = {-1, -1, -1, -1, -1}; // those
 };
 
 /// Two terms with one fingerprint: they agreed in every sample. `left` was found first and is no larger.
@@ -56,6 +57,7 @@ class enumerator {
   vocabulary const& words_;
   int samples_;
   std::vector<std::vector<i64>> parameter_;   // by sample
+  std::vector<std::vector<shape>> tensors_;   // the family's, by sample
   std::vector<i64> degree_;                   // of degree parameters: exponents
   std::vector<worth> worth_;                  // by term; let go for the largest
   enumeration e_;
@@ -93,7 +95,7 @@ class enumerator {
       auto const& parameter = parameter_[m];
       op_info const* o = s.node.op;
       if (!o) o = functions_of(words_)[static_cast<std::size_t>(parameter[static_cast<std::size_t>(s.node.function)])];
-      auto const typed = type_operator(*o, s.node, types, types, parameter);
+      auto const typed = type_operator(*o, s.node, types, tensors_[m], parameter);
       if (!typed || typed->out.size() != 1) return false;
       any_op const& op = typed->op;
       std::vector<shape> const& result = typed->out;
@@ -121,18 +123,15 @@ class enumerator {
     for (int i = 0; i < t.operators; ++i) if (t.part[i] == x) return true;
     return false;
   }
-  /// The applications in a step over these terms; false if they are too many.
-  bool gather(family_term& t, int operands, int most) const {
-    t.operators = 0;
-    for (int k = 0; k < operands; ++k) {
-      family_term const& u = e_.terms[static_cast<std::size_t>(t.in[k])];
-      for (int i = 0; i < u.operators; ++i)
-        if (!contains(t, u.part[i])) {
-          if (t.operators + 1 >= most) return false;
-          t.part[static_cast<int>(t.operators++)] = u.part[i];
-        }
-    }
-    std::sort(t.part, t.part + t.operators);
+  /// Adds the applications of operand k to those of the operands before; false if they are too many for a step of `most` in all.
+  bool gather(family_term& t, int k, int most) const {
+    family_term const& u = e_.terms[static_cast<std::size_t>(t.in[k])];
+    bool const once = f_.steps[static_cast<std::size_t>(t.step)].once;
+    for (int i = 0; i < u.operators; ++i)
+      if (!contains(t, u.part[i])) {
+        if (t.operators + 1 >= most || (once && e_.terms[static_cast<std::size_t>(u.part[i])].step == t.step)) return false;
+        t.part[static_cast<int>(t.operators++)] = u.part[i];
+      }
     return true;
   }
 
@@ -141,11 +140,12 @@ class enumerator {
     std::map<char, std::vector<i64>> extents;
     std::map<char, i64> split;
     for (family_tensor const& t : f_.tensors)
-      for (char c : t.axes)
-        if (!split.count(c)) {
-          split[c] = c >= 'A' && c <= 'Z' ? 0 : 1000 + static_cast<i64>(draw() % 1000000);
-          for (int m = 0; m < samples_; ++m) extents[c].push_back(primes[(draw() >> 4) % 2]);
-        }
+      for (std::string const& axis : t.axes)
+        for (char c : axis)
+          if (!split.count(c)) {
+            split[c] = c >= 'A' && c <= 'Z' ? 0 : 1000 + static_cast<i64>(draw() % 1000000);
+            for (int m = 0; m < samples_; ++m) extents[c].push_back(primes[(draw() >> 4) % 2]);
+          }
     for (int m = 0; m < samples_; ++m) {
       std::vector<i64> p;
       for (family_parameter const& q : f_.parameters) {
@@ -159,6 +159,7 @@ class enumerator {
     }
     for (family_parameter const& q : f_.parameters)
       degree_.push_back(q.what.kind == parameter_kind::degree ? 10 + static_cast<i64>(draw() % 300) : 0);
+    tensors_.resize(static_cast<std::size_t>(samples_));
     i64 const replicas = 5000 + static_cast<i64>(draw() % 1000), sums = 3000 + static_cast<i64>(draw() % 1000);
     for (std::size_t x = 0; x < f_.tensors.size(); ++x) {
       family_tensor const& t = f_.tensors[x];
@@ -167,14 +168,23 @@ class enumerator {
       worth w;
       degrees_of<i64> spread{{}, t.summed ? sums : 0, replicas};
       for (auto const& [c, k] : split)
-        if (t.axes.find(c) == t.axes.npos) spread.copy += k;
-      for (char c : t.axes) spread.axis.push_back(split[c]);
+        if (std::none_of(t.axes.begin(), t.axes.end(), [c = c](std::string const& axis) { return axis.find(c) != axis.npos; }))
+          spread.copy += k;
+      for (std::string const& axis : t.axes) {
+        bool const one = axis.find_first_not_of(axis[0]) == axis.npos;
+        spread.axis.push_back(one ? split[axis[0]] : 0);
+      }
       if (t.beside_sums) spread.copy += sums;
       w.spread.assign(static_cast<std::size_t>(samples_), spread);
       for (int m = 0; m < samples_; ++m) {
         elements<T> e;
         e.type.type = t.integer ? dtype::i64 : dtype::f32;
-        for (char c : t.axes) e.type.d[e.type.rank++] = dim(extents[c][static_cast<std::size_t>(m)]);
+        for (std::string const& axis : t.axes) {
+          i64 n = 0;
+          for (char c : axis) n += extents[c][static_cast<std::size_t>(m)];
+          e.type.d[e.type.rank++] = dim(n);
+        }
+        tensors_[static_cast<std::size_t>(m)].push_back(e.type);
         for (i64 i = 0; i < e.type.elements(); ++i) {
           u64 const v = static_cast<u64>(draw()) << 32 | draw();
           if (t.integer) e.index.push_back(static_cast<i64>(v % 4));
@@ -202,7 +212,7 @@ class enumerator {
         t.step = static_cast<int>(s);
         auto operands = [&](auto& self, int k) -> void {
           if (k == step.operands) {
-            if (!gather(t, k, size) || t.operators + 1 != size) return;
+            if (t.operators + 1 != size) return;
             ++e_.tried;
             if (!apply(step, t.in, w)) return;
             ++e_.valid;
@@ -211,7 +221,7 @@ class enumerator {
             family_term mine = t;
             mine.part[static_cast<int>(mine.operators++)] = id;
             e_.terms.push_back(mine);
-            if (!fresh) e_.pairs.push_back({it->second, id});
+            if (!fresh && e_.terms[static_cast<std::size_t>(it->second)].operators <= f_.least_side) e_.pairs.push_back({it->second, id});
             if (size < f_.most_operators && fresh) worth_.push_back(w);
             else worth_.emplace_back();
             return;
@@ -220,7 +230,9 @@ class enumerator {
           for (int x = from; x < known; ++x) {
             if (worth_[static_cast<std::size_t>(x)].value.empty()) continue;   // an equal one stands for it
             t.in[k] = x;
-            self(self, k + 1);
+            signed char const before = t.operators;
+            if (gather(t, k, size)) self(self, k + 1);
+            t.operators = before;
           }
         };
         operands(operands, 0);

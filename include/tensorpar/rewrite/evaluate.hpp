@@ -176,6 +176,27 @@ template <number_algebra A> class operator_evaluator {
       begin += y.type.d[axis].n;
     }
   }
+  /// Along one axis of the operand everything is added.
+  void axis_sum() {
+    shape const& x = in_[0].type;
+    int const axis = axis_number(o_.as<sum_axis>().axis_no, x.rank);
+    each_element(out_[0].type, [&](i64 const* c, std::size_t i) {
+      i64 from[shape::max_rank];
+      for (int d = 0; d < x.rank; ++d) from[d] = d < axis ? c[d] : d == axis ? 0 : c[d - 1];
+      T s = in_[0].data[offset_of(x, from)];
+      for (from[axis] = 1; from[axis] < x.d[axis].n; ++from[axis]) s = sum(s, in_[0].data[offset_of(x, from)]);
+      out_[0].data[i] = s;
+    });
+  }
+  void repetition() {
+    shape const& x = in_[0].type;
+    int const axis = axis_number(o_.as<repeat_axis>().axis_no, out_[0].type.rank);
+    each_element(out_[0].type, [&](i64 const* c, std::size_t i) {
+      i64 from[shape::max_rank];
+      for (int d = 0; d < x.rank; ++d) from[d] = c[d < axis ? d : d + 1];
+      out_[0].data[i] = in_[0].data[offset_of(x, from)];
+    });
+  }
   void transposition() {
     auto const t = o_.as<tensorpar::transpose>();
     int const r = in_[0].type.rank, p = axis_number(t.a, r), q = axis_number(t.b, r);
@@ -288,6 +309,10 @@ template <number_algebra A> class operator_evaluator {
       windows(o_.as<split_axes>().axis_no, 0);
     } else if (o_.is<slice_axis>()) {
       windows(o_.as<slice_axis>().axis_no, o_.as<slice_axis>().begin);
+    } else if (o_.is<sum_axis>()) {
+      axis_sum();
+    } else if (o_.is<repeat_axis>()) {
+      repetition();
     } else if (o_.is<tensorpar::transpose>()) {
       transposition();
     } else if (o_.is<embedding>() || o_.is<embedding_bag>()) {

@@ -8,8 +8,8 @@ namespace tensorpar {
 /// operators cannot split while they work along them (a joined axis, an image's height) are not split in a family of their own.
 inline std::vector<family> standard_families() {
   std::vector<family> all;
-  auto add = [&](char const* name, char const* tensors, char const* parameters, std::string const& steps, int most = 3) {
-    all.push_back(make_family(name, tensors, parameters, steps, most));
+  auto add = [&](char const* name, char const* tensors, char const* parameters, std::string const& steps, int most = 3, int least = 3) {
+    all.push_back(make_family(name, tensors, parameters, steps, most, least));
   };
   std::string const numbers = "?f(_); ?g(_); add(_,_); mul(_,_); scale{s}(_); scale{t}(_); ";
   std::string const few = "?f(_); add(_,_); scale{s}(_); ";
@@ -32,6 +32,7 @@ inline std::vector<family> standard_families() {
   add("transpose", "x:abc y:abc", "a=0,1,0 b=1,2,2 k s# ?f",
       "?f(_); add(_,_); mul(_,_); scale{s}(_); transpose{a,b}(_); partition{a,k}(_); partition{b,k}(_); combine{a,k}(_); combine{b,k}(_); "
       "replicate{k}(_)");
+  add("transpose of others", "x:abc", "a=0,1,0 b=1,2,2 d=2,0,1 k", "transpose{a,b}(_); partition{d,k}(_); combine{d,k}(_)");
   add("transpose of concat", "x:ABC y:ABC", "a=0,1,0 b=1,2,2 d=2,0,1 ?f",
       "?f(_); transpose{a,b}(_); concat{a}(_,_); concat{b}(_,_); concat{d}(_,_)");
   add("linear", "x:abi y:abi v:oi w:oi", "d=0,1 k s# ?f",
@@ -48,11 +49,14 @@ inline std::vector<family> standard_families() {
   add("matmul", "a:mk b:kn c:kn", "k s# ?f", "matmul{0,0}(_,_); transpose{-2,-1}(_); " + few + matrix + copies);
   add("matmul of transposed", "a:mk b:nk c:km", "k",
       "matmul{0,0}(_,_); matmul{0,1}(_,_); matmul{1,0}(_,_); transpose{-2,-1}(_); " + matrix + copies);
+  add("matmul, transposed", "c:km e:kn", "k", "matmul{1,0}(_,_); " + matrix + copies);
   add("matmul chain", "a:mk b:kn c:nq", "k s#", "matmul{0,0}(_,_); scale{s}(_); " + matrix + copies);
   add("matmul of concat", "a:MK b:KN c:KN e:MK", "?f",
       "matmul{0,0}(_,_); transpose{-2,-1}(_); ?f(_); add(_,_); concat{-2}(_,_); concat{-1}(_,_)");
   add("batched matmul", "a:hmk b:hkn c:hkn", "d=0,0 k s# ?f",
       "matmul{0,0}(_,_); transpose{-2,-1}(_); " + few + "partition{d,k}(_); combine{d,k}(_); " + matrix + copies);
+  add("batched matmul of transposed", "a:hmk b:hnk c:hkm e:hkn", "d=0,0 k",
+      "matmul{0,1}(_,_); matmul{1,0}(_,_); partition{d,k}(_); combine{d,k}(_); replicate{k}(_)");
   std::string const image = "conv2d{groups=1}(_,_); ";
   add("convolution", "x:ncHH y:ncHH v:ocRR w:ocRR", "stride#=1,2 pad#=1,0 pad_w#=-1,-1 k s# ?f",
       image + few + "partition{-4,k}(_); partition{-3,k}(_); combine{-4,k}(_); combine{-3,k}(_); " + copies);
@@ -69,6 +73,22 @@ inline std::vector<family> standard_families() {
   add("embedding", "x:ab# v:re w:re", "k s# ?f",
       look_up + few + "partition{-2,k}(_); partition{-1,k}(_); combine{-2,k}(_); combine{-1,k}(_); " + copies);
   add("embedding of concat", "x:AB# y:AB# v:RE w:RE", "?f", look_up + "?f(_); add(_,_); concat{-2}(_,_); concat{-1}(_,_)");
+  add("embedding and sum", "x:ab# w:re", "", "embedding(_,_); embedding_bag(_,_); sum{-2}(_)");
+
+  std::string const first = "partition{0,k}(_); combine{0,k}(_); ", last = "partition{-1,k}(_); combine{-1,k}(_); ",
+                    inner = "partition{-2,k}(_); combine{-2,k}(_); ", any = "partition{d,k}(_); combine{d,k}(_); ";
+  add("sum", "x:abc y:abc", "k s#", "sum{-1}(_); sum{-2}(_); add(_,_); scale{s}(_); " + first + inner + last + copies);
+  add("sum of concat", "x:ABC y:ABC", "d=0,1,2", "sum{d}(_); concat{d}(_,_); add(_,_)");
+  add("sum of two", "x:ABC y:ABC", "",
+      "!sum{-2}(_); !concat{-2}(_,_); !split_axis{-1,extent(x,-1)}(_); !split_axis{-1,extent(y,-1)}(_); !add(_,_)", 4, 1);
+  add("heads", "x:ab(cc) y:abc(EEEE)", "d=0,1 inner#=2 k ?f",
+      "split_axis{-1,inner}(_); merge_axes{-2}(_); split_axis{-1,extent(y,-1)}(_); ?f(_); replicate{k}(_); " + any + inner + last);
+  add("softmax", "x:abC", "d=0,1 k", "softmax(_); replicate{k}(_); " + any);
+  add("layer norm", "x:abC y:C z:C", "d=0,1 k eps#", "!layernorm(_,_,_); replicate{k}(_); " + any, 4, 2);
+  add("attention", "x:aq(ee) y:aT(ee) z:aT(ee)", "heads#=2 causal#=0,1 k",
+      "!attention(_,_,_); replicate{k}(_); partition{1,k}(_); combine{1,k}(_); " + first + last, 4, 2);
+  add("linear, apart", "x:ABI y:AB(JJ) w:O(IJJ)", "",
+      "linear(_,_); !concat{-1}(_,_); !add(_,_); !slice{-1,0,extent(x,-1)}(_); !slice{-1,extent(x,-1),extent(y,-1)}(_)", 5, 2);
   return all;
 }
 

@@ -1,16 +1,19 @@
 // tensorpar/rewrite/family.hpp - what rules are searched over: tensors of some shapes, and operators with some attributes
 #pragma once
+#include <algorithm>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 namespace tensorpar {
 
-/// A tensor variable: one letter per axis; equal letters have equal extents and are split alike, capital ones are not split at all.
+/// A tensor variable: one letter per axis; equal letters have equal extents and are split alike, capital ones are not split at all. An axis
+/// of several letters is as long as theirs together; it is split only where they are all one letter, as this is.
 /// `summed`: it comes in partial sums;
 /// `beside_sums`: with a copy for every partial sum of the summed ones.
 struct family_tensor {
-  std::string name, axes;
+  std::string name;
+  std::vector<std::string> axes;
   bool summed = false, integer = false, beside_sums = false;
 };
 /// A parameter and the values it is sampled with (axes; for numbers that decide shapes); empty: degrees, functions, factors.
@@ -18,12 +21,14 @@ struct family_parameter {
   rule_parameter what;
   std::vector<i64> values;
 };
-/// An operator with its attributes, ready to be applied to `operands` tensors.
+/// An operator with its attributes, ready to be applied to `operands` tensors. Attributes may depend on parameters and on extents of the
+/// family's tensors.
 struct family_step {
   pattern_node node;                     // without operands
   int operands = 1;
   bool commutative = false;
   bool spreads = false;                  // a parallel operator
+  bool once = false;                     // at most once in a term
 };
 /// A finite vocabulary of terms: what is enumerated together.
 struct family {
@@ -32,17 +37,20 @@ struct family {
   std::vector<family_parameter> parameters;
   std::vector<family_step> steps;
   int most_operators = 3;
+  int least_side = 3;                    // pairs of which both sides have more operators than this are not looked at
 };
 
-/// A family from text. `tensors`: "x:abi w:oi y:abi+" (+: in partial sums, *: copied for them, #: holds indices). `parameters`:
+/// A family from text. `tensors`: "x:abi w:o(IJ) y:abi+" (+: in partial sums, *: copied for them, #: holds indices). `parameters`:
 /// "d=0,1 k m s# stride#=1,2 ?f": axes have values, degrees none; numbers end in '#', with values where they decide shapes; functions begin
-/// with '?'. `steps`: operators as in rules with '_' for operands, separated by ';': "partition{d,k}(_); linear(_,_); add(_,_)".
-/// Throws `error` naming what cannot be read.
+/// with '?'. `steps`: operators as in rules with '_' for operands, separated by ';': "partition{d,k}(_); add(_,_); slice{0,0,extent(x,0)}(_)";
+/// with '!' before an operator that occurs once at most in a term.
+/// At most `family_term::most` operators. Throws `error` naming what cannot be read.
 inline family make_family(std::string name, std::string_view tensors, std::string_view parameters, std::string_view steps,
-                          int most_operators = 3, vocabulary const& words = standard_vocabulary()) {
+                          int most_operators = 3, int least_side = 3, vocabulary const& words = standard_vocabulary()) {
   family f;
   f.name = std::move(name);
   f.most_operators = most_operators;
+  f.least_side = least_side;
   auto each_word = [](std::string_view s, char by, auto&& visit) {
     while (!s.empty()) {
       auto const e = s.find(by);
@@ -57,11 +65,15 @@ inline family make_family(std::string name, std::string_view tensors, std::strin
     auto const colon = w.find(':');
     if (colon == w.npos || colon == 0) throw error("a tensor without axes: " + std::string(w), "family " + f.name, "name:axes");
     family_tensor t{std::string(w.substr(0, colon)), {}, false, false, false};
+    bool joined = false;
     for (char c : w.substr(colon + 1)) {
       if (c == '+') t.summed = true;
       else if (c == '#') t.integer = true;
       else if (c == '*') t.beside_sums = true;
-      else t.axes += c;
+      else if (c == '(') { joined = true; t.axes.emplace_back(); }
+      else if (c == ')') joined = false;
+      else if (joined) t.axes.back() += c;
+      else t.axes.emplace_back(1, c);
     }
     f.tensors.push_back(std::move(t));
   });
@@ -84,17 +96,22 @@ inline family make_family(std::string name, std::string_view tensors, std::strin
     f.parameters.push_back(std::move(p));
   });
   each_word(steps, ';', [&](std::string_view w) {
-    // read by the parser of rules: operands become tensors of their own
-    std::string text, names;
+    // read by the parser of rules: operands become tensors of their own; what extents speak of is mentioned beside
+    std::string text;
+    bool const once = w.front() == '!';
+    w.remove_prefix(once);
     int n = 0;
     for (std::size_t i = 0; i < w.size(); ++i) {
       bool const operand = w[i] == '_' && i > 0 && (w[i - 1] == '(' || w[i - 1] == ',' || w[i - 1] == ' ');
       if (operand) text += "o" + std::to_string(n++);
       else text += w[i];
     }
+    std::size_t beside = 0;
+    for (family_tensor const& t : f.tensors)
+      if (text.find("extent(" + t.name + ",") != text.npos) { text += ", ?beside(" + t.name + ")"; ++beside; }
     rule const r = parse_rule(text + " => " + text, words, "family " + f.name);
     pattern_node node = r.source.nodes.at(0);
-    if (r.source.nodes.size() != 1) throw error("more than one operator in " + std::string(w), "family " + f.name, "one operator");
+    if (r.source.nodes.size() != 1 + beside) throw error("more than one operator in " + std::string(w), "family " + f.name, "one operator");
     auto rename = [&](int p) {
       rule_parameter const& q = r.parameters[static_cast<std::size_t>(p)];
       for (std::size_t i = 0; i < f.parameters.size(); ++i)
@@ -103,13 +120,20 @@ inline family make_family(std::string name, std::string_view tensors, std::strin
     };
     for (rule_term& t : node.attr)
       for (rule_factor& x : t.factors) {
-        if (x.kind != term_kind::parameter)
-          throw error("an attribute that depends on an operand in " + std::string(w), "family " + f.name, "parameters and numbers");
-        x.index = rename(x.index);
+        if (x.kind == term_kind::parameter) {
+          x.index = rename(x.index);
+          continue;
+        }
+        std::string const& of = r.tensors[static_cast<std::size_t>(x.index)];
+        auto const found = std::find_if(f.tensors.begin(), f.tensors.end(), [&](family_tensor const& u) { return u.name == of; });
+        x.index = static_cast<int>(found - f.tensors.begin());
+        if (found == f.tensors.end() || x.axis_parameter >= 0)
+          throw error("an extent that the family lacks in " + std::string(w), "family " + f.name,
+                      "extents of its tensors along numbered axes");
       }
     if (node.function >= 0) node.function = rename(node.function);
     node.in.clear();
-    family_step s{std::move(node), n, false, false};
+    family_step s{std::move(node), n, false, false, once};
     if (s.node.op) {
       s.spreads = is_parallel(*s.node.op);
       s.commutative = is_commutative(*s.node.op);

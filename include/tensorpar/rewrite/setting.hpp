@@ -84,8 +84,10 @@ inline std::optional<typed_operator> type_operator(op_info const& o, pattern_nod
   any_op const op = with_followers(o, attr, {in.data(), static_cast<int>(in.size())});
   int const activations = o.arity < 0 ? static_cast<int>(in.size()) : o.arity;
   if (static_cast<int>(in.size()) < activations) return std::nullopt;
+  // an operator that works element by element takes scalars too
+  bool const pointwise = o.fixed && o.notation->n == 0;
   for (int k = 0; k < activations; ++k)
-    if (nth(in, k).rank < 1) return std::nullopt;
+    if (nth(in, k).rank < 1 && !pointwise) return std::nullopt;
   inference const y = o.infer(op.attr, {in.data(), activations});
   if (!y.ok()) return std::nullopt;
   weight_list const w = o.weights(op.attr, {in.data(), activations});

@@ -104,6 +104,7 @@ inline std::vector<rule> spreading_forms(rule const& r) {
     if (auto a = detail::by_undoing(*s)) all.push_back(std::move(*a));
     if (auto b = detail::by_substituting(*s)) all.push_back(std::move(*b));
   }
+  for (std::size_t i = 1; i < all.size(); ++i) all[i].name += " " + std::to_string(i + 1);
   return all;
 }
 

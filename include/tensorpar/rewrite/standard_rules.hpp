@@ -2,14 +2,19 @@
 #pragma once
 #include <optional>
 #include <tensorpar/rewrite/rule_parser.hpp>
+#include <tensorpar/rewrite/rules/attention.hpp>
+#include <tensorpar/rewrite/rules/batchedmatmul.hpp>
 #include <tensorpar/rewrite/rules/concat.hpp>
 #include <tensorpar/rewrite/rules/convolution.hpp>
 #include <tensorpar/rewrite/rules/elementwise.hpp>
 #include <tensorpar/rewrite/rules/embedding.hpp>
+#include <tensorpar/rewrite/rules/heads.hpp>
 #include <tensorpar/rewrite/rules/linear.hpp>
 #include <tensorpar/rewrite/rules/matmul.hpp>
+#include <tensorpar/rewrite/rules/normalisation.hpp>
 #include <tensorpar/rewrite/rules/pooling.hpp>
 #include <tensorpar/rewrite/rules/spreads.hpp>
+#include <tensorpar/rewrite/rules/sum.hpp>
 #include <tensorpar/rewrite/rules/transpose.hpp>
 
 namespace tensorpar {
@@ -24,9 +29,14 @@ inline std::vector<shipped_rule> shipped_rules() {
   take(rules::transpose);
   take(rules::linear);
   take(rules::matmul);
+  take(rules::batched_matmul);
   take(rules::convolution);
   take(rules::pooling);
   take(rules::embedding);
+  take(rules::sum);
+  take(rules::heads);
+  take(rules::normalisation);
+  take(rules::attention);
   return all;
 }
 /// The rule read from right to left; nullopt where its target does not bind what its source names.

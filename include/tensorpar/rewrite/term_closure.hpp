@@ -18,11 +18,13 @@ class term_closure {
   std::map<std::array<int, 4>, int> known_;                     // (step, classes of operands) -> term
   std::vector<rule> rules_;
 
-  /// What a rule's parameter stands for in an instance: one of the family's (>= 0), a product of two (product + ...), or for axes a number
-  /// (literal - number); open: unset.
-  static constexpr int open = -1000, literal = -500, product = 1000;
+  /// What a rule's parameter stands for in an instance: one of the family's (>= 0), a product of two (product + ...), an extent of one of
+  /// its tensors (extent + ...), or for axes a number (literal - number); open: unset.
+  static constexpr int open = -1000, literal = -500, product = 1000, extent = 2000;
+  static bool is_extent(rule_term const& t) { return !t.factors.empty() && t.factors[0].kind == term_kind::extent; }
   static int meaning(rule_term const& t) {
     if (t.factors.empty()) return literal - static_cast<int>(t.number);
+    if (is_extent(t)) return extent + 2 * shape::max_rank * t.factors[0].index + t.factors[0].axis + shape::max_rank;
     if (t.factors.size() == 1) return t.factors[0].index;
     int const a = t.factors[0].index, b = t.factors[1].index;
     return product + (a < b ? 30 * a + b : 30 * b + a);
@@ -87,6 +89,14 @@ class term_closure {
       if (x.open || y.open) continue;
       if (x.factors.empty() ? !(x == y) : x.factors.size() > 2 || y.factors.size() > 2 || x.number != 1) return false;
       if (x.factors.empty()) continue;
+      if (is_extent(x)) {                   // of one of the family's tensors, which the rule's then is
+        if (!is_extent(y) || x.factors.size() != 1 || x.factors[0].axis_parameter >= 0 || x.factors[0].axis != y.factors[0].axis)
+          return false;
+        int& have = detail::nth(b.tensor, x.factors[0].index);
+        if (have < 0) have = find(y.factors[0].index);              // tensor variables are the first terms
+        else if (find(have) != find(y.factors[0].index)) return false;
+        continue;
+      }
       if (x.factors.size() == 1) {
         if (!bind(r, b, x.factors[0].index, meaning(y))) return false;
         continue;

@@ -39,7 +39,7 @@ class prover {
   z3::func_decl defined_, extent_, product_;
   std::vector<std::pair<axiom, rule>> axioms_;
   std::map<std::string, z3::func_decl> operators_;   // those that axioms mention
-  z3::solver values_;
+  z3::solver values_, spreads_;
   std::map<std::pair<std::vector<int>, std::vector<i64>>, bool> known_;   // of the rule at hand: values proved, by ranks and parameters
 
   using env = std::vector<z3::expr>;
@@ -73,6 +73,21 @@ class prover {
     return *e;
   }
 
+  /// The terms that trigger an axiom, in its own tensors and parameters.
+  rule trigger_of(axiom const& a, rule const& r) const {
+    std::string const all = spell(r, r.source) + ", " + std::string(a.trigger);
+    rule both = parse_rule(all + " => " + all, words_, "trigger of " + std::string(a.name));
+    both.source.outputs.erase(both.source.outputs.begin());
+    return both;
+  }
+  z3::expr triggered(z3::expr_vector const& bound, z3::expr const& body, env const& terms) {
+    std::vector<Z3_app> variables;
+    for (unsigned i = 0; i < bound.size(); ++i) variables.push_back(bound[static_cast<int>(i)]);
+    std::vector<Z3_ast> together;
+    for (z3::expr const& t : terms) together.push_back(t);
+    Z3_pattern const pattern = Z3_mk_pattern(c_, static_cast<unsigned>(together.size()), together.data());
+    return z3::to_expr(c_, Z3_mk_forall_const(c_, 0, static_cast<unsigned>(variables.size()), variables.data(), 1, &pattern, body));
+  }
   void assert_axioms() {
     for (std::size_t i = 0; i < axioms_.size(); ++i) {
       if (i < options_.without.size() && options_.without[i]) continue;
@@ -90,8 +105,8 @@ class prover {
       auto axis = [&](rule_factor const& f) {
         return f.axis_parameter >= 0 ? parameters[static_cast<std::size_t>(f.axis_parameter)] : c_.int_val(f.axis);
       };
-      auto build = [&](pattern_graph const& g) {
-        env node;
+      auto build = [&](pattern_graph const& g) {   // its outputs
+        env node, outputs;
         auto of = [&](pattern_value v) { return v.node < 0 ? detail::nth(tensors, v.slot) : detail::nth(node, v.node); };
         for (pattern_node const& n : g.nodes) {
           env attrs, in;
@@ -99,9 +114,10 @@ class prover {
           for (pattern_value v : n.in) in.push_back(of(v));
           node.push_back(apply(n.op, n.op ? nullptr : &detail::nth(parameters, n.function), attrs, in));
         }
-        return of(g.outputs[0]);
+        for (pattern_value v : g.outputs) outputs.push_back(of(v));
+        return outputs;
       };
-      z3::expr const left = build(r.source), right = build(r.target);
+      z3::expr const left = build(r.source)[0], right = build(r.target)[0];
       z3::expr body = left == right;
       if (a.kind == axiom_kind::forward) body = z3::implies(defined_(left), body);
       if (a.kind == axiom_kind::guarded) body = z3::implies(defined_(left) && defined_(right), body);
@@ -111,7 +127,7 @@ class prover {
         for (i64 last = 1; k.kind == condition_kind::inner && last <= k.b.number; ++last)
           body = z3::implies(x != c_.int_val(static_cast<std::int64_t>(-last)), body);
       }
-      z3::expr const whole = z3::forall(bound, body);
+      z3::expr const whole = a.trigger.empty() ? z3::forall(bound, body) : triggered(bound, body, build(trigger_of(a, r).source));
       values_.add(whole, ("a" + std::to_string(i)).c_str());
     }
     for (auto const& [name, f] : operators_) {   // an operator of something undefined is undefined
@@ -226,10 +242,8 @@ class prover {
   }
 
   bool prove_spreads(spread_system const& s) {
-    z3::solver q(c_, "QF_LIA");
-    z3::params p(c_);
-    p.set("rlimit", options_.spreads);
-    q.set(p);
+    z3::solver& q = spreads_;
+    q.push();
     env x;
     for (std::size_t i = 0; i < s.unknowns.size(); ++i) {
       x.push_back(c_.int_const(("u" + std::to_string(i)).c_str()));
@@ -248,16 +262,18 @@ class prover {
       compare(s.source[k].sum, s.target[k].sum);
       compare(s.source[k].copy, s.target[k].copy);
     }
-    if (differ.is_false()) return true;
     q.add(differ);
-    return q.check() == z3::unsat;
+    bool const same = differ.is_false() || q.check() == z3::unsat;
+    q.pop();
+    return same;
   }
 
  public:
   explicit prover(vocabulary const& words = standard_vocabulary(), proof_options options = {})
       : words_(words), options_(std::move(options)), tensor_(c_.uninterpreted_sort("tensor")),
         defined_(c_.function("defined", tensor_, c_.bool_sort())), extent_(c_.function("extent", c_.int_sort(), tensor_, c_.int_sort())),
-        product_(c_.function("product", c_.int_sort(), c_.int_sort(), c_.int_sort())), values_(c_, z3::solver::simple()) {
+        product_(c_.function("product", c_.int_sort(), c_.int_sort(), c_.int_sort())), values_(c_, z3::solver::simple()),
+        spreads_(c_, "QF_LIA") {
     for (axiom const& a : axioms) axioms_.emplace_back(a, parse_rule(a.text, words_, "axiom " + std::string(a.name)));
     z3::params p(c_);
     p.set("rlimit", options_.values);
@@ -265,6 +281,9 @@ class prover {
     p.set("auto_config", false);
     p.set("mbqi", false);      // instances are made where terms match: that is how equations are used
     values_.set(p);
+    z3::params q(c_);
+    q.set("rlimit", options_.spreads);
+    spreads_.set(q);
     assert_axioms();
   }
 

@@ -182,6 +182,30 @@ inline constexpr shipped_rule matmul[] = {
      "t0 = replicate{degree=k}(x); combine{dim=-1,degree=k}(matmul{transpose_a=1,transpose_b=0}(t0, t0)) => "
      "matmul{transpose_a=1,transpose_b=0}(x, combine{dim=-1,degree=k}(replicate{degree=k}(x)))",
      "combine; replicate"},
+    {"matmul, transposed 5", rule_kind::parallel, 9,
+     "matmul{transpose_a=1,transpose_b=0}(partition{dim=-1,degree=k}(x), replicate{degree=k}(y)) => "
+     "partition{dim=-2,degree=k}(matmul{transpose_a=1,transpose_b=0}(x, y))",
+     "partition; replicate"},
+    {"matmul, transposed 6", rule_kind::parallel, 9,
+     "matmul{transpose_a=1,transpose_b=0}(combine{dim=-2,degree=k}(x), combine{dim=-2,degree=k}(y)) => "
+     "reduce{degree=k}(matmul{transpose_a=1,transpose_b=0}(x, y))",
+     "combine; reduce"},
+    {"matmul, transposed 7", rule_kind::parallel, 9,
+     "matmul{transpose_a=1,transpose_b=0}(replicate{degree=k}(x), partition{dim=-1,degree=k}(y)) => "
+     "partition{dim=-1,degree=k}(matmul{transpose_a=1,transpose_b=0}(x, y))",
+     "partition; replicate"},
+    {"matmul, transposed 8", rule_kind::parallel, 9,
+     "matmul{transpose_a=1,transpose_b=0}(replicate{degree=k}(x), replicate{degree=k}(y)) => "
+     "replicate{degree=k}(matmul{transpose_a=1,transpose_b=0}(x, y))",
+     "replicate"},
+    {"matmul, transposed 11", rule_kind::parallel, 9,
+     "combine{dim=-2,degree=k}(replicate{degree=k}(matmul{transpose_a=1,transpose_b=0}(x, y))) => "
+     "matmul{transpose_a=1,transpose_b=0}(combine{dim=-1,degree=k}(replicate{degree=k}(x)), y)",
+     "combine; replicate"},
+    {"matmul, transposed 14", rule_kind::parallel, 9,
+     "combine{dim=-1,degree=k}(replicate{degree=k}(matmul{transpose_a=1,transpose_b=0}(x, y))) => "
+     "matmul{transpose_a=1,transpose_b=0}(x, combine{dim=-1,degree=k}(replicate{degree=k}(y)))",
+     "combine; replicate"},
     {"matmul chain 1", rule_kind::algebra, 9,
      "matmul{transpose_a=0,transpose_b=0}(matmul{transpose_a=0,transpose_b=0}(x, y), z) => "
      "matmul{transpose_a=0,transpose_b=0}(x, matmul{transpose_a=0,transpose_b=0}(y, z))",
@@ -252,22 +276,6 @@ inline constexpr shipped_rule matmul[] = {
      "pose_a=0,transpose_b=0}(matmul{transpose_a=0,transpose_b=0}(t0, t0), x) => t0 = matmul{transpose_a=0,transpose_b=0}(y, "
      "x); matmul{transpose_a=0,transpose_b=0}(x, matmul{transpose_a=0,transpose_b=0}(t0, t0))",
      "matmul associates"},
-    {"batched matmul 3", rule_kind::parallel, 6,
-     "partition{dim=d,degree=k}(transpose{a=-2,b=-1}(x)) => transpose{a=-2,b=-1}(partition{dim=d,degree=k}(x)) where d inside "
-     "x by 2",
-     "partition"},
-    {"batched matmul 4", rule_kind::parallel, 6,
-     "combine{dim=d,degree=k}(transpose{a=-2,b=-1}(x)) => transpose{a=-2,b=-1}(combine{dim=d,degree=k}(x)) where d inside x "
-     "by 2",
-     "combine"},
-    {"batched matmul 15", rule_kind::parallel, 9,
-     "matmul{transpose_a=0,transpose_b=0}(partition{dim=d,degree=k}(x), partition{dim=d,degree=k}(y)) => "
-     "partition{dim=d,degree=k}(matmul{transpose_a=0,transpose_b=0}(x, y))",
-     "partition"},
-    {"batched matmul 16", rule_kind::parallel, 9,
-     "matmul{transpose_a=0,transpose_b=0}(combine{dim=d,degree=k}(x), combine{dim=d,degree=k}(y)) => "
-     "combine{dim=d,degree=k}(matmul{transpose_a=0,transpose_b=0}(x, y))",
-     "combine"},
     {"matmul of transposed 21, spread", rule_kind::parallel, 3,
      "matmul{transpose_a=0,transpose_b=1}(x, x) => t0 = partition{dim=-1,degree=k}(x); "
      "reduce{degree=k}(matmul{transpose_a=0,transpose_b=1}(t0, t0))",
@@ -312,14 +320,18 @@ inline constexpr shipped_rule matmul[] = {
      "matmul{transpose_a=1,transpose_b=0}(x, x) => combine{dim=-2,"
      "degree=k}(transpose{a=-2,b=-1}(partition{dim=-1,degree=k}(matmul{transpose_a=1,transpose_b=0}(x, x))))",
      "partition; combine; transpose of transpose; matmul of transposed, left; transpose of matmul"},
-    {"batched matmul 3, spread", rule_kind::parallel, 6,
-     "transpose{a=-2,b=-1}(x) => combine{dim=d,degree=k}(transpose{a=-2,b=-1}(partition{dim=d,degree=k}(x))) where d inside x "
-     "by 2",
-     "partition; combine"},
-    {"batched matmul 15, spread", rule_kind::parallel, 9,
-     "matmul{transpose_a=0,transpose_b=0}(x, y) => combine{dim=d,d"
-     "egree=k}(matmul{transpose_a=0,transpose_b=0}(partition{dim=d,degree=k}(x), partition{dim=d,degree=k}(y)))",
-     "partition; combine"},
+    {"matmul, transposed 5, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=1,transpose_b=0}(x, y) => combine{dim=-2,"
+     "degree=k}(matmul{transpose_a=1,transpose_b=0}(partition{dim=-1,degree=k}(x), replicate{degree=k}(y)))",
+     "partition; combine; replicate"},
+    {"matmul, transposed 6, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=1,transpose_b=0}(x, y) => reduce{degree=k"
+     "}(matmul{transpose_a=1,transpose_b=0}(partition{dim=-2,degree=k}(x), partition{dim=-2,degree=k}(y)))",
+     "partition; reduce"},
+    {"matmul, transposed 7, spread", rule_kind::parallel, 9,
+     "matmul{transpose_a=1,transpose_b=0}(x, y) => combine{dim=-1,"
+     "degree=k}(matmul{transpose_a=1,transpose_b=0}(replicate{degree=k}(x), partition{dim=-1,degree=k}(y)))",
+     "partition; combine; replicate"},
 };
 
 }  // namespace tensorpar::rules

@@ -41,6 +41,13 @@ inline constexpr shipped_rule transpose[] = {
     {"transpose 27", rule_kind::algebra, 64,
      "mul(transpose{a=d,b=e}(x), transpose{a=d,b=e}(y)) => transpose{a=d,b=e}(mul(x, y))",
      "transpose of mul"},
+    {"transpose of others 1", rule_kind::parallel, 64,
+     "partition{dim=d,degree=k}(transpose{a=e,b=h}(x)) => transpose{a=e,b=h}(partition{dim=d,degree=k}(x)) where d != e, d != "
+     "h",
+     "partition"},
+    {"transpose of others 2", rule_kind::parallel, 64,
+     "combine{dim=d,degree=k}(transpose{a=e,b=h}(x)) => transpose{a=e,b=h}(combine{dim=d,degree=k}(x)) where d != e, d != h",
+     "combine"},
     {"transpose of concat 4", rule_kind::algebra, 64,
      "t0 = transpose{a=e,b=h}(x); concat{axis=d}(t0, t0) => transpose{a=e,b=h}(concat{axis=d}(x, x)) where d != e, d != h",
      "transpose of concat, other axis"},
@@ -62,6 +69,9 @@ inline constexpr shipped_rule transpose[] = {
      "partition; combine"},
     {"transpose 7, spread", rule_kind::parallel, 60,
      "transpose{a=e,b=d}(x) => combine{dim=d,degree=k}(transpose{a=e,b=d}(partition{dim=e,degree=k}(x)))",
+     "partition; combine"},
+    {"transpose of others 1, spread", rule_kind::parallel, 64,
+     "transpose{a=e,b=h}(x) => combine{dim=d,degree=k}(transpose{a=e,b=h}(partition{dim=d,degree=k}(x))) where d != e, d != h",
      "partition; combine"},
 };
 
