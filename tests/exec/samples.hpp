@@ -86,6 +86,12 @@ inline std::vector<sample> forward_samples() {
       {embedding_bag{8, 6}, {ints({2, 4}), {8, 6}}, 8},
       {attention{3}, {{2, 4, 12}, {2, 6, 12}, {2, 6, 12}}},
       {attention{2, true}, {{2, 6, 8}, {2, 6, 8}, {2, 6, 8}}},
+      {attention_parts{3}, {{2, 4, 12}, {2, 2, 6, 12}, {2, 2, 6, 12}}},
+      {attention_parts{2}, {{1, 3, 4}, {1, 3, 5, 4}, {1, 3, 5, 4}}},
+      {softmax_merge{2, 3}, {{2, 6, 2, 12}}},
+      {softmax_merge{1}, {{2, 4, 3, 6}}},
+      {attention_finish{2}, {{2, 4, 2, 12}}},
+      {attention_finish{3}, {{2, 1, 4, 12}}},
       {cross_entropy{}, {{2, 4, 5}, ints({2, 4})}, 5},
       {mean_squared_error{}, {{4, 6}, {4, 6}}},
   };
@@ -110,14 +116,19 @@ inline std::vector<sample> other_samples() {
   };
 }
 
-/// Operands of a sample. What has to be positive over the reals is: second moments (batch norm: sums over the block's count), gammas stay
-/// free.
+/// Operands of a sample. What has to be positive over the reals is: second moments (batch norm: sums over the block's count), sums of
+/// attention's weights; gammas stay free.
 template <class Scalar> std::vector<dense<Scalar>> operands_of(sample const& s, std::mt19937_64& r) {
   std::vector<dense<Scalar>> x;
   for (shape const& t : s.in) x.push_back(random_dense<Scalar>(t, s.end, r));
   if (s.op.is<normalize>()) {
     i64 const channels = s.in[0].d[1].n, count = s.in[0].elements() / channels;
     for (i64 c = 0; c < channels; ++c) x[1].real[static_cast<std::size_t>(channels + c)] = Scalar(static_cast<int>(2 * count + c));
+  }
+  if (s.op.is<attention_finish>()) {
+    i64 const head = s.in[0].d[3].n / s.op.as<attention_finish>().heads;
+    for (std::size_t e = 0; e < x[0].real.size(); ++e)
+      if (static_cast<i64>(e) % head == head - 2) x[0].real[e] = x[0].real[e] * x[0].real[e] + Scalar(1);
   }
   if (s.op.is<adamw_update>()) for (Scalar& e : x[3].real) e = e * e;
   if (s.op.is<clip_factor>()) for (auto& t : x) t.real[0] = t.real[0] * t.real[0];

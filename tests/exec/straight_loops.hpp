@@ -242,6 +242,41 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       for (std::size_t k = 0; k < weight.size(); ++k) s += weight[k] * in(2)({p[0], static_cast<i64>(k), p[2]});
       return s;
     });
+  } else if (o.is<attention_parts>()) {
+    i64 const heads = o.as<attention_parts>().heads, width = x[0].block.local[2] / heads, keys = x[1].block.local[2];
+    each(0, [&](std::size_t e) {
+      auto const p = place_of(y[0].block, e);
+      i64 const head = p[3] / (width + 2), column = p[3] % (width + 2);
+      std::vector<double> score;
+      double top = -1e300, s = 0;
+      for (i64 k = 0; k < keys; ++k) {
+        score.push_back(0);
+        for (i64 i = head * width; i < (head + 1) * width; ++i) score.back() += in(0)({p[0], p[2], i}) * in(1)({p[0], p[1], k, i});
+        score.back() /= std::sqrt(static_cast<double>(width));
+        top = std::max(top, score.back());
+      }
+      for (i64 k = 0; k < keys; ++k)
+        s += std::exp(score[static_cast<std::size_t>(k)] - top) * (column < width ? in(2)({p[0], p[1], k, head * width + column}) : 1);
+      return column > width ? top : s;
+    });
+  } else if (o.is<softmax_merge>() || o.is<attention_finish>()) {
+    bool const finish = o.is<attention_finish>();
+    i64 const heads = finish ? o.as<attention_finish>().heads : o.as<softmax_merge>().heads, head = x[0].block.local[3] / heads;
+    i64 const all = x[0].block.local[1], group = finish ? all : all / y[0].block.local[1];
+    each(0, [&](std::size_t e) {
+      auto p = place_of(y[0].block, e);
+      if (finish) p = {p[0], 0, p[1], p[2] / (head - 2) * head + p[2] % (head - 2)};
+      auto const at = [&](i64 part, i64 column) { return in(0)({p[0], p[1] * group + part, p[2], column}); };
+      i64 const first = p[3] / head * head;
+      double top = -1e300, s = 0, sum = 0;
+      for (i64 k = 0; k < group; ++k) top = std::max(top, at(k, first + head - 1));
+      for (i64 k = 0; k < group; ++k) {
+        double const f = std::exp(at(k, first + head - 1) - top);
+        s += f * at(k, p[3]);
+        sum += f * at(k, first + head - 2);
+      }
+      return finish ? s / sum : p[3] == first + head - 1 ? top : s;
+    });
   } else if (o.is<cross_entropy>()) {
     for (std::size_t r = 0; r < x[1].index.size(); ++r)
       y[0].real[0] -=

@@ -48,6 +48,11 @@ TEST_CASE("refusals") {
   CHECK(refusal(embedding{.rows = 8, .width = 4}, {x}) == "embedding takes integer indices");
   CHECK(refusal(attention{.heads = 3}, {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}}) == "width not divisible by heads");
   CHECK(refusal(attention{.heads = 2}, {{2, 4, 8}, {2, 4, 8}, {2, 5, 8}}) == "key and value differ");
+  CHECK(refusal(attention_parts{.heads = 2}, {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}}) == "keys and values are [batch,part,seq,hidden]");
+  CHECK(refusal(attention_parts{.heads = 2}, {{2, 4, 8}, {2, 3, 4, 8}, {2, 2, 4, 8}}) == "key and value differ");
+  CHECK(refusal(softmax_merge{.heads = 2, .parts = 2}, {{2, 3, 4, 12}}) == "parts left do not divide the parts");
+  CHECK(refusal(attention_finish{.heads = 5}, {{2, 3, 4, 12}}) == "not a state of that many heads");
+  CHECK(refusal(attention_finish{.heads = 1}, {{2, 3, 4}}) == "attention_finish takes [batch,part,seq,state]");
   CHECK(refusal(cross_entropy{}, {x, x}) == "labels must be integers");
   CHECK(refusal(cross_entropy{}, {x, tokens}) == "labels have one axis less than logits");
   CHECK(refusal(normalize{}, {image, {2, 5}}) == "moments do not fit the channels");
@@ -65,6 +70,9 @@ TEST_CASE("results") {
   CHECK(one(embedding{.rows = 9, .width = 4, .to = a_axis}, {shape{batch_axis, 7}.of(dtype::i32)}) == "[batch,7,a=4]");
   CHECK(one(embedding_bag{.rows = 9, .width = 4}, {shape{batch_axis, 7}.of(dtype::i32)}) == "[batch,4]");
   CHECK(one(split_axis{.which = 0, .inner = 2}, {{8, 3}}) == "[4,2,3]");
+  CHECK(one(attention_parts{.heads = 2}, {{2, 4, 8}, {2, 3, 5, 8}, {2, 3, 5, 8}}) == "[2,3,4,12]");
+  CHECK(one(softmax_merge{.heads = 2, .parts = 3}, {{2, 6, 4, 12}}) == "[2,3,4,12]");
+  CHECK(one(attention_finish{.heads = 2}, {{2, 6, 4, 12}}) == "[2,4,8]");
   CHECK(one(sum_axis{.axis_no = -2}, {{batch_axis, 4, 3}}) == "[batch,3]");
   CHECK(one(repeat_axis{.axis_no = 1, .count = 4}, {{batch_axis, 3}}) == "[batch,4,3]");
   CHECK(one(merge_axes{.first = 0}, {{batch_axis, 4, 3}}) == "[4*batch,3]");

@@ -297,6 +297,34 @@ TEST_CASE("layer norm in parts of the sequence, between products in partial sums
   CHECK(learns_as(c, s.graph));
 }
 
+TEST_CASE("attention to a sequence of keys and values that lies in parts: every device has a state of its own") {
+  computation_graph c;
+  std::vector<int> in;
+  in.push_back(c.add_parameter("q", {2, 3, 8}, init::normal_02));
+  for (char const* n : {"k", "v"}) in.push_back(c.add_parameter(n, {2, 12, 8}, init::normal_02));
+  c.add_output("y", c.node(c.add(attention{2}, in)).out[0]);
+  i64 const devices = 2, parts = 4;          // two parts for each
+  open_graph g(unspread(c));
+  step(g,
+       "attention{causal=0}(x, y, z) => attention_finish(attention_parts(x, split_axis{which=-2}(y), split_axis{which=-2}(z)))",
+       {{"inner", 12 / parts}});
+  step(g,
+       "attention_parts(x, y, z) => combine{dim=-3,degree=k}(attention_parts(replicate{degree=k}(x), partition{dim=-3,degree=k}(y), "
+       "partition{dim=-3,degree=k}(z)))",
+       {{"k", devices}});
+  spread_all(g, "split_axis{which=-2}(x) => combine{dim=-3,degree=k}(split_axis{which=-2}(partition{dim=-2,degree=k}(x)))",
+             {{"k", devices}});
+  everywhere(g, undo);
+  step(g, "attention_finish(x) => attention_finish(softmax_merge(x))", {{"parts", devices}});
+  step(g, "softmax_merge(combine{dim=-3,degree=k}(x)) => combine{dim=-3,degree=k}(softmax_merge(x))");
+  spread_graph const s = g.close();
+  CHECK(problems(s).empty());
+  // what is sent is one state per device, not keys and values
+  CHECK(picture(s) == "attention_finish(combine1(softmax_merge(attention_parts(replicate(q), split_axis(partition1(k)), "
+                      "split_axis(partition1(v))))))");
+  CHECK(learns_as(c, s.graph));
+}
+
 TEST_CASE("experts in parallel: dispatch and combine by products with masks (GShard, section 3.2)") {
   i64 const tokens = 6, width = 8, experts = 4, places = 3, k = 2;
   computation_graph c;

@@ -92,6 +92,13 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(unslice_axis{.axis_no = 1, .begin = 1, .total = s + 2}, {words});
   put(embedding_grad{.rows = 8}, {words, ints({batch(n), dim(s)})});
   put(embedding_bag_grad{.rows = 8}, {rows, ints({batch(n), dim(s)})});
+  shape const parted{batch(n), dim(2), dim(t), width(e)}, states{batch(n), dim(2), dim(s), dim(e + 8)};
+  put(attention_parts{.heads = 4}, {words, parted, parted});
+  put(softmax_merge{.heads = 4, .parts = some(1, 2)}, {states});
+  put(attention_finish{.heads = 4}, {states});
+  put(attention_parts_grad{.heads = 4}, {states.with(2, dim(s)), words, parted, parted});
+  put(softmax_merge_grad{.heads = 4, .parts = 1}, {states.with(1, dim(1)), states});
+  put(attention_finish_grad{.heads = 4}, {words, states, words});
   put(attention_grad{.heads = 4}, {words, words, {batch(n), dim(t), width(e)}, {batch(n), dim(t), width(e)}});
   put(cross_entropy_grad{}, {none, rows, ints({batch(n)})});
   put(mean_squared_error_grad{}, {none, words, words});

@@ -1,6 +1,7 @@
 // tensorpar/exec/eigen.hpp - the compute policy that runs every operator on this processor, vectorised with Eigen's packets
 #pragma once
 #include <tensorpar/exec/kernels_attention.hpp>
+#include <tensorpar/exec/kernels_attention_parts.hpp>
 #include <tensorpar/exec/kernels_batch_norm.hpp>
 #include <tensorpar/exec/kernels_contraction.hpp>
 #include <tensorpar/exec/kernels_convolution.hpp>

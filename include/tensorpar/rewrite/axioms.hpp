@@ -106,6 +106,13 @@ inline constexpr axiom axioms[] = {
     {"linear of linear", axiom_kind::both, "linear(linear(x, v), w) => linear(x, matmul{0,0}(w, v))"},
     {"linear of transposed lead", axiom_kind::both,
      "linear(transpose{a,b}(x), w) => transpose{a,b}(linear(x, w)) where a inside x, b inside x"},
+    // attention in parts (op/attention_parts.hpp): the monoid of states is associative, and attention is its value on all keys
+    {"attention in parts", axiom_kind::forward,
+     "attention_finish{heads}(attention_parts{heads}(x, split_axis{-2,n}(y), split_axis{-2,n}(z))) => attention{heads,0}(x, y, z)",
+     "attention_finish{heads}(attention_parts{heads}(x, split_axis{-2,n}(y), split_axis{-2,n}(z)))"},
+    {"merge of merged", axiom_kind::forward,
+     "softmax_merge{heads,parts=n}(softmax_merge{heads,parts=m}(x)) => softmax_merge{heads,parts=n}(x)"},
+    {"finish of merged", axiom_kind::forward, "attention_finish{heads}(softmax_merge{heads,parts=n}(x)) => attention_finish{heads}(x)"},
     // convolution (ungrouped), pooling
     {"conv2d of add", axiom_kind::forward, "conv2d{groups=1}(add(x, y), w) => add(conv2d{groups=1}(x, w), conv2d{groups=1}(y, w))"},
     {"conv2d of added weights", axiom_kind::forward,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 #include <tensorpar/rewrite/family.hpp>
+#include <tensorpar/rewrite/evaluate.hpp>
 #include <tensorpar/rewrite/field_numbers.hpp>
 #include <tensorpar/rewrite/setting.hpp>
 #include <tensorpar/ir/parallel_inference.hpp>
@@ -177,20 +178,15 @@ class enumerator {
       if (t.beside_sums) spread.copy += sums;
       w.spread.assign(static_cast<std::size_t>(samples_), spread);
       for (int m = 0; m < samples_; ++m) {
-        elements<T> e;
-        e.type.type = t.integer ? dtype::i64 : dtype::f32;
+        shape type{};
+        type.type = t.integer ? dtype::i64 : dtype::f32;
         for (std::string const& axis : t.axes) {
           i64 n = 0;
           for (char c : axis) n += extents[c][static_cast<std::size_t>(m)];
-          e.type.d[e.type.rank++] = dim(n);
+          type.d[type.rank++] = dim(n);
         }
-        tensors_[static_cast<std::size_t>(m)].push_back(e.type);
-        for (i64 i = 0; i < e.type.elements(); ++i) {
-          u64 const v = static_cast<u64>(draw()) << 32 | draw();
-          if (t.integer) e.index.push_back(static_cast<i64>(v % 4));
-          else e.data.push_back(T::raw(v % T::modulus));
-        }
-        w.value.push_back(std::move(e));
+        tensors_[static_cast<std::size_t>(m)].push_back(type);
+        w.value.push_back(random_elements(type, draw, 4));
       }
       first_.emplace(fingerprint(w), static_cast<int>(x));
       e_.terms.push_back(term);

@@ -1,54 +1,12 @@
 // tensorpar/rewrite/evaluate.hpp - what an operator computes, element by element, over any kind of number: fields, doubles, symbols
 #pragma once
-#include <concepts>
-#include <cmath>
 #include <tensorpar/ir/iteration_space.hpp>
+#include <tensorpar/rewrite/evaluate_attention.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
-#include <vector>
 
 namespace tensorpar {
 
-/// Numbers to compute operators with. `apply` is an unknown function by name hash (relu, exp, ...): all that rules may use of it is that
-/// equal arguments give equal results. `maximum` must be associative, commutative and idempotent.
-/// Models: `field_numbers` (rewrite/fingerprint.hpp), `symbolic_numbers` (rewrite/z3.hpp).
-template <class A>
-concept number_algebra = requires(A& a, typename A::value const& x, u64 f, i64 n, double c) {
-  { a.integer(n) } -> std::same_as<typename A::value>;
-  { a.real(c) } -> std::same_as<typename A::value>;
-  { a.plus(x, x) } -> std::same_as<typename A::value>;
-  { a.times(x, x) } -> std::same_as<typename A::value>;
-  { a.over(x, x) } -> std::same_as<typename A::value>;
-  { a.maximum(x, x) } -> std::same_as<typename A::value>;
-  { a.apply(f, x) } -> std::same_as<typename A::value>;
-};
-
-/// A tensor's elements in row-major order; integer tensors hold indices instead. `origin`: where the first element stands in the whole
-/// tensor of which this is a block.
-template <class T> struct elements {
-  shape type{};
-  std::vector<T> data;
-  std::vector<i64> index;
-  i64 origin[shape::max_rank] = {};
-};
-
 namespace detail {
-
-/// Calls visit(coordinates) for every element of a tensor of this shape, in row-major order.
-inline void each_element(shape const& s, auto&& visit) {
-  i64 c[shape::max_rank] = {};
-  for (i64 i = 0, n = s.elements(); i < n; ++i) {
-    visit(static_cast<i64 const*>(c), static_cast<std::size_t>(i));
-    for (int d = s.rank; d-- > 0;) {
-      if (++c[d] < s.d[d].n) break;
-      c[d] = 0;
-    }
-  }
-}
-inline std::size_t offset_of(shape const& s, i64 const* c) {
-  i64 r = 0;
-  for (int d = 0; d < s.rank; ++d) r = r * s.d[d].n + c[d];
-  return static_cast<std::size_t>(r);
-}
 
 template <number_algebra A> class operator_evaluator {
   using T = typename A::value;
@@ -219,7 +177,7 @@ template <number_algebra A> class operator_evaluator {
       return s;
     });
   }
-  static constexpr u64 exponential = name_hash("exp"), root = name_hash("1/sqrt");
+  static constexpr u64 root = name_hash("1/sqrt");
   void rows(auto&& f) {
     i64 const n = in_[0].type.last().n;
     for (i64 r = 0; r < in_[0].type.elements() / n; ++r) f(static_cast<std::size_t>(r * n), static_cast<std::size_t>(n));
@@ -249,36 +207,6 @@ template <number_algebra A> class operator_evaluator {
       for (std::size_t i = 0; i < n; ++i)
         out_[0].data[at + i] = sum(a_.times(a_.times(d[i], scale), in_[1].data[i]), in_[2].data[i]);
     });
-  }
-  void attend() {
-    auto const t = o_.as<attention>();
-    shape const &q = in_[0].type, &k = in_[1].type;
-    i64 const width = q.d[2].n / t.heads;
-    T const factor = a_.real(1 / std::sqrt(static_cast<double>(width)));
-    for (i64 b = 0; b < q.d[0].n; ++b)
-      for (i64 i = 0; i < q.d[1].n; ++i)
-        for (i64 h = 0; h < t.heads; ++h) {
-          std::vector<T> e;
-          T total = a_.integer(0);
-          for (i64 j = 0; j < k.d[1].n && (!t.causal || j <= i + in_[0].origin[1]); ++j) {
-            T s = a_.integer(0);
-            for (i64 c = h * width; c < (h + 1) * width; ++c) {
-              i64 const x[3] = {b, i, c}, y[3] = {b, j, c};
-              s = sum(s, a_.times(in_[0].data[offset_of(q, x)], in_[1].data[offset_of(k, y)]));
-            }
-            e.push_back(a_.apply(exponential, a_.times(s, factor)));
-            total = sum(total, e.back());
-          }
-          for (i64 c = h * width; c < (h + 1) * width; ++c) {
-            T s = a_.integer(0);
-            for (std::size_t j = 0; j < e.size(); ++j) {
-              i64 const y[3] = {b, static_cast<i64>(j), c};
-              s = sum(s, a_.times(e[j], in_[2].data[offset_of(k, y)]));
-            }
-            i64 const to[3] = {b, i, c};
-            out_[0].data[offset_of(q, to)] = a_.over(s, total);
-          }
-        }
   }
 
  public:
@@ -322,7 +250,11 @@ template <number_algebra A> class operator_evaluator {
     } else if (o_.is<layernorm>()) {
       layer_norm();
     } else if (o_.is<attention>()) {
-      attend();
+      attend(a_, o_, in_, out_[0]);
+    } else if (o_.is<attention_parts>()) {
+      attend_in_parts(a_, o_, in_, out_[0]);
+    } else if (o_.is<softmax_merge>() || o_.is<attention_finish>()) {
+      put_together(a_, o_, in_, out_[0]);
     } else {
       return false;
     }

@@ -87,6 +87,18 @@ inline std::vector<family> standard_families() {
   add("layer norm", "x:abC y:C z:C", "d=0,1 k eps#", "!layernorm(_,_,_); replicate{k}(_); " + any, 4, 2);
   add("attention", "x:aq(ee) y:aT(ee) z:aT(ee)", "heads#=2 causal#=0,1 k",
       "!attention(_,_,_); replicate{k}(_); partition{1,k}(_); combine{1,k}(_); " + first + last, 4, 2);
+  add("attention, apart", "x:aq(ee) y:a(TT)(ee) z:a(TT)(ee)", "heads#=2 inner#=2",
+      "!attention{heads,0}(_,_,_); !attention_parts{heads}(_,_,_); !attention_finish{heads}(_); split_axis{-2,inner}(_)", 4, 1);
+  std::string const outer = "partition{-3,k}(_); combine{-3,k}(_); ", each = "!attention_parts{heads}(_,_,_); replicate{k}(_); ",
+                    states = "softmax_merge{heads,parts}(_); softmax_merge{heads,more}(_); ";
+  add("attention, parts", "x:aq(ee) y:apT(ee) z:apT(ee)", "heads#=2 k", each + outer + inner, 4, 2);
+  add("attention, parts of heads", "x:aq(ee) y:apT(ee) z:apT(ee)", "heads#=2 k", each + first + last, 4, 2);
+  add("attention, states", "x:a(pppp)q(EEEE)", "heads#=2 parts#=2 more#=4 k", states + "replicate{k}(_); " + outer + first);
+  add("attention, states of heads", "x:a(PPPP)q(eeee)", "heads#=2 parts#=2 more#=4 k",
+      states + "attention_finish{heads}(_); replicate{k}(_); " + inner + last);
+  add("attention, finish", "x:a(PPPP)Q(EEEE)", "heads#=2 parts#=2 more#=4 k",
+      states + "attention_finish{heads}(_); replicate{k}(_); " + first);
+  add("attention, sequence", "x:a(tt)E", "inner#=2 k", "split_axis{-2,inner}(_); " + inner + outer);
   add("linear, apart", "x:ABI y:AB(JJ) w:O(IJJ)", "",
       "linear(_,_); !concat{-1}(_,_); !add(_,_); !slice{-1,0,extent(x,-1)}(_); !slice{-1,extent(x,-1),extent(y,-1)}(_)", 5, 2);
   return all;

@@ -2,7 +2,7 @@
 #pragma once
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/prime_field.hpp>
-#include <tensorpar/rewrite/evaluate.hpp>
+#include <tensorpar/rewrite/numbers.hpp>
 
 namespace tensorpar {
 
@@ -20,5 +20,17 @@ struct field_numbers {
   value maximum(value a, value b) const { return a.v < b.v ? b : a; }
   value apply(u64 f, value x) const { return value::raw(mix(mix(f ^ seed) ^ x.v) % value::modulus); }
 };
+
+/// A tensor of random elements; where it holds indices, below `rows`.
+inline elements<prime_field> random_elements(shape const& s, auto& draw, u64 rows) {
+  elements<prime_field> e;
+  e.type = s;
+  for (i64 i = 0; i < s.elements(); ++i) {
+    u64 const high = static_cast<u64>(draw()), x = high << 32 | static_cast<u64>(draw());
+    if (is_integer(s.type)) e.index.push_back(static_cast<i64>(x % rows));
+    else e.data.push_back(prime_field::raw(x % prime_field::modulus));
+  }
+  return e;
+}
 
 }  // namespace tensorpar

@@ -69,7 +69,8 @@ struct rule_condition {
 };
 
 /// `source` may be replaced by `target`, output by output, wherever both are valid and the conditions hold: outputs then have the same
-/// values, the same extents and the same spread. A parameter of the target that the source does not bind is chosen by who applies the rule.
+/// values, the same extents and the same spread. A degree, an axis or a number of the target that the source does not bind is
+/// chosen by who applies the rule.
 struct rule {
   std::string name;
   std::vector<std::string> tensors;    // names of the tensor variables
@@ -210,7 +211,7 @@ inline std::vector<std::string> problems(rule const& r) {
     parameter_kind const k = r.parameters[i].kind;
     if (have.parameters[i]) continue;
     if (!want.parameters[i]) all.push_back("parameter " + r.parameters[i].name + " is in neither side");
-    else if (k == parameter_kind::number || k == parameter_kind::function)
+    else if (k == parameter_kind::function)
       all.push_back("parameter " + r.parameters[i].name + " is not bound by the source");
   }
   return all;

@@ -1,5 +1,6 @@
 // tensorpar/rewrite/spread_system.hpp - the spreads of both sides of a rule as linear forms, and what they require
 #pragma once
+#include <map>
 #include <tensorpar/ir/parallel_inference.hpp>
 #include <tensorpar/rewrite/setting.hpp>
 
@@ -44,17 +45,16 @@ struct spread_system {
 };
 
 /// Degrees as linear forms (see `degree_algebra`). A loop that has units of its own (whole heads, whole groups) is bounded by the parameter
-/// that counts them: `units` is its form, `letters` are those loops.
+/// that counts them: `units` has its form by the loop's letter.
 class valued_degrees {
   spread_system& system_;
   bool of_target_;
-  degree_form units_;
-  std::string letters_;
+  std::map<char, degree_form> units_;
 
  public:
   using value = degree_form;
-  valued_degrees(spread_system& s, bool of_target, degree_form units = {}, std::string letters = {})
-      : system_(s), of_target_(of_target), units_(std::move(units)), letters_(std::move(letters)) {}
+  valued_degrees(spread_system& s, bool of_target, std::map<char, degree_form> units = {})
+      : system_(s), of_target_(of_target), units_(std::move(units)) {}
   degree_form one() const { return {}; }
   bool is_one(degree_form const& x) const { return x.zero(); }
   degree_form times(degree_form const& a, degree_form const& b) const { return a + b; }
@@ -65,7 +65,7 @@ class valued_degrees {
   void same(degree_form const& a, degree_form const& b, char const* why) { require(a - b, true, why); }
   void within(degree_form const& d, node_loop const& l) {
     if (l.units == 1) require(d, true, "this loop cannot be split");
-    else if (letters_.find(l.letter) != letters_.npos) require(units_ - d, false, "the loop has fewer units");
+    else if (auto const it = units_.find(l.letter); it != units_.end()) require(it->second - d, false, "the loop has fewer units");
   }
 
  private:
@@ -132,16 +132,18 @@ class spread_builder {
       std::vector<int> ranks;
       for (shape const& y : t.value[i]) ranks.push_back(y.rank);
       int const activations = o.op->arity < 0 ? static_cast<int>(types.size()) : o.op->arity;
-      degree_form units;
-      std::string letters;
+      std::map<char, degree_form> units;   // of a loop: the parameter with which its units change
       for (std::size_t k = 0; k < n.attr.size(); ++k) {
-        std::string_view const name = o.op->attr_name(static_cast<int>(k));
-        if ((name != "heads" && name != "groups") || n.attr[k].factors.size() != 1) continue;
-        units = parameter(n.attr[k].factors[0].index);
-        for (node_loop const& l : space.loops)
-          if (o.op->units(o.attr, l.letter, {types.data(), activations}) > 0) letters += l.letter;
+        if (n.attr[k].factors.size() != 1 || role_of(*o.op, static_cast<int>(k)) != attr_role::number) continue;
+        any_op more = o;
+        more.attr[k] += more.attr[k];
+        for (node_loop const& l : space.loops) {
+          i64 const now = o.op->units(o.attr, l.letter, {types.data(), activations});
+          if (now > 0 && o.op->units(more.attr, l.letter, {types.data(), activations}) != now)
+            units[l.letter] = parameter(n.attr[k].factors[0].index);
+        }
       }
-      valued_degrees a(s_, target, std::move(units), std::move(letters));
+      valued_degrees a(s_, target, std::move(units));
       have.push_back(infer_degrees(a, o, space, in, ranks));
     }
     for (pattern_value v : g.outputs) outputs.push_back(of(v));

@@ -5,20 +5,38 @@
 
 namespace tensorpar {
 
-/// Real numbers as Z3's terms; unknown functions are uninterpreted.
+/// Real numbers as Z3's terms. Unknown functions are uninterpreted; all that is known of the exponential is that it is positive, so its
+/// values are unknowns of their own, and that of a maximum is one of its operands'.
 class symbolic_numbers {
   z3::context& c_;
+  std::map<unsigned, z3::expr> exponential_;   // by the operand's id in Z3
+  std::vector<z3::expr> operand_;              // keeps the ids
+  z3::expr_vector positive_;
+
+  z3::expr exponential(z3::expr const& x) {
+    if (x.is_app() && x.decl().decl_kind() == Z3_OP_ITE) return z3::ite(x.arg(0), exponential(x.arg(1)), exponential(x.arg(2)));
+    auto const [it, fresh] = exponential_.emplace(x.id(), c_.real_const(("exp" + std::to_string(operand_.size())).c_str()));
+    if (fresh) {
+      operand_.push_back(x);
+      positive_.push_back(it->second > 0);
+    }
+    return it->second;
+  }
 
  public:
   using value = z3::expr;
-  explicit symbolic_numbers(z3::context& c) : c_(c) {}
+  explicit symbolic_numbers(z3::context& c) : c_(c), positive_(c) {}
+  z3::expr_vector const& positive() const { return positive_; }
   value integer(i64 n) { return c_.real_val(static_cast<std::int64_t>(n)); }
   value real(double x) { return c_.real_val(std::to_string(x).c_str()); }
   value plus(value const& a, value const& b) { return a + b; }
   value times(value const& a, value const& b) { return a * b; }
   value over(value const& a, value const& b) { return a / b; }
   value maximum(value const& a, value const& b) { return z3::ite(a < b, b, a); }
-  value apply(u64 f, value const& x) { return c_.function(("f" + std::to_string(f)).c_str(), c_.real_sort(), c_.real_sort())(x); }
+  value apply(u64 f, value const& x) {
+    if (f == detail::exponential) return exponential(x);
+    return c_.function(("f" + std::to_string(f)).c_str(), c_.real_sort(), c_.real_sort())(x);
+  }
 };
 
 /// What a symbolic check showed.
@@ -73,6 +91,7 @@ inline symbolic_trial check_symbolically(axiom const& a, int most = 8, vocabular
       z3::params p(c);
       p.set("rlimit", 2'000'000u);
       s.set(p);
+      s.add(numbers.positive());
       s.add(x[0].data[i] != y[0].data[i]);
       if (s.check() != z3::unsat) {
         fail("element " + std::to_string(i) + " is not shown to be equal");

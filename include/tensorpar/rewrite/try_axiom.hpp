@@ -1,6 +1,7 @@
 // tensorpar/rewrite/try_axiom.hpp - tries properties of operators on random shapes in the prime field
 #pragma once
 #include <tensorpar/rewrite/axioms.hpp>
+#include <tensorpar/rewrite/evaluate.hpp>
 #include <tensorpar/rewrite/field_numbers.hpp>
 #include <tensorpar/rewrite/instances.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
@@ -93,16 +94,7 @@ inline axiom_trial try_axiom(axiom const& a, int wanted, u64 seed, vocabulary co
     }
     field_numbers numbers{draw()};
     std::vector<elements<prime_field>> tensors;
-    for (shape const& s : types) {
-      elements<prime_field> e;
-      e.type = s;
-      for (i64 i = 0; i < s.elements(); ++i) {
-        u64 const x = (static_cast<u64>(draw()) << 32 | draw()) % prime_field::modulus;
-        if (is_integer(s.type)) e.index.push_back(static_cast<i64>(x % 4));
-        else e.data.push_back(prime_field::raw(x));
-      }
-      tensors.push_back(std::move(e));
-    }
+    for (shape const& s : types) tensors.push_back(random_elements(s, draw, 4));
     auto const x = detail::run_values(numbers, r.source, *left, tensors), y = detail::run_values(numbers, r.target, *right, tensors);
     if (x.empty() || y.empty()) {
       t.counterexample = "it is not known what an operator computes";

@@ -60,16 +60,7 @@ inline std::string compare_sides(rule_instance const& g, rule const& r, auto& dr
   std::vector<detail::field_tensor> tensors;
   for (parallel_shape const& s : g.tensors) {
     detail::field_tensor t{s, {}};
-    for (i64 p = 0; p < s.sum; ++p) {
-      elements<prime_field> e;
-      e.type = s.type;
-      for (i64 i = 0; i < s.type.elements(); ++i) {
-        u64 const x = (static_cast<u64>(draw()) << 32 | static_cast<u64>(draw())) % prime_field::modulus;
-        if (is_integer(s.type.type)) e.index.push_back(static_cast<i64>(x % 8));
-        else e.data.push_back(prime_field::raw(x));
-      }
-      t.part.push_back(std::move(e));
-    }
+    for (i64 p = 0; p < s.sum; ++p) t.part.push_back(random_elements(s.type, draw, 8));
     tensors.push_back(std::move(t));
   }
   auto const left = detail::run_side(a, r.source, g.source, tensors, unknown);

@@ -25,7 +25,11 @@ inline constexpr loop_attribute loop_attributes[] = {
     {"embedding_bag", "rows", 'v'},   {"embedding_bag", "width", 'e'},
     {"embedding_grad", "rows", 'v'},  {"embedding_bag_grad", "rows", 'v'},
     {"reshape", "d0", 'a'},           {"constant", "d0", '0'},
-    {"constant", "d1", '1'},
+    {"constant", "d1", '1'},          {"repeat", "count", 's'},
+    {"attention_parts", "heads", 'e'},       {"attention_parts_grad", "heads", 'e'},
+    {"softmax_merge", "heads", 'e'},         {"softmax_merge", "parts", 'p'},
+    {"softmax_merge_grad", "heads", 'e'},    {"softmax_merge_grad", "parts", 'p'},
+    {"attention_finish", "heads", 'e'},      {"attention_finish_grad", "heads", 'e'},
 };
 inline any_op part_of(any_op o, char letter, i64 parts) {
   for (loop_attribute const& a : loop_attributes)
