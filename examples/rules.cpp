@@ -5,9 +5,11 @@
 #include <fstream>
 #include <iostream>
 #include <tensorpar/core/json.hpp>
+#include <tensorpar/rewrite/derive.hpp>
 #include <tensorpar/rewrite/families.hpp>
 #include <tensorpar/rewrite/judge.hpp>
 #include <tensorpar/rewrite/make_rules.hpp>
+#include <tensorpar/rewrite/standard_rules.hpp>
 
 using namespace tensorpar;
 namespace fs = std::filesystem;
@@ -74,6 +76,85 @@ std::map<std::string, std::string> headers(rule_making const& m) {
   return all;
 }
 
+/// One side of a rule as a part of a Mermaid flow chart.
+std::string chart(rule const& r, pattern_graph const& g, std::string const& id) {
+  std::string s = "  subgraph " + id + "[\" \"]\n    direction TB\n";
+  auto of = [&](pattern_value v) { return id + (v.node < 0 ? "x" + std::to_string(v.slot) : "n" + std::to_string(v.node)); };
+  detail::mentions const have = detail::mentioned(r, g);
+  for (std::size_t x = 0; x < r.tensors.size(); ++x)
+    if (have.tensors[x]) s += "    " + of({-1, static_cast<int>(x)}) + "([" + r.tensors[x] + "])\n";
+  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+    pattern_node const& n = g.nodes[i];
+    std::string label = n.op ? std::string(n.op->name) : "?" + r.parameters[static_cast<std::size_t>(n.function)].name;
+    for (std::size_t a = 0; a < n.attr.size(); ++a)
+      if (!n.attr[a].open)
+        label += "<br/>" + std::string(n.op->attr_name(static_cast<int>(a))) + " " +
+                 detail::spell_term(r, n.attr[a], n.op->attr_kind(static_cast<int>(a)) == 'f');
+    std::string const me = of({static_cast<int>(i), 0});
+    s += "    " + me + "[\"" + label + "\"]\n";
+    for (pattern_value v : n.in) s += "    " + of(v) + " --> " + me + "\n";
+  }
+  return s + "  end\n";
+}
+/// Rules that papers show, and some beyond them: a title, and the rule from left to right as it stands there.
+struct shown_rule {
+  char const *title, *text;
+};
+constexpr shown_rule shown[] = {
+    {"Unity, figure 4b: two convolutions of one image become one",
+     "add(conv2d{groups=1}(x, y), conv2d{groups=1}(x, z)) => conv2d{groups=1}(x, add(y, z))"},
+    {"Unity, figure 9, data parallelism (samples)",
+     "linear(x, y) => combine{dim=d,degree=k}(linear(partition{dim=d,degree=k}(x), replicate{degree=k}(y)))"},
+    {"Unity, figure 9, output channels; figure 10, step 1; figure 16",
+     "linear(x, y) => combine{dim=-1,degree=k}(linear(replicate{degree=k}(x), partition{dim=-2,degree=k}(y)))"},
+    {"Unity, figure 9, reduction (input channels); figure 10, step 3; figure 16",
+     "linear(x, y) => reduce{degree=k}(linear(partition{dim=-1,degree=k}(x), partition{dim=-1,degree=k}(y)))"},
+    {"Unity, figure 9, attention heads",
+     "matmul{transpose_a=0,transpose_b=0}(x, y) => combine{dim=d,degree=k}(matmul{transpose_a=0,transpose_b=0}"
+     "(partition{dim=d,degree=k}(x), partition{dim=d,degree=k}(y)))"},
+    {"Unity, figure 10, step 2: a function goes through a combine", "?f(combine{dim=d,degree=k}(x)) => combine{dim=d,degree=k}(?f(x))"},
+    {"Unity, figure 10, step 4: what is combined and cut again was never moved",
+     "partition{dim=d,degree=k}(combine{dim=d,degree=k}(x)) => x"},
+    {"Unity, figure 11a: a function in parts along any axis",
+     "?f(x) => combine{dim=d,degree=k}(?f(partition{dim=d,degree=k}(x)))"},
+    {"Unity, figure 11b: an addition is a sum over what is put side by side",
+     "add(x, y) => sum{axis=-2}(concat{axis=-2}(split_axis{which=-1,inner=extent(x,-1)}(x), split_axis{which=-1,inner=extent(x,-1)}(y)))"},
+    {"Unity, figure 11b, and 16c: a sum over parts", "sum{axis=-2}(x) => reduce{degree=k}(sum{axis=-2}(partition{dim=-2,degree=k}(x)))"},
+    {"Unity, figure 16a: reduce and replicate meet and become an all-reduce", "replicate{degree=k}(?f(x)) => ?f(replicate{degree=k}(x))"},
+    {"Unity, figure 16b: products instead of a concatenation",
+     "linear(concat{axis=-1}(x, z), y) => add(linear(x, slice{axis=-1,begin=0,length=extent(x,-1)}(y)), "
+     "linear(z, slice{axis=-1,begin=extent(x,-1),length=extent(z,-1)}(y)))"},
+    {"Unity, figure 16b: one sum instead of two", "add(reduce{degree=k}(x), reduce{degree=k}(y)) => reduce{degree=k}(add(x, y))"},
+    {"Unity, figure 16c: a bag is the sum of its embeddings", "embedding_bag(x, y) => sum{axis=-2}(embedding(x, y))"},
+    {"Layer norm in parts of the sequence",
+     "layernorm(x, y, z) => combine{dim=d,degree=k}(layernorm(partition{dim=d,degree=k}(x), replicate{degree=k}(y), "
+     "replicate{degree=k}(z)))"},
+    {"Attention in parts of the keys and values",
+     "attention{causal=0}(x, y, z) => attention_finish(attention_parts(x, split_axis{which=-2}(y), split_axis{which=-2}(z)))"},
+    {"Parts on devices of their own",
+     "attention_parts(x, y, z) => combine{dim=-3,degree=k}(attention_parts(replicate{degree=k}(x), partition{dim=-3,degree=k}(y), "
+     "partition{dim=-3,degree=k}(z)))"},
+    {"States may be put together before they are sent", "attention_finish(x) => attention_finish(softmax_merge(x))"},
+};
+/// Throws `error` where one of them was not made.
+std::string pictures(rule_making const& m) {
+  std::map<std::string, std::pair<rule, std::string>> made;   // by statement
+  for (made_rule const& r : m.rules) {
+    if (r.implied) continue;
+    made.emplace(statement(r.what), std::pair(r.what, r.what.name));
+    if (auto back = reversed(r.what)) made.emplace(statement(*back), std::pair(*back, r.what.name));
+  }
+  std::string s = "\n## Pictures\nThe chains that these make up are found in `tests/rewrite/derivations.test.cpp`.\n";
+  for (shown_rule const& w : shown) {
+    auto const it = made.find(w.text);
+    if (it == made.end()) throw error("a rule that the catalogue shows was not made: " + std::string(w.text), "rules", "");
+    auto const& [r, name] = it->second;
+    s += "\n### " + std::string(w.title) + "\n`" + name + "`\n```mermaid\nflowchart LR\n" + chart(r, r.source, "a") +
+         chart(r, r.target, "b") + "  a ==> b\n```\n";
+  }
+  return s;
+}
+
 std::string catalogue(rule_making const& m) {
   std::string s =
       "# Rewrite rules\n\nMade by `scripts/make-rules`; do not edit. Every rule was proved by Z3 in all of its cases of ranks (up to "
@@ -96,6 +177,7 @@ std::string catalogue(rule_making const& m) {
                                        std::to_string(r.proved.cases) + " | " + axiom_names(r.proved) + " |\n";
   for (auto const& [group, rows] : groups)
     s += "\n## " + group + "\n| name | kind | rule | cases | axioms |\n|---|---|---|---|---|\n" + rows;
+  s += pictures(m);
   s += "\n## Equal in every sample, not proved\nSome are true (they need to know that extents are equal), others are coincidences of the "
       "samples. None is "
        "used.\n\n| name | rule | first case without a proof |\n|---|---|---|\n";
@@ -133,7 +215,7 @@ int make(fs::path const& out, fs::path const& docs, bool check, int threads) {
   return same ? 0 : 1;
 }
 
-/// One line per rule, or its JSON; then how many there are of each kind.
+/// One line per rule, or its JSON; then how many there are of each kind, and how many of the accepted follow from the shipped rules.
 int import(std::string const& file, std::string const& out, bool as_json) {
   auto const start = std::chrono::steady_clock::now();
   auto const all = read_foreign_rules(file);
@@ -141,11 +223,18 @@ int import(std::string const& file, std::string const& out, bool as_json) {
   prover p;
   json verdicts = json::array();
   std::map<std::string, int> kinds_of;
+  int implied = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     import_verdict const v = judge(all[i], replicas, std::to_string(i), p);
     json j{{"index", i}, {"verdict", v.accepted ? "accepted" : "rejected"}, {"reason", v.reason}};
     if (!v.counterexample.empty()) j["counterexample"] = v.counterexample;
     j["proved"] = v.proved;
+    if (v.accepted) {
+      derivation const d = derive(*v.what, rules_both_ways());
+      j["implied"] = d.found;
+      if (d.found) j["chain"] = d.steps;
+      implied += d.found;
+    }
     if (v.what) j["rule"] = statement(*v.what);
     std::string const kind = v.accepted ? v.proved ? "accepted, proved" : "accepted, not proved" : v.reason.substr(0, v.reason.find(':'));
     ++kinds_of[kind];
@@ -157,6 +246,7 @@ int import(std::string const& file, std::string const& out, bool as_json) {
   if (!out.empty()) std::ofstream(out) << verdicts.dump(1) << "\n";
   json summary{{"event", "import"}, {"rules", all.size()}};
   for (auto const& [kind, n] : kinds_of) summary[kind] = n;
+  summary["implied by the shipped rules"] = implied;
   summary["seconds"] = detail::seconds_since(start);
   std::cout << summary.dump() << "\n";
   return 0;

@@ -10,7 +10,8 @@ TEST_CASE("parts, queries and heads split; keys do not, nor parts where they are
   shape const q{2, 6, 8}, k{2, 4, 5, 8}, state{2, 4, 6, 12}, half{2, 2, 6, 12};
   auto units = [](any_op const& o, std::vector<shape> const& in, std::vector<shape> const& out) {
     std::string s;
-    for (node_loop const& l : space_of(o, in, out).loops) s += std::string(1, l.letter) + std::to_string(l.units) + (l.reduced ? "+ " : " ");
+    for (node_loop const& l : space_of(o, in, out).loops)
+      s += std::string(1, l.letter) + std::to_string(l.units) + (l.reduced ? "+ " : " ");
     return s;
   };
   CHECK(units(attention_parts{2}, {q, k, k}, {state}) == "b2 q6 e2 p4 K1+ ");

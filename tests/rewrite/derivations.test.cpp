@@ -3,7 +3,7 @@
 
 #include <map>
 #include <support/spine.hpp>
-#include <tensorpar/rewrite/apply.hpp>
+#include <tensorpar/rewrite/derive.hpp>
 #include <tensorpar/rewrite/standard_rules.hpp>
 
 #include "rule_graphs.hpp"
@@ -90,6 +90,14 @@ computation_graph mlp(i64 batch, i64 in, i64 hidden, i64 out) {
   c.add_output("y", c.node(c.add(linear{out, false}, {h, w})).out[0]);
   return c;
 }
+/// Does a search find a chain, knowing nothing of ours?
+bool found(computation_graph const& c, spread_graph const& s) {
+  derivation_limits limits;
+  limits.states = 20000;
+  derivation const d = derive(unspread(c), s, rules_both_ways(), limits);
+  MESSAGE(d.steps.size() << " steps, " << d.states << " graphs");
+  return d.found;
+}
 bool learns_as(computation_graph const& a, computation_graph const& b) {
   computation_graph const x = with_loss(a), y = with_loss(b);
   executor_of<prime_field> e(differentiate(x), serial_plan(x)), f(differentiate(y), serial_plan(y));
@@ -131,6 +139,7 @@ TEST_CASE("figure 10: Megatron's feed-forward net") {
     CHECK(problems(s).empty());
     CHECK(picture(s) == "reduce(linear(relu(linear(replicate(x), partition0(v))), partition1(w)))");
     CHECK(learns_as(c, s.graph));
+    CHECK(found(c, s));
   }
 }
 
@@ -153,6 +162,7 @@ TEST_CASE("figure 10: Megatron's attention") {
     CHECK(picture(s) == "reduce(linear(attention(linear(replicate(x), partition0(q)), linear(replicate(x), partition0(k)), "
                         "linear(replicate(x), partition0(v))), partition1(o)))");
     CHECK(learns_as(c, s.graph));
+    CHECK(found(c, s));
   }
 }
 
@@ -192,6 +202,7 @@ TEST_CASE("figure 10: the same where attention is batched products") {
   CHECK(picture(s) == "reduce(linear(merge_axes(transpose(matmul(softmax(matmul(" + head + "q)))), " + head + "k)))))), " + head +
                           "v))))))), partition1(o)))");
   CHECK(learns_as(c, s.graph));
+  CHECK(found(c, s));
 }
 
 TEST_CASE("figure 11a: a function may be split along any axis") {
@@ -204,6 +215,7 @@ TEST_CASE("figure 11a: a function may be split along any axis") {
     std::string const axis = std::to_string(d);
     CHECK(picture(g.close()) == "combine" + axis + "(relu(partition" + axis + "(x)))");
     CHECK(learns_as(c, g.close().graph));
+    CHECK(found(c, g.close()));
   }
 }
 
@@ -221,6 +233,7 @@ TEST_CASE("figure 11b: an addition whose result every device wants becomes one a
   // "concat" of the operands in two parts is where they lie; what is left to do is to add two partial sums
   CHECK(picture(s) == "reduce(sum(partition1(concat(split_axis(x), split_axis(y)))))");
   CHECK(learns_as(c, s.graph));
+  CHECK(found(c, s));
 }
 
 TEST_CASE("figure 16a: products and their function, joined by one all-reduce") {
@@ -233,6 +246,7 @@ TEST_CASE("figure 16a: products and their function, joined by one all-reduce") {
   CHECK(problems(s).empty());
   CHECK(picture(s) == "combine1(linear(relu(replicate(reduce(linear(partition1(x), partition1(v))))), partition0(w)))");
   CHECK(learns_as(c, s.graph));
+  CHECK(found(c, s));
 }
 
 TEST_CASE("figure 16b: no concatenation between embeddings and the product after them") {
@@ -258,6 +272,7 @@ TEST_CASE("figure 16b: no concatenation between embeddings and the product after
   CHECK(picture(s) == "reduce(add(linear(embedding(replicate(i2), partition1(v2)), partition1(slice(w))), "
                       "linear(embedding(replicate(i1), partition1(v1)), partition1(slice(w)))))");
   CHECK(learns_as(c, s.graph));
+  CHECK(found(c, s));
 }
 
 TEST_CASE("figure 16c: a bag of embeddings is their sum, which may be split along the bag") {
@@ -273,6 +288,7 @@ TEST_CASE("figure 16c: a bag of embeddings is their sum, which may be split alon
   CHECK(problems(s).empty());
   CHECK(picture(s) == "reduce(sum(embedding(partition1(i), replicate(w))))");
   CHECK(learns_as(c, s.graph));
+  CHECK(found(c, s));
 }
 
 TEST_CASE("layer norm in parts of the sequence, between products in partial sums (Korthikanti et al. 2022)") {
@@ -295,6 +311,7 @@ TEST_CASE("layer norm in parts of the sequence, between products in partial sums
   CHECK(picture(s) == "combine2(linear(replicate(combine1(layernorm(partition1(reduce(linear(partition2(x), partition1(v)))), "
                       "replicate(a), replicate(b)))), partition0(w)))");
   CHECK(learns_as(c, s.graph));
+  CHECK(found(c, s));
 }
 
 TEST_CASE("attention to a sequence of keys and values that lies in parts: every device has a state of its own") {
@@ -323,6 +340,7 @@ TEST_CASE("attention to a sequence of keys and values that lies in parts: every 
   CHECK(picture(s) == "attention_finish(combine1(softmax_merge(attention_parts(replicate(q), split_axis(partition1(k)), "
                       "split_axis(partition1(v))))))");
   CHECK(learns_as(c, s.graph));
+  CHECK(found(c, s));
 }
 
 TEST_CASE("experts in parallel: dispatch and combine by products with masks (GShard, section 3.2)") {
@@ -360,6 +378,7 @@ TEST_CASE("experts in parallel: dispatch and combine by products with masks (GSh
   CHECK(picture(s) == "reduce(matmul(partition1(from), merge_axes(transpose(matmul(partition0(w), "
                       "transpose(split_axis(matmul(replicate(x), partition1(to)))))))))");
   CHECK(learns_as(c, s.graph));
+  CHECK(found(c, s));
 }
 
 TEST_CASE("figure 2: 131,072 elements between two devices instead of 813,056") {
@@ -404,5 +423,7 @@ TEST_CASE("figure 2: 131,072 elements between two devices instead of 813,056") {
   CHECK(picture(t) == "combine1(linear(replicate(relu(reduce(linear(partition1(x), partition1(v))))), partition0(w)))");
   CHECK(sent(t) == 4 * b * h);
   CHECK(sent(t) == 131072);
+  CHECK(found(c, a));
+  CHECK(found(c, t));
   CHECK(problems(t).empty());
 }

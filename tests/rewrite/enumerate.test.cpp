@@ -71,7 +71,8 @@ TEST_CASE("extents of the family's tensors, joined axes, operators that occur on
   // z is as long as x and y together: they add up
   family const sums = make_family("sums", "x:A y:(BB) z:(ABB)", "", "concat{0}(_,_); add(_,_)", 2);
   int valid = 0;
-  for (family_term const& t : enumerate(sums, 1).terms) valid += t.operators == 2 && sums.steps[static_cast<std::size_t>(t.step)].commutative;
+  for (family_term const& t : enumerate(sums, 1).terms)
+    valid += t.operators == 2 && sums.steps[static_cast<std::size_t>(t.step)].commutative;
   CHECK(valid > 0);
   // each once: functions of functions are not there
   CHECK(enumerate(make_family("once", "x:a", "?f ?g", "!?f(_); ?g(_)", 2), 1).terms.size() == 1 + 2 + 3);

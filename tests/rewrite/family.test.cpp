@@ -51,6 +51,7 @@ TEST_CASE("what cannot be read is named") {
   CHECK_THROWS_WITH_AS(make_family("f", "x", "", "relu(_)"), doctest::Contains("without axes: x"), error);
   CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "rellu(_)"), doctest::Contains("no operator rellu"), error);
   CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "partition{d,k}(_)"), doctest::Contains("no parameter d"), error);
-  CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "slice{0,0,extent(o0,0)}(_)"), doctest::Contains("an extent that the family lacks"), error);
+  CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "slice{0,0,extent(o0,0)}(_)"), doctest::Contains("an extent that the family lacks"),
+                       error);
   CHECK_THROWS_WITH_AS(make_family("f", "x:a", "", "relu(relu(_))"), doctest::Contains("more than one operator"), error);
 }

@@ -11,6 +11,9 @@ struct rewriting {
   bool done() const { return refused.empty(); }
 };
 
+/// May a rule leave something in the graph that nothing uses? Who trains may not want that.
+enum class left_overs : int { refused, kept };
+
 namespace detail {
 
 inline std::string broken_condition(rule const& r, rule_match const& m, open_graph const& g) {
@@ -46,8 +49,8 @@ inline bool comes_from(open_graph const& g, int value, std::vector<int> const& n
   return false;
 }
 
-/// What the target does without and nothing else uses either: a parameter would not be trained any more, a result would be
-/// computed in vain.
+/// What the target does without and nothing else uses either: a parameter would not be trained any more, a result
+/// would be computed in vain.
 inline std::string left_over(rule const& r, rule_match const& m, open_graph const& g) {
   std::vector<bool> const kept = mentioned(r, r.target).tensors;
   for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -64,13 +67,14 @@ inline std::string left_over(rule const& r, rule_match const& m, open_graph cons
 /// Replaces a match of the rule's source by its target. Precondition: the match was found in this graph and its nodes are still there;
 /// `m.parameter` holds values for all parameters, those that are not bound included.
 /// Nothing is changed, and it is said why, where a condition does not hold, where the target is not valid on the spreads that are there,
-/// where an output would lie otherwise, where something would be used no more, or where a cycle would close. O(target), plus what lies above
-/// for rules of several outputs.
-inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g) {
+/// where an output would lie otherwise, where something would be used no more, or where a cycle would close. O(target), plus what lies
+/// above for rules of several outputs.
+inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g, left_overs rest = left_overs::refused) {
   using detail::nth;
   rewriting result;
   if (result.refused = detail::broken_condition(r, m, g); !result.refused.empty()) return result;
-  if (result.refused = detail::left_over(r, m, g); !result.refused.empty()) return result;
+  if (rest == left_overs::refused)
+    if (result.refused = detail::left_over(r, m, g); !result.refused.empty()) return result;
   // the target's operators and spreads, before anything is touched
   std::vector<any_op> ops;
   std::vector<std::vector<parallel_shape>> made;

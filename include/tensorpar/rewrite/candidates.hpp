@@ -48,7 +48,10 @@ class candidate_writer {
     if (n.function >= 0) n.function = parameter(n.function);
     auto each_factor = [&](bool parameters, auto&& visit) {
       for (rule_term& a : n.attr)
-        for (rule_factor& x : a.factors) if ((x.kind == term_kind::parameter) == parameters) visit(x.index);
+        for (rule_factor& x : a.factors) {
+          if ((x.kind == term_kind::parameter) == parameters) visit(x.index);
+          if (parameters && x.axis_parameter >= 0) visit(x.axis_parameter);
+        }
     };
     each_factor(true, [&](int& p) { p = parameter(p); });
     for (int k = 0; k < s.operands; ++k) n.in.push_back(add(term.in[k], g, done));

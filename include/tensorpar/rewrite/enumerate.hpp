@@ -162,12 +162,14 @@ class enumerator {
       degree_.push_back(q.what.kind == parameter_kind::degree ? 10 + static_cast<i64>(draw() % 300) : 0);
     tensors_.resize(static_cast<std::size_t>(samples_));
     i64 const replicas = 5000 + static_cast<i64>(draw() % 1000), sums = 3000 + static_cast<i64>(draw() % 1000);
+    i64 counted = 0;
+    for (i64 k : degree_) if (counted == 0) counted = k;
     for (std::size_t x = 0; x < f_.tensors.size(); ++x) {
       family_tensor const& t = f_.tensors[x];
       family_term term;
       term.in[0] = static_cast<int>(x);
       worth w;
-      degrees_of<i64> spread{{}, t.summed ? sums : 0, replicas};
+      degrees_of<i64> spread{{}, t.summed ? sums : t.counted ? counted : 0, replicas};
       for (auto const& [c, k] : split)
         if (std::none_of(t.axes.begin(), t.axes.end(), [c = c](std::string const& axis) { return axis.find(c) != axis.npos; }))
           spread.copy += k;

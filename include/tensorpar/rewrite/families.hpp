@@ -26,8 +26,13 @@ inline std::vector<family> standard_families() {
       numbers + "partition{d,k}(_); partition{e,m}(_); combine{d,k}(_); combine{e,m}(_); replicate{k}(_); replicate{m}(_)");
   add("element-wise sums", "x:abc+ y:abc+ z:abc*", "d=0,1,2 k m s# t# ?f ?g",
       numbers + "partition{d,k}(_); combine{d,k}(_); replicate{m}(_); " + copies);
+  add("element-wise counted sums", "x:abc@ y:abc@", "k", "mul(_,_); add(_,_); replicate{k}(_); reduce{k}(_)");
   add("concat", "x:AbC y:AbC z:AbC", "d=0,2,0 e=2,0,2 k s# ?f",
       "?f(_); add(_,_); mul(_,_); scale{s}(_); concat{d}(_,_); concat{e}(_,_); partition{1,k}(_); combine{1,k}(_); replicate{k}(_)");
+  add("concat of spreads", "x:abC y:abC", "d=2,2,2 e=0,1,0 k", "concat{d}(_,_); partition{e,k}(_); combine{e,k}(_)");
+  add("concat of four", "x:AB y:AB z:AB w:AB", "d=0,1,0 e=1,0,1", "add(_,_); mul(_,_); concat{d}(_,_); concat{e}(_,_)", 3, 3);
+  add("concat, slices", "x:AC y:(BB)C", "d=0,0,0 ?f",
+      "?f(_); concat{d}(_,_); slice{d,0,extent(x,d)}(_); slice{d,extent(x,d),extent(y,d)}(_)");
   add("concat of sums", "x:Ab+ y:Ab+", "k", "add(_,_); concat{0}(_,_); partition{1,k}(_); combine{1,k}(_); " + copies);
   add("transpose", "x:abc y:abc", "a=0,1,0 b=1,2,2 k s# ?f",
       "?f(_); add(_,_); mul(_,_); scale{s}(_); transpose{a,b}(_); partition{a,k}(_); partition{b,k}(_); combine{a,k}(_); combine{b,k}(_); "

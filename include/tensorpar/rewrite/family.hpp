@@ -9,12 +9,12 @@ namespace tensorpar {
 
 /// A tensor variable: one letter per axis; equal letters have equal extents and are split alike, capital ones are not split at all. An axis
 /// of several letters is as long as theirs together; it is split only where they are all one letter, as this is.
-/// `summed`: it comes in partial sums;
+/// `summed`: it comes in partial sums; `counted`: in as many as the first degree;
 /// `beside_sums`: with a copy for every partial sum of the summed ones.
 struct family_tensor {
   std::string name;
   std::vector<std::string> axes;
-  bool summed = false, integer = false, beside_sums = false;
+  bool summed = false, integer = false, beside_sums = false, counted = false;
 };
 /// A parameter and the values it is sampled with (axes; for numbers that decide shapes); empty: degrees, functions, factors.
 struct family_parameter {
@@ -40,10 +40,11 @@ struct family {
   int least_side = 3;                    // pairs of which both sides have more operators than this are not looked at
 };
 
-/// A family from text. `tensors`: "x:abi w:o(IJ) y:abi+" (+: in partial sums, *: copied for them, #: holds indices). `parameters`:
+/// A family from text. `tensors`: "x:abi w:o(IJ) y:abi+" (+: in partial sums, @: in as many as the first
+/// degree, *: copied for them, #: holds indices). `parameters`:
 /// "d=0,1 k m s# stride#=1,2 ?f": axes have values, degrees none; numbers end in '#', with values where they decide shapes; functions begin
-/// with '?'. `steps`: operators as in rules with '_' for operands, separated by ';': "partition{d,k}(_); add(_,_); slice{0,0,extent(x,0)}(_)";
-/// with '!' before an operator that occurs once at most in a term.
+/// with '?'. `steps`: operators as in rules with '_' for operands, separated by ';': "partition{d,k}(_); slice{0,0,extent(x,0)}(_)"; with
+/// '!' before an operator that occurs once at most in a term.
 /// At most `family_term::most` operators. Throws `error` naming what cannot be read.
 inline family make_family(std::string name, std::string_view tensors, std::string_view parameters, std::string_view steps,
                           int most_operators = 3, int least_side = 3, vocabulary const& words = standard_vocabulary()) {
@@ -64,10 +65,11 @@ inline family make_family(std::string name, std::string_view tensors, std::strin
   each_word(tensors, ' ', [&](std::string_view w) {
     auto const colon = w.find(':');
     if (colon == w.npos || colon == 0) throw error("a tensor without axes: " + std::string(w), "family " + f.name, "name:axes");
-    family_tensor t{std::string(w.substr(0, colon)), {}, false, false, false};
+    family_tensor t{std::string(w.substr(0, colon)), {}, false, false, false, false};
     bool joined = false;
     for (char c : w.substr(colon + 1)) {
       if (c == '+') t.summed = true;
+      else if (c == '@') t.counted = true;
       else if (c == '#') t.integer = true;
       else if (c == '*') t.beside_sums = true;
       else if (c == '(') { joined = true; t.axes.emplace_back(); }
@@ -127,9 +129,9 @@ inline family make_family(std::string name, std::string_view tensors, std::strin
         std::string const& of = r.tensors[static_cast<std::size_t>(x.index)];
         auto const found = std::find_if(f.tensors.begin(), f.tensors.end(), [&](family_tensor const& u) { return u.name == of; });
         x.index = static_cast<int>(found - f.tensors.begin());
-        if (found == f.tensors.end() || x.axis_parameter >= 0)
-          throw error("an extent that the family lacks in " + std::string(w), "family " + f.name,
-                      "extents of its tensors along numbered axes");
+        if (found == f.tensors.end())
+          throw error("an extent that the family lacks in " + std::string(w), "family " + f.name, "extents of its tensors");
+        if (x.axis_parameter >= 0) x.axis_parameter = rename(x.axis_parameter);
       }
     if (node.function >= 0) node.function = rename(node.function);
     node.in.clear();

@@ -58,5 +58,17 @@ inline std::vector<rule> const& standard_rules() {
   }();
   return all;
 }
+/// The shipped rules in both directions.
+inline std::vector<rule> const& rules_both_ways() {
+  static std::vector<rule> const all = [] {
+    std::vector<rule> r;
+    for (rule const& one : standard_rules()) {
+      r.push_back(one);
+      if (auto back = reversed(one)) r.push_back(std::move(*back));
+    }
+    return r;
+  }();
+  return all;
+}
 
 }  // namespace tensorpar

@@ -24,7 +24,10 @@ class term_closure {
   static bool is_extent(rule_term const& t) { return !t.factors.empty() && t.factors[0].kind == term_kind::extent; }
   static int meaning(rule_term const& t) {
     if (t.factors.empty()) return literal - static_cast<int>(t.number);
-    if (is_extent(t)) return extent + 2 * shape::max_rank * t.factors[0].index + t.factors[0].axis + shape::max_rank;
+    if (is_extent(t)) {
+      rule_factor const& f = t.factors[0];
+      return extent + 100 * f.index + (f.axis_parameter >= 0 ? 50 + f.axis_parameter : f.axis + shape::max_rank);
+    }
     if (t.factors.size() == 1) return t.factors[0].index;
     int const a = t.factors[0].index, b = t.factors[1].index;
     return product + (a < b ? 30 * a + b : 30 * b + a);
@@ -90,7 +93,10 @@ class term_closure {
       if (x.factors.empty() ? !(x == y) : x.factors.size() > 2 || y.factors.size() > 2 || x.number != 1) return false;
       if (x.factors.empty()) continue;
       if (is_extent(x)) {                   // of one of the family's tensors, which the rule's then is
-        if (!is_extent(y) || x.factors.size() != 1 || x.factors[0].axis_parameter >= 0 || x.factors[0].axis != y.factors[0].axis)
+        rule_factor const &p = x.factors[0], &q = y.factors.empty() ? p : y.factors[0];
+        if (!is_extent(y) || x.factors.size() != 1) return false;
+        if (p.axis_parameter >= 0 ? !bind(r, b, p.axis_parameter, q.axis_parameter >= 0 ? q.axis_parameter : literal - q.axis)
+                                  : q.axis_parameter >= 0 || p.axis != q.axis)
           return false;
         int& have = detail::nth(b.tensor, x.factors[0].index);
         if (have < 0) have = find(y.factors[0].index);              // tensor variables are the first terms

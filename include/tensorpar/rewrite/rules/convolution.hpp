@@ -110,13 +110,6 @@ inline constexpr shipped_rule convolution[] = {
     {"convolution of concat 65", rule_kind::algebra, 12,
      "add(conv2d{groups=1}(x, y), conv2d{groups=1}(z, u)) => conv2d{groups=1}(concat{axis=-3}(x, z), concat{axis=-3}(y, u))",
      "sum of conv2ds"},
-    {"convolution of concat 67", rule_kind::algebra, 2,
-     "concat{axis=-4}(add(x, y), add(z, u)) => add(concat{axis=-4}(x, z), concat{axis=-4}(y, u))",
-     "concat of add"},
-    {"convolution of concat 73", rule_kind::algebra, 2,
-     "concat{axis=-3}(concat{axis=-4}(x, y), concat{axis=-4}(z, u)) => concat{axis=-4}(concat{axis=-3}(x, z), "
-     "concat{axis=-3}(y, u))",
-     "concat of concat"},
     {"convolution 20, spread", rule_kind::parallel, 4,
      "conv2d{groups=1}(x, x) => t0 = partition{dim=-3,degree=k}(x); reduce{degree=k}(conv2d{groups=1}(t0, t0))",
      "partition; reduce"},
