@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/rewrite/derive.hpp>
 #include <tensorpar/rewrite/families.hpp>
 #include <tensorpar/rewrite/judge.hpp>
 #include <tensorpar/rewrite/make_rules.hpp>
+#include <tensorpar/rewrite/proof_file.hpp>
 #include <tensorpar/rewrite/standard_rules.hpp>
 
 using namespace tensorpar;
@@ -199,8 +201,13 @@ bool write(fs::path const& path, std::string const& text, bool check) {
   return true;
 }
 
-int make(fs::path const& out, fs::path const& docs, bool check, int threads) {
+int make(fs::path const& out, fs::path const& docs, bool check, int threads, std::string const& proofs) {
   making_options o;
+  std::unique_ptr<proof_file> store;
+  if (!proofs.empty()) {
+    store = std::make_unique<proof_file>(proofs);
+    o.store = store.get();
+  }
   o.threads = threads;
   rule_making const m = make_rules(standard_families(), o);
   bool same = true;
@@ -263,6 +270,8 @@ int main(int count, char** arguments) {
   int threads = 0;
   making->add_option("--out", out, "Folder for the headers")->required();
   making->add_option("--docs", docs, "File for the catalogue")->required();
+  std::string proofs;
+  making->add_option("--proofs", proofs, "File of verdicts: an interrupted run goes on where it was");
   making->add_flag("--check", check, "Write nothing; fail where a file would change");
   making->add_option("--threads", threads, "Threads; 0: one per processor");
   CLI::App* const importing = app.add_subcommand("import", "Judges the rules in a file of FlexFlow's (.json) or TASO's (.pb)");
@@ -273,7 +282,7 @@ int main(int count, char** arguments) {
   importing->add_flag("--json", as_json, "One JSON object per line");
   CLI11_PARSE(app, count, arguments);
   try {
-    return importing->parsed() ? import(file, verdicts, as_json) : make(out, docs, check, threads);
+    return importing->parsed() ? import(file, verdicts, as_json) : make(out, docs, check, threads, proofs);
   } catch (std::exception const& e) {
     std::cerr << "rules: " << e.what() << "\n";
     return 1;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <tensorpar/rewrite/candidates.hpp>
+#include <tensorpar/rewrite/proof_store.hpp>
 #include <tensorpar/rewrite/shipped_rule.hpp>
 #include <tensorpar/rewrite/spreading.hpp>
 #include <tensorpar/rewrite/term_closure.hpp>
@@ -35,6 +36,7 @@ struct making_options {
   int threads = 0;                       // 0: one per processor
   int first_rank = 3;                    // candidates are proved for ranks up to this (where they have any), what is shipped for all
   proof_options proofs = {};
+  proof_store* store = nullptr;          // verdicts of earlier runs, if any; takes those of this one
 };
 
 namespace detail {
@@ -90,8 +92,16 @@ inline rule_making make_rules(std::vector<family> const& families, making_option
     auto work = [&] {
       prover quick(words, few), full(words, options.proofs);
       for (std::size_t i; (i = next++) < these.size();) {
+        rule const asked = these[i].what;
+        u64 const key = options.store ? proof_key(asked, few) : 0;
+        if (auto known = options.store ? options.store->find(key, asked) : std::nullopt) {
+          these[i].proved = std::move(known->verdict);
+          these[i].what = std::move(known->what);
+          continue;
+        }
         these[i].proved = quick.prove_restricted(these[i].what);
         if (these[i].proved.status == proof_status::impossible) these[i].proved = full.prove_restricted(these[i].what);
+        if (options.store) options.store->add(key, asked, {these[i].proved, these[i].what});
       }
     };
     std::vector<std::thread> team;

@@ -1,0 +1,119 @@
+// tests/rewrite/proof_file.test.cpp - verdicts are kept, believed for the rule they are of, and an interrupted run goes on
+#include <tensorpar/rewrite/proof_file.hpp>
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <tensorpar/rewrite/make_rules.hpp>
+
+using namespace tensorpar;
+namespace fs = std::filesystem;
+
+namespace {
+struct folder {
+  fs::path path;
+  folder() {
+    auto const now = std::chrono::steady_clock::now().time_since_epoch().count();
+    path = fs::temp_directory_path() / ("tensorpar_proofs_" + std::to_string(now));
+    fs::create_directories(path);
+  }
+  ~folder() { fs::remove_all(path); }
+  std::string file() const { return (path / "proofs").string(); }
+};
+std::vector<family> families() {
+  return {make_family("functions", "x:ab y:ab", "d=0,1 k ?f", "?f(_); add(_,_); partition{d,k}(_); transpose{0,1}(_)", 2)};
+}
+std::string all_of(rule_making const& m) {
+  std::string s;
+  for (auto const* list : {&m.rules, &m.unproved})
+    for (made_rule const& r : *list) {
+      s += spell(r.what) + (r.implied ? " implied " : " ") + std::to_string(r.proved.cases) + r.proved.open;
+      for (int a : r.proved.used) s += " " + std::to_string(a);
+      s += "\n";
+    }
+  return s;
+}
+/// Counts what is asked for and was known.
+struct counting final : proof_store {
+  proof_file& file;
+  mutable std::atomic<int> known = 0, tried = 0;
+  explicit counting(proof_file& f) : file(f) {}
+  std::optional<stored_proof> find(u64 key, rule const& asked) const override {
+    auto p = file.find(key, asked);
+    if (p) ++known;
+    return p;
+  }
+  void add(u64 key, rule const& asked, stored_proof const& p) override {
+    ++tried;
+    file.add(key, asked, p);
+  }
+};
+}  // namespace
+
+TEST_CASE("a second run proves nothing and makes the same; a run that was cut off goes on") {
+  folder const f;
+  std::string const plain = all_of(make_rules(families()));
+  making_options o;
+  int first = 0;
+  {
+    proof_file file(f.file());
+    counting c(file);
+    o.store = &c;
+    CHECK(all_of(make_rules(families(), o)) == plain);
+    first = c.tried;
+    CHECK(first > 10);
+  }
+  {
+    proof_file file(f.file());
+    CHECK(file.size() > 10);
+    counting c(file);
+    o.store = &c;
+    CHECK(all_of(make_rules(families(), o)) == plain);
+    CHECK(c.tried == 0);
+    CHECK(c.known >= first);
+  }
+  fs::resize_file(f.file(), fs::file_size(f.file()) / 2);        // in the middle of a line
+  proof_file file(f.file());
+  counting c(file);
+  o.store = &c;
+  CHECK(all_of(make_rules(families(), o)) == plain);
+  CHECK(c.tried > 0);
+  CHECK(c.tried < first);
+}
+
+TEST_CASE("a verdict is of one rule under one set of axioms and limits") {
+  rule const r = parse_rule("add(x, y) => add(y, x)"), s = parse_rule("mul(x, y) => mul(y, x)");
+  proof_options few, fewer = few;
+  fewer.without.assign(std::size(axioms), false);
+  CHECK(proof_key(r, few) == proof_key(r, fewer));
+  fewer.without[3] = true;
+  CHECK(proof_key(r, few) != proof_key(r, fewer));
+  CHECK(proof_key(r, few) != proof_key(s, few));
+  folder const f;
+  proof_file file(f.file());
+  file.add(7, r, {{proof_status::proved, 3, {4}, {}}, r});
+  REQUIRE(file.find(7, r));
+  CHECK(file.find(7, r)->verdict.cases == 3);
+  CHECK(!file.find(7, s));               // two rules with one hash
+  CHECK(!file.find(8, r));
+}
+
+TEST_CASE("a file of something else is refused with its line") {
+  folder const f;
+  auto refused = [&](std::string const& text, char const* where) {
+    std::ofstream(f.file(), std::ios::binary) << text;
+    CHECK_THROWS_WITH_AS(proof_file{f.file()}, doctest::Contains(where), error);
+    std::ifstream in(f.file(), std::ios::binary);
+    CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == text);   // and left as it was
+  };
+  std::string const good =
+      R"_({"key":"7","rule":"add(x, y) => add(y, x)","status":"proved","cases":1,"axioms":["add commutes"],)_"
+      R"_("proved":"add(x, y) => add(y, x)","open":""})_";
+  refused("{}\n", ":1");
+  refused(good + "\nnonsense\n", ":2");
+  refused(good + "\n[1]\n", ":2");
+  refused(std::string(good).replace(good.find("add commutes"), 12, "no such one") + "\n", ":1");
+  refused(std::string(good).replace(good.find("\"proved\",\"cases"), 8, "\"maybe\"") + "\n", ":1");
+  std::ofstream(f.file(), std::ios::binary) << good << "\n";
+  CHECK(proof_file(f.file()).size() == 1);
+  CHECK_THROWS_WITH_AS(proof_file{(f.path / "none" / "proofs").string()}, doctest::Contains("cannot be written"), error);
+}
