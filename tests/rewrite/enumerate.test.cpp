@@ -84,6 +84,18 @@ TEST_CASE("extents of the family's tensors, joined axes, operators that occur on
   CHECK(few(2) > 0);
 }
 
+TEST_CASE("results of one node are terms of their own, and one node in a rule") {
+  family const f = make_family("halves", "x:(AA)b", "?f", "split{2,0}(_); split{2,0}(_).1; concat{0}(_,_); ?f(_)", 3);
+  std::set<std::string> all;
+  for (candidate_rule const& c : candidates(f, enumerate(f, 1))) {
+    all.insert(spell(c.what));
+    CHECK(try_rule(c.what, 20, 1).counterexample.empty());
+  }
+  CHECK(all.count("t0 = split{parts=2,axis=0}(x); concat{axis=0}(t0, t0.1) => x"));
+  CHECK(all.count("?f(split{parts=2,axis=0}(x).1) => split{parts=2,axis=0}(?f(x)).1"));
+  CHECK(!all.count("t0 = split{parts=2,axis=0}(x); concat{axis=0}(t0.1, t0) => x"));
+}
+
 TEST_CASE("the same in every run; a seed changes nothing but the numbers drawn") {
   enumeration const a = enumerate(small(), 1), b = enumerate(small(), 1), c = enumerate(small(), 2);
   CHECK(a.pairs.size() == b.pairs.size());

@@ -45,6 +45,9 @@ TEST_CASE("joined axes, extents of tensors, operators that occur once") {
   CHECK(f.steps[1].node.attr[1] == parameter_term(0));
   CHECK(f.steps[1].node.attr[2] == rule_term{1, {{term_kind::extent, 1, 1, -1}}, false});
   CHECK(f.steps[0].operands == 1);
+  family const g = make_family("halves", "x:(AA)", "", "split{2,0}(_); split{2,0}(_).1", 1);
+  CHECK(g.steps[0].slot == 0);
+  CHECK(g.steps[1].slot == 1);
 }
 
 TEST_CASE("what cannot be read is named") {

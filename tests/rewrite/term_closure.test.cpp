@@ -70,6 +70,16 @@ TEST_CASE("extents bind the tensors that they are of, and numbers may be extents
   CHECK(c.equal(outside, inside));
 }
 
+TEST_CASE("results of one node are told apart") {
+  family f = make_family("f", "x:(AA)", "?f", "?f(_); split{2,0}(_); split{2,0}(_).1", 2);
+  enumeration e = enumerate(f, 1);
+  subject const s{std::move(f), std::move(e)};
+  term_closure c(s.f, s.e);
+  c.apply(parse_rule("?f(split{parts=2,axis=d}(y).1) => split{parts=2,axis=d}(?f(y)).1"));
+  CHECK(c.equal(s.find("?f(split{parts=2,axis=0}(x).1)"), s.find("split{parts=2,axis=0}(?f(x)).1")));
+  CHECK(!c.equal(s.find("?f(split{parts=2,axis=0}(x))"), s.find("split{parts=2,axis=0}(?f(x))")));
+}
+
 TEST_CASE("a term is not made larger to be made smaller again") {
   // f(x) = f(P(C(x))) would give C(f(x)) = f(C(x)) from two rules that a search cannot use so
   subject const s = make("?f(_); partition{d,k}(_); combine{d,k}(_)");

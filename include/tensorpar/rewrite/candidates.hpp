@@ -42,8 +42,8 @@ class candidate_writer {
   pattern_value add(int t, pattern_graph& g, std::map<int, int>& done) {
     family_term const& term = e_.terms[static_cast<std::size_t>(t)];
     if (term.step < 0) return {-1, tensor(term.in[0])};
-    if (auto const it = done.find(t); it != done.end()) return {it->second, 0};
     family_step const& s = f_.steps[static_cast<std::size_t>(term.step)];
+    if (auto const it = done.find(t); it != done.end()) return {it->second, s.slot};
     pattern_node n = s.node;
     if (n.function >= 0) n.function = parameter(n.function);
     auto each_factor = [&](bool parameters, auto&& visit) {
@@ -56,10 +56,11 @@ class candidate_writer {
     each_factor(true, [&](int& p) { p = parameter(p); });
     for (int k = 0; k < s.operands; ++k) n.in.push_back(add(term.in[k], g, done));
     each_factor(false, [&](int& x) { x = tensor(x); });
-    g.nodes.push_back(std::move(n));
-    int const id = static_cast<int>(g.nodes.size()) - 1;
+    int id = 0;                          // another result of the same node is a term of its own
+    while (id < static_cast<int>(g.nodes.size()) && !(detail::nth(g.nodes, id) == n)) ++id;
+    if (id == static_cast<int>(g.nodes.size())) g.nodes.push_back(std::move(n));
     done.emplace(t, id);
-    return {id, 0};
+    return {id, s.slot};
   }
 
  public:

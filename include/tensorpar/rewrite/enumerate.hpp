@@ -97,7 +97,8 @@ class enumerator {
       op_info const* o = s.node.op;
       if (!o) o = functions_of(words_)[static_cast<std::size_t>(parameter[static_cast<std::size_t>(s.node.function)])];
       auto const typed = type_operator(*o, s.node, types, tensors_[m], parameter);
-      if (!typed || typed->out.size() != 1) return false;
+      auto const slot = static_cast<std::size_t>(s.slot);
+      if (!typed || typed->out.size() <= slot) return false;
       any_op const& op = typed->op;
       std::vector<shape> const& result = typed->out;
       drawn_degrees d;
@@ -109,13 +110,15 @@ class enumerator {
         out.value.push_back(operand(0).value[m]);
         continue;
       }
-      out.spread.push_back(std::move(infer_degrees(d, op, space_of(op, types, result), spreads, {result[0].rank})[0]));
+      std::vector<int> ranks;
+      for (shape const& y : result) ranks.push_back(y.rank);
+      out.spread.push_back(std::move(infer_degrees(d, op, space_of(op, types, result), spreads, ranks)[slot]));
       if (!d.ok) return false;
       std::vector<elements<T>> operands;
       for (std::size_t k = 0; k < n; ++k) operands.push_back(operand(k).value[m]);
       auto r = evaluate(a_, op, operands, result);
       if (r.empty()) throw error("it is not known what " + spell(op) + " computes", "family " + f_.name, "an operator that evaluate knows");
-      out.value.push_back(std::move(r[0]));
+      out.value.push_back(std::move(r[slot]));
     }
     return true;
   }

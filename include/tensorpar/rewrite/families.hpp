@@ -33,6 +33,8 @@ inline std::vector<family> standard_families() {
   add("concat of four", "x:AB y:AB z:AB w:AB", "d=0,1,0 e=1,0,1", "add(_,_); mul(_,_); concat{d}(_,_); concat{e}(_,_)", 3, 3);
   add("concat, slices", "x:AC y:(BB)C", "d=0,0,0 ?f",
       "?f(_); concat{d}(_,_); slice{d,0,extent(x,d)}(_); slice{d,extent(x,d),extent(y,d)}(_)");
+  add("concat, split", "x:(AA)bc y:(AA)bc", "d=0,0,0 e=1,2,1 k s# ?f",
+      "split{2,d}(_); split{2,d}(_).1; concat{d}(_,_); ?f(_); add(_,_); scale{s}(_); partition{e,k}(_); combine{e,k}(_); replicate{k}(_)");
   add("concat of sums", "x:Ab+ y:Ab+", "k", "add(_,_); concat{0}(_,_); partition{1,k}(_); combine{1,k}(_); " + copies);
   add("transpose", "x:abc y:abc", "a=0,1,0 b=1,2,2 k s# ?f",
       "?f(_); add(_,_); mul(_,_); scale{s}(_); transpose{a,b}(_); partition{a,k}(_); partition{b,k}(_); combine{a,k}(_); combine{b,k}(_); "

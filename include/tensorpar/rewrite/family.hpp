@@ -26,6 +26,7 @@ struct family_parameter {
 struct family_step {
   pattern_node node;                     // without operands
   int operands = 1;
+  int slot = 0;                          // which of the operator's results
   bool commutative = false;
   bool spreads = false;                  // a parallel operator
   bool once = false;                     // at most once in a term
@@ -44,7 +45,7 @@ struct family {
 /// degree, *: copied for them, #: holds indices). `parameters`:
 /// "d=0,1 k m s# stride#=1,2 ?f": axes have values, degrees none; numbers end in '#', with values where they decide shapes; functions begin
 /// with '?'. `steps`: operators as in rules with '_' for operands, separated by ';': "partition{d,k}(_); slice{0,0,extent(x,0)}(_)"; with
-/// '!' before an operator that occurs once at most in a term.
+/// '!' before an operator that occurs once at most in a term, and ".1" behind one for its second result.
 /// At most `family_term::most` operators. Throws `error` naming what cannot be read.
 inline family make_family(std::string name, std::string_view tensors, std::string_view parameters, std::string_view steps,
                           int most_operators = 3, int least_side = 3, vocabulary const& words = standard_vocabulary()) {
@@ -135,7 +136,7 @@ inline family make_family(std::string name, std::string_view tensors, std::strin
       }
     if (node.function >= 0) node.function = rename(node.function);
     node.in.clear();
-    family_step s{std::move(node), n, false, false, once};
+    family_step s{std::move(node), n, r.source.outputs[0].slot, false, false, once};
     if (s.node.op) {
       s.spreads = is_parallel(*s.node.op);
       s.commutative = is_commutative(*s.node.op);

@@ -129,7 +129,7 @@ class term_closure {
       family_term const& u = detail::nth(e_.terms, t);
       if (u.step < 0 || u.operators > least(c)) continue;
       family_step const& s = detail::nth(f_.steps, u.step);
-      if ((n.op ? n.op->id : 0) != (s.node.op ? s.node.op->id : 0)) continue;   // before anything is copied
+      if ((n.op ? n.op->id : 0) != (s.node.op ? s.node.op->id : 0) || s.slot != v.slot) continue;   // before anything is copied
       binding next = b;
       if (!stands(r, n, s, next)) continue;
       for (bool turned : {false, true}) {
@@ -152,6 +152,7 @@ class term_closure {
     for (std::size_t k = 0; k < n.in.size(); ++k)
       if ((in[k] = look_up(r, g, n.in[k], b)) < 0) return -1;
     for (int s = 0; s < static_cast<int>(f_.steps.size()); ++s) {
+      if (detail::nth(f_.steps, s).slot != v.slot) continue;
       binding again = b;
       if (!stands(r, n, detail::nth(f_.steps, s), again) || again.parameter != b.parameter) continue;
       if (auto const it = known_.find(key(s, in)); it != known_.end()) return find(it->second);

@@ -61,6 +61,9 @@ class prover {
     operators_.emplace(name, f);
     return f(args);
   }
+  z3::expr result(z3::expr const& y, int slot) {
+    return c_.function("result", tensor_, c_.int_sort(), tensor_)(y, c_.int_val(slot));
+  }
   /// A term as an integer. `axis_of(factor)`, `rank`: axes count from the last one.
   z3::expr number(rule_term const& t, env const& parameters, env const& tensors, auto&& axis) {
     std::optional<z3::expr> e;
@@ -107,7 +110,12 @@ class prover {
       };
       auto build = [&](pattern_graph const& g) {   // its outputs
         env node, outputs;
-        auto of = [&](pattern_value v) { return v.node < 0 ? detail::nth(tensors, v.slot) : detail::nth(node, v.node); };
+        auto of = [&](pattern_value v) {
+          if (v.node < 0) return detail::nth(tensors, v.slot);
+          op_info const* o = detail::nth(g.nodes, v.node).op;
+          z3::expr const& y = detail::nth(node, v.node);
+          return o && o->id == info<split_axes>.id ? result(y, v.slot) : y;   // the one operator of several results that axioms know
+        };
         for (pattern_node const& n : g.nodes) {
           env attrs, in;
           for (rule_term const& t : n.attr) if (!t.open) attrs.push_back(number(t, parameters, tensors, axis));
@@ -187,7 +195,7 @@ class prover {
           node.back().push_back(y);
         } else {
           for (std::size_t slot = 0; slot < t.value[i].size(); ++slot)
-            node.back().push_back(c_.function("result", tensor_, c_.int_sort(), tensor_)(y, c_.int_val(static_cast<int>(slot))));
+            node.back().push_back(result(y, static_cast<int>(slot)));
         }
         for (std::size_t slot = 0; slot < node.back().size(); ++slot) {
           values_.add(defined_(node.back()[slot]));
