@@ -15,16 +15,11 @@ template <class T> struct spread_elements {
 namespace detail {
 
 /// The operator as one device runs it when its loops are split so: what counts units of a split loop counts the device's own.
-inline any_op local_op(any_op o, iteration_space const& space, std::vector<i64> const& split) {
+inline any_op local_op(any_op o, iteration_space const& space, std::vector<i64> const& split, shapes activations) {
   auto of = [&](char c) -> i64 {
     for (std::size_t i = 0; i < space.loops.size(); ++i) if (space.loops[i].letter == c) return split[i];
     return 1;
   };
-  if (o.is<attention>()) {
-    auto a = o.as<attention>();
-    a.heads /= of('e');
-    return a;
-  }
   if (o.is<conv2d>()) {
     auto c = o.as<conv2d>();
     i64 const k = c.groups > 1 ? of('g') : of('o');
@@ -32,7 +27,17 @@ inline any_op local_op(any_op o, iteration_space const& space, std::vector<i64> 
     if (c.groups > 1) c.groups /= k;
     return c;
   }
-  return o;
+  any_op local = o;                      // heads, parts: the attributes with which a loop's units change
+  for (std::size_t i = 0; i < space.loops.size(); ++i) {
+    char const letter = space.loops[i].letter;
+    i64 const units = split[i] > 1 ? o.op->units(o.attr, letter, activations) : 0;
+    for (int k = 0; k < o.op->attrs && units > 0; ++k) {
+      any_op more = o;
+      more.attr[k] += more.attr[k];
+      if (o.op->units(more.attr, letter, activations) != units) local.attr[k] /= split[i];
+    }
+  }
+  return local;
 }
 
 template <class T> elements<T> block_of(elements<T> const& x, std::vector<i64> const& degree, std::vector<i64> const& at) {
@@ -124,7 +129,8 @@ std::vector<spread_elements<T>> run_on_parts(A& a, any_op const& o, std::vector<
       for (std::size_t i = 0; i < split.size(); ++i) if (int const d = space.loops[i].out[k]; d >= 0) s.d[d].n /= split[i];
       local.push_back(s);
     }
-    auto const made = evaluate(a, detail::local_op(o, space, split), blocks, local);
+    int const activations = o.op->arity < 0 ? static_cast<int>(types.size()) : o.op->arity;
+    auto const made = evaluate(a, detail::local_op(o, space, split, {types.data(), activations}), blocks, local);
     if (made.empty()) return {};
     for (std::size_t k = 0; k < out.size(); ++k) {
       i64 part = sum, origin[shape::max_rank] = {};

@@ -90,7 +90,7 @@ inline trial try_rule(rule const& r, int wanted, u64 seed, vocabulary const& wor
     return t;
   }
   std::mt19937 draw(static_cast<std::uint32_t>(seed));
-  if (most_draws == 0) most_draws = 50 * wanted;
+  if (most_draws == 0) most_draws = 200 * wanted;
   for (int n = 0; n < most_draws && t.instances < wanted; ++n) {
     rule_case const& c = cases[draw() % cases.size()];
     auto const g = random_instance(r, c, draw, words);
