@@ -12,7 +12,7 @@ TEST_CASE("every family has a name of its own, applies each of its steps, and fi
   for (family f : standard_families()) {
     CAPTURE(f.name);
     CHECK(names.insert(f.name).second);
-    f.most_operators = 2;
+    if (f.least_side == 3) f.most_operators = 2;   // the others are about terms that have more
     enumeration const e = enumerate(f, 1);
     CHECK(!e.pairs.empty());
     std::set<int> used;

@@ -69,8 +69,8 @@ struct rule_condition {
 };
 
 /// `source` may be replaced by `target`, output by output, wherever both are valid and the conditions hold: outputs then have the same
-/// values, the same extents and the same spread. A degree, an axis or a number of the target that the source does not bind is
-/// chosen by who applies the rule.
+/// values, the same extents and the same spread. A degree, an axis or a whole number of the target that the source does not
+/// bind is chosen by who applies the rule.
 struct rule {
   std::string name;
   std::vector<std::string> tensors;    // names of the tensor variables
@@ -144,6 +144,14 @@ inline mentions mentioned(rule const& r, pattern_graph const& g) {
   for (pattern_value v : g.outputs) tensor(v);
   return m;
 }
+/// Does the parameter make up a real attribute, with which values are computed?
+inline bool is_factor(pattern_graph const& g, int p) {
+  for (pattern_node const& n : g.nodes)
+    for (std::size_t i = 0; i < n.attr.size(); ++i)
+      for (rule_factor const& f : n.attr[i].factors)
+        if (f.kind == term_kind::parameter && f.index == p && n.op->attr_kind(static_cast<int>(i)) == 'f') return true;
+  return false;
+}
 }  // namespace detail
 
 /// What is wrong with a rule's form; empty: nothing. Sizes and values are the business of others. O(size).
@@ -211,7 +219,7 @@ inline std::vector<std::string> problems(rule const& r) {
     parameter_kind const k = r.parameters[i].kind;
     if (have.parameters[i]) continue;
     if (!want.parameters[i]) all.push_back("parameter " + r.parameters[i].name + " is in neither side");
-    else if (k == parameter_kind::function)
+    else if (k == parameter_kind::function || (k == parameter_kind::number && detail::is_factor(r.target, static_cast<int>(i))))
       all.push_back("parameter " + r.parameters[i].name + " is not bound by the source");
   }
   return all;

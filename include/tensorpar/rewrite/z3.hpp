@@ -162,7 +162,8 @@ class prover {
     for (std::size_t p = 0; p < r.parameters.size(); ++p) {
       // what shapes depend on is fixed in a case; degrees, functions and factors stay open
       rule_parameter const& q = r.parameters[p];
-      bool const open = q.kind == parameter_kind::degree || q.kind == parameter_kind::function || decides_nothing(r, static_cast<int>(p));
+      bool const factor = detail::is_factor(r.source, static_cast<int>(p)) || detail::is_factor(r.target, static_cast<int>(p));
+      bool const open = q.kind == parameter_kind::degree || q.kind == parameter_kind::function || factor;
       parameters.push_back(open ? c_.int_const(q.name.c_str()) : c_.int_val(static_cast<std::int64_t>(k.at.parameter[p])));
     }
     std::vector<std::pair<z3::expr, std::vector<int>>> known;   // every value, with the classes of its axes' extents
@@ -238,17 +239,6 @@ class prover {
     detail::each_term(r, [&](rule_term const& t) { for (rule_factor const& f : t.factors) is = is || f.kind == term_kind::extent; });
     return is;
   }
-  /// A factor is only multiplied with; every other number decides shapes.
-  static bool decides_nothing(rule const& r, int p) {
-    bool factor = false;
-    for (pattern_graph const* g : {&r.source, &r.target})
-      for (pattern_node const& n : g->nodes)
-        for (std::size_t i = 0; i < n.attr.size(); ++i)
-          for (rule_factor const& f : n.attr[i].factors)
-            if (f.kind == term_kind::parameter && f.index == p) factor = n.op->attr_kind(static_cast<int>(i)) == 'f';
-    return factor;
-  }
-
   bool prove_spreads(spread_system const& s) {
     z3::solver& q = spreads_;
     q.push();
