@@ -30,7 +30,8 @@ TEST_CASE("put together in any order and in any groups, states give attention to
   std::mt19937 draw(3);
   for (int turn = 0; turn < 30; ++turn) {
     field_numbers a{draw()};
-    i64 const heads = 1 + draw() % 2, width = heads * (1 + draw() % 3), parts = 6, keys = 1 + draw() % 3;
+    auto up_to = [&](unsigned n) { return 1 + static_cast<i64>(draw() % n); };
+    i64 const heads = up_to(2), width = heads * up_to(3), parts = 6, keys = up_to(3);
     auto const q = random_elements({2, 3, width}, draw, 1), k = random_elements({2, parts, keys, width}, draw, 1),
                v = random_elements({2, parts, keys, width}, draw, 1);
     auto joined = [&](elements<T> x) { x.type = {2, parts * keys, width}; return x; };
