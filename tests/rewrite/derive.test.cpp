@@ -72,3 +72,9 @@ TEST_CASE("limits are kept") {
   CHECK(d.states <= 2);
   CHECK(!d.found);
 }
+
+TEST_CASE("results of one node are not mixed up on the way") {
+  auto const known = both_ways({"a: ?f(gelu(x)) => gelu(?f(x))"});
+  CHECK(derive(parse_rule("relu(gelu(split{parts=2,axis=0}(x).1)) => gelu(relu(split{parts=2,axis=0}(x).1))"), known).found);
+  CHECK(!derive(parse_rule("relu(gelu(split{parts=2,axis=0}(x).1)) => gelu(relu(split{parts=2,axis=0}(x)))"), known).found);
+}

@@ -2,6 +2,7 @@
 #pragma once
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/instances.hpp>
+#include <tensorpar/rewrite/rule_graph.hpp>
 
 namespace tests {
 using namespace tensorpar;
@@ -16,17 +17,6 @@ struct rule_graph {
 /// Tables get twelve times as many rows, since indices are drawn below twelve.
 inline std::optional<rule_graph> graph_of_source(rule const& r, std::vector<rule_case> const& cases, std::mt19937& draw,
                                                  int attempts = 2000) {
-  using by_node = std::vector<std::vector<parallel_shape>>;
-  auto valid = [&](pattern_graph const& p, typed_pattern const& t, rule_instance const& g, by_node& have) {
-    for (std::size_t i = 0; i < p.nodes.size(); ++i) {
-      std::vector<parallel_shape> in;
-      for (pattern_value v : p.nodes[i].in) in.push_back(detail::value_of(v, g.tensors, have));
-      parallel_result const y = infer_parallel_shapes(t.op[i], in);
-      if (!y.ok()) return false;
-      have.push_back(y.out);
-    }
-    return true;
-  };
   for (int n = 0; n < attempts; ++n) {
     rule_case const& c = cases[draw() % cases.size()];
     auto g = random_instance(r, c, draw, standard_vocabulary(), 200);
@@ -45,30 +35,16 @@ inline std::optional<rule_graph> graph_of_source(rule const& r, std::vector<rule
     if (!source || !target || !split) continue;
     g->source = *source;
     g->target = *target;
-    by_node have, other;
-    if (!valid(r.source, *source, *g, have) || !valid(r.target, *target, *g, other)) continue;
-    spread_graph s;
-    std::vector<int> tensor;
-    for (std::size_t x = 0; x < r.tensors.size(); ++x) {
-      tensor.push_back(is_integer(types[x].type) ? s.graph.add_input(r.tensors[x], types[x].of(dtype::i32))
-                                                 : s.graph.add_parameter(r.tensors[x], types[x], init::normal_02));
-      s.shapes.push_back(g->tensors[x]);
-      s.shapes.back().type = s.graph.type(tensor.back());
-    }
-    std::vector<std::vector<int>> results;
-    for (std::size_t i = 0; i < r.source.nodes.size(); ++i) {
-      std::vector<int> in;
-      for (pattern_value v : r.source.nodes[i].in) in.push_back(detail::value_of(v, tensor, results));
-      int const node = s.graph.add(source->op[i], in, "n" + std::to_string(i));
-      results.push_back(s.graph.node(node).out);
-      for (std::size_t k = 0; k < have[i].size(); ++k) s.shapes.push_back(have[i][k]);
-    }
-    for (std::size_t k = 0; k < r.source.outputs.size(); ++k)
-      s.graph.add_output("y" + std::to_string(k), detail::value_of(r.source.outputs[k], tensor, results));
+    auto declare = [&](computation_graph& graph, std::size_t x) {
+      return is_integer(types[x].type) ? graph.add_input(r.tensors[x], types[x].of(dtype::i32))
+                                       : graph.add_parameter(r.tensors[x], types[x], init::normal_02);
+    };
+    auto s = graph_of_side(r.source, g->source, g->tensors, declare);
+    if (!s || !graph_of_side(r.target, g->target, g->tensors, declare)) continue;
     // what the target does without has another use
     std::vector<bool> const kept = detail::mentioned(r, r.target).tensors;
-    for (std::size_t x = 0; x < kept.size(); ++x) if (!kept[x]) s.graph.add_output("kept " + r.tensors[x], tensor[x]);
-    return rule_graph{std::move(s), std::move(*g)};
+    for (std::size_t x = 0; x < kept.size(); ++x) if (!kept[x]) s->graph.add_output("kept " + r.tensors[x], static_cast<int>(x));
+    return rule_graph{std::move(*s), std::move(*g)};
   }
   return std::nullopt;
 }

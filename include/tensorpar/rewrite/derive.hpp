@@ -3,6 +3,7 @@
 #include <map>
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/instances.hpp>
+#include <tensorpar/rewrite/rule_graph.hpp>
 
 namespace tensorpar {
 
@@ -15,6 +16,7 @@ struct derivation {
   bool found = false;
   std::vector<std::string> steps;
   int states = 0;
+  int untried = 0;                       // of a rule: cases of which no valid instance was drawn
 };
 
 namespace detail {
@@ -23,6 +25,7 @@ namespace detail {
 class derivation_tree {
   struct node {
     any_op op;
+    int slot = 0;                        // which of its results
     std::string leaf;                    // the name of an input, where there is no operator
     parallel_shape where;
     std::vector<int> in;
@@ -40,6 +43,7 @@ class derivation_tree {
     } else {
       graph_node const& p = s.graph.node(v.producer);
       n.op = p.op;
+      n.slot = v.slot;
       std::vector<std::string> keys;
       for (int x : p.in) n.in.push_back(add(s, x));
       for (int x : n.in) keys.push_back(nth(nodes_, x).key);
@@ -80,13 +84,16 @@ class derivation_tree {
         continue;
       }
       std::vector<int> in;
-      for (int x : n.in) in.push_back(nth(value, x));
-      graph_node const& made = s.graph.node(s.graph.add(n.op, std::move(in)));
-      value.push_back(made.out[0]);
-      for (int x : made.out) {
-        s.shapes.push_back(n.where);
-        s.shapes.back().type = s.graph.type(x);
+      std::vector<parallel_shape> operands;
+      for (int x : n.in) {
+        in.push_back(nth(value, x));
+        operands.push_back(nth(nodes_, x).where);
       }
+      graph_node const& made = s.graph.node(s.graph.add(n.op, std::move(in)));
+      value.push_back(nth(made.out, n.slot));
+      std::vector<parallel_shape> results = infer_parallel_shapes(n.op, operands).out;
+      for (std::size_t k = 0; k < results.size(); ++k) results[k].type = s.graph.type(made.out[k]);
+      s.shapes.insert(s.shapes.end(), results.begin(), results.end());
     }
     s.graph.add_output("y", value.back());
     return open_graph(s);
@@ -183,61 +190,48 @@ class derivation_search {
 /// Looks for a chain of rules between two graphs of one output each on the same inputs, from both ends at once, smaller graphs first;
 /// results with several uses are taken apart, so what is found is an equation and need not be one walk through graphs that share results.
 /// Open degrees and axes of rules are those that the two graphs have. Not finding one says nothing. Deterministic. O(states * matches).
+/// Throws `error` where a graph has not one output.
 inline derivation derive(spread_graph const& from, spread_graph const& to, std::vector<rule> const& rules, derivation_limits limits = {}) {
+  for (spread_graph const* g : {&from, &to})
+    if (std::size_t const n = g->graph.outputs.size(); n != 1)
+      throw error(std::to_string(n) + " outputs", g == &from ? "the graph to derive from" : "the graph to derive", "one output");
   return detail::derivation_search(rules, limits).run(from, to);
 }
 
-/// Do these rules imply another one? Every output by itself, in one instance of every case of the rule that random draws give (degrees
-/// above one where there are any), so that cases which need other rules are not forgotten.
-/// found: in all of them; `steps` is the longest chain.
+/// Do these rules imply another one? Every output by itself, in one random instance of every case of the rule, valid on both sides and with
+/// degrees above one, so that cases which need other rules are not forgotten; `untried` counts cases in which no draw of 200 was so.
+/// found: in all that were tried, one at least; `steps` is the longest chain.
 inline derivation derive(rule const& r, std::vector<rule> const& rules, derivation_limits limits = {}, u64 seed = 1,
                          vocabulary const& words = standard_vocabulary()) {
-  derivation all{true, {}, 0};
+  derivation all;
   std::mt19937 draw(static_cast<std::uint32_t>(seed));
-  int tried = 0;
   for (rule_case const& c : cases_of(r, words)) {
-    std::optional<rule_instance> g;
-    for (int n = 0; n < 200 && !g; ++n) {
-      g = random_instance(r, c, draw, words);
-      for (std::size_t p = 0; g && p < r.parameters.size(); ++p)
-        if (r.parameters[p].kind == parameter_kind::degree && g->at.parameter[p] < 2) g.reset();
+    std::optional<spread_graph> source, target;
+    for (int n = 0; n < 200 && !(source && target); ++n) {
+      auto const g = random_instance(r, c, draw, words);
+      bool spread = g.has_value();
+      for (std::size_t p = 0; spread && p < r.parameters.size(); ++p)
+        spread = r.parameters[p].kind != parameter_kind::degree || g->at.parameter[p] > 1;
+      if (!spread) continue;
+      auto declare = [&](computation_graph& graph, std::size_t x) { return graph.add_input(r.tensors[x], g->tensors[x].type); };
+      source = graph_of_side(r.source, g->source, g->tensors, declare);
+      target = graph_of_side(r.target, g->target, g->tensors, declare);
     }
-    if (!g) continue;
-    for (std::size_t o = 0; o < r.source.outputs.size(); ++o) {
-      bool valid = true;
-      auto graph = [&](pattern_graph const& p, typed_pattern const& t) {
-        spread_graph s;
-        std::vector<int> tensor;
-        for (std::size_t x = 0; x < r.tensors.size(); ++x) {
-          tensor.push_back(s.graph.add_input(r.tensors[x], g->tensors[x].type));
-          s.shapes.push_back(g->tensors[x]);
-        }
-        std::vector<std::vector<int>> made;
-        for (std::size_t i = 0; i < p.nodes.size() && valid; ++i) {
-          std::vector<int> in;
-          std::vector<parallel_shape> lie;
-          for (pattern_value v : p.nodes[i].in) in.push_back(detail::value_of(v, tensor, made));
-          for (int x : in) lie.push_back(s.shapes[static_cast<std::size_t>(x)]);
-          parallel_result const y = infer_parallel_shapes(t.op[i], lie);
-          valid = y.ok();
-          if (!valid) break;
-          made.push_back(s.graph.node(s.graph.add(t.op[i], in)).out);
-          s.shapes.insert(s.shapes.end(), y.out.begin(), y.out.end());
-        }
-        if (valid) s.graph.add_output("y", detail::value_of(p.outputs[o], tensor, made));
-        return s;
-      };
-      spread_graph const source = graph(r.source, g->source), target = graph(r.target, g->target);
-      if (!valid) continue;
-      ++tried;
-      derivation const d = derive(source, target, rules, limits);
+    if (!source || !target) {
+      ++all.untried;
+      continue;
+    }
+    auto const from = source->graph.outputs, to = target->graph.outputs;
+    for (std::size_t o = 0; o < from.size(); ++o) {
+      source->graph.outputs = {from[o]};
+      target->graph.outputs = {to[o]};
+      derivation d = derive(*source, *target, rules, limits);
       all.states += d.states;
-      all.found = all.found && d.found;
-      if (d.steps.size() > all.steps.size()) all.steps = d.steps;
-      if (!all.found) return all;
+      all.found = d.found;
+      if (!d.found) return all;
+      if (d.steps.size() > all.steps.size()) all.steps = std::move(d.steps);
     }
   }
-  all.found = all.found && tried > 0;
   return all;
 }
 
