@@ -42,3 +42,24 @@ TEST_CASE("the summed axis may be split and leaves partial sums, and partial sum
   CHECK(r.out[0].degree[0] == 2);
   CHECK(r.out[0].degree[1] == 1);
 }
+
+TEST_CASE("a scalar repeated has no axis to split, and a vector summed is a scalar") {
+  shape const x{}, y{5};
+  iteration_space const s = space_of(repeat_axis{0, 5}, {x}, {y});
+  REQUIRE(s.loops.size() == 1);
+  CHECK(s.loops[0].in == std::vector<int>{-1});
+  CHECK(s.loops[0].out == std::vector<int>{0});
+  CHECK(s.loops[0].units == 5);
+  CHECK(!s.loops[0].reduced);
+  parallel_shape in(x);
+  in.sum = 3;
+  parallel_result const r = infer_parallel_shapes(repeat_axis{0, 5}, {in});
+  REQUIRE(r.ok());
+  CHECK(r.out[0].sum == 3);
+  CHECK(r.out[0].degree[0] == 1);
+  iteration_space const t = space_of(sum_axis{0}, {y}, {x});
+  REQUIRE(t.loops.size() == 1);
+  CHECK(t.loops[0].in == std::vector<int>{0});
+  CHECK(t.loops[0].out == std::vector<int>{-1});
+  CHECK(t.loops[0].reduced);
+}

@@ -29,6 +29,7 @@ inline iteration_space space_of(any_op const& o, std::vector<shape> const& in, s
   shapes const acts{in.data(), activations < static_cast<int>(in.size()) ? activations : static_cast<int>(in.size())};
   loops const p = o.op->pattern(o.attr, acts);
   iteration_space r;
+  // an operator of a lone scalar ("->s") has no operand terms: no loop has an axis there
   auto term = [](std::size_t k, int terms) { return static_cast<int>(k) < terms ? static_cast<int>(k) : terms - 1; };
   int leads = 0;
   auto letters_in = [&](int t, bool result) {
@@ -65,7 +66,7 @@ inline iteration_space space_of(any_op const& o, std::vector<shape> const& in, s
   for (int i = 0; i < p.n; ++i) {
     loop const& q = p.l[i];
     node_loop l{q.letter, 1, q.reduced, std::vector<int>(in.size(), -1), std::vector<int>(out.size(), -1)};
-    for (std::size_t k = 0; k < in.size(); ++k) l.in[k] = axis_at(q.in[term(k, p.operands)], in[k].rank);
+    for (std::size_t k = 0; k < in.size() && p.operands; ++k) l.in[k] = axis_at(q.in[term(k, p.operands)], in[k].rank);
     for (std::size_t k = 0; k < out.size(); ++k) l.out[k] = axis_at(q.out[term(k, p.results)], out[k].rank);
     finish(std::move(l), q.splittable);
   }
