@@ -60,7 +60,6 @@ std::map<std::string, std::string> headers(rule_making const& m) {
   std::map<std::string, std::vector<made_rule const*>> groups;
   for (made_rule const& r : m.rules)
     if (!r.implied) groups[group_of(r.what.name)].push_back(&r);
-  std::string list;
   for (auto const& [group, rules] : groups) {
     std::string id = group;
     for (char& c : id) if (c == '-') c = '_';
@@ -238,9 +237,10 @@ int import(std::string const& file, std::string const& out, bool as_json) {
     j["proved"] = v.proved;
     if (v.accepted) {
       derivation const d = derive(*v.what, rules_both_ways());
-      j["implied"] = d.found;
+      bool const in_all = d.found && d.untried == 0;
+      j["implied"] = in_all;
       if (d.found) j["chain"] = d.steps;
-      implied += d.found;
+      implied += in_all;
     }
     if (v.what) j["rule"] = statement(*v.what);
     std::string const kind = v.accepted ? v.proved ? "accepted, proved" : "accepted, not proved" : v.reason.substr(0, v.reason.find(':'));

@@ -31,7 +31,10 @@ std::optional<summary> judged(std::string const& name) {
     ++s.rules;
     s.accepted += v.accepted;
     s.proved += v.proved;
-    s.implied += v.accepted && derive(*v.what, rules_both_ways()).found;
+    if (v.accepted) {
+      derivation const d = derive(*v.what, rules_both_ways());
+      s.implied += d.found && d.untried == 0;
+    }
     CHECK(v.accepted == v.reason.empty());
     if (!v.accepted) ++s.reasons[v.reason.substr(0, v.reason.find(':'))];
     if (!v.counterexample.empty()) s.refuted.insert(static_cast<int>(i));

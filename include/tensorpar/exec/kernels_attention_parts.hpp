@@ -1,6 +1,7 @@
 // tensorpar/exec/kernels_attention_parts.hpp - kernels of attention over keys in parts, and of the monoid of its states
 #pragma once
-#include <tensorpar/exec/kernels_attention.hpp>
+#include <tensorpar/exec/eigen_gemm.hpp>
+#include <tensorpar/exec/kernels_reduction.hpp>
 #include <tensorpar/op/attention_parts.hpp>
 
 namespace tensorpar {
@@ -11,7 +12,7 @@ template <class Scalar> Scalar rescaling(Scalar m, Scalar n) {
   if constexpr (scalar_traits<Scalar>::exact) return Scalar(1);
   else return scalar_traits<Scalar>::exp(m - n);
 }
-/// One part and head of one batch element at a time. `attention_block` of the queries and one part's keys, whose rows lie as in `k`.
+/// A block of states: one part and head of one batch element at a time.
 template <class Scalar> struct state_block {
   i64 batches, parts, queries, width, head;           // width: of the block's values; head: of one head's values
   /// Of a tensor of states with this many heads in all.
@@ -29,10 +30,13 @@ template <class Scalar> i64 place_of_top(Scalar const* x, i64 n, i64 step) {
   for (i64 i = 1; i < n; ++i) if (scalar_traits<Scalar>::greater(x[i * step], x[at * step])) at = i;
   return at;
 }
-/// What states are brought to; `x` points to the first one's maximum.
-template <class Scalar> Scalar top_state(Scalar const* x, i64 n, i64 step) {
-  if constexpr (scalar_traits<Scalar>::exact) return Scalar(0);
-  else return x[place_of_top(x, n, step) * step];
+/// Brings n states, `step` apart from x on, to the largest of their maxima (column m), which is returned: calls visit(state's place, its
+/// factor) for each.
+template <class Scalar, class Visit> Scalar each_rescaled(Scalar const* x, i64 n, i64 step, i64 m, Visit&& visit) {
+  Scalar top(0);
+  if constexpr (!scalar_traits<Scalar>::exact) top = x[place_of_top(x + m, n, step) * step + m];
+  for (i64 at = 0; at < n * step; at += step) visit(at, rescaling(x[at + m], top));
+  return top;
 }
 /// Calls visit(first part of a group, parts in it, where its result stands) for every group, query and head.
 template <class Scalar, class Visit> void each_group(state_block<Scalar> const& x, i64 groups, Visit&& visit) {
@@ -126,14 +130,10 @@ template <class Scalar> struct kernel<Scalar, softmax_merge> {
     Scalar const* x = detail::operand<Scalar>(c, 0);
     Scalar* y = detail::result<Scalar>(c);
     detail::each_group(s, c.out_block[0].local[1], [&](i64 from, i64 size, i64 to) {
-      Scalar const top = detail::top_state(x + from + head + 1, size, step);
       for (i64 e = 0; e <= head; ++e) y[to + e] = Scalar(0);
-      for (i64 p = 0; p < size; ++p) {
-        Scalar const* z = x + from + p * step;
-        Scalar const f = detail::rescaling(z[head + 1], top);
-        for (i64 e = 0; e <= head; ++e) y[to + e] += f * z[e];
-      }
-      y[to + head + 1] = top;
+      y[to + head + 1] = detail::each_rescaled(x + from, size, step, head + 1, [&](i64 at, Scalar f) {
+        for (i64 e = 0; e <= head; ++e) y[to + e] += f * x[from + at + e];
+      });
     });
   }
 };
@@ -146,15 +146,14 @@ template <class Scalar> struct kernel<Scalar, softmax_merge_grad> {
     Scalar const *d = detail::operand<Scalar>(c, 0), *x = detail::operand<Scalar>(c, 1);
     Scalar* dx = detail::result<Scalar>(c);
     detail::each_group(s, c.in_block[0].local[1], [&](i64 from, i64 size, i64 to) {
-      Scalar const top = detail::top_state(x + from + m, size, step);
       Scalar all(0);
-      for (i64 at = from; at < from + size * step; at += step) {
-        Scalar const f = detail::rescaling(x[at + m], top);
+      detail::each_rescaled(x + from, size, step, m, [&](i64 p, Scalar f) {
+        i64 const at = from + p;
         Scalar dot(0);
         for (i64 e = 0; e < m; ++e) { dx[at + e] = f * d[to + e]; dot += dx[at + e] * x[at + e]; }
         dx[at + m] = scalar_traits<Scalar>::exact ? Scalar(0) : dot;
         all += dot;
-      }
+      });
       if constexpr (!scalar_traits<Scalar>::exact)
         dx[from + detail::place_of_top(x + from + m, size, step) * step + m] += d[to + m] - all;
     });
@@ -169,15 +168,13 @@ template <class Scalar> struct kernel<Scalar, attention_finish> {
     Scalar* y = detail::result<Scalar>(c);
     detail::each_group(s, 1, [&](i64 from, i64 size, i64 to) {
       Scalar* row = y + to / (head + 2) * head;      // a state per value's head: both count heads in the same order
-      Scalar const top = detail::top_state(x + from + head + 1, size, step);
       Scalar sum(0);
       for (i64 e = 0; e < head; ++e) row[e] = Scalar(0);
-      for (i64 p = 0; p < size; ++p) {
-        Scalar const* z = x + from + p * step;
-        Scalar const f = detail::rescaling(z[head + 1], top);
+      detail::each_rescaled(x + from, size, step, head + 1, [&](i64 at, Scalar f) {
+        Scalar const* z = x + from + at;
         for (i64 e = 0; e < head; ++e) row[e] += f * z[e];
         sum += f * z[head];
-      }
+      });
       Scalar const f = scalar_traits<Scalar>::reciprocal(sum);
       for (i64 e = 0; e < head; ++e) row[e] = row[e] * f;
     });
@@ -192,18 +189,18 @@ template <class Scalar> struct kernel<Scalar, attention_finish_grad> {
     Scalar* dx = detail::result<Scalar>(c);
     detail::each_group(s, 1, [&](i64 from, i64 size, i64 to) {
       Scalar const *dy = d + to / (head + 2) * head, *row = y + to / (head + 2) * head;
-      Scalar const top = detail::top_state(x + from + head + 1, size, step);
       Scalar sum(0), dot(0);
-      for (i64 p = 0; p < size; ++p) sum += detail::rescaling(x[from + p * step + head + 1], top) * x[from + p * step + head];
+      detail::each_rescaled(x + from, size, step, head + 1, [&](i64 at, Scalar f) { sum += f * x[from + at + head]; });
       for (i64 e = 0; e < head; ++e) dot += dy[e] * row[e];
       Scalar const g = scalar_traits<Scalar>::reciprocal(sum);
-      for (i64 at = from; at < from + size * step; at += step) {
-        Scalar const f = detail::rescaling(x[at + head + 1], top) * g;
+      detail::each_rescaled(x + from, size, step, head + 1, [&](i64 p, Scalar rescaled) {
+        i64 const at = from + p;
+        Scalar const f = rescaled * g;
         dx[at + head] = Scalar(0) - f * dot;
         Scalar m = dx[at + head] * x[at + head];
         for (i64 e = 0; e < head; ++e) { dx[at + e] = f * dy[e]; m += dx[at + e] * x[at + e]; }
         dx[at + head + 1] = scalar_traits<Scalar>::exact ? Scalar(0) : m;
-      }
+      });
     });
   }
 };
