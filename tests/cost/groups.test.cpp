@@ -25,6 +25,77 @@ group_levels only(move_step const& s, machine const& m) {
   return r;
 }
 
+/// Every group of the step, by the digits of the grid that are not the group's. Precondition: each group axis lies within one grid axis.
+std::vector<std::vector<int>> groups_of(move_step const& m) {
+  std::vector<group_axis> rest;
+  for (layout_axis const& x : m.before.axes) rest.push_back({x.degree, x.stride});
+  for (group_axis const& g : m.group)
+    for (std::size_t k = 0; k < rest.size(); ++k) {
+      group_axis const a = rest[k];
+      if (g.stride < a.stride || g.stride * g.degree > a.stride * a.degree || g.stride % a.stride) continue;
+      rest[k] = {g.stride / a.stride, a.stride};
+      rest.push_back({a.stride * a.degree / (g.stride * g.degree), g.stride * g.degree});
+      break;
+    }
+  auto spread_over = [](std::vector<int> from, std::vector<group_axis> const& axes) {
+    for (group_axis const& a : axes) {
+      std::vector<int> next;
+      for (int b : from) for (i64 i = 0; i < a.degree; ++i) next.push_back(b + static_cast<int>(i * a.stride));
+      from = std::move(next);
+    }
+    return from;
+  };
+  std::vector<std::vector<int>> r;
+  for (int base : spread_over({m.before.start}, rest)) r.push_back(spread_over({base}, m.group));
+  return r;
+}
+
+/// The distinct ways in which the groups lie, by looking at every device. O(devices * levels).
+std::vector<group_levels> levels_by_enumeration(move_step const& m, machine const& on) {
+  auto const groups = groups_of(m);
+  int const levels =
+      static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
+  auto block_at = [&](int l, int dev) { return l + 1 == levels ? 0 : dev / on.links[static_cast<std::size_t>(l)].group; };
+  std::array<i64, group_levels::max_levels> crowd{};
+  for (int l = 0; l < levels; ++l) {
+    if (l == 0) { crowd[0] = 1; continue; }
+    std::vector<i64> in(static_cast<std::size_t>(on.size()), 0);
+    for (auto const& g : groups)
+      for (int d : g) {
+        i64& n = in[static_cast<std::size_t>(block_at(l - 1, d))];
+        crowd[static_cast<std::size_t>(l)] = ++n > crowd[static_cast<std::size_t>(l)] ? n : crowd[static_cast<std::size_t>(l)];
+      }
+  }
+  std::vector<group_levels> r;
+  for (auto const& g : groups) {
+    group_levels x;
+    x.levels = levels;
+    x.abreast = crowd;
+    i64 below = 1;
+    int top = 0;
+    for (int l = 0; l < levels; ++l) {
+      i64 least = static_cast<i64>(g.size()), most = 0;
+      for (int d : g) {
+        i64 n = 0;
+        for (int e : g) n += block_at(l, e) == block_at(l, d);
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+      }
+      if (least != most || most % below) x.even = false;
+      x.fan[static_cast<std::size_t>(l)] = most / below;
+      if (most > below) top = l;
+      below = most;
+    }
+    if (!x.even) {
+      for (int l = 0; l < levels; ++l) x.fan[static_cast<std::size_t>(l)] = l == top ? static_cast<i64>(g.size()) : 1;
+    }
+    bool known = false;
+    for (group_levels const& y : r) known = known || y == x;
+    if (!known) r.push_back(x);
+  }
+  return r;
+}
+
 }  // namespace
 
 TEST_CASE("a group inside nodes, across nodes, and over both") {
@@ -69,30 +140,54 @@ TEST_CASE("groups that lie differently are both seen") {
   CHECK(outer == std::vector<i64>{1, 2});
 }
 
-TEST_CASE("groups_of agrees with move_step::members, and digits with enumeration, on random movements") {
+TEST_CASE("groups_of agrees with move_step::members, and digits and residues with enumeration, on random movements") {
   std::mt19937_64 random(11);
   int by_digits = 0, steps = 0;
-  for (auto const& groups : std::vector<std::vector<i64>>{{4, 16}, {2, 8, 16}, {3, 6, 24}, {8}, {2, 4}, {5, 30}, {6, 12, 36}}) {
+  for (auto const& groups : std::vector<std::vector<i64>>{{4, 16}, {2, 8, 16}, {3, 6, 24}, {8}, {2, 4}, {5, 30}, {6, 12, 36}, {3, 6, 192}, {6, 96}, {5, 10, 70}}) {
     machine const m = levels(groups);
     for (move_step const& s : laws::some_steps(m, 60, random())) {
       if (s.kind == move_kind::exchange) continue;
       ++steps;
-      auto const all = detail::groups_of(s);
+      auto const all = groups_of(s);
       std::size_t devices = 0;
       for (auto const& g : all) {
         devices += g.size();
         for (int d : g) CHECK(s.members(d) == g);
       }
       CHECK(devices == static_cast<std::size_t>(s.before.size()));
+      auto const seen = levels_by_enumeration(s, m), residues = detail::levels_by_residues(s, m);
+      CHECK(std::is_permutation(seen.begin(), seen.end(), residues.begin(), residues.end()));
       group_levels x;
       x.levels = static_cast<int>(m.links.size());
       if (!detail::levels_by_digits(s, m, x)) continue;
       ++by_digits;
-      auto const seen = detail::levels_by_enumeration(s, m);
       REQUIRE(seen.size() == 1);
       CHECK(seen[0] == x);
     }
   }
   CHECK(by_digits > 200);
   CHECK(by_digits < steps);             // both ways were tried
+}
+
+TEST_CASE("grids of any strides over blocks of any size: residues say what looking at every device does") {
+  std::mt19937_64 draw(5);
+  for (int turn = 0; turn < 2000; ++turn) {
+    std::vector<std::vector<i64>> const some{{3, 6, 720}, {4, 12, 720}, {6, 720}, {5, 30, 720}, {7, 720}, {2, 9, 720}};
+    machine const m = levels(some[draw() % some.size()]);
+    layout grid{static_cast<int>(draw() % 8), {}};
+    std::vector<group_axis> group;
+    i64 stride = 1 + static_cast<i64>(draw() % 3);
+    for (int k = 0, axes = 1 + static_cast<int>(draw() % 3); k < axes; ++k) {
+      i64 const degree = 2 + static_cast<i64>(draw() % (k + 1 == axes ? 30 : 5));
+      if (grid.start + stride * degree > 700) break;
+      grid.axes.push_back({part_kind::sum, -1, degree, stride});
+      if (draw() % 3) group.push_back({degree, stride});
+      stride *= degree * (1 + static_cast<i64>(draw() % 2));
+    }
+    if (group.empty()) continue;
+    move_step const s = reduce_over(grid, group);
+    auto const seen = levels_by_enumeration(s, m), residues = detail::levels_by_residues(s, m);
+    CHECK(seen.size() == residues.size());
+    CHECK(std::is_permutation(seen.begin(), seen.end(), residues.begin(), residues.end()));
+  }
 }

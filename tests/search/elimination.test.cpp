@@ -1,123 +1,105 @@
-// tests/search/elimination.test.cpp - least_sum against every assignment
-#include "handmade.hpp"
-
-#include <doctest/doctest.h>
+// tests/search/elimination.test.cpp - what is left when two operators are kept: every combination of their choices, by brute force
 #include <tensorpar/search/elimination.hpp>
+#include <doctest/doctest.h>
+
+#include <random>
 
 using namespace tensorpar;
-using namespace tensorpar::search_test;
 
 namespace {
-/// Random costs over random classes on any graph; operators share sets, pairs share costs.
-mapping_problem random_sum(std::mt19937_64& g, int n, int most_choices, double density) {
-  std::vector<std::vector<choice>> ops;
-  int const kinds = 1 + static_cast<int>(g() % 3);
-  for (int k = 0; k < kinds; ++k) {
-    ops.emplace_back();
-    for (int i = 0, c = 1 + static_cast<int>(g() % static_cast<u64>(most_choices)); i < c; ++i)
-      ops.back().push_back({0, 1, static_cast<double>(g() % 20), 0});
+
+/// Random sets, classes and costs, and a random graph of pairs over some operators.
+struct problem {
+  mapping_tables tables;
+  std::vector<std::vector<double>> seconds;
+  std::vector<int> sets;
+  std::vector<operator_pair> pairs;
+};
+int below(std::mt19937& draw, int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); }
+void make_tables(problem& p, std::mt19937& draw) {
+  for (int s = 0; s < 3; ++s) {
+    choice_set c;
+    c.spreads.resize(static_cast<std::size_t>(1 + below(draw, 4)));
+    p.seconds.emplace_back();
+    for (std::size_t i = 0; i < c.spreads.size(); ++i) p.seconds.back().push_back(below(draw, 50));
+    c.seconds = p.seconds.back();
+    p.tables.sets.push_back(std::move(c));
   }
-  std::string chain = "S(0";
-  for (int v = 1; v < n; ++v) chain += "," + std::to_string(v);
-  mapping_problem p = handmade(1, n > 1 ? chain + ")" : "0", ops);
-  p.set_of.clear();
-  for (int v = 0; v < n; ++v) p.set_of.push_back(static_cast<int>(g() % static_cast<u64>(kinds)));
-  std::vector<std::vector<int>> classes(static_cast<std::size_t>(kinds));
-  for (int k = 0; k < kinds; ++k)
-    for (int c = 0; c < 2; ++c) {
-      choice_classes x{k, 0, {}};
-      std::vector<int> seen;
-      for (int i = 0; i < p.sets[static_cast<std::size_t>(k)].count(); ++i) {
-        int const wanted = static_cast<int>(g() % 3);
-        int at = -1;
-        for (std::size_t s = 0; s < seen.size(); ++s) if (seen[s] == wanted) at = static_cast<int>(s);
-        if (at < 0) { at = static_cast<int>(seen.size()); seen.push_back(wanted); }
-        x.of.push_back(at);
-      }
-      x.count = static_cast<int>(seen.size());
-      classes[static_cast<std::size_t>(k)].push_back(static_cast<int>(p.classes.size()));
-      p.classes.push_back(std::move(x));
-    }
+}
+void make_graph(problem& p, std::mt19937& draw) {
+  p.sets.clear();
+  p.pairs.clear();
+  int const n = 2 + below(draw, 4);
+  for (int v = 0; v < n; ++v) p.sets.push_back(below(draw, 3));
   for (int a = 0; a < n; ++a)
     for (int b = a + 1; b < n; ++b) {
-      if (static_cast<double>(g() % 1000) >= 1000 * density) continue;
-      int const rows = classes[static_cast<std::size_t>(p.set_of[static_cast<std::size_t>(a)])][g() % 2],
-                cols = classes[static_cast<std::size_t>(p.set_of[static_cast<std::size_t>(b)])][g() % 2];
-      pair_cost c{p.classes[static_cast<std::size_t>(rows)].count, p.classes[static_cast<std::size_t>(cols)].count, {}};
-      for (int i = 0; i < c.rows * c.cols; ++i) c.seconds.push_back(static_cast<double>(g() % 20));
-      p.costs.push_back(std::move(c));
-      p.pairs.push_back({a, b, static_cast<int>(p.costs.size()) - 1, rows, cols});
+      if (below(draw, 3) == 0) continue;
+      auto classes = [&](int v) {
+        choice_classes c{p.sets[static_cast<std::size_t>(v)], 0, {}};
+        int const most = 1 + below(draw, 3);
+        for (std::size_t i = 0; i < p.seconds[static_cast<std::size_t>(c.set)].size(); ++i) {
+          c.of.push_back(below(draw, std::min(most, c.count + 1)));
+          c.count = std::max(c.count, c.of.back() + 1);
+        }
+        p.tables.classes.push_back(c);
+        return static_cast<int>(p.tables.classes.size()) - 1;
+      };
+      operator_pair q{a, b, static_cast<int>(p.tables.costs.size()), classes(a), classes(b)};
+      pair_cost cost{p.tables.classes[static_cast<std::size_t>(q.rows)].count, p.tables.classes[static_cast<std::size_t>(q.cols)].count, {}};
+      for (int i = 0; i < cost.rows * cost.cols; ++i) cost.seconds.push_back(below(draw, 50));
+      p.tables.costs.push_back(std::move(cost));
+      p.pairs.push_back(q);
     }
-  return p;
 }
-std::vector<std::vector<double>> seconds_of(mapping_problem const& p) {
-  std::vector<std::vector<double>> r;
-  for (choice_set const& s : p.sets) r.push_back(s.seconds);
-  return r;
+/// The least sum with some choices given (-1: open); own seconds of given ones do not count.
+double by_trying(problem const& p, std::vector<int> choice, std::vector<int> const& given) {
+  for (std::size_t v = 0; v < choice.size(); ++v)
+    if (choice[v] < 0) {
+      double best = never;
+      for (std::size_t i = 0; i < p.seconds[static_cast<std::size_t>(p.sets[v])].size(); ++i) {
+        choice[v] = static_cast<int>(i);
+        best = std::min(best, by_trying(p, choice, given));
+      }
+      return best;
+    }
+  double sum = 0;
+  for (std::size_t v = 0; v < choice.size(); ++v)
+    if (given[v] < 0) sum += p.seconds[static_cast<std::size_t>(p.sets[v])][static_cast<std::size_t>(choice[v])];
+  for (operator_pair const& q : p.pairs)
+    sum += p.tables.seconds(q, choice[static_cast<std::size_t>(q.first)], choice[static_cast<std::size_t>(q.second)]);
+  return sum;
 }
-double sum(mapping_problem const& p, assignment const& a) {
-  double t = 0;
-  for (int v = 0; v < p.operators(); ++v) t += p.choices(v).seconds[static_cast<std::size_t>(a[static_cast<std::size_t>(v)])];
-  for (operator_pair const& q : p.pairs) t += p.seconds(q, a[static_cast<std::size_t>(q.first)], a[static_cast<std::size_t>(q.second)]);
-  return t;
-}
-double least_of_all(mapping_problem const& p) {
-  assignment a(static_cast<std::size_t>(p.operators()), 0);
-  double best = never;
-  for (;;) {
-    best = std::min(best, sum(p, a));
-    int v = 0;
-    while (v < p.operators() && ++a[static_cast<std::size_t>(v)] == p.choices(v).count()) a[static_cast<std::size_t>(v++)] = 0;
-    if (v == p.operators()) return best;
-  }
-}
+
 }  // namespace
 
-TEST_CASE("search: least_sum equals the minimum over all assignments, on any graph") {
-  std::mt19937_64 g(11);
-  for (int round = 0; round < 400; ++round) {
-    mapping_problem const p = random_sum(g, 1 + static_cast<int>(g() % 7), 4, 0.2 + 0.2 * static_cast<double>(round % 4));
-    double const least = least_of_all(p);
-    additive_optimum const x = least_sum(p, seconds_of(p));
-    CHECK(x.exact);
-    CHECK(x.value == least);
-    CHECK(sum(p, x.choices) == least);
-    CHECK(least_sum(p, seconds_of(p)).choices == x.choices);
-    additive_optimum const rough = least_sum(p, seconds_of(p), {10});
-    CHECK(rough.value <= least);
-    CHECK(sum(p, rough.choices) >= least);
-    if (rough.exact) CHECK(rough.value == least);
+TEST_CASE("one eliminator for many graphs over growing tables: with none, one or two operators kept") {
+  std::mt19937 draw(3);
+  for (int book = 0; book < 40; ++book) {
+    problem p;
+    make_tables(p, draw);
+    detail::eliminator e(p.tables, p.seconds, {});
+    for (int graph = 0; graph < 8; ++graph) {
+      make_graph(p, draw);
+      int const n = static_cast<int>(p.sets.size());
+      std::vector<int> const open(static_cast<std::size_t>(n), -1);
+      additive_optimum const all = e.least(p.sets, p.pairs);
+      CHECK(all.exact);
+      CHECK(all.value == by_trying(p, open, open));
+      CHECK(by_trying(p, all.choices, open) == all.value);
+      std::vector<int> kept{below(draw, n)};
+      if (int const other = below(draw, n); other != kept[0]) kept.push_back(other);
+      auto const rest = e.least_beside(p.sets, p.pairs, kept);
+      CHECK(rest.exact);
+      std::size_t cell = 0;
+      auto const count = [&](int v) { return p.seconds[static_cast<std::size_t>(p.sets[static_cast<std::size_t>(v)])].size(); };
+      for (std::size_t i = 0; i < count(kept[0]); ++i)
+        for (std::size_t j = 0; j < (kept.size() > 1 ? count(kept[1]) : 1); ++j) {
+          std::vector<int> given = open;
+          given[static_cast<std::size_t>(kept[0])] = static_cast<int>(i);
+          if (kept.size() > 1) given[static_cast<std::size_t>(kept[1])] = static_cast<int>(j);
+          CHECK(rest.seconds[cell++] == by_trying(p, given, given));
+        }
+      CHECK(cell == rest.seconds.size());
+    }
   }
-}
-
-TEST_CASE("search: equal blocks are joined once") {
-  std::mt19937_64 g(3);
-  mapping_problem block = random_sum(g, 2, 6, 2);
-  auto const chain_of = [&](int n) {
-    mapping_problem p = block;
-    p.set_of.assign(static_cast<std::size_t>(n), block.set_of[0]);
-    p.pairs.clear();
-    p.classes = {{block.set_of[0], 0, {}}};
-    for (int i = 0; i < block.choices(0).count(); ++i) p.classes[0].of.push_back(p.classes[0].count++);
-    pair_cost c{p.classes[0].count, p.classes[0].count, {}};
-    for (int i = 0; i < c.rows * c.cols; ++i) c.seconds.push_back(static_cast<double>((i * 7 + 3) % 11));
-    p.costs = {c};
-    for (int v = 0; v + 1 < n; ++v) p.pairs.push_back({v, v + 1, 0, 0, 0});
-    return p;
-  };
-  // independently: min-plus, one step at a time
-  mapping_problem const p = chain_of(1000);
-  std::vector<double> now = p.sets[static_cast<std::size_t>(p.set_of[0])].seconds;
-  for (int v = 1; v < 1000; ++v) {
-    std::vector<double> next(now.size(), never);
-    for (std::size_t j = 0; j < now.size(); ++j)
-      for (std::size_t i = 0; i < now.size(); ++i)
-        next[j] = std::min(next[j], now[i] + p.costs[0].at(static_cast<int>(i), static_cast<int>(j)) + p.choices(v).seconds[j]);
-    now = next;
-  }
-  additive_optimum const x = least_sum(p, seconds_of(p));
-  CHECK(x.value == *std::min_element(now.begin(), now.end()));
-  CHECK(sum(p, x.choices) == x.value);
-  CHECK(x.tables <= 45);                               // about 2 log2(1000) products and the ends
-  CHECK(least_sum(chain_of(2000), seconds_of(p)).tables <= x.tables + 5);
 }

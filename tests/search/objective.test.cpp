@@ -177,7 +177,8 @@ TEST_CASE("search: choices above a bar are left out, the optimum is not") {
   machine const on = four();
   analytical const model;
   training_graph const t = differentiate(mlp(64, {64, 512, 512, 10}));
-  detail::objective_builder<analytical> build(t, on, model, {});
+  choice_book<analytical> book(on, model, {});
+  detail::objective_builder<analytical> build(t, book);
   mapping_problem const all = build.make({});
   std::vector<std::vector<double>> seconds;
   for (choice_set const& s : all.sets) seconds.push_back(s.seconds);

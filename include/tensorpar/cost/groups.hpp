@@ -1,6 +1,8 @@
 // tensorpar/cost/groups.hpp - how the groups of a collective lie over the levels of a machine's links
 #pragma once
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <tensorpar/ir/machine.hpp>
 #include <tensorpar/ir/movement.hpp>
 #include <utility>
@@ -77,8 +79,8 @@ inline bool levels_by_digits(move_step const& m, machine const& on, group_levels
   return true;
 }
 
-/// Every group of the step, by the digits of the grid that are not the group's. Precondition: each group axis lies within one grid axis.
-inline std::vector<std::vector<int>> groups_of(move_step const& m) {
+/// The grid axes that are not the groups': their digits tell the groups apart. Precondition: each group axis lies within one grid axis.
+inline std::vector<group_axis> axes_beside_groups(move_step const& m) {
   std::vector<group_axis> rest;
   for (layout_axis const& x : m.before.axes) rest.push_back({x.degree, x.stride});
   for (group_axis const& g : m.group)
@@ -89,61 +91,102 @@ inline std::vector<std::vector<int>> groups_of(move_step const& m) {
       rest.push_back({a.stride * a.degree / (g.stride * g.degree), g.stride * g.degree});
       break;
     }
-  auto spread_over = [](std::vector<int> from, std::vector<group_axis> const& axes) {
-    for (group_axis const& a : axes) {
-      std::vector<int> next;
-      for (int b : from) for (i64 i = 0; i < a.degree; ++i) next.push_back(b + static_cast<int>(i * a.stride));
-      from = std::move(next);
-    }
-    return from;
-  };
-  std::vector<std::vector<int>> r;
-  for (int base : spread_over({m.before.start}, rest)) r.push_back(spread_over({base}, m.group));
+  return rest;
+}
+
+/// start + every combination of the axes' steps, ascending.
+inline std::vector<i64> places(i64 start, std::vector<group_axis> axes) {
+  std::sort(axes.begin(), axes.end(), [](group_axis const& a, group_axis const& b) { return a.stride > b.stride; });
+  std::vector<i64> r{start}, next;
+  for (group_axis const& a : axes) {
+    next.clear();
+    for (i64 b : r) for (i64 i = 0; i < a.degree; ++i) next.push_back(b + i * a.stride);
+    r.swap(next);
+  }
+  if (!std::is_sorted(r.begin(), r.end())) std::sort(r.begin(), r.end());
   return r;
 }
 
-/// The distinct ways in which the groups lie, by looking at every device. O(devices * levels).
-inline std::vector<group_levels> levels_by_enumeration(move_step const& m, machine const& on) {
-  auto const groups = groups_of(m);
+/// A progression that falls into blocks of devices in the same ways: where blocks of `period` devices repeat, so do its steps.
+inline group_axis shortened(group_axis a, i64 period) {
+  i64 const turn = period / std::gcd(a.stride, period);
+  if (a.degree > 3 * turn) a.degree = 2 * turn + a.degree % turn;
+  return a;
+}
+
+/// The most devices of a grid in one block of so many.
+inline i64 most_in_block(layout const& grid, i64 block) {
+  few_axes axes;
+  bool dense = true;
+  i64 size = 1;
+  for (layout_axis const& x : grid.axes) { dense = axes.add({x.degree, x.stride}) && dense; size *= x.degree; }
+  i64 next = 1;
+  for (int i = 0; i < axes.n; ++i) { dense = dense && axes.a[i].stride == next; next *= axes.a[i].degree; }
+  if (dense) {                                                             // devices start ... start + size - 1
+    i64 const first = block - grid.start % block;
+    return size <= first ? size : size - first >= block ? block : std::max(first, size - first);
+  }
+  std::vector<group_axis> all;
+  for (layout_axis const& x : grid.axes) all.push_back({x.degree, x.stride});
+  i64 most = 0, n = 0, last = -1;
+  for (i64 d : places(grid.start, std::move(all))) {
+    n = d / block == last ? n + 1 : 1;
+    last = d / block;
+    most = std::max(most, n);
+  }
+  return most;
+}
+
+/// The distinct ways in which the groups lie, where digits do not tell. Groups that lie a multiple of all blocks apart lie alike, and long
+/// progressions repeat, so few devices are looked at: O(lcm of the blocks * axes), or the devices where blocks have nothing in common.
+inline std::vector<group_levels> levels_by_residues(move_step const& m, machine const& on) {
   int const levels =
       static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
-  auto block_at = [&](int l, int dev) { return l + 1 == levels ? 0 : dev / on.links[static_cast<std::size_t>(l)].group; };
-  std::array<i64, group_levels::max_levels> crowd{};
-  for (int l = 0; l < levels; ++l) {
-    if (l == 0) { crowd[0] = 1; continue; }
-    std::vector<i64> in(static_cast<std::size_t>(on.size()), 0);
-    for (auto const& g : groups)
-      for (int d : g) {
-        i64& n = in[static_cast<std::size_t>(block_at(l - 1, d))];
-        crowd[static_cast<std::size_t>(l)] = ++n > crowd[static_cast<std::size_t>(l)] ? n : crowd[static_cast<std::size_t>(l)];
-      }
+  i64 period = 1;
+  for (int l = 0; l + 1 < levels; ++l) period = std::lcm(period, static_cast<i64>(on.links[static_cast<std::size_t>(l)].group));
+  std::vector<char> residue(static_cast<std::size_t>(period), 0), next;
+  residue[static_cast<std::size_t>(m.before.start % period)] = 1;
+  for (group_axis const& a : axes_beside_groups(m)) {
+    next.assign(residue.size(), 0);
+    i64 const turn = period / std::gcd(a.stride, period), n = a.degree < turn ? a.degree : turn;
+    for (i64 r = 0; r < period; ++r)
+      for (i64 i = 0; i < n && residue[static_cast<std::size_t>(r)]; ++i) next[static_cast<std::size_t>((r + i * a.stride) % period)] = 1;
+    residue.swap(next);
   }
+  i64 size = 1;
+  std::vector<group_axis> axes = m.group;
+  for (group_axis const& a : axes) size *= a.degree;
+  i64 span = 1;
+  std::sort(axes.begin(), axes.end(), [](group_axis const& a, group_axis const& b) { return a.stride < b.stride; });
+  for (std::size_t k = 0; k + 1 < axes.size(); ++k) span += (axes[k].degree - 1) * axes[k].stride;
+  if (!axes.empty() && span <= axes.back().stride) axes.back() = shortened(axes.back(), period);
+  group_levels x;
+  x.levels = levels;
+  for (int l = 0; l < levels; ++l)
+    x.abreast[static_cast<std::size_t>(l)] = l ? most_in_block(m.before, on.links[static_cast<std::size_t>(l - 1)].group) : 1;
   std::vector<group_levels> r;
-  for (auto const& g : groups) {
-    group_levels x;
-    x.levels = levels;
-    x.abreast = crowd;
+  for (i64 start = 0; start < period; ++start) {
+    if (!residue[static_cast<std::size_t>(start)]) continue;
+    std::vector<i64> const devices = places(start, axes);
     i64 below = 1;
     int top = 0;
+    x.even = true;
     for (int l = 0; l < levels; ++l) {
-      i64 least = static_cast<i64>(g.size()), most = 0;
-      for (int d : g) {
-        i64 n = 0;
-        for (int e : g) n += block_at(l, e) == block_at(l, d);
-        least = n < least ? n : least;
-        most = n > most ? n : most;
+      i64 least = size, most = l + 1 == levels ? size : 0;
+      for (std::size_t i = 0, j = 0; l + 1 < levels && i < devices.size(); i = j) {
+        i64 const block = on.links[static_cast<std::size_t>(l)].group;
+        while (j < devices.size() && devices[j] / block == devices[i] / block) ++j;
+        least = std::min(least, static_cast<i64>(j - i));
+        most = std::max(most, static_cast<i64>(j - i));
       }
       if (least != most || most % below) x.even = false;
       x.fan[static_cast<std::size_t>(l)] = most / below;
       if (most > below) top = l;
       below = most;
     }
-    if (!x.even) {
-      for (int l = 0; l < levels; ++l) x.fan[static_cast<std::size_t>(l)] = l == top ? static_cast<i64>(g.size()) : 1;
-    }
-    bool known = false;
-    for (group_levels const& y : r) known = known || y == x;
-    if (!known) r.push_back(x);
+    if (!x.even)
+      for (int l = 0; l < levels; ++l) x.fan[static_cast<std::size_t>(l)] = l == top ? size : 1;
+    if (std::find(r.begin(), r.end(), x) == r.end()) r.push_back(x);
   }
   return r;
 }
@@ -151,13 +194,13 @@ inline std::vector<group_levels> levels_by_enumeration(move_step const& m, machi
 }  // namespace detail
 
 /// Calls `visit(group_levels const&)` for every distinct way in which the step's groups lie over the links (most often one), and returns
-/// the largest answer. O(axes * levels) and no allocation where grid and link levels nest; else O(devices * group size * levels).
+/// the largest answer. O(axes * levels) and no allocation where grid and link levels nest; else as `levels_by_residues`.
 template <class Visit> double worst_group(move_step const& m, machine const& on, Visit&& visit) {
   group_levels x;
   x.levels = static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
   if (detail::levels_by_digits(m, on, x)) return visit(static_cast<group_levels const&>(x));
   double worst = 0;
-  for (group_levels const& y : detail::levels_by_enumeration(m, on)) {
+  for (group_levels const& y : detail::levels_by_residues(m, on)) {
     double const s = visit(y);
     worst = s > worst ? s : worst;
   }

@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 #include <tensorpar/plan/plan.hpp>
-#include <tensorpar/search/elimination.hpp>
+#include <tensorpar/search/least_sum.hpp>
 #include <tensorpar/search/reduced.hpp>
 
 namespace tensorpar {

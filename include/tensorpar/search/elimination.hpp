@@ -22,25 +22,30 @@ namespace detail {
 /// Minimises sum of unary[set of v][choice of v] + sum of pair costs. Costs live in tables over classes of choices; eliminating an operator
 /// (Bertele and Brioschi 1972, "bucket elimination" in Dechter 1999) joins the tables it occurs in to one over its neighbours. A table is
 /// remembered under all that it was made of, compared in full, so equal blocks of a network are joined once, and a chain of n
-/// equal blocks takes about log n min-plus products.
+/// equal blocks takes about log n min-plus products. One eliminator serves any number of problems over the same choices and costs, and
+/// remembers what they have in common.
 class eliminator {
   struct argument { int op, classes; };
   struct factor { int table; std::vector<argument> args; };      // args by ascending operator, the first one the slowest digit
   struct table { std::vector<int> dims; std::vector<double> v; };
   struct step { int op; std::vector<int> factors; };
 
-  mapping_problem const& p_;
+  mapping_tables const& t_;                                      // may grow between problems, as `unary_` may
   std::vector<std::vector<double>> const& unary_;
   elimination_limits limits_;
+  std::vector<int> given_classes_, given_costs_;                 // of t_ -> numbers here
   std::vector<choice_classes> classes_;
   std::map<std::vector<int>, int> class_ids_;
   std::map<std::pair<int, int>, int> refined_;
   std::vector<table> tables_;
-  std::vector<factor> factors_;
-  std::vector<std::vector<int>> of_op_;                          // live factors
-  std::vector<char> gone_;
   struct product { int table; std::vector<int> classes; };
   std::map<std::vector<int>, product> known_;
+  int joined_ = 0;
+  // of the problem at hand
+  std::vector<int> const* set_of_ = nullptr;
+  std::vector<factor> factors_;
+  std::vector<std::vector<int>> of_op_;                          // live factors
+  std::vector<char> gone_;                                       // or kept
   std::vector<step> steps_;
   double constant_ = 0;
   bool exact_ = true;
@@ -48,7 +53,8 @@ class eliminator {
   static std::size_t at(int i) { return detail::idx(i); }
   std::vector<int> const& of(int classes) const { return classes_[at(classes)].of; }
   int size(int classes) const { return classes_[at(classes)].count; }
-  int choices(int v) const { return p_.choices(v).count(); }
+  int set_of(int v) const { return (*set_of_)[at(v)]; }
+  int choices(int v) const { return t_.sets[at(set_of(v))].count(); }
 
   int add_classes(choice_classes c) {
     std::vector<int> key{c.set};
@@ -102,7 +108,7 @@ class eliminator {
     std::vector<double> base(at(groups), never);
     for (int i = 0; i < choices(v); ++i) {
       double& b = base[mine < 0 ? 0 : at(of(mine)[at(i)])];
-      b = std::min(b, with_unary ? unary_[at(p_.set_of[at(v)])][at(i)] : 0.0);
+      b = std::min(b, with_unary ? unary_[at(set_of(v))][at(i)] : 0.0);
     }
     int const n = static_cast<int>(around.size());
     std::vector<int> dims;
@@ -192,7 +198,7 @@ class eliminator {
       parts.push_back(std::move(k));
     }
     std::sort(parts.begin(), parts.end());                            // one order of summation, whatever the factors' numbers
-    std::vector<int> key{p_.set_of[at(v)], with_unary};
+    std::vector<int> key{set_of(v), with_unary};
     for (std::size_t i = 0; i < parts.size(); ++i) {
       factors[i] = parts[i].back();
       key.insert(key.end(), parts[i].begin(), parts[i].end() - 1);
@@ -203,6 +209,7 @@ class eliminator {
       for (argument const& a : around) { t.dims.push_back(size(a.classes)); it->second.classes.push_back(a.classes); }
       it->second.table = static_cast<int>(tables_.size());
       tables_.push_back(std::move(t));
+      ++joined_;
     }
     if (around.empty()) { constant_ += tables_[at(it->second.table)].v.front(); return; }
     factor f{it->second.table, around};
@@ -233,34 +240,43 @@ class eliminator {
     eliminate_part(v, bucket, unary);
   }
 
- public:
-  eliminator(mapping_problem const& p, std::vector<std::vector<double>> const& unary, elimination_limits l)
-      : p_(p), unary_(unary), limits_(l) {
-    of_op_.resize(at(p.operators()));
-    gone_.assign(at(p.operators()), 0);
-    std::vector<int> mine;                                            // the problem's classes here
-    for (choice_classes const& c : p.classes) mine.push_back(add_classes(c));
-    for (pair_cost const& c : p.costs) tables_.push_back({{c.rows, c.cols}, c.seconds});
-    for (operator_pair const& q : p.pairs) {
+  void begin(std::vector<int> const& sets, std::vector<operator_pair> const& pairs) {
+    set_of_ = &sets;
+    factors_.clear();
+    of_op_.assign(sets.size(), {});
+    gone_.assign(sets.size(), 0);
+    steps_.clear();
+    constant_ = 0;
+    exact_ = true;
+    while (given_classes_.size() < t_.classes.size()) given_classes_.push_back(add_classes(t_.classes[given_classes_.size()]));
+    while (given_costs_.size() < t_.costs.size()) {
+      pair_cost const& c = t_.costs[given_costs_.size()];
+      given_costs_.push_back(static_cast<int>(tables_.size()));
+      tables_.push_back({{c.rows, c.cols}, c.seconds});
+    }
+    for (operator_pair const& q : pairs) {
       int const id = static_cast<int>(factors_.size());
-      factors_.push_back({q.cost, {{q.first, mine[at(q.rows)]}, {q.second, mine[at(q.cols)]}}});
+      factors_.push_back(
+          {given_costs_[at(q.cost)], {{q.first, given_classes_[at(q.rows)]}, {q.second, given_classes_[at(q.cols)]}}});
       of_op_[at(q.first)].push_back(id);
       of_op_[at(q.second)].push_back(id);
     }
   }
 
-  additive_optimum run() {
-    int left = p_.operators();
-    std::size_t const given = tables_.size();
-    std::vector<double> cost(at(left), -1);                           // -1: to be computed
+  /// Eliminates all operators that are not gone.
+  void eliminate_all() {
+    int const n = static_cast<int>(gone_.size());
+    int left = 0;
+    for (char g : gone_) left += !g;
+    std::vector<double> cost(at(n), -1);                              // -1: to be computed
     while (left > 0) {
       // a round: operators that are cheap to eliminate and no neighbours of each other, equal ones together
       struct candidate { double work; int set, op; };
       std::vector<candidate> c;
-      for (int v = 0; v < p_.operators(); ++v)
+      for (int v = 0; v < n; ++v)
         if (!gone_[at(v)]) {
           if (cost[at(v)] < 0) cost[at(v)] = work(v);
-          c.push_back({cost[at(v)], p_.set_of[at(v)], v});
+          c.push_back({cost[at(v)], set_of(v), v});
         }
       std::sort(c.begin(), c.end(), [](candidate const& a, candidate const& b) {
         return a.work != b.work ? a.work < b.work : a.set != b.set ? a.set < b.set : a.op < b.op;
@@ -275,11 +291,51 @@ class eliminator {
         --left;
       }
     }
-    additive_optimum r{assignment(at(p_.operators()), 0), constant_, exact_, static_cast<int>(tables_.size() - given)};
+  }
+
+ public:
+  eliminator(mapping_tables const& t, std::vector<std::vector<double>> const& unary, elimination_limits l)
+      : t_(t), unary_(unary), limits_(l) {}
+
+  /// The least sum over choices of all operators but the kept ones, whose own seconds do not count, by the choices of these (the first one
+  /// the slowest digit). A lower bound where not `exact`. Precondition: one or two are kept.
+  struct remainder { std::vector<double> seconds; bool exact; };
+  remainder least_beside(std::vector<int> const& sets, std::vector<operator_pair> const& pairs, std::vector<int> const& kept) {
+    begin(sets, pairs);
+    for (int v : kept) gone_[at(v)] = 1;
+    eliminate_all();
+    std::size_t cells = 1;
+    for (int v : kept) cells *= at(choices(v));
+    remainder r{std::vector<double>(cells, constant_), exact_};
+    std::vector<char> added(factors_.size(), 0);
+    for (int v : kept)
+      for (int f : of_op_[at(v)]) {
+        if (added[at(f)]) continue;
+        added[at(f)] = 1;
+        factor const& q = factors_[at(f)];
+        table const& t = tables_[at(q.table)];
+        for (std::size_t cell = 0; cell < cells; ++cell) {
+          std::size_t from = 0;
+          for (std::size_t k = 0; k < q.args.size(); ++k) {
+            bool const second = kept.size() > 1 && q.args[k].op == kept[1];
+            std::size_t const fast = kept.size() > 1 ? at(choices(kept[1])) : 1, choice = second ? cell % fast : cell / fast;
+            from = from * at(t.dims[k]) + at(of(q.args[k].classes)[choice]);
+          }
+          r.seconds[cell] += t.v[from];
+        }
+      }
+    return r;
+  }
+
+  additive_optimum least(std::vector<int> const& sets, std::vector<operator_pair> const& pairs) {
+    begin(sets, pairs);
+    int const before = joined_;
+    eliminate_all();
+    additive_optimum r{assignment(sets.size(), 0), constant_, exact_, joined_ - before};
     for (std::size_t s = steps_.size(); s-- > 0;) {
       int const v = steps_[s].op;
       double best = never;
-      std::vector<double> sum = unary_[at(p_.set_of[at(v)])];
+      std::vector<double> sum = unary_[at(set_of(v))];
       for (int f : steps_[s].factors) {
         factor const& q = factors_[at(f)];
         table const& t = tables_[at(q.table)];
@@ -301,41 +357,4 @@ class eliminator {
 };
 
 }  // namespace detail
-
-/// Changes one operator's choice after another to what is best beside its neighbours, until nothing gets better. O(rounds * pairs *
-/// choices).
-inline void descend(mapping_problem const& p, std::vector<std::vector<double>> const& unary, assignment& a) {
-  std::vector<std::vector<int>> pairs_of(detail::idx(p.operators()));
-  for (std::size_t k = 0; k < p.pairs.size(); ++k)
-    for (int v : {p.pairs[k].first, p.pairs[k].second}) pairs_of[detail::idx(v)].push_back(static_cast<int>(k));
-  bool better = true;
-  for (int round = 0; better && round < 100; ++round) {
-    better = false;
-    for (int v = 0; v < p.operators(); ++v) {
-      int& mine = a[detail::idx(v)];
-      std::vector<double> sum = unary[detail::idx(p.set_of[detail::idx(v)])];
-      for (int k : pairs_of[detail::idx(v)]) {
-        operator_pair const& q = p.pairs[detail::idx(k)];
-        for (std::size_t i = 0; i < sum.size(); ++i) {
-          int const c = static_cast<int>(i);
-          sum[i] += q.first == v ? p.seconds(q, c, a[detail::idx(q.second)]) : p.seconds(q, a[detail::idx(q.first)], c);
-        }
-      }
-      int best = mine;
-      for (std::size_t i = 0; i < sum.size(); ++i) if (sum[i] < sum[detail::idx(best)]) best = static_cast<int>(i);
-      if (sum[detail::idx(best)] < sum[detail::idx(mine)] * (1 - 1e-12)) { mine = best; better = true; }
-    }
-  }
-}
-
-/// The assignment with the least sum of `unary[set][choice]` over operators and of the problem's pair costs; the tree is ignored.
-/// Where tables would grow too large, a lower bound, and the assignment found from it improved operator by operator. Ties: the first
-/// choice, operators decided in the reverse of a fixed order. Time and memory are exponential in the width of the graph alone: chains,
-/// residual networks and attention blocks have width 2. Precondition: unary[s] has a finite entry for every set in use.
-inline additive_optimum least_sum(mapping_problem const& p, std::vector<std::vector<double>> const& unary, elimination_limits l = {}) {
-  additive_optimum r = detail::eliminator(p, unary, l).run();
-  if (!r.exact) descend(p, unary, r.choices);
-  return r;
-}
-
 }  // namespace tensorpar

@@ -24,11 +24,17 @@ struct value_flow {
 };
 using value_flows = std::vector<value_flow>;
 
+/// A result that goes to an operator without origin, on all devices.
+struct value_everywhere {
+  value_slot from;
+  int value, shape_id;            // as in value_flow
+};
+
 /// A forward operator with all backward and update operators derived from it.
 struct operator_group {
   std::vector<int> nodes;         // of the training graph, ascending, the forward operator first
   value_flows inner;
-  std::vector<std::pair<value_slot, int>> everywhere;   // results that go to an operator without origin, on all devices; their values
+  std::vector<value_everywhere> everywhere;
 };
 
 /// A training graph seen from its forward operators: a group for each, and what travels between two of them: activations, gradients, the
@@ -84,7 +90,7 @@ class training_flows {
       for (auto const& [v, k] : reads) {
         int const b = g_.node(v).origin;
         int const times = from.result && g_.node(v).phase != step_phase::update ? micro_batches : 1;
-        if (b < 0) { groups[static_cast<std::size_t>(a)].everywhere.push_back({from, x}); continue; }
+        if (b < 0) { groups[static_cast<std::size_t>(a)].everywhere.push_back({from, x, -1}); continue; }
         value_flow& f = to.try_emplace({b, times}, value_flow{x, -1, a <= b, from, {}, times}).first->second;
         f.to.push_back({local_[static_cast<std::size_t>(v)], k, false});
       }
@@ -128,9 +134,9 @@ class training_flows {
       for (char c : n.letters) key.push_back(c);
     }
     put(key, q.inner);
-    for (auto const& [s, x] : q.everywhere) {
-      put(key, s);
-      put(key, g_.type(x));
+    for (value_everywhere const& e : q.everywhere) {
+      put(key, e.from);
+      put(key, g_.type(e.value));
     }
     return key;
   }

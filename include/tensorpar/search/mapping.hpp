@@ -1,7 +1,7 @@
 // tensorpar/search/mapping.hpp - the fastest assignment that fits into memory, and a bound on all of them
 #pragma once
 #include <optional>
-#include <tensorpar/search/elimination.hpp>
+#include <tensorpar/search/least_sum.hpp>
 #include <tensorpar/search/exact.hpp>
 #include <tensorpar/search/reduced.hpp>
 

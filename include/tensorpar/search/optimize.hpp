@@ -87,7 +87,8 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   t.optimizer = o.optimizer;
   t.micro_batches = o.micro_batches;
   training_graph const graph = differentiate(forward, t);
-  detail::objective_builder<M> build(graph, on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches});
+  choice_book<M> book(on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches});
+  detail::objective_builder<M> build(graph, book);
   // One axis per operator holds the baselines, and its fastest assignment is a bar that many choices of the whole space cannot clear.
   spread_limits one_axis = r.space.spreads;
   one_axis.max_axes = std::min(one_axis.max_axes, 1);
@@ -100,7 +101,7 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
     p = build.make(r.space.spreads);
     m = best_mapping(p, o.mapping);
   }
-  r.moves_priced = static_cast<i64>(build.moves_asked());
+  r.moves_priced = static_cast<i64>(book.moves_asked());
   r.space.relaxed = p.relaxed;
   r.operators = p.operators();
   r.kinds = static_cast<int>(p.sets.size());

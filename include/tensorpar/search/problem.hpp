@@ -49,6 +49,16 @@ struct operator_pair {
   int rows, cols;                       // indices of choice_classes of first and second
 };
 
+/// What choices there are and what they cost, by number. Problems about the same devices and cost model may share them.
+struct mapping_tables {
+  std::vector<choice_set> sets;
+  std::vector<choice_classes> classes;
+  std::vector<pair_cost> costs;
+  double seconds(operator_pair const& p, int a, int b) const {
+    return costs[detail::idx(p.cost)].at(classes[detail::idx(p.rows)].of[detail::idx(a)], classes[detail::idx(p.cols)].of[detail::idx(b)]);
+  }
+};
+
 /// What is to be decided, as numbers. Plain data: engines and tests know nothing else of models, machines and cost models.
 /// The cost of an assignment is defined on the tree, in a device range (first: all devices):
 ///   leaf: its seconds; a spread must start where the range starts and fit into it;
@@ -57,25 +67,18 @@ struct operator_pair {
 ///   `grain`; then the larger part counts, plus what moves between them.
 /// A pair is counted where its two operators first lie in one sub-tree, so skip connections count wherever they lead.
 /// Bytes: on every device the sum over the operators that use it must not exceed its capacity.
-struct mapping_problem {
+struct mapping_problem : mapping_tables {
   int devices = 1;
   int grain = 1;
   std::vector<i64> capacity;            // bytes, by device
   std::vector<std::string> names;       // of operators, for reports
   std::vector<int> set_of;              // operator -> choice set
-  std::vector<choice_set> sets;
-  std::vector<choice_classes> classes;
-  std::vector<pair_cost> costs;
   std::vector<operator_pair> pairs;     // ascending, each pair of operators once
   sp_binary tree;
   bool relaxed = false;                 // the graph is not series-parallel: the tree orders more than the graph does
 
   int operators() const { return static_cast<int>(set_of.size()); }
   choice_set const& choices(int v) const { return sets[detail::idx(set_of[detail::idx(v)])]; }
-  double seconds(operator_pair const& p, int a, int b) const {
-    return costs[detail::idx(p.cost)].at(classes[detail::idx(p.rows)].of[detail::idx(a)],
-                                                      classes[detail::idx(p.cols)].of[detail::idx(b)]);
-  }
   bool fits(int v, int choice, device_range r) const {
     choice_set const& c = choices(v);
     auto const i = detail::idx(choice);

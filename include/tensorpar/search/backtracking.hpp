@@ -1,0 +1,153 @@
+// tensorpar/search/backtracking.hpp - what rules make of a part of a network, best first
+#pragma once
+#include <tensorpar/rewrite/apply.hpp>
+#include <tensorpar/rewrite/canonical.hpp>
+#include <tensorpar/search/piece_prices.hpp>
+
+namespace tensorpar {
+
+struct backtracking_options {
+  double alpha = 1.05;                   // graphs that cost more than so many times the best known one are not developed (Unity, 5.1)
+  int priced = 200;                      // graphs priced per part, at most
+  int growth = 2;                        // operators by which a graph may be larger than the first one
+};
+
+/// One application of a rule: by its number in the list of rules, and where; node and value numbers are those of the `open_graph` that all
+/// steps before were applied to.
+struct rewrite_step {
+  int rule = -1;
+  rule_match where;
+};
+
+/// A graph that computes what the part computes.
+struct piece_variant {
+  std::vector<rewrite_step> steps;
+  computation_graph graph;
+  piece_ends ends;
+  piece_table table;
+};
+struct piece_variants {
+  std::vector<piece_variant> all;        // the first is the part as it was; none is worse than another at both ends' every choice
+  int priced = 0;
+  bool exhausted = true;                 // nothing was cut off by `priced`: all that is within alpha was developed
+};
+
+namespace detail {
+
+class substitution_search {
+  struct state {
+    open_graph graph;
+    std::vector<rewrite_step> steps;
+    piece_variant variant;
+    double least;
+  };
+  std::vector<rule> const& rules_;
+  backtracking_options o_;
+
+  /// Nodes of the piece's two ends stay: they belong to what is around as well.
+  static bool touches(rule_match const& m, int a, int b) {
+    for (int v : m.node) if (v == a || v == b) return true;
+    return false;
+  }
+  static bool all_bound(rule const& r, rule_match const& m) {
+    for (std::size_t p = 0; p < r.parameters.size(); ++p) if (!m.bound[p]) return false;
+    return true;
+  }
+  /// The ends in the closed graph, or nothing where a reader less would change how the gradient comes back.
+  static std::optional<piece_ends> ends_of(computation_graph const& g, piece_ends const& was) {
+    piece_ends e = was;
+    e.last = g.node_count() - 1;
+    if (was.readers) e.last = g.value(g.output("what goes on")).producer;
+    if (was.anchor < 0) return e;
+    e.anchor = g.value(g.output("what came before")).producer;
+    int readers = 0;
+    for (graph_node const& n : g.nodes) readers += static_cast<int>(std::count(n.in.begin(), n.in.end(), g.node(e.anchor).out[0]));
+    return std::min(2, readers) == was.anchor_readers ? std::optional(e) : std::nullopt;
+  }
+
+ public:
+  substitution_search(std::vector<rule> const& rules, backtracking_options const& o) : rules_(rules), o_(o) {}
+
+  template <class Price> piece_variants run(graph_piece const& p, Price& price) {
+    computation_graph first = p.graph;
+    if (p.ends.readers) first.add_output("what goes on", first.node(p.ends.last).out[0]);
+    if (p.ends.anchor >= 0) first.add_output("what came before", first.node(p.ends.anchor).out[0]);
+    // an end keeps its number in every open graph made from this one
+    int const anchor = p.ends.anchor, last = p.ends.readers ? p.ends.last : -1;
+    canonical_forms form;
+    std::map<std::vector<i64>, int> seen;
+    std::vector<state> states;
+    std::vector<int> open;               // not developed yet
+    double best = never;
+    piece_variants r;
+    auto consider = [&](open_graph g, std::vector<rewrite_step> steps) {
+      computation_graph closed = g.close().graph;
+      if (!seen.try_emplace(form(closed), static_cast<int>(states.size())).second) return;
+      auto const ends = ends_of(closed, p.ends);
+      if (!ends) return;
+      if (r.priced >= o_.priced) { r.exhausted = false; return; }
+      ++r.priced;
+      state s{std::move(g), std::move(steps), {}, 0};
+      s.variant = {s.steps, std::move(closed), *ends, {}};
+      s.variant.table = price(s.variant.graph, s.variant.ends);
+      s.least = s.variant.table.least();
+      best = std::min(best, s.least);
+      if (s.least > best * o_.alpha) return;
+      open.push_back(static_cast<int>(states.size()));
+      states.push_back(std::move(s));
+    };
+    consider(open_graph(unspread(first)), {});
+    int const most = states[0].graph.alive() + o_.growth;
+    while (!open.empty()) {
+      auto const at = std::min_element(open.begin(), open.end(), [&](int a, int b) {
+        return states[detail::idx(a)].least != states[detail::idx(b)].least ? states[detail::idx(a)].least < states[detail::idx(b)].least : a < b;
+      });
+      int const i = *at;
+      open.erase(at);
+      if (states[detail::idx(i)].least > best * o_.alpha) continue;
+      for (std::size_t k = 0; k < rules_.size(); ++k) {
+        std::vector<rule_match> const found = find_matches(rules_[k], states[detail::idx(i)].graph);
+        for (rule_match const& m : found) {
+          if (touches(m, anchor, last) || !all_bound(rules_[k], m)) continue;
+          open_graph g = states[detail::idx(i)].graph;
+          if (!apply_rule(rules_[k], m, g).done() || g.alive() > most) continue;
+          std::vector<rewrite_step> steps = states[detail::idx(i)].steps;
+          steps.push_back({static_cast<int>(k), m});
+          consider(std::move(g), std::move(steps));
+        }
+      }
+    }
+    for (state& s : states) keep(r.all, std::move(s.variant));
+    return r;
+  }
+
+ private:
+  /// Variants that are nowhere better than another one are left out; the first one stays.
+  static void keep(std::vector<piece_variant>& all, piece_variant v) {
+    auto const nowhere_better = [](piece_table const& a, piece_table const& b) {
+      for (std::size_t i = 0; i < a.seconds.size(); ++i) if (a.seconds[i] < b.seconds[i]) return false;
+      return true;
+    };
+    for (piece_variant const& x : all) if (nowhere_better(v.table, x.table)) return;
+    std::size_t n = all.empty() ? 0 : 1;
+    for (std::size_t i = n; i < all.size(); ++i)
+      if (!nowhere_better(all[i].table, v.table)) {
+        if (n != i) all[n] = std::move(all[i]);
+        ++n;
+      }
+    all.resize(n);
+    all.push_back(std::move(v));
+  }
+};
+
+}  // namespace detail
+
+/// Develops a part of a network by rules, the cheapest graph first, until nothing within alpha of the cheapest is left: Unity's middle level.
+/// `price(graph, ends)` gives a piece_table (piece_prices). Rules are applied where all that they name is bound; they never touch the
+/// operators where parts meet. Graphs are told apart by their canonical forms. Deterministic.
+template <class Price>
+piece_variants substitutions(graph_piece const& p, std::vector<rule> const& rules, Price& price, backtracking_options const& o = {}) {
+  return detail::substitution_search(rules, o).run(p, price);
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,294 @@
+// tensorpar/search/choice_book.hpp - choices of operators and prices between them, made once however many graphs ask
+#pragma once
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tensorpar/search/evaluate.hpp>
+#include <tensorpar/search/flows.hpp>
+#include <tensorpar/search/layout_prices.hpp>
+#include <tensorpar/search/spreads.hpp>
+
+namespace tensorpar {
+
+struct objective_options {
+  int grain = 1;                  // side by side: ranges are divided at multiples of this
+  i64 scalar_bytes = 4;
+  int micro_batches = 1;          // forward, backward and their movements count so many times, updates once
+};
+
+/// Choice sets and pair costs by all that they depend on, for one machine, cost model and space of spreads. Operators that look alike, in
+/// this graph or another one, share them. Precondition: machine and cost model outlive it.
+template <cost_model M> class choice_book {
+ public:
+  mapping_tables tables;
+
+  choice_book(machine const& on, M const& model, objective_options const& o)
+      : on_(on), model_(model), o_(o), prices_(model, on, o.scalar_bytes) {}
+
+  machine const& on() const { return on_; }
+  objective_options const& options() const { return o_; }
+  std::size_t moves_asked() const { return prices_.asked(); }
+
+  /// Forgets everything but the prices of movements.
+  void start(spread_limits const& l) {
+    limits_ = l;
+    tables = {};
+    kinds_.clear();
+    set_id_ = classes_id_ = cost_id_ = {};
+    pairs_.clear();
+    excess_.clear();
+    slack_ = never;
+  }
+  /// Numbers the shapes that flows are about.
+  void number_shapes(training_graph const& t, training_flows& f) {
+    auto const number = [&](value_flows& all) {
+      for (value_flow& x : all) x.shape_id = prices_.id(t.graph.type(x.value));
+    };
+    for (operator_group& q : f.groups) {
+      number(q.inner);
+      for (value_everywhere& e : q.everywhere) e.shape_id = prices_.id(t.graph.type(e.value));
+    }
+    for (auto& [ab, all] : f.between) number(all);
+  }
+
+  /// The choice set of a forward operator that may stand in these ranges (ascending by start and size).
+  int set_for(training_graph const& t, training_flows const& flows, int f, std::vector<device_range> const& ranges) {
+    std::vector<i64> key = flows.key_of(f);
+    for (device_range r : ranges) key.push_back(static_cast<i64>(r.start) * (1 << 20) + r.size);
+    int const set = set_id_(key);
+    if (set < static_cast<int>(tables.sets.size())) return set;
+    operator_group const& q = flows.groups[detail::idx(f)];
+    kind_of_group k;
+    for (int v : q.nodes) { k.spaces.push_back(space_of(t.graph, v)); k.letters.push_back(t.graph.node(v).letters); }
+    choice_set c;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (i + 1 < ranges.size() && ranges[i + 1].start == ranges[i].start) continue;   // the largest range from this start has them all
+      auto const some = legal_spreads(k.spaces.front(), ranges[i].start, ranges[i].size, on_.size(), limits_);
+      c.spreads.insert(c.spreads.end(), some.begin(), some.end());
+    }
+    for (spread const& s : c.spreads) c.sizes.push_back(static_cast<int>(s.size()));
+    tables.sets.push_back(std::move(c));
+    kinds_.push_back(std::move(k));
+    price(t, set, q);
+    return set;
+  }
+
+  /// Leaves the choices out for which `keep` has no excess, in all sets: `excess[set][choice]` seconds above the set's least, `never` for
+  /// those that go. From then on pairs of choices that exceed `slack` together cost `never`. Precondition: no pair was asked for yet.
+  void leave_out(std::vector<std::vector<double>> const& excess, double slack) {
+    slack_ = slack;
+    excess_.assign(tables.sets.size(), {});
+    for (std::size_t s = 0; s < tables.sets.size(); ++s) {
+      choice_set& c = tables.sets[s];
+      std::size_t n = 0;
+      for (std::size_t i = 0; i < excess[s].size(); ++i) {
+        if (excess[s][i] == never) continue;
+        excess_[s].push_back(excess[s][i]);
+        c.spreads[n] = c.spreads[i];
+        c.sizes[n] = c.sizes[i];
+        c.seconds[n] = c.seconds[i];
+        c.bytes[n++] = c.bytes[i];
+      }
+      c.spreads.resize(n);
+      c.sizes.resize(n);
+      c.seconds.resize(n);
+      c.bytes.resize(n);
+      kinds_[s].layouts.clear();
+    }
+  }
+
+  /// What two operators of these sets exchange.
+  operator_pair pair_for(training_flows const& flows, std::pair<int, int> ab, value_flows const& all, int sa, int sb) {
+    std::vector<i64> key{sa, sb};
+    flows.put(key, all);
+    int const id = cost_id_(key);
+    if (id == static_cast<int>(pairs_.size())) pairs_.push_back(price_pair(all, sa, sb));
+    auto const& [cost, rows, cols] = pairs_[detail::idx(id)];
+    return {ab.first, ab.second, cost, rows, cols};
+  }
+
+ private:
+  /// What all operators of a choice set share.
+  struct kind_of_group {
+    std::vector<iteration_space> spaces;
+    std::vector<std::string> letters;
+    std::map<std::array<int, 3>, std::vector<int>> layouts;   // slot -> choice -> layout
+  };
+
+  machine const& on_;
+  M const& model_;
+  objective_options o_;
+  layout_prices<M> prices_;
+  spread_limits limits_;
+  std::vector<std::vector<double>> excess_;       // set -> choice -> seconds above the set's least, where there is a bar;
+  double slack_ = never;                          // how much all operators may be above their least together
+  std::vector<kind_of_group> kinds_;
+  interner set_id_, classes_id_, cost_id_;
+  std::vector<std::array<int, 3>> pairs_;         // by pair signature: cost, rows, cols
+
+  std::vector<int> const& layouts(int set, value_slot const& s) {
+    kind_of_group& k = kinds_[detail::idx(set)];
+    auto const [at, fresh] = k.layouts.try_emplace({s.local, s.port, s.result}, std::vector<int>{});
+    if (fresh)
+      for (spread const& c : tables.sets[detail::idx(set)].spreads) {
+        auto const& space = k.spaces[detail::idx(s.local)];
+        auto const& letters = k.letters[detail::idx(s.local)];
+        at->second.push_back(prices_.id(s.result ? result_layout(space, letters, c, s.port) : operand_layout(space, letters, c, s.port)));
+      }
+    return at->second;
+  }
+
+  double compute_seconds(graph_node const& n, std::vector<shape> const& in, std::vector<shape> const& out, int start, int size) const {
+    double worst = 0;
+    std::vector<char> asked(on_.kinds.size(), 0);
+    for (int d = start; d < start + size; ++d) {
+      auto const kind = detail::idx(on_.device[detail::idx(d)]);
+      if (asked[kind]) continue;
+      asked[kind] = 1;
+      double const s = model_.seconds(compute_query{
+          n.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, o_.scalar_bytes, on_.kinds[kind]});
+      worst = s > worst ? s : worst;
+      if (on_.kinds.size() == 1) break;
+    }
+    return worst;
+  }
+
+  void price(training_graph const& t, int set, operator_group const& q) {
+    computation_graph const& g = t.graph;
+    choice_set& c = tables.sets[detail::idx(set)];
+    auto const n = detail::idx(c.count());
+    c.seconds.assign(n, 0);
+    c.bytes.assign(n, 0);
+    std::vector<shape> in, out;
+    for (std::size_t k0 = 0; k0 < q.nodes.size(); ++k0) {
+      graph_node const& node = g.node(q.nodes[k0]);
+      int const local = static_cast<int>(k0);
+      double const times = node.phase == step_phase::update ? 1 : o_.micro_batches;
+      for (std::size_t i = 0; i < n; ++i) {
+        in.clear();
+        out.clear();
+        for (std::size_t k = 0; k < node.in.size(); ++k)
+          in.push_back(part_of(prices_.layout_of(layouts(set, {local, static_cast<int>(k), false})[i]), g.type(node.in[k])));
+        for (std::size_t k = 0; k < node.out.size(); ++k)
+          out.push_back(part_of(prices_.layout_of(layouts(set, {local, static_cast<int>(k), true})[i]), g.type(node.out[k])));
+        c.seconds[i] += times * compute_seconds(node, in, out, c.spreads[i].start, c.sizes[i]);
+      }
+    }
+    std::vector<int> wanted;
+    for (std::size_t i = 0; i < n; ++i) {
+      for (value_flow const& f : q.inner) {
+        wanted_by(f, set, static_cast<int>(i), wanted);
+        for (int w : wanted) c.seconds[i] += f.times * prices_.seconds(f.shape_id, layouts(set, f.from)[i], w);
+      }
+      for (value_everywhere const& e : q.everywhere) {
+        int const all = prices_.id(canonical(layout{0, {{part_kind::copy, -1, on_.size(), 1}}}));
+        c.seconds[i] += prices_.seconds(e.shape_id, layouts(set, e.from)[i], all);
+      }
+    }
+    add_bytes(g, set, q);
+  }
+
+  /// An estimate that adds up over operators: parameters and their gradients in their home layout, optimizer state, results, and operands
+  /// as this operator wants them (its own copies where they were moved). Gradients of activations, which come and go, and scratch space
+  /// are not counted; counting moved and unmoved operands alike makes up for them in deep networks.
+  void add_bytes(computation_graph const& g, int set, operator_group const& q) {
+    choice_set& c = tables.sets[detail::idx(set)];
+    std::vector<int> counted;
+    auto const add = [&](int x, value_slot const& s, i64 times) {
+      if (std::find(counted.begin(), counted.end(), x) != counted.end()) return;
+      counted.push_back(x);
+      auto const& l = layouts(set, s);
+      for (std::size_t i = 0; i < c.bytes.size(); ++i) c.bytes[i] += times * prices_.bytes(l[i], g.type(x));
+    };
+    for (std::size_t t = 0; t < q.nodes.size(); ++t) {
+      graph_node const& n = g.node(q.nodes[t]);
+      int const local = static_cast<int>(t);
+      for (std::size_t k = 0; k < n.in.size(); ++k) {
+        value_role const role = g.value(n.in[k]).role;
+        if (t == 0 || role == value_role::state) add(n.in[k], {local, static_cast<int>(k), false}, role == value_role::parameter ? 2 : 1);
+      }
+      if (t == 0) for (std::size_t k = 0; k < n.out.size(); ++k) add(n.out[k], {local, static_cast<int>(k), true}, 1);
+    }
+  }
+
+  /// The different layouts in which a choice of the receiver wants a value.
+  void wanted_by(value_flow const& f, int set, int choice, std::vector<int>& wanted) {
+    wanted.clear();
+    for (value_slot const& s : f.to) {
+      int const want = layouts(set, s)[detail::idx(choice)];
+      if (std::find(wanted.begin(), wanted.end(), want) == wanted.end()) wanted.push_back(want);
+    }
+  }
+
+  /// Choices of one side with the same layouts at all slots of these flows.
+  int classes_for(int set, value_flows const& all, bool first) {
+    interner number;
+    choice_classes c{set, 0, {}};
+    std::vector<i64> key, ids;
+    for (int i = 0; i < tables.sets[detail::idx(set)].count(); ++i) {
+      key.clear();
+      for (value_flow const& f : all) {
+        if (f.from_first == first) { key.push_back(layouts(set, f.from)[detail::idx(i)]); continue; }
+        ids.clear();
+        for (value_slot const& s : f.to) ids.push_back(layouts(set, s)[detail::idx(i)]);
+        std::sort(ids.begin(), ids.end());
+        ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+        key.push_back(static_cast<i64>(ids.size()));
+        key.insert(key.end(), ids.begin(), ids.end());
+      }
+      c.of.push_back(number(key));
+    }
+    c.count = number.size();
+    std::vector<i64> whole{set};
+    whole.insert(whole.end(), c.of.begin(), c.of.end());
+    int const id = classes_id_(whole);
+    if (id == static_cast<int>(tables.classes.size())) tables.classes.push_back(std::move(c));
+    return id;
+  }
+
+  std::array<int, 3> price_pair(value_flows const& all, int sa, int sb) {
+    std::vector<int> wanted;
+    int const rows = classes_for(sa, all, true), cols = classes_for(sb, all, false);
+    std::vector<int> const ra = representatives(rows), rb = representatives(cols);
+    std::vector<double> const above_a = least_excess(rows), above_b = least_excess(cols);
+    pair_cost c{static_cast<int>(ra.size()), static_cast<int>(rb.size()), std::vector<double>(ra.size() * rb.size(), 0)};
+    for (value_flow const& f : all) {
+      auto const &from = f.from_first ? ra : rb, &to = f.from_first ? rb : ra;
+      auto const have = layouts(f.from_first ? sa : sb, f.from);
+      std::size_t const from_step = f.from_first ? rb.size() : 1, to_step = f.from_first ? 1 : rb.size();
+      for (std::size_t j = 0; j < to.size(); ++j) {
+        wanted_by(f, f.from_first ? sb : sa, to[j], wanted);
+        for (std::size_t i = 0; i < from.size(); ++i) {
+          double& cell = c.seconds[i * from_step + j * to_step];
+          if (!excess_.empty() && (f.from_first ? above_a[i] + above_b[j] : above_b[i] + above_a[j]) > slack_) {
+            cell = never;
+            continue;
+          }
+          double t = 0;
+          for (int w : wanted) t += prices_.seconds(f.shape_id, have[detail::idx(from[i])], w);
+          cell += f.times * t;
+        }
+      }
+    }
+    tables.costs.push_back(std::move(c));
+    return {static_cast<int>(tables.costs.size()) - 1, rows, cols};
+  }
+  std::vector<double> least_excess(int classes) const {
+    choice_classes const& c = tables.classes[detail::idx(classes)];
+    std::vector<double> r(detail::idx(c.count), never);
+    if (!excess_.empty())
+      for (std::size_t i = 0; i < c.of.size(); ++i) {
+        double& x = r[detail::idx(c.of[i])];
+        x = std::min(x, excess_[detail::idx(c.set)][i]);
+      }
+    return r;
+  }
+  std::vector<int> representatives(int classes) const {
+    choice_classes const& c = tables.classes[detail::idx(classes)];
+    std::vector<int> r(detail::idx(c.count), -1);
+    for (std::size_t i = 0; i < c.of.size(); ++i) if (int& x = r[detail::idx(c.of[i])]; x < 0) x = static_cast<int>(i);
+    return r;
+  }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,122 @@
+// tensorpar/search/piece_prices.hpp - what a part of a network costs, by the choices of the operators at its two ends
+#pragma once
+#include <tensorpar/op/loss.hpp>
+#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/search/elimination.hpp>
+#include <tensorpar/search/objective.hpp>
+#include <tensorpar/search/split.hpp>
+
+namespace tensorpar {
+
+/// Least seconds of a part of a network: `at(i, j)` where its anchor has choice i and its last operator choice j. Without an anchor, i is 0;
+/// without a part after it, j is 0. The last operator's seconds count here, the anchor's where it is last.
+struct piece_table {
+  int rows = 1, cols = 1;
+  std::vector<double> seconds;
+  bool exact = true;                   // else a lower bound
+  double at(int i, int j) const { return seconds[detail::idx(i) * detail::idx(cols) + detail::idx(j)]; }
+  double least() const { return *std::min_element(seconds.begin(), seconds.end()); }
+};
+
+/// Prices parts of networks for one machine, cost model and space of spreads. What parts have in common is worked out once. Everything
+/// runs on all devices in sequence: side by side is not looked at.
+/// Law (tests): the least sum of the tables of a graph's parts over the choices where they meet is the least sum of the whole graph.
+template <cost_model M> class piece_prices {
+ public:
+  /// Precondition: machine and cost model outlive it.
+  piece_prices(machine const& on, M const& model, spread_limits const& spreads, objective_options const& o, training_options const& t,
+               elimination_limits const& limits = {})
+      : book_(on, model, o), training_(t), eliminate_(book_.tables, seconds_, limits) {
+    book_.start(spreads);
+  }
+
+  /// Precondition: the part's last result and its anchor's have as many readers as the ends say (2: two or more).
+  piece_table operator()(computation_graph const& g, piece_ends const& ends) {
+    computation_graph h = g;
+    end_with_loss(h, ends.last, ends.readers);
+    problem const p = problem_of(h, ends.readers ? g.node_count() : h.node_count());
+    std::vector<int> kept;
+    if (ends.anchor >= 0) kept.push_back(ends.anchor);
+    if (ends.readers) kept.push_back(ends.last);
+    piece_table r;
+    if (kept.empty()) {
+      additive_optimum const x = eliminate_.least(p.sets, p.pairs);
+      r.seconds = {x.value};
+      r.exact = x.exact;
+      return r;
+    }
+    auto x = eliminate_.least_beside(p.sets, p.pairs, kept);
+    r.exact = x.exact;
+    r.seconds = std::move(x.seconds);
+    std::vector<double> met{0.0}, own{0.0};
+    if (ends.anchor >= 0) met = meeting(h, p, ends);
+    if (ends.readers) own = seconds_[detail::idx(p.sets[detail::idx(ends.last)])];
+    r.rows = static_cast<int>(met.size());
+    r.cols = static_cast<int>(own.size());
+    std::size_t cell = 0;
+    for (double m : met) for (double o : own) r.seconds[cell++] += m + o;
+    return r;
+  }
+  choice_book<M> const& book() const { return book_; }
+  /// How many tables were worked out, and how many were remembered.
+  i64 asked() const { return asked_; }
+
+ private:
+  struct problem {
+    std::vector<int> sets;
+    std::vector<operator_pair> pairs;
+  };
+
+  choice_book<M> book_;
+  training_options training_;
+  std::vector<std::vector<double>> seconds_;                       // by choice set
+  detail::eliminator eliminate_;
+  i64 asked_ = 0;
+
+  /// Stand-ins for what comes after: the gradient of `last` comes from them. They are not part of the price.
+  void end_with_loss(computation_graph& h, int last, int readers) const {
+    if (!readers) return;
+    int const y = h.node(last).out[0];
+    std::vector<int> losses;
+    for (int i = 0; i < readers; ++i) {
+      int const target = h.add_input("what comes after", h.type(y));
+      losses.push_back(h.node(h.add(mean_squared_error{}, {y, target})).out[0]);
+    }
+    std::erase_if(h.outputs, [&](graph_port const& o) { return o.name == training_.loss; });
+    h.add_output(training_.loss, readers == 1 ? losses[0] : h.node(h.add(add{}, losses)).out[0]);
+  }
+  /// The first `operators` of a graph.
+  problem problem_of(computation_graph const& h, int operators) {
+    ++asked_;
+    training_graph const t = differentiate(h, training_);
+    detail::objective_builder<M> build(t, book_);
+    problem p{build.choose(), {}};
+    p.pairs = build.pairs(p.sets);
+    p.sets.resize(detail::idx(operators));
+    std::erase_if(p.pairs, [&](operator_pair const& q) { return q.second >= operators; });
+    while (seconds_.size() < book_.tables.sets.size()) seconds_.push_back(book_.tables.sets[seconds_.size()].seconds);
+    return p;
+  }
+  /// The anchor's seconds were counted where it is last, with stand-ins for its readers. Here are the real ones, and perhaps more of them,
+  /// whose gradients it adds: what that takes more.
+  std::vector<double> meeting(computation_graph const& h, problem const& p, piece_ends const& ends) {
+    computation_graph one;
+    std::vector<int> in;
+    std::map<int, int> here;
+    for (int x : h.node(ends.anchor).in) {
+      graph_value const& v = h.value(x);
+      auto const [at, fresh] = here.try_emplace(x, -1);
+      if (fresh) at->second = v.role == value_role::input ? one.add_input(v.name, v.type) : one.add_parameter(v.name, v.type, v.start);
+      in.push_back(at->second);
+    }
+    one.add(h.node(ends.anchor).op, in, h.node(ends.anchor).name);
+    end_with_loss(one, 0, ends.anchor_readers);
+    problem const q = problem_of(one, 1);
+    std::vector<double> r = seconds_[detail::idx(p.sets[detail::idx(ends.anchor)])];
+    std::vector<double> const& alone = seconds_[detail::idx(q.sets[0])];
+    for (std::size_t i = 0; i < r.size(); ++i) r[i] -= alone[i];
+    return r;
+  }
+};
+
+}  // namespace tensorpar
