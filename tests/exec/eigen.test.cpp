@@ -15,6 +15,7 @@
 #include <tensorpar/exec/kernels_pointwise.hpp>
 #include <tensorpar/exec/kernels_pooling.hpp>
 #include <tensorpar/exec/kernels_reduction.hpp>
+#include <tensorpar/exec/kernels_rms_norm.hpp>
 #include <tensorpar/exec/kernels_structural.hpp>
 #include <tensorpar/exec/kernels_update.hpp>
 #include "support/eigen_once.hpp"
@@ -65,7 +66,7 @@ TEST_CASE("forward kernels agree with straight loops") {
       CHECK_MESSAGE(worst < 1e-12, (spell(s.op) + " is off by " + std::to_string(worst)));
       seen.insert(std::string(s.op.op->name));
     }
-  CHECK(seen.size() == 48);
+  CHECK(seen.size() == 49);
 }
 
 TEST_CASE("float kernels agree with double ones") {
@@ -131,6 +132,8 @@ TEST_CASE("gradients agree with finite differences") {
                            "softmax_grad",
                            "layernorm_grad_x",
                            "layernorm_grad_gamma",
+                           "rmsnorm_grad_x",
+                           "rmsnorm_grad_gamma",
                            "channel_moments_grad",
                            "normalize_sums",
                            "normalize_grad_x",

@@ -63,6 +63,8 @@ inline std::vector<sample> forward_samples() {
       {constant{1.5, 2, {4, 6}}, {}},
       {softmax{}, {{4, 2, 5}}},
       {layernorm{}, {{4, 2, 6}, {6}, {6}}},
+      {rmsnorm{}, {{4, 2, 6}, {6}}},
+      {rmsnorm{1e-2}, {{12, 8}, {8}}},
       {channel_moments{}, {{4, 2, 3, 2}}},
       {normalize{}, {{4, 2, 3, 2}, {2, 2}, {2}, {2}}},
       {concat{1}, {{2, 3, 4}, {2, 1, 4}, {2, 2, 4}}},

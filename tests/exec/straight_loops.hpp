@@ -165,6 +165,14 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       for (double v : row) variance += (v - mean) * (v - mean) / static_cast<double>(last);
       return (row[i] - mean) / std::sqrt(variance + o.as<layernorm>().eps) * x[1].real[i] + x[2].real[i];
     });
+  } else if (o.is<rmsnorm>()) {
+    each(0, [&](std::size_t e) {
+      auto const row = row_of(0, e / static_cast<std::size_t>(last));
+      std::size_t const i = e % static_cast<std::size_t>(last);
+      double square = 0;
+      for (double v : row) square += v * v / static_cast<double>(last);
+      return row[i] / std::sqrt(square + o.as<rmsnorm>().eps) * x[1].real[i];
+    });
   } else if (o.is<channel_moments>()) {
     for (std::size_t e = 0; e < x[0].real.size(); ++e) {
       std::size_t const c = static_cast<std::size_t>(place_of(x[0].block, e)[1]), channels = static_cast<std::size_t>(x[0].block.local[1]);

@@ -125,6 +125,7 @@ TEST_CASE("layers have the derivatives that their definitions say") {
   CHECK(differentiated(channel_moments{}, {image}).emitted == names{"channel_moments_grad"});
   CHECK(differentiated(softmax{}, {sequence}).emitted == names{"softmax_grad"});
   CHECK(differentiated(layernorm{}, {sequence}).emitted == names{"layernorm_grad_x", "layernorm_grad_gamma", "contraction"});
+  CHECK(differentiated(rmsnorm{}, {sequence}).emitted == names{"rmsnorm_grad_x", "rmsnorm_grad_gamma"});
   recorder const rows = differentiated(embedding{.rows = 10, .width = 4}, {shape{2, 3}.of(dtype::i32)});
   CHECK(rows.emitted == names{"embedding_grad"});
   CHECK(gives(rows) == std::vector<bool>{false, true});  // indices have none

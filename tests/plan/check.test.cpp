@@ -371,3 +371,20 @@ TEST_CASE("findings say where") {
   s.p.nodes.pop_back();
   CHECK(check(s.t, s.p).front().code == fault::wrong_graph);
 }
+
+TEST_CASE("an input is fed where it is read, also by an operator that waits for another operand to be moved") {
+  computation_graph g;
+  int const x = g.add_input("x", {8, 4}), dose = g.add_input("dose", {8, 2});
+  int const y = tests::out(g, g.add_with_weights(linear{6, false}, {x}, "fc"));
+  int const both = tests::out(g, g.add(concat{-1}, {dose, y}));
+  g.add_output("loss", tests::out(g, g.add(mean_squared_error{}, {both, g.add_input("want", {8, 8})})));
+  training_graph const t = differentiate(g);
+  plan p = tests::serial_plan(g);
+  p.cluster = tests::devices(2);
+  p.nodes[0].spread = {0, {{'o', 2, 1}}};                    // then the concatenation needs both halves
+  program const q = unroll(t, p, some_workspace);
+  bool moved = false;
+  for (task const& k : q.tasks) moved = moved || (is_move(k) && k.micro_batch == 0);
+  CHECK(moved);
+  CHECK(said(check(t, p, q)) == "");
+}

@@ -49,6 +49,7 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(constant{.value = 2, .rank = 2, .d = {n, e}}, {});
   put(softmax{}, {words});
   put(layernorm{}, {words});
+  put(rmsnorm{}, {words});
   put(channel_moments{}, {image});
   put(normalize{}, {image, mom});
   put(concat{.axis_no = 1}, {rows, rows, {batch(n), width(3)}});
@@ -85,6 +86,8 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(softmax_grad{}, {words, words});
   put(layernorm_grad_x{}, {words, words, vec});
   put(layernorm_grad_gamma{}, {words, words});
+  put(rmsnorm_grad_x{}, {words, words, vec});
+  put(rmsnorm_grad_gamma{}, {words, words});
   put(channel_moments_grad{}, {mom, image});
   put(normalize_sums{}, {image, image, mom});
   put(normalize_grad_x{}, {image, mom, chan});

@@ -10,6 +10,7 @@
 #include <tensorpar/exec/kernels_pointwise.hpp>
 #include <tensorpar/exec/kernels_pooling.hpp>
 #include <tensorpar/exec/kernels_reduction.hpp>
+#include <tensorpar/exec/kernels_rms_norm.hpp>
 #include <tensorpar/exec/kernels_structural.hpp>
 #include <tensorpar/exec/kernels_update.hpp>
 #include <tensorpar/op/operators.hpp>

@@ -1,12 +1,9 @@
 // tensorpar/zoo/graphpipe.hpp - the branched models of the GraphPipe evaluation, as typed models with their sizes as parameters
 #pragma once
 #include <tensorpar/typed/typed.hpp>
+#include <tensorpar/zoo/axes.hpp>
 
 namespace tensorpar::zoo {
-
-/// Axes with a size that is bound when a model is lowered: `lower(g, {zoo::batch = 32})`.
-inline constexpr axis batch{"batch"};
-inline constexpr axis tokens{"tokens"};
 
 /// Sizes of the multi-modal transformer; the defaults are those of the thesis (section 3.10.3). At most 32 branches.
 struct mmt_sizes {
@@ -32,6 +29,8 @@ template <mmt_sizes S = mmt_sizes{}> struct mmt {
     g.output("loss", all(joined, g.input("target", {batch, zoo::tokens(s.tokens), s.branches * s.hidden})) | mean_squared_error{});
   }
 };
+/// Two small branches of two layers.
+inline constexpr mmt_sizes mmt_reduced{.branches = 2, .layers = 2, .tokens = 12, .hidden = 12, .heads = 2, .wide = 24};
 /// The case study of section 3.7.4: two branches of four layers.
 using two_branches = mmt<mmt_sizes{.branches = 2, .layers = 4}>;
 
