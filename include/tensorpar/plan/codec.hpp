@@ -97,6 +97,36 @@ inline spread decode_spread(plan_reader const& r, int devices) {
   return s;
 }
 
+inline json encode_rewrites(std::vector<rewrite_record> const& all) {
+  json r = json::array();
+  for (rewrite_record const& x : all) {
+    json one = json::object();
+    one["rule"] = x.rule;
+    one["nodes"] = x.nodes;
+    one["tensors"] = x.tensors;
+    one["parameters"] = x.parameters;
+    one["functions"] = x.functions;
+    r.push_back(std::move(one));
+  }
+  return r;
+}
+/// Whether rules can be applied so is not looked at here (plan/rewritten.hpp).
+inline std::vector<rewrite_record> decode_rewrites(plan_reader const& r) {
+  std::vector<rewrite_record> all;
+  for (std::size_t i = 0, n = r.array(1, SIZE_MAX); i < n; ++i) {
+    plan_reader const x = r[i];
+    x.object({"rule", "nodes", "tensors", "parameters", "functions"});
+    rewrite_record one{x["rule"].text(), {}, {}, {}, {}};
+    plan_reader const nodes = x["nodes"], tensors = x["tensors"], parameters = x["parameters"], functions = x["functions"];
+    for (std::size_t k = 0, m = nodes.array(0, 64); k < m; ++k) one.nodes.push_back(nodes[k].bounded(0, INT32_MAX));
+    for (std::size_t k = 0, m = tensors.array(0, 64); k < m; ++k) one.tensors.push_back(tensors[k].bounded(-1, INT32_MAX));
+    for (std::size_t k = 0, m = parameters.array(0, 64); k < m; ++k) one.parameters.push_back(parameters[k].integer(INT64_MIN, INT64_MAX));
+    for (std::size_t k = 0, m = functions.array(0, 64); k < m; ++k) one.functions.push_back(functions[k].text());
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 /// Of the canonical text of everything but itself.
 inline std::string plan_checksum(json const& body) { return hex_of(hasher().add(std::string_view(body.dump(-1, ' ', true))).value()); }
 
@@ -111,6 +141,10 @@ inline json encode(plan const& p) {
   r["checksum"] = "";
   r["model"] = p.model;
   r["graph"] = detail::hex_of(p.graph);
+  if (!p.rewrites.empty()) {
+    r["serial"] = detail::hex_of(p.serial);
+    r["rewrites"] = detail::encode_rewrites(p.rewrites);
+  }
   r["cluster"] = detail::encode_machine(p.cluster);
   r["micro_batches"] = p.micro_batches;
   r["scalar_bytes"] = p.scalar_bytes;
@@ -157,11 +191,15 @@ inline plan decode(json const& from, std::string const& where) {
   if (i64 const v = r["tensorpar_plan"].integer(0, INT64_MAX); v != plan::schema)
     r["tensorpar_plan"].fail("a plan of schema version " + std::to_string(v),
                              "version " + std::to_string(plan::schema) + "; make the plan again with this release");
-  r.object({"tensorpar_plan", "hash", "checksum", "model", "graph", "cluster", "micro_batches", "scalar_bytes", "optimizer", "nodes",
-            "pipeline", "predicted"});
+  r.object({"tensorpar_plan", "hash", "checksum", "model", "graph", "serial", "rewrites", "cluster", "micro_batches", "scalar_bytes",
+            "optimizer", "nodes", "pipeline", "predicted"});
   plan p;
   p.model = r["model"].text();
   p.graph = r["graph"].hex();
+  if (from.contains("rewrites")) {
+    p.serial = r["serial"].hex();
+    p.rewrites = detail::decode_rewrites(r["rewrites"]);
+  }
   p.cluster = detail::decode_machine(r["cluster"]);
   p.micro_batches = r["micro_batches"].bounded(1, plan_max_micro_batches);
   p.scalar_bytes = r["scalar_bytes"].integer(1, 64);

@@ -5,6 +5,7 @@
 #include <tensorpar/ir/machine.hpp>
 #include <tensorpar/op/update.hpp>
 #include <tensorpar/plan/pipeline.hpp>
+#include <tensorpar/rewrite/record.hpp>
 
 namespace tensorpar {
 
@@ -18,7 +19,9 @@ struct node_choice {
 struct plan {
   static constexpr int schema = 1;
   std::string model;                     // a label
-  u64 graph = 0;                         // computation_graph::hash of the forward graph, bound to one micro-batch
+  u64 graph = 0;                         // computation_graph::hash of the forward graph that is run, bound to one micro-batch
+  u64 serial = 0;                        // the same of the graph that the user declared, where `rewrites` lead from it to `graph`
+  std::vector<rewrite_record> rewrites;  // empty: the declared graph is run as it is (see plan/rewritten.hpp)
   machine cluster;
   std::vector<node_choice> nodes;        // by forward node id
   int micro_batches = 1;                 // gradients of so many micro-batches are added before an update
@@ -49,6 +52,8 @@ struct plan {
     }
     for (i64 b : peak_bytes) h.add(b);
     if (!pipeline.empty()) h.add(pipeline.hash());
+    if (!rewrites.empty()) h.add(serial).add(rewrites.size());
+    for (rewrite_record const& r : rewrites) add_to(h, r);
     return h.value();
   }
 };

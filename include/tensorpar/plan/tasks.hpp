@@ -244,7 +244,8 @@ class unroller {
       t.in.push_back(bring(n.in[k], operand_layout(space(v), n.letters, t.grid, static_cast<int>(k)), v));
     // the host feeds an input where it is first read: here, not where a later operand is moved
     for (std::size_t k = 0; k < n.in.size(); ++k)
-      if (g_.value(n.in[k]).role == value_role::input && at(t.in[k]).first >= before) at(t.in[k]).first = static_cast<int>(out.tasks.size());
+      if (g_.value(n.in[k]).role == value_role::input && at(t.in[k]).first >= before)
+        at(t.in[k]).first = static_cast<int>(out.tasks.size());
     std::vector<std::pair<int, int>> elsewhere;             // what was updated in parts, and where all of it belongs
     std::vector<shape> in, res;
     for (int b : t.in) in.push_back(part_of(at(b).where, at(b).type));

@@ -76,6 +76,7 @@ class open_graph {
   }
 
   int node_count() const { return static_cast<int>(nodes_.size()); }   // gone ones too
+  int value_count() const { return static_cast<int>(values_.size()); }
   int alive() const { return alive_; }
   node_info const& node(int v) const { return nodes_[static_cast<std::size_t>(v)]; }
   value_info const& value(int x) const { return values_[static_cast<std::size_t>(x)]; }

@@ -100,7 +100,8 @@ class substitution_search {
     int const most = states[0].graph.alive() + o_.growth;
     while (!open.empty()) {
       auto const at = std::min_element(open.begin(), open.end(), [&](int a, int b) {
-        return states[detail::idx(a)].least != states[detail::idx(b)].least ? states[detail::idx(a)].least < states[detail::idx(b)].least : a < b;
+        double const x = states[detail::idx(a)].least, y = states[detail::idx(b)].least;
+        return x != y ? x < y : a < b;
       });
       int const i = *at;
       open.erase(at);
@@ -142,9 +143,9 @@ class substitution_search {
 
 }  // namespace detail
 
-/// Develops a part of a network by rules, the cheapest graph first, until nothing within alpha of the cheapest is left: Unity's middle level.
-/// `price(graph, ends)` gives a piece_table (piece_prices). Rules are applied where all that they name is bound; they never touch the
-/// operators where parts meet. Graphs are told apart by their canonical forms. Deterministic.
+/// Develops a part of a network by rules, the cheapest graph first, until nothing within alpha of the cheapest is left: Unity's middle
+/// level. `price(graph, ends)` gives a piece_table (piece_prices). Rules are applied where all that they name is bound; they never touch
+/// the operators where parts meet. Graphs are told apart by their canonical forms. Deterministic.
 template <class Price>
 piece_variants substitutions(graph_piece const& p, std::vector<rule> const& rules, Price& price, backtracking_options const& o = {}) {
   return detail::substitution_search(rules, o).run(p, price);

@@ -60,6 +60,7 @@ template <cost_model M> class choice_book {
     operator_group const& q = flows.groups[detail::idx(f)];
     kind_of_group k;
     for (int v : q.nodes) { k.spaces.push_back(space_of(t.graph, v)); k.letters.push_back(t.graph.node(v).letters); }
+    k.ranges = ranges;
     choice_set c;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       if (i + 1 < ranges.size() && ranges[i + 1].start == ranges[i].start) continue;   // the largest range from this start has them all
@@ -97,6 +98,19 @@ template <cost_model M> class choice_book {
     }
   }
 
+  /// The devices of the smallest range in which each choice of a set can stand.
+  std::vector<int> least_ranges(int set) const {
+    choice_set const& c = tables.sets[detail::idx(set)];
+    std::vector<int> r;
+    for (int i = 0; i < c.count(); ++i) {
+      int least = on_.size();
+      for (device_range x : kinds_[detail::idx(set)].ranges)
+        if (c.spreads[detail::idx(i)].start == x.start && c.sizes[detail::idx(i)] <= x.size) least = std::min(least, x.size);
+      r.push_back(least);
+    }
+    return r;
+  }
+
   /// What two operators of these sets exchange.
   operator_pair pair_for(training_flows const& flows, std::pair<int, int> ab, value_flows const& all, int sa, int sb) {
     std::vector<i64> key{sa, sb};
@@ -113,6 +127,7 @@ template <cost_model M> class choice_book {
     std::vector<iteration_space> spaces;
     std::vector<std::string> letters;
     std::map<std::array<int, 3>, std::vector<int>> layouts;   // slot -> choice -> layout
+    std::vector<device_range> ranges;                         // where it may stand
   };
 
   machine const& on_;

@@ -298,7 +298,7 @@ class eliminator {
       : t_(t), unary_(unary), limits_(l) {}
 
   /// The least sum over choices of all operators but the kept ones, whose own seconds do not count, by the choices of these (the first one
-  /// the slowest digit). A lower bound where not `exact`. Precondition: one or two are kept.
+  /// the slowest digit). A lower bound where not `exact`. Precondition: at most two are kept.
   struct remainder { std::vector<double> seconds; bool exact; };
   remainder least_beside(std::vector<int> const& sets, std::vector<operator_pair> const& pairs, std::vector<int> const& kept) {
     begin(sets, pairs);

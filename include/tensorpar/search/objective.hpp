@@ -9,7 +9,8 @@ namespace detail {
 
 template <cost_model M> class objective_builder {
  public:
-  objective_builder(training_graph const& t, choice_book<M>& book) : t_(t), g_(t.graph), book_(book), flows_(t, book.options().micro_batches) {
+  objective_builder(training_graph const& t, choice_book<M>& book)
+      : t_(t), g_(t.graph), book_(book), flows_(t, book.options().micro_batches) {
     if (t_.forward_nodes < 1) throw error("the graph has no operators", "search", "at least one operator");
     make_tree();
     book_.number_shapes(t_, flows_);
@@ -93,14 +94,13 @@ template <cost_model M> class objective_builder {
     double sum = 0;
     for (int f = 0; f < t_.forward_nodes; ++f) {
       auto const s = detail::idx(sets[detail::idx(f)]);
-      if (least[s].empty())
-        for (int i = 0; i < all[s].count(); ++i) {
-          int size = devices;
-          for (device_range r : ranges_of(f))
-            if (all[s].spreads[detail::idx(i)].start == r.start && all[s].sizes[detail::idx(i)] <= r.size) size = std::min(size, r.size);
-          least[s].push_back(all[s].seconds[detail::idx(i)] * size / devices);
+      if (least[s].empty()) {
+        std::vector<int> const size = book_.least_ranges(static_cast<int>(s));
+        for (std::size_t i = 0; i < size.size(); ++i) {
+          least[s].push_back(all[s].seconds[i] * size[i] / devices);
           best[s] = std::min(best[s], least[s].back());
         }
+      }
       sum += best[s];
     }
     double const slack = worth_having * (1 + 1e-9) - sum;

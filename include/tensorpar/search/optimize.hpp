@@ -51,6 +51,14 @@ inline spread_limits usual_limits(int devices) {
   return l;
 }
 
+/// What `optimize` searches on a machine.
+inline search_space space_for(machine const& on, search_options const& o) {
+  search_space s;
+  s.spreads = o.spreads ? *o.spreads : usual_limits(on.size());
+  s.grain = o.grain > 0 ? o.grain : on.size() <= 8 ? 1 : (on.size() + 3) / 4;
+  return s;
+}
+
 namespace detail {
 inline void require_bound(computation_graph const& g) {
   for (std::size_t x = 0; x < g.values.size(); ++x)
@@ -80,8 +88,7 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   if (o.micro_batches < 1) throw error("micro_batches is " + std::to_string(o.micro_batches), "optimize", "1 or more");
   detail::require_bound(forward);
   search_result r;
-  r.space.spreads = o.spreads ? *o.spreads : usual_limits(on.size());
-  r.space.grain = o.grain > 0 ? o.grain : on.size() <= 8 ? 1 : (on.size() + 3) / 4;
+  r.space = space_for(on, o);
   training_options t;
   t.loss = o.loss;
   t.optimizer = o.optimizer;

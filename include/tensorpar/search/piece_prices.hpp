@@ -8,25 +8,27 @@
 
 namespace tensorpar {
 
-/// Least seconds of a part of a network: `at(i, j)` where its anchor has choice i and its last operator choice j. Without an anchor, i is 0;
-/// without a part after it, j is 0. The last operator's seconds count here, the anchor's where it is last.
+/// Least seconds of a part of a network: `at(i, j)` where its anchor has choice i and its last operator choice j. Without an anchor, i is
+/// 0; without a part after it, j is 0. The last operator's seconds count here, the anchor's where it is last.
 struct piece_table {
   int rows = 1, cols = 1;
-  std::vector<double> seconds;
-  bool exact = true;                   // else a lower bound
+  std::vector<double> seconds;         // everything on all devices in sequence
+  std::vector<double> bound;           // no less is possible, whatever runs side by side; empty: `seconds`
+  bool exact = true;                   // else `seconds` are lower bounds
   double at(int i, int j) const { return seconds[detail::idx(i) * detail::idx(cols) + detail::idx(j)]; }
   double least() const { return *std::min_element(seconds.begin(), seconds.end()); }
+  std::vector<double> const& bounds() const { return bound.empty() ? seconds : bound; }
 };
 
-/// Prices parts of networks for one machine, cost model and space of spreads. What parts have in common is worked out once. Everything
-/// runs on all devices in sequence: side by side is not looked at.
+/// Prices parts of networks for one machine, cost model and space of spreads. What parts have in common is worked out once.
 /// Law (tests): the least sum of the tables of a graph's parts over the choices where they meet is the least sum of the whole graph.
+/// The bounds are those of the relaxed costs of search/reduced.hpp.
 template <cost_model M> class piece_prices {
  public:
   /// Precondition: machine and cost model outlive it.
   piece_prices(machine const& on, M const& model, spread_limits const& spreads, objective_options const& o, training_options const& t,
                elimination_limits const& limits = {})
-      : book_(on, model, o), training_(t), eliminate_(book_.tables, seconds_, limits) {
+      : book_(on, model, o), training_(t), eliminate_(book_.tables, seconds_, limits), relaxed_(relaxed_tables_, relaxed_seconds_, limits) {
     book_.start(spreads);
   }
 
@@ -38,23 +40,22 @@ template <cost_model M> class piece_prices {
     std::vector<int> kept;
     if (ends.anchor >= 0) kept.push_back(ends.anchor);
     if (ends.readers) kept.push_back(ends.last);
-    piece_table r;
-    if (kept.empty()) {
-      additive_optimum const x = eliminate_.least(p.sets, p.pairs);
-      r.seconds = {x.value};
-      r.exact = x.exact;
-      return r;
-    }
-    auto x = eliminate_.least_beside(p.sets, p.pairs, kept);
-    r.exact = x.exact;
-    r.seconds = std::move(x.seconds);
     std::vector<double> met{0.0}, own{0.0};
     if (ends.anchor >= 0) met = meeting(h, p, ends);
     if (ends.readers) own = seconds_[detail::idx(p.sets[detail::idx(ends.last)])];
-    r.rows = static_cast<int>(met.size());
-    r.cols = static_cast<int>(own.size());
-    std::size_t cell = 0;
-    for (double m : met) for (double o : own) r.seconds[cell++] += m + o;
+    auto const with_ends = [&](std::vector<double>& cells) {
+      std::size_t cell = 0;
+      for (double m : met) for (double o : own) cells[cell++] += m + o;
+    };
+    auto x = eliminate_.least_beside(p.sets, p.pairs, kept);
+    piece_table r{static_cast<int>(met.size()), static_cast<int>(own.size()), std::move(x.seconds), {}, x.exact};
+    with_ends(r.seconds);
+    bool branches = false;
+    for (int s : p.sets) branches = branches || branching_[detail::idx(s)];
+    if (branches) {
+      r.bound = relaxed_.least_beside(p.sets, relaxed(p.pairs), kept).seconds;
+      with_ends(r.bound);
+    }
     return r;
   }
   choice_book<M> const& book() const { return book_; }
@@ -72,6 +73,14 @@ template <cost_model M> class piece_prices {
   std::vector<std::vector<double>> seconds_;                       // by choice set
   detail::eliminator eliminate_;
   i64 asked_ = 0;
+  // the same, but what happens on k of n devices counts k/n
+  std::vector<char> branching_;                                    // by choice set: may it stand on some devices alone?
+  mapping_tables relaxed_tables_;
+  std::vector<std::vector<double>> relaxed_seconds_;
+  detail::eliminator relaxed_;
+  std::vector<std::vector<int>> least_;                            // choice set -> choice -> devices of its smallest range
+  std::map<int, operator_pair> relaxed_pairs_;                     // by cost
+  std::map<int, std::pair<int, std::vector<int>>> finer_;          // by classes: new classes, new class -> choice
 
   /// Stand-ins for what comes after: the gradient of `last` comes from them. They are not part of the price.
   void end_with_loss(computation_graph& h, int last, int readers) const {
@@ -94,8 +103,58 @@ template <cost_model M> class piece_prices {
     p.pairs = build.pairs(p.sets);
     p.sets.resize(detail::idx(operators));
     std::erase_if(p.pairs, [&](operator_pair const& q) { return q.second >= operators; });
-    while (seconds_.size() < book_.tables.sets.size()) seconds_.push_back(book_.tables.sets[seconds_.size()].seconds);
+    while (seconds_.size() < book_.tables.sets.size()) note(static_cast<int>(seconds_.size()));
     return p;
+  }
+  void note(int set) {
+    choice_set const& c = book_.tables.sets[detail::idx(set)];
+    least_.push_back(book_.least_ranges(set));
+    bool const part = *std::min_element(least_.back().begin(), least_.back().end()) < book_.on().size();
+    branching_.push_back(part);
+    seconds_.push_back(c.seconds);
+    relaxed_seconds_.push_back(c.seconds);
+    for (std::size_t i = 0; i < c.seconds.size() && part; ++i) {
+      if (c.spreads[i].start != 0) seconds_.back()[i] = never;
+      relaxed_seconds_.back()[i] *= static_cast<double>(least_.back()[i]) / book_.on().size();
+    }
+    relaxed_tables_.sets.emplace_back().spreads.resize(c.seconds.size());
+  }
+  std::pair<int, std::vector<int>> const& finer(int classes) {
+    auto const [at, fresh] = finer_.try_emplace(classes);
+    if (!fresh) return at->second;
+    choice_classes const& c = book_.tables.classes[detail::idx(classes)];
+    choice_classes n{c.set, 0, {}};
+    std::map<std::pair<int, int>, int> number;
+    for (std::size_t i = 0; i < c.of.size(); ++i) {
+      auto const [id, first] = number.try_emplace({c.of[i], least_[detail::idx(c.set)][i]}, static_cast<int>(number.size()));
+      if (first) at->second.second.push_back(static_cast<int>(i));
+      n.of.push_back(id->second);
+    }
+    n.count = static_cast<int>(number.size());
+    at->second.first = static_cast<int>(relaxed_tables_.classes.size());
+    relaxed_tables_.classes.push_back(std::move(n));
+    return at->second;
+  }
+  std::vector<operator_pair> relaxed(std::vector<operator_pair> pairs) {
+    for (operator_pair& q : pairs) {
+      auto const [at, fresh] = relaxed_pairs_.try_emplace(q.cost);
+      if (fresh) {
+        auto const& [rows, row_choice] = finer(q.rows);
+        auto const& [cols, col_choice] = finer(q.cols);
+        auto const &a = least_[detail::idx(book_.tables.classes[detail::idx(q.rows)].set)],
+                   &b = least_[detail::idx(book_.tables.classes[detail::idx(q.cols)].set)];
+        pair_cost c{static_cast<int>(row_choice.size()), static_cast<int>(col_choice.size()), {}};
+        for (int x : row_choice)
+          for (int y : col_choice)
+            c.seconds.push_back(book_.tables.seconds(q, x, y) * std::max(a[detail::idx(x)], b[detail::idx(y)]) / book_.on().size());
+        at->second = {0, 0, static_cast<int>(relaxed_tables_.costs.size()), rows, cols};
+        relaxed_tables_.costs.push_back(std::move(c));
+      }
+      q.cost = at->second.cost;
+      q.rows = at->second.rows;
+      q.cols = at->second.cols;
+    }
+    return pairs;
   }
   /// The anchor's seconds were counted where it is last, with stand-ins for its readers. Here are the real ones, and perhaps more of them,
   /// whose gradients it adds: what that takes more.

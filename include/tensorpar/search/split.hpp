@@ -196,7 +196,10 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
     };
     auto put = [&](int v) {
       std::vector<int> in;
-      for (int x : g.node(v).in) in.push_back(here[static_cast<std::size_t>(x)] >= 0 ? here[static_cast<std::size_t>(x)] : leaf(x, k > 0 && v == cuts[k - 1]));
+      for (int x : g.node(v).in) {
+        int const y = here[static_cast<std::size_t>(x)];
+        in.push_back(y >= 0 ? y : leaf(x, k > 0 && v == cuts[k - 1]));
+      }
       int const w = p.graph.add(g.node(v).op, std::move(in), g.node(v).name);
       p.node.push_back(v);
       for (std::size_t i = 0; i < g.node(v).out.size(); ++i) {

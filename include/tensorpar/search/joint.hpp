@@ -1,0 +1,217 @@
+// tensorpar/search/joint.hpp - rules and spreads chosen together: every part of a network, every graph that rules make of it
+#pragma once
+#include <tensorpar/plan/rewritten.hpp>
+#include <tensorpar/search/backtracking.hpp>
+#include <tensorpar/search/optimize.hpp>
+
+namespace tensorpar {
+
+struct joint_options {
+  search_options search;
+  backtracking_options rewriting;
+  int least_part = 8;                    // operators of a part, at least (Unity, 5.3: k)
+  bool split = true;                     // false: the whole graph is one part
+  std::vector<rule> const* rules = nullptr;   // nothing: `substitution_rules()`
+};
+
+struct joint_statistics {
+  int parts = 0, kinds = 0;              // parts, and how many of them differ
+  int candidates = 0;                    // graphs of parts that were priced
+  int steps = 0;                         // rules applied in the plan
+  bool exhausted = true;                 // no budget ended the development of a part
+  double sequential = 0;                 // least seconds of the chosen graphs, all on all devices in sequence
+};
+
+struct joint_result : search_result {
+  computation_graph graph;               // that the plan runs: `rewritten(declared, plan)` is the same
+  joint_statistics rewriting;
+};
+
+/// The shipped rules, either way round, that change operators and name no spread, and whose source says all that the target needs: what
+/// spreads there are is the mapping's choice.
+inline std::vector<rule> const& substitution_rules() {
+  static std::vector<rule> const all = [] {
+    std::vector<rule> r;
+    for (rule const& x : rules_both_ways()) {
+      bool spreads = x.source.nodes.empty();
+      for (pattern_graph const* g : {&x.source, &x.target})
+        for (pattern_node const& n : g->nodes) spreads = spreads || (n.op && is_parallel(*n.op));
+      if (!spreads) r.push_back(x);
+    }
+    return r;
+  }();
+  return all;
+}
+
+namespace detail {
+
+/// The cheapest way through all parts: a variant of each and the choices where they meet, one after another (min-plus products).
+class part_chain {
+  struct merged {                                        // of all variants of a part
+    int rows, cols;
+    std::vector<double> seconds, bound;
+    std::vector<int> variant;
+  };
+  std::vector<merged> kinds_;
+
+ public:
+  explicit part_chain(std::vector<piece_variants> const& all) {
+    for (piece_variants const& v : all) {
+      merged m{v.all[0].table.rows, v.all[0].table.cols, v.all[0].table.seconds, v.all[0].table.bounds(), {}};
+      m.variant.assign(m.seconds.size(), 0);
+      for (std::size_t k = 1; k < v.all.size(); ++k)
+        for (std::size_t i = 0; i < m.seconds.size(); ++i) {
+          m.bound[i] = std::min(m.bound[i], v.all[k].table.bounds()[i]);
+          if (v.all[k].table.seconds[i] >= m.seconds[i]) continue;
+          m.seconds[i] = v.all[k].table.seconds[i];
+          m.variant[i] = static_cast<int>(k);
+        }
+      kinds_.push_back(std::move(m));
+    }
+  }
+
+  struct way {
+    double seconds, bound;
+    std::vector<int> variant;                            // by part
+  };
+  /// `kind`: which of the kinds each part is.
+  way best(std::vector<int> const& kind) const {
+    std::vector<std::vector<int>> from;                  // part -> column -> row
+    std::vector<double> seconds{0.0}, bound{0.0};
+    for (int k : kind) {
+      merged const& m = kinds_[idx(k)];
+      std::vector<double> s(idx(m.cols), never), b(idx(m.cols), never);
+      from.emplace_back(idx(m.cols), 0);
+      std::size_t cell = 0;
+      for (int i = 0; i < m.rows; ++i)
+        for (int j = 0; j < m.cols; ++j, ++cell) {
+          b[idx(j)] = std::min(b[idx(j)], bound[idx(i)] + m.bound[cell]);
+          double const t = seconds[idx(i)] + m.seconds[cell];
+          if (t < s[idx(j)]) { s[idx(j)] = t; from.back()[idx(j)] = i; }
+        }
+      seconds = std::move(s);
+      bound = std::move(b);
+    }
+    way w{never, *std::min_element(bound.begin(), bound.end()), std::vector<int>(kind.size(), 0)};
+    int at = 0;
+    for (std::size_t j = 0; j < seconds.size(); ++j) if (seconds[j] < w.seconds) { w.seconds = seconds[j]; at = static_cast<int>(j); }
+    for (std::size_t p = kind.size(); p-- > 0;) {
+      int const row = from[p][idx(at)];
+      merged const& m = kinds_[idx(kind[p])];
+      w.variant[p] = m.variant[idx(row) * idx(m.cols) + idx(at)];
+      at = row;
+    }
+    return w;
+  }
+};
+
+/// Applies a part's steps in the whole graph. New nodes and values of both graphs come in the same order.
+inline void apply_in_whole(open_graph& whole, graph_piece const& part, std::vector<rewrite_step> const& steps,
+                           std::vector<rule> const& rules, std::vector<rewrite_record>& records) {
+  std::vector<int> node = part.node, value = part.value;
+  for (rewrite_step const& s : steps) {
+    rule const& r = rules[idx(s.rule)];
+    rule_match m = s.where;
+    for (int& v : m.node) v = node[idx(v)];
+    for (int& x : m.tensor) x = value[idx(x)];
+    records.push_back(record_of(r, m));
+    rewriting const w = apply_rule(r, m, whole);
+    if (!w.done()) throw error("rule " + r.name + " applies to a part alone: " + w.refused, "search", "parts that are cut cleanly");
+    for (int v : w.added) {
+      node.push_back(v);
+      for (int x : whole.node(v).out) value.push_back(x);
+    }
+  }
+}
+
+/// All that the variants of a part depend on.
+inline std::vector<i64> piece_key(graph_piece const& p, canonical_forms& form) {
+  std::vector<i64> key = form(p.graph);
+  key.insert(key.end(), {p.ends.anchor, p.ends.anchor_readers, p.ends.last, p.ends.readers, static_cast<i64>(p.graph.nodes.size())});
+  for (graph_node const& n : p.graph.nodes) {                    // in this order too: ends and steps name nodes by number
+    key.push_back(static_cast<i64>(n.op.op->id));
+    key.insert(key.end(), n.op.attr, n.op.attr + n.op.op->attrs);
+    for (int x : n.in) key.push_back(x);
+  }
+  for (graph_value const& v : p.graph.values) {
+    key.push_back(v.producer >= 0 ? -1 : static_cast<i64>(v.role));
+    key.push_back(static_cast<i64>(v.type.type) * 8 + v.type.rank);
+    for (int d = 0; d < v.type.rank; ++d) key.push_back(v.type.d[d].n);
+  }
+  return key;
+}
+
+}  // namespace detail
+
+/// The fastest plan over graphs and spreads at once (Unity, section 5). The graph is cut where one tensor goes on and few matches of rules
+/// are cut through; what rules make of each part, the cheapest first, is priced by the choices at the part's ends, all boundary spreads
+/// included; parts that look alike are developed once; the best way through all parts names a variant for each. The whole graph so made is
+/// then mapped as `optimize` does, with side by side and memory, and so is the declared graph where that may be better.
+/// `bound`: no graph made of developed variants costs less under any spreads of the space: in sequence the exact minimum, side by side by
+/// the relaxed costs of search/reduced.hpp. It says nothing of graphs beyond alpha or budget (`rewriting.exhausted`), nor of rules applied
+/// across cuts. Deterministic. Throws as `optimize` does.
+template <cost_model M>
+joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model, joint_options const& o = {}) {
+  if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
+  detail::require_bound(declared);
+  std::vector<rule> const& rules = o.rules ? *o.rules : substitution_rules();
+  training_options t;
+  t.loss = o.search.loss;
+  t.optimizer = o.search.optimizer;
+  t.micro_batches = o.search.micro_batches;
+  search_space const space = space_for(on, o.search);
+  training_graph const step = differentiate(declared, t);
+  open_graph whole(unspread(declared));
+  std::vector<std::vector<int>> groups;
+  if (o.split)
+    for (rule const& r : rules)
+      for (rule_match const& m : find_matches(r, whole)) groups.push_back(m.node);
+  std::vector<int> const cuts = o.split ? choose_cuts(declared, step, groups, o.least_part) : std::vector<int>{};
+  std::vector<graph_piece> const parts = pieces(declared, cuts);
+  piece_prices<M> price(on, model, space.spreads, objective_options{space.grain, o.search.scalar_bytes, o.search.micro_batches}, t,
+                        o.search.mapping.elimination);
+  joint_result r;
+  canonical_forms form;
+  std::map<std::vector<i64>, int> known;
+  std::vector<int> kind;
+  std::vector<piece_variants> kinds;
+  for (graph_piece const& p : parts) {
+    auto const [at, fresh] = known.try_emplace(detail::piece_key(p, form), static_cast<int>(kinds.size()));
+    kind.push_back(at->second);
+    if (!fresh) continue;
+    kinds.push_back(substitutions(p, rules, price, o.rewriting));
+    r.rewriting.candidates += kinds.back().priced;
+    r.rewriting.exhausted = r.rewriting.exhausted && kinds.back().exhausted;
+  }
+  auto const way = detail::part_chain(kinds).best(kind);
+  std::vector<rewrite_record> records;
+  for (std::size_t k = 0; k < parts.size(); ++k)
+    detail::apply_in_whole(whole, parts[k], kinds[detail::idx(kind[k])].all[detail::idx(way.variant[k])].steps, rules, records);
+  r.rewriting.parts = static_cast<int>(parts.size());
+  r.rewriting.kinds = static_cast<int>(kinds.size());
+  r.rewriting.sequential = way.seconds;
+  r.graph = records.empty() ? declared : whole.close().graph;
+  static_cast<search_result&>(r) = optimize(r.graph, on, model, o.search);
+  if (!records.empty()) {
+    search_result plain = optimize(declared, on, model, o.search);
+    r.baselines = plain.baselines;
+    if (!r.feasible() || (plain.feasible() && plain.cost.seconds <= r.cost.seconds)) {
+      static_cast<search_result&>(r) = std::move(plain);
+      r.graph = declared;
+      records.clear();
+    }
+  }
+  r.bound = std::min(r.cost.seconds, way.bound * (1 - 1e-9));
+  r.gap = r.feasible() && r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
+  r.rewriting.steps = static_cast<int>(records.size());
+  if (r.feasible()) {
+    r.plan.bound = r.bound;
+    if (!records.empty()) {
+      r.plan.serial = declared.hash();
+      r.plan.rewrites = std::move(records);
+    }
+  }
+  return r;
+}
+
+}  // namespace tensorpar

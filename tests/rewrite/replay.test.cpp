@@ -1,0 +1,132 @@
+// tests/rewrite/replay.test.cpp - what was applied is applied again; a record with anything changed is refused or leads elsewhere
+#include <tensorpar/rewrite/replay.hpp>
+#include <doctest/doctest.h>
+
+#include <random>
+#include <support/small_graphs.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/rewrite/standard_rules.hpp>
+
+using namespace tensorpar;
+
+namespace {
+
+computation_graph subject() {
+  computation_graph g;
+  auto put = [&](any_op const& o, std::vector<int> in) { return g.node(g.add(o, std::move(in))).out[0]; };
+  int const x = g.add_input("x", {4, 8}), v = g.add_parameter("v", {8, 8}, init::fan_in), w = g.add_parameter("w", {8, 8}, init::fan_in),
+            u = g.add_parameter("u", {4, 16}, init::fan_in);
+  int const a = put(linear{8, false}, {x, v}), b = put(linear{8, false}, {x, w});
+  int const c = put(concat{-1}, {put(relu{}, {a}), put(relu{}, {b})});
+  int const d = put(add{}, {put(mul{}, {c, u}), put(mul{}, {c, put(scale{2}, {u})})});
+  int const e = put(linear{8, false}, {put(linear{16, false}, {d, g.add_parameter("p", {16, 16}, init::fan_in)}),
+                                       g.add_parameter("q", {8, 16}, init::fan_in)});
+  g.add_output("loss", put(mean_squared_error{}, {e, g.add_input("y", {4, 8})}));
+  return g;
+}
+rule const* find_rule(std::string_view name) {
+  for (rule const& r : rules_both_ways()) if (r.name == name) return &r;
+  return nullptr;
+}
+/// A random walk: the records, and where they lead.
+struct walk {
+  std::vector<rewrite_record> records;
+  computation_graph end;
+};
+walk drawn(computation_graph const& g, int steps, std::mt19937& draw) {
+  walk r;
+  open_graph open(unspread(g));
+  auto const& rules = rules_both_ways();
+  for (int tries = 0; static_cast<int>(r.records.size()) < steps && tries < 3000; ++tries) {
+    rule const& what = rules[draw() % rules.size()];
+    auto const found = find_matches(what, open);
+    if (found.empty()) continue;
+    rule_match const& m = found[draw() % found.size()];
+    if (std::find(m.bound.begin(), m.bound.end(), false) != m.bound.end()) continue;
+    CHECK(match_fault(what, m, open) == "");
+    rewrite_record const s = record_of(what, m);
+    CHECK(match_of(what, s) == m);
+    if (apply_rule(what, m, open).done()) r.records.push_back(s);
+  }
+  r.end = open.close().graph;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("records lead where the rules did") {
+  std::mt19937 draw(1);
+  computation_graph const g = subject();
+  int steps = 0;
+  for (int turn = 0; turn < 30; ++turn) {
+    walk const w = drawn(g, 6, draw);
+    replayed const r = replay(g, w.records, find_rule);
+    CHECK(r.fault == "");
+    CHECK(r.graph.hash() == w.end.hash());
+    steps += static_cast<int>(w.records.size());
+  }
+  CHECK(steps > 120);
+}
+
+TEST_CASE("a match that is claimed where none is, is found out: all claims near a real one, against the search for matches") {
+  std::mt19937 draw(2);
+  computation_graph const g = subject();
+  int claims = 0, wrong = 0;
+  for (int turn = 0; turn < 12; ++turn) {
+    open_graph open(unspread(g));
+    for (rewrite_record const& s : drawn(g, turn % 4, draw).records) {
+      rule const& r = *find_rule(s.rule);
+      REQUIRE(apply_rule(r, match_of(r, s), open).done());
+    }
+    for (rule const& r : rules_both_ways()) {
+      auto const all = find_matches(r, open);
+      if (all.empty()) continue;
+      for (int k = 0; k < 40; ++k) {
+        rule_match m = all[draw() % all.size()];
+        if (std::find(m.bound.begin(), m.bound.end(), false) != m.bound.end()) continue;
+        int const what = static_cast<int>(draw() % 3);
+        auto any = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n + 2)) - 1; };
+        if (what == 0) m.node[draw() % m.node.size()] = any(open.node_count());
+        if (what == 1 && !m.tensor.empty()) m.tensor[draw() % m.tensor.size()] = any(open.value_count());
+        if (what == 2 && !m.parameter.empty()) {
+          std::size_t const p = draw() % m.parameter.size();
+          if (r.parameters[p].kind == parameter_kind::function) m.function[p] = standard_vocabulary().find(draw() % 2 ? "tanh" : "linear");
+          else m.parameter[p] += static_cast<i64>(draw() % 5) - 2;
+        }
+        ++claims;
+        bool const real = std::find(all.begin(), all.end(), m) != all.end();
+        wrong += !real;
+        CAPTURE(spell(r));
+        // a sum's operands may be read in either order: the search names one of two that are alike
+        if (real) CHECK(match_fault(r, m, open) == "");
+        else if (match_fault(r, m, open).empty()) {
+          bool twin = false;
+          for (rule_match const& x : all) twin = twin || (x.node == m.node && x.parameter == m.parameter) || x.tensor == m.tensor;
+          CHECK(twin);
+        }
+      }
+    }
+  }
+  CHECK(claims > 1000);
+  CHECK(wrong > 500);
+}
+
+TEST_CASE("unknown rules, and records of another shape than the rule's, are refused by name") {
+  computation_graph const g = subject();
+  std::mt19937 draw(3);
+  walk const w = drawn(g, 3, draw);
+  REQUIRE(!w.records.empty());
+  auto const fault = [&](auto const& change) {
+    auto records = w.records;
+    change(records[0]);
+    replayed const r = replay(g, records, find_rule);
+    CHECK(r.step == 0);
+    return r.fault;
+  };
+  CHECK(fault([](rewrite_record& s) { s.rule = "no such rule"; }) == "there is no rule \"no such rule\"");
+  CHECK(fault([](rewrite_record& s) { s.nodes.push_back(0); }).find("another number of nodes") == 0);
+  CHECK(fault([](rewrite_record& s) { s.tensors.clear(); }).find("another number of") == 0);
+  CHECK(fault([](rewrite_record& s) { s.parameters.push_back(1); }).find("another number of parameters") == 0);
+  CHECK(fault([](rewrite_record& s) { s.nodes[0] = 1000000; }) == "node 1000000 is not there");
+  CHECK(fault([](rewrite_record& s) { s.nodes[0] = -5; }) == "node -5 is not there");
+}
