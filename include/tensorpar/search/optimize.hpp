@@ -43,7 +43,7 @@ struct search_result {
 };
 
 /// Rich on small machines, affordable on large ones: any grid size up to 4 devices; one device or at least half of them up to 16; one or
-/// all of them, or the largest power of two among them, beyond. Two axes (up to 4 devices that is no limit).
+/// all of them beyond (where loops do not divide so, the largest power of two among them). Two axes (up to 4 devices that is no limit).
 inline spread_limits usual_limits(int devices) {
   spread_limits l;
   l.max_axes = 2;
@@ -69,7 +69,7 @@ inline void require_bound(computation_graph const& g) {
 /// Seconds of some good assignment within the limits, whether it fits into memory or not.
 inline double quick_bar(mapping_problem const& p, spread_limits const& l, mapping_options const& o) {
   smaller_problem const q = with_choices(p, [&](int set, int i) {
-    choice_set const& s = p.sets[detail::idx(set)];
+    choice_set const& s = p.sets[detail::idx(set)];         // replicas fill all devices, so some choice does
     return s.spreads[detail::idx(i)].start == 0 && allows_size(l, s.sizes[detail::idx(i)], p.devices, p.devices);
   });
   std::vector<std::vector<double>> seconds;

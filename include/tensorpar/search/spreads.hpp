@@ -1,5 +1,6 @@
 // tensorpar/search/spreads.hpp - which spreads a node may have
 #pragma once
+#include <algorithm>
 #include <tensorpar/ir/layout.hpp>
 #include <vector>
 
@@ -11,15 +12,14 @@ struct spread_limits {
   int max_axes = 3;              // grid axes of one node, a replica axis included
   bool replicas = true;          // may several devices do the same work?
   i64 any_size_up_to = 4;        // on machines of at most so many devices every grid size and replica count is tried; on larger ones one
-  i64 least_part = 2;            // device, at least 1 / least_part of the room, or the largest power of two in it, and replica counts that
-                                 // divide the machine or are powers of two
+  i64 least_part = 2;            // device or at least 1 / least_part of the room, where loops cannot be split over all of it the largest
+                                 // power of two in it too, and replica counts that divide the machine or are powers of two
   friend bool operator==(spread_limits const&, spread_limits const&) = default;
 };
 
-/// May a grid have so many devices, out of `room` on a machine of `machine`?
+/// May a grid have so many devices, out of `room` on a machine of `machine`? (The power of two aside.)
 inline bool allows_size(spread_limits const& l, i64 size, i64 room, i64 machine) {
-  if (size == 1 || machine <= l.any_size_up_to || size * l.least_part >= room) return true;
-  return size <= room && room < 2 * size && (size & (size - 1)) == 0;
+  return size == 1 || machine <= l.any_size_up_to || size * l.least_part >= room;
 }
 
 /// Every legal spread of a node on devices start, start + 1, ..., start + room - 1 of a machine of `machine` devices: ordered lists of axes
@@ -35,8 +35,11 @@ inline std::vector<spread> legal_spreads(iteration_space const& s, int start, in
   std::vector<spread> r;
   std::vector<grid_axis> axes;
   std::vector<char> used(letters.size(), 0);
+  auto const is_power = [room](i64 size) { return size <= room && room < 2 * size && (size & (size - 1)) == 0; };
+  bool full = false;                                     // a grid without replicas fills the room
   auto const put = [&](i64 size) {
-    if (!allows_size(l, size, room, machine)) return;
+    if (!allows_size(l, size, room, machine) && !is_power(size)) return;
+    if (size == room) full = full || std::none_of(axes.begin(), axes.end(), [](grid_axis const& a) { return !a.letter; });
     spread x{start, axes};
     i64 stride = 1;
     for (std::size_t k = x.axes.size(); k-- > 0;) { x.axes[k].stride = stride; stride *= x.axes[k].degree; }
@@ -58,6 +61,7 @@ inline std::vector<spread> legal_spreads(iteration_space const& s, int start, in
     }
   };
   extend(extend, 1);
+  if (full) std::erase_if(r, [&](spread const& s) { return !allows_size(l, s.size(), room, machine); });
   return r;
 }
 
