@@ -25,34 +25,9 @@ group_levels only(move_step const& s, machine const& m) {
   return r;
 }
 
-/// Every group of the step, by the digits of the grid that are not the group's. Precondition: each group axis lies within one grid axis.
-std::vector<std::vector<int>> groups_of(move_step const& m) {
-  std::vector<group_axis> rest;
-  for (layout_axis const& x : m.before.axes) rest.push_back({x.degree, x.stride});
-  for (group_axis const& g : m.group)
-    for (std::size_t k = 0; k < rest.size(); ++k) {
-      group_axis const a = rest[k];
-      if (g.stride < a.stride || g.stride * g.degree > a.stride * a.degree || g.stride % a.stride) continue;
-      rest[k] = {g.stride / a.stride, a.stride};
-      rest.push_back({a.stride * a.degree / (g.stride * g.degree), g.stride * g.degree});
-      break;
-    }
-  auto spread_over = [](std::vector<int> from, std::vector<group_axis> const& axes) {
-    for (group_axis const& a : axes) {
-      std::vector<int> next;
-      for (int b : from) for (i64 i = 0; i < a.degree; ++i) next.push_back(b + static_cast<int>(i * a.stride));
-      from = std::move(next);
-    }
-    return from;
-  };
-  std::vector<std::vector<int>> r;
-  for (int base : spread_over({m.before.start}, rest)) r.push_back(spread_over({base}, m.group));
-  return r;
-}
-
 /// The distinct ways in which the groups lie, by looking at every device. O(devices * levels).
 std::vector<group_levels> levels_by_enumeration(move_step const& m, machine const& on) {
-  auto const groups = groups_of(m);
+  auto const groups = detail::groups_of(m);
   int const levels =
       static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
   auto block_at = [&](int l, int dev) { return l + 1 == levels ? 0 : dev / on.links[static_cast<std::size_t>(l)].group; };
@@ -148,7 +123,7 @@ TEST_CASE("groups_of agrees with move_step::members, and digits and residues wit
     for (move_step const& s : laws::some_steps(m, 60, random())) {
       if (s.kind == move_kind::exchange) continue;
       ++steps;
-      auto const all = groups_of(s);
+      auto const all = detail::groups_of(s);
       std::size_t devices = 0;
       for (auto const& g : all) {
         devices += g.size();

@@ -94,6 +94,21 @@ inline std::vector<group_axis> axes_beside_groups(move_step const& m) {
   return rest;
 }
 
+/// Every group of the step, members in the order of the group's axes.
+inline std::vector<std::vector<int>> groups_of(move_step const& m) {
+  auto spread_over = [](std::vector<int> from, std::vector<group_axis> const& axes) {
+    for (group_axis const& a : axes) {
+      std::vector<int> next;
+      for (int b : from) for (i64 i = 0; i < a.degree; ++i) next.push_back(b + static_cast<int>(i * a.stride));
+      from = std::move(next);
+    }
+    return from;
+  };
+  std::vector<std::vector<int>> r;
+  for (int base : spread_over({m.before.start}, axes_beside_groups(m))) r.push_back(spread_over({base}, m.group));
+  return r;
+}
+
 /// start + every combination of the axes' steps, ascending.
 inline std::vector<i64> places(i64 start, std::vector<group_axis> axes) {
   std::sort(axes.begin(), axes.end(), [](group_axis const& a, group_axis const& b) { return a.stride > b.stride; });
