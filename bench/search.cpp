@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/search/joint.hpp>
 #include <tensorpar/typed/typed.hpp>
+#include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
 
@@ -92,6 +94,34 @@ template <class Model> void run(char const* name, i64 samples, machine const& m,
   for (baseline const& b : r.baselines) line(name, ("step, " + b.name).c_str(), b.cost.seconds, "s", r.cost.seconds);
 }
 
+/// Unity's models at its batch sizes on Summit nodes: rules and spreads together (OSDI 2022, figures 14 and 15, table 2). `seconds`: the
+/// paper's search time, 0 where it gives none.
+void joint(std::string const& model, int nodes, bool split, double seconds) {
+  machine const on = preset("summit:" + std::to_string(nodes));
+  i64 samples = on.size();
+  for (zoo::entry const& e : zoo::entries()) if (e.name == model) samples *= e.samples_per_device;
+  computation_graph const g = zoo::make(model, samples);
+  joint_options o;
+  o.split = split;
+  auto const from = std::chrono::steady_clock::now();
+  joint_result const r = optimize_jointly(g, on, analytical{}, o);
+  double const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  std::string const name = model + " on " + std::to_string(on.size()) + (split ? "" : ", in one part");
+  line(name.c_str(), "joint search", took, "s", seconds);
+  if (!r.feasible()) {
+    line(name.c_str(), "lacks on the fullest device", static_cast<double>(r.infeasible->missing) / 1e9, "GB", 0);
+    return;
+  }
+  line(name.c_str(), "step", r.cost.seconds, "s", r.bound);
+  line(name.c_str(), "gap", r.gap, "", 0);
+  line(name.c_str(), "graphs priced", r.rewriting.candidates, "", 0);
+  line(name.c_str(), "tables remembered", static_cast<double>(r.rewriting.remembered), "", static_cast<double>(r.rewriting.tables));
+  line(name.c_str(), "rules applied", r.rewriting.steps, "", 0);
+  for (baseline const& b : r.baselines) line(name.c_str(), ("step, " + b.name).c_str(), b.cost.seconds, "s", r.cost.seconds);
+  joint_result const s = optimize_one_after_the_other(g, on, analytical{}, o);
+  if (s.feasible()) line(name.c_str(), "step, one after the other", s.cost.seconds, "s", r.cost.seconds);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -114,5 +144,13 @@ int main(int argc, char** argv) {
   machine const cluster = make_cluster("8x8", gpu, 64, 8, {"NVLink", 8, 2e-6, 4.5e11}, {"InfiniBand", 64, 5e-6, 5e10});
   run<gpt<96, 32, 4096, 2048>>("gpt 96 layers on 8x8", 16, cluster, 1, 300);
   run<dlrm>("dlrm on 8x8", 2048, cluster, 0, 0);
+  double const resnext[] = {57, 107, 180, 355, 0, 0};
+  int k = 0;
+  for (int nodes : {1, 2, 4, 8, 16, 32}) {
+    joint("resnext50_artifact", nodes, true, resnext[k++]);
+    for (char const* m : {"inception_v3_artifact", "bert_artifact", "dlrm", "xdl", "candle_uno", "mlp_unify"}) joint(m, nodes, true, 0);
+  }
+  joint("resnext50_artifact", 1, false, 4 * 60 + 1);
+  joint("resnext50_artifact", 2, false, 11 * 60 + 15);
   return 0;
 }

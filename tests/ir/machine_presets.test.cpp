@@ -89,6 +89,8 @@ TEST_CASE("PredTOP's platforms, DGX nodes and logical devices") {
   CHECK(preset("logical").size() == 4);
   CHECK(preset("logical:6") == logical(6));
   CHECK(preset("logical-2x2") == logical_nodes(2, 2));
+  CHECK(preset("dgx_h100:2").device == preset("dgx-h100:2").device);
+  CHECK(preset("dgx_h100:2").name == "dgx_h100:2");
   CHECK(preset("logical-2x2").between(1, 2).bandwidth < preset("logical-2x2").between(0, 1).bandwidth / 10);
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("forms are equal where the operators are, written out, and nowhere els
     for (std::size_t v = 0; v < g.size(); ++v) straight.push_back(static_cast<int>(v));
     auto const f = form(built(g, straight, false));
     auto const t = trees(g);
-    again += known.count(f);
+    again += static_cast<int>(known.count(f));
     CHECK(known.try_emplace(f, t).first->second == t);
     CHECK(back.try_emplace(t, f).first->second == f);
   }

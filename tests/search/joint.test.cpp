@@ -189,3 +189,25 @@ TEST_CASE("bad input is refused as by optimize") {
   o.search.loss = "nothing";
   CHECK_THROWS_WITH(optimize_jointly(g, preset("logical:2"), analytical{}, o), doctest::Contains("nothing"));
 }
+
+TEST_CASE("one after the other is what it says: the graph that is best on one device, and never better than both together in sequence") {
+  std::mt19937 draw(14);
+  analytical const model;
+  int worse = 0;
+  for (int turn = 0; turn < effort::cases(40); ++turn) {
+    computation_graph const g = drawn(draw);
+    machine const on = cluster(2 + turn % 3, draw);
+    joint_options o;
+    o.search.grain = on.size();
+    o.rewriting.alpha = never;
+    o.rewriting.growth = 1;
+    o.rewriting.priced = 1 << 20;
+    joint_result const both = optimize_jointly(g, on, model, o), one = optimize_one_after_the_other(g, on, model, o);
+    REQUIRE(both.feasible());
+    REQUIRE(one.feasible());
+    CHECK(both.cost.seconds <= one.cost.seconds * (1 + 1e-9));
+    CHECK(rewritten(g, one.plan).hash() == one.graph.hash());
+    worse += one.cost.seconds > both.cost.seconds * (1 + 1e-6);
+  }
+  CHECK(worse > 0);
+}

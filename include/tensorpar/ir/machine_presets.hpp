@@ -107,18 +107,20 @@ inline std::vector<std::string> preset_names() {
 }
 
 /// A machine by name: "summit:4" (4 nodes of 6 V100), "dgx-h100:8", "g4dn.12xlarge:2", "autodist-b10", "predtop-2", "logical:4",
-/// "logical-2x2". Between nodes `bandwidth` is each device's share of its node's adapter, at most what one flow gets. Throws `error` with
-/// all valid names. O(devices).
+/// "logical-2x2"; '_' is read as '-'. Between nodes `bandwidth` is each device's share of its node's adapter, at most what one flow gets.
+/// Throws `error` with all valid names. O(devices).
 inline machine preset(std::string_view name) {
   auto fail = [&](std::string const& what) -> machine {
     std::string valid;
     for (std::string const& n : preset_names()) valid += (valid.empty() ? "" : ", ") + n;
     throw error(what, "machine \"" + std::string(name) + "\"", valid + "; NAME:COUNT for several nodes");
   };
-  std::string_view base = name;
+  std::string plain(name);
+  for (char& c : plain) if (c == '_') c = '-';
+  std::string_view base = plain;
   int count = 0;
   if (auto const colon = name.find(':'); colon != name.npos) {
-    base = name.substr(0, colon);
+    base = base.substr(0, colon);
     std::string_view const digits = name.substr(colon + 1);
     for (char c : digits) {
       if (c < '0' || c > '9' || count > 100'000) return fail("the count is not a whole number from 1 to 100000");

@@ -40,7 +40,7 @@ class eliminator {
   std::vector<table> tables_;
   struct product { int table; std::vector<int> classes; };
   std::map<std::vector<int>, product> known_;
-  int joined_ = 0;
+  int joined_ = 0, asked_ = 0;
   // of the problem at hand
   std::vector<int> const* set_of_ = nullptr;
   std::vector<factor> factors_;
@@ -204,6 +204,7 @@ class eliminator {
       key.insert(key.end(), parts[i].begin(), parts[i].end() - 1);
     }
     auto const [it, fresh] = known_.try_emplace(std::move(key), product{-1, {}});
+    ++asked_;
     if (fresh) {
       table t{{}, join(v, factors, around, with_unary)};
       for (argument const& a : around) { t.dims.push_back(size(a.classes)); it->second.classes.push_back(a.classes); }
@@ -326,6 +327,10 @@ class eliminator {
       }
     return r;
   }
+
+  /// Tables worked out so far, and how often one was there already.
+  int joined() const { return joined_; }
+  int remembered() const { return asked_ - joined_; }
 
   additive_optimum least(std::vector<int> const& sets, std::vector<operator_pair> const& pairs) {
     begin(sets, pairs);

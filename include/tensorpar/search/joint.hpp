@@ -17,6 +17,7 @@ struct joint_options {
 struct joint_statistics {
   int parts = 0, kinds = 0;              // parts, and how many of them differ
   int candidates = 0;                    // graphs of parts that were priced
+  i64 tables = 0, remembered = 0;        // tables of costs that were worked out, and that were known already
   int steps = 0;                         // rules applied in the plan
   bool exhausted = true;                 // no budget ended the development of a part
   double sequential = 0;                 // least seconds of the chosen graphs, all on all devices in sequence
@@ -141,19 +142,15 @@ inline std::vector<i64> piece_key(graph_piece const& p, canonical_forms& form) {
   return key;
 }
 
-}  // namespace detail
-
-/// The fastest plan over graphs and spreads at once (Unity, section 5). The graph is cut where one tensor goes on and few matches of rules
-/// are cut through; what rules make of each part, the cheapest first, is priced by the choices at the part's ends, all boundary spreads
-/// included; parts that look alike are developed once; the best way through all parts names a variant for each. The whole graph so made is
-/// then mapped as `optimize` does, with side by side and memory, and so is the declared graph where that may be better.
-/// `bound`: no graph made of developed variants costs less under any spreads of the space: in sequence the exact minimum, side by side by
-/// the relaxed costs of search/reduced.hpp. It says nothing of graphs beyond alpha or budget (`rewriting.exhausted`), nor of rules applied
-/// across cuts. Deterministic. Throws as `optimize` does.
+/// Graphs of parts chosen with spreads on a machine, before the whole is mapped.
+struct developed {
+  computation_graph graph;
+  std::vector<rewrite_record> records;
+  joint_statistics statistics;
+  double bound = 0;
+};
 template <cost_model M>
-joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model, joint_options const& o = {}) {
-  if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
-  detail::require_bound(declared);
+developed develop(computation_graph const& declared, machine const& on, M const& model, joint_options const& o) {
   std::vector<rule> const& rules = o.rules ? *o.rules : substitution_rules();
   training_options t;
   t.loss = o.search.loss;
@@ -170,48 +167,88 @@ joint_result optimize_jointly(computation_graph const& declared, machine const& 
   std::vector<graph_piece> const parts = pieces(declared, cuts);
   piece_prices<M> price(on, model, space.spreads, objective_options{space.grain, o.search.scalar_bytes, o.search.micro_batches}, t,
                         o.search.mapping.elimination);
-  joint_result r;
+  developed r;
   canonical_forms form;
   std::map<std::vector<i64>, int> known;
   std::vector<int> kind;
   std::vector<piece_variants> kinds;
   for (graph_piece const& p : parts) {
-    auto const [at, fresh] = known.try_emplace(detail::piece_key(p, form), static_cast<int>(kinds.size()));
+    auto const [at, fresh] = known.try_emplace(piece_key(p, form), static_cast<int>(kinds.size()));
     kind.push_back(at->second);
     if (!fresh) continue;
     kinds.push_back(substitutions(p, rules, price, o.rewriting));
-    r.rewriting.candidates += kinds.back().priced;
-    r.rewriting.exhausted = r.rewriting.exhausted && kinds.back().exhausted;
+    r.statistics.candidates += kinds.back().priced;
+    r.statistics.exhausted = r.statistics.exhausted && kinds.back().exhausted;
   }
-  auto const way = detail::part_chain(kinds).best(kind);
-  std::vector<rewrite_record> records;
+  auto const way = part_chain(kinds).best(kind);
   for (std::size_t k = 0; k < parts.size(); ++k)
-    detail::apply_in_whole(whole, parts[k], kinds[detail::idx(kind[k])].all[detail::idx(way.variant[k])].steps, rules, records);
-  r.rewriting.parts = static_cast<int>(parts.size());
-  r.rewriting.kinds = static_cast<int>(kinds.size());
-  r.rewriting.sequential = way.seconds;
-  r.graph = records.empty() ? declared : whole.close().graph;
+    apply_in_whole(whole, parts[k], kinds[idx(kind[k])].all[idx(way.variant[k])].steps, rules, r.records);
+  r.statistics.parts = static_cast<int>(parts.size());
+  r.statistics.kinds = static_cast<int>(kinds.size());
+  r.statistics.tables = price.tables();
+  r.statistics.remembered = price.remembered();
+  r.statistics.sequential = way.seconds;
+  r.statistics.steps = static_cast<int>(r.records.size());
+  r.bound = way.bound * (1 - 1e-9);
+  r.graph = r.records.empty() ? declared : whole.close().graph;
+  return r;
+}
+/// The plan of what was developed, or of the declared graph where that is better.
+template <cost_model M>
+joint_result map_developed(computation_graph const& declared, machine const& on, M const& model, joint_options const& o, developed d) {
+  joint_result r;
+  r.rewriting = d.statistics;
+  r.graph = std::move(d.graph);
   static_cast<search_result&>(r) = optimize(r.graph, on, model, o.search);
-  if (!records.empty()) {
+  if (!d.records.empty()) {
     search_result plain = optimize(declared, on, model, o.search);
     r.baselines = plain.baselines;
     if (!r.feasible() || (plain.feasible() && plain.cost.seconds <= r.cost.seconds)) {
       static_cast<search_result&>(r) = std::move(plain);
       r.graph = declared;
-      records.clear();
+      r.rewriting.steps = 0;
+      d.records.clear();
     }
   }
-  r.bound = std::min(r.cost.seconds, way.bound * (1 - 1e-9));
-  r.gap = r.feasible() && r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
-  r.rewriting.steps = static_cast<int>(records.size());
-  if (r.feasible()) {
-    r.plan.bound = r.bound;
-    if (!records.empty()) {
-      r.plan.serial = declared.hash();
-      r.plan.rewrites = std::move(records);
-    }
+  if (r.feasible() && !d.records.empty()) {
+    r.plan.serial = declared.hash();
+    r.plan.rewrites = std::move(d.records);
   }
   return r;
+}
+
+}  // namespace detail
+
+/// The fastest plan over graphs and spreads at once (Unity, section 5). The graph is cut where one tensor goes on and few matches of rules
+/// are cut through; what rules make of each part, the cheapest first, is priced by the choices at the part's ends, all boundary spreads
+/// included; parts that look alike are developed once; the best way through all parts names a variant for each. The whole graph so made is
+/// then mapped as `optimize` does, with side by side and memory, and so is the declared graph where that may be better.
+/// `bound`: no graph made of developed variants costs less under any spreads of the space: in sequence the exact minimum, side by side by
+/// the relaxed costs of search/reduced.hpp. It says nothing of graphs beyond alpha or budget (`rewriting.exhausted`), nor of rules applied
+/// across cuts. Deterministic. Throws as `optimize` does.
+template <cost_model M>
+joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model, joint_options const& o = {}) {
+  if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
+  detail::require_bound(declared);
+  detail::developed d = detail::develop(declared, on, model, o);
+  double const bound = d.bound;
+  joint_result r = detail::map_developed(declared, on, model, o, std::move(d));
+  r.bound = r.feasible() ? std::min(r.cost.seconds, bound) : bound;
+  r.gap = r.feasible() && r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
+  r.plan.bound = r.bound;
+  return r;
+}
+
+/// What joint search is compared with (Unity, 6.4): first the graph that is fastest on one device, with all the memory it needs, then the
+/// best spreads for that graph, or for the declared one if these are better. Bound and gap are of the mapping alone.
+template <cost_model M>
+joint_result optimize_one_after_the_other(computation_graph const& declared, machine const& on, M const& model,
+                                          joint_options const& o = {}) {
+  if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
+  detail::require_bound(declared);
+  machine one{on.name, {on.kind_of(0)}, {0}, {}};
+  one.kinds[0].memory = std::numeric_limits<i64>::max();
+  return detail::map_developed(declared, on, model, o, detail::develop(declared, one, model, o));
 }
 
 }  // namespace tensorpar

@@ -59,8 +59,9 @@ template <cost_model M> class piece_prices {
     return r;
   }
   choice_book<M> const& book() const { return book_; }
-  /// How many tables were worked out, and how many were remembered.
-  i64 asked() const { return asked_; }
+  /// How many tables of costs were worked out, and how many were known already.
+  i64 tables() const { return i64{eliminate_.joined()} + relaxed_.joined(); }
+  i64 remembered() const { return i64{eliminate_.remembered()} + relaxed_.remembered(); }
 
  private:
   struct problem {
@@ -72,7 +73,6 @@ template <cost_model M> class piece_prices {
   training_options training_;
   std::vector<std::vector<double>> seconds_;                       // by choice set
   detail::eliminator eliminate_;
-  i64 asked_ = 0;
   // the same, but what happens on k of n devices counts k/n
   std::vector<char> branching_;                                    // by choice set: may it stand on some devices alone?
   mapping_tables relaxed_tables_;
@@ -96,7 +96,6 @@ template <cost_model M> class piece_prices {
   }
   /// The first `operators` of a graph.
   problem problem_of(computation_graph const& h, int operators) {
-    ++asked_;
     training_graph const t = differentiate(h, training_);
     detail::objective_builder<M> build(t, book_);
     problem p{build.choose(), {}};

@@ -61,7 +61,7 @@ inline std::vector<spread> legal_spreads(iteration_space const& s, int start, in
     }
   };
   extend(extend, 1);
-  if (full) std::erase_if(r, [&](spread const& s) { return !allows_size(l, s.size(), room, machine); });
+  if (full) std::erase_if(r, [&](spread const& x) { return !allows_size(l, x.size(), room, machine); });
   return r;
 }
 

@@ -1,0 +1,200 @@
+// examples/plan.cpp - plan any model of the zoo on any cluster: rules and spreads together, spreads alone, or what people do without a search
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/cluster_file.hpp>
+#include <tensorpar/plan/plan_file.hpp>
+#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/report/comparison.hpp>
+#include <tensorpar/report/html.hpp>
+#include <tensorpar/report/json.hpp>
+#include <tensorpar/search/joint.hpp>
+#include <tensorpar/simulate/engine.hpp>
+#include <tensorpar/zoo/registry.hpp>
+
+using namespace tensorpar;
+
+namespace {
+
+struct settings {
+  std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html;
+  i64 batch = 0;
+  int budget = 200;
+  double alpha = 1.05;
+  bool reduced = false, json = false, list = false, whole = false, check = false;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
+}
+i64 resident_bytes() {
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  return i64{u.ru_maxrss} * 1024;
+}
+
+void list_models() {
+  for (zoo::entry const& e : zoo::entries()) {
+    std::printf("%-22s %s; %lld samples per device\n", e.name.c_str(), e.description.c_str(), static_cast<long long>(e.samples_per_device));
+    std::string sizes;
+    for (auto const& p : e.params) sizes += " " + p.key + "=" + std::to_string(p.value);
+    std::printf("%22s%s\n", "", sizes.c_str());
+  }
+}
+i64 samples_per_device(std::string const& spec) {
+  std::string const name = spec.substr(0, spec.find(':'));
+  for (zoo::entry const& e : zoo::entries()) if (e.name == name) return e.samples_per_device;
+  return 1;                                                   // zoo::make says what is wrong
+}
+
+joint_result search(settings const& s, computation_graph const& g, machine const& on, joint_options const& o) {
+  analytical const model;
+  if (s.search == "unity") return optimize_jointly(g, on, model, o);
+  if (s.search == "one-after-the-other") return optimize_one_after_the_other(g, on, model, o);
+  joint_result r;
+  static_cast<search_result&>(r) = optimize(g, on, model, o.search);
+  r.graph = g;
+  if (s.search == "mapping") return r;
+  for (baseline const& b : r.baselines) {
+    if (b.name != s.search) continue;
+    for (std::size_t d = 0; d < b.cost.bytes.size(); ++d)
+      if (i64 const lacks = b.cost.bytes[d] - on.kind_of(static_cast<int>(d)).memory; lacks > 0 && (!r.infeasible || lacks > r.infeasible->missing))
+        r.infeasible = shortage{static_cast<int>(d), lacks, b.cost.bytes[d], on.kind_of(static_cast<int>(d)).memory, true};
+    r.plan.nodes = b.nodes;
+    r.cost = b.cost;
+    r.plan.cost = b.cost.seconds;
+    r.gap = (r.cost.seconds - r.bound) / r.cost.seconds;
+    return r;
+  }
+  std::string valid = "unity, mapping, one-after-the-other";
+  for (baseline const& b : r.baselines) valid += ", " + b.name;
+  throw error("search \"" + s.search + "\"", "--search", valid);
+}
+
+/// Unrolls, checks and simulates; writes the page.
+void look_closer(settings const& s, joint_result& r, training_options const& t) {
+  training_graph const graph = differentiate(r.graph, t);
+  program const q = unroll(graph, r.plan);
+  r.plan.peak_bytes = q.arena;
+  require_accepted(check(graph, r.plan, q), "plan");
+  timeline const time = simulate(q, r.plan.cluster, analytical{});
+  r.plan.step_seconds = time.seconds;
+  plan_summary const all = summary_of("plan", graph, r.plan, q, time);
+  if (!s.html.empty()) {
+    std::ofstream f(s.html);
+    f << html_report(graph, r.plan, q, time);
+    if (!f.flush()) throw error("cannot write", s.html, "a path that can be written");
+  }
+  if (s.json) return;
+  std::printf("checked; simulated step %s, largest arena %s; %s\n", seconds_text(time.seconds).c_str(),
+              bytes_text(static_cast<double>(all.peak())).c_str(), all.dominated.c_str());
+}
+
+int work(settings const& s) {
+  if (s.list) { list_models(); return 0; }
+  machine const on = find_cluster(s.cluster);
+  i64 const batch = s.batch ? s.batch : samples_per_device(s.model) * on.size();
+  computation_graph const declared = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
+  joint_options o;
+  o.search.model = s.model;
+  o.search.optimizer.kind = s.optimizer == "adamw"      ? optimizer_kind::adamw
+                            : s.optimizer == "momentum" ? optimizer_kind::momentum
+                                                        : optimizer_kind::sgd;
+  o.rewriting.alpha = s.alpha;
+  o.rewriting.priced = s.budget;
+  o.split = !s.whole;
+  training_options t;
+  t.optimizer = o.search.optimizer;
+  auto const start = std::chrono::steady_clock::now();
+  joint_result r = search(s, declared, on, o);
+  double const took = seconds_since(start);
+  if (!r.feasible()) {
+    shortage const& w = *r.infeasible;
+    if (s.json)
+      std::cout << event_line("infeasible", {{"model", s.model}, {"devices", on.size()}, {"device", w.device}, {"lacks_bytes", w.missing},
+                                             {"needed_bytes", w.needed}, {"capacity_bytes", w.capacity}, {"proven", w.proven}}) << "\n";
+    else
+      std::printf("no plan fits%s: device %d needs %s and has %s, it lacks %s; more devices or a smaller batch would help\n",
+                  w.proven ? "" : " that was found", w.device, bytes_text(static_cast<double>(w.needed)).c_str(),
+                  bytes_text(static_cast<double>(w.capacity)).c_str(), bytes_text(static_cast<double>(w.missing)).c_str());
+    return 3;
+  }
+  if (!s.json) {
+    std::printf("%s, %lld samples on %d devices of %s: %d operators, planned in %s\n", s.model.c_str(), static_cast<long long>(batch), on.size(),
+                on.name.c_str(), r.operators, seconds_text(took).c_str());
+    std::printf("step %s, no plan of the space below %s (gap %s)\n", seconds_text(r.cost.seconds).c_str(), seconds_text(r.bound).c_str(),
+                percent_text(r.gap).c_str());
+    if (r.rewriting.parts)
+      std::printf("%d parts, %d of them different; %d graphs priced%s; %d rules applied\n", r.rewriting.parts, r.rewriting.kinds,
+                  r.rewriting.candidates, r.rewriting.exhausted ? "" : " (the budget ended)", r.rewriting.steps);
+    std::map<std::string, int> rules;
+    for (rewrite_record const& x : r.plan.rewrites) ++rules[spell(*standard_rule(x.rule))];
+    for (auto const& [what, n] : rules) std::printf("  %d x %s\n", n, what.c_str());
+    for (baseline const& b : r.baselines) {
+      double lacks = 0;
+      for (std::size_t d = 0; d < b.cost.bytes.size(); ++d)
+        lacks = std::max(lacks, static_cast<double>(b.cost.bytes[d] - on.kind_of(static_cast<int>(d)).memory));
+      std::printf("%-16s step %s, %.2f of the plan's%s\n", b.name.c_str(), seconds_text(b.cost.seconds).c_str(), b.cost.seconds / r.cost.seconds,
+                  lacks > 0 ? (", does not fit: lacks " + bytes_text(lacks)).c_str() : "");
+    }
+  }
+  if (s.check || !s.html.empty()) look_closer(s, r, t);
+  if (!s.plan_file.empty()) {
+    write_plan(r.plan, s.plan_file);
+    if (rewritten(declared, read_plan(s.plan_file)).hash() != r.graph.hash())
+      throw error("the plan read back runs another graph", s.plan_file, "the graph that was planned");
+  }
+  if (s.json) {
+    json names = json::object();
+    for (baseline const& b : r.baselines) names[b.name] = b.cost.seconds;
+    std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
+                                     {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap}, {"baselines", names},
+                                     {"candidates", r.rewriting.candidates}, {"cache_hits", r.rewriting.remembered},
+                                     {"rewrites", r.rewriting.steps}, {"rss_bytes", resident_bytes()},
+                                     {"peak_bytes", r.plan.peak_bytes.empty() ? r.cost.bytes : r.plan.peak_bytes}}) << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Plans the training of a model on a cluster, under the analytical cost model"};
+  settings s;
+  app.add_option("--model", s.model, "NAME or NAME:key=value,... (see --list)")->capture_default_str();
+  app.add_flag("--list", s.list, "all models, with the sizes that can be set");
+  app.add_flag("--reduced", s.reduced, "the model's structure with everything small");
+  app.add_option("--cluster", s.cluster, "a preset (summit:4 is four nodes of six, dgx-h100:8 eight nodes of eight) or a JSON file")
+      ->capture_default_str();
+  app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0}, i64{1} << 40));
+  app.add_option("--search", s.search,
+                 "unity: rules and spreads together; mapping: spreads alone; one-after-the-other: rules for one device, then spreads; or a "
+                 "baseline: \"single device\", \"data parallel\", \"tensor parallel\"")
+      ->capture_default_str();
+  app.add_option("--budget", s.budget, "graphs priced per part of the model, at most")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  app.add_option("--alpha", s.alpha, "graphs that cost more than so many times the best are not developed")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  app.add_flag("--whole", s.whole, "do not cut the model into parts");
+  app.add_option("--optimizer", s.optimizer)->check(CLI::IsMember({"sgd", "momentum", "adamw"}))->capture_default_str();
+  app.add_flag("--check", s.check, "unroll the plan, check every task, and simulate it");
+  app.add_option("--plan", s.plan_file, "write the plan here, with the rules that were applied");
+  app.add_option("--html", s.html, "write a page about the plan here (checks it too)");
+  app.add_flag("--json", s.json, "one object per line");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return work(s);
+  } catch (std::exception const& e) {
+    std::fprintf(stderr, "plan: %s\n", e.what());
+    return 1;
+  }
+}
