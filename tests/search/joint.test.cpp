@@ -110,6 +110,49 @@ TEST_CASE("as good as every graph that all shipped rules lead to, under every sp
   CHECK(graphs > 3 * cases);
 }
 
+TEST_CASE("side by side too no graph is below the bound, and the best one is found mostly") {
+  std::mt19937 draw(15);
+  analytical const model;
+  int found = 0, beside = 0;
+  int const cases = effort::cases(60);
+  for (int turn = 0; turn < cases; ++turn) {
+    computation_graph const g = drawn(draw);
+    machine const on = cluster(2 + turn % 3, draw);
+    joint_options o;
+    o.search.compare = false;
+    o.rewriting.alpha = never;
+    o.rewriting.priced = 1 << 20;
+    o.rewriting.growth = 1;
+    joint_result const r = optimize_jointly(g, on, model, o);
+    canonical_forms form;
+    std::map<std::vector<i64>, int> seen{{form(g), 0}};
+    std::vector<open_graph> all{open_graph(unspread(g))};
+    double least = never;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      search_result const x = optimize(all[i].close().graph, on, model, o.search);
+      CHECK(x.gap < 1e-9);
+      if (x.cost.seconds < least) {
+        least = x.cost.seconds;
+        for (node_choice const& n : x.plan.nodes) if (n.spread.start) { ++beside; break; }
+      }
+      for (rule const& rule : substitution_rules()) {
+        open_graph const here = all[i];
+        for (rule_match const& m : find_matches(rule, here)) {
+          if (std::find(m.bound.begin(), m.bound.end(), false) != m.bound.end()) continue;
+          open_graph next = here;
+          if (!apply_rule(rule, m, next).done() || next.alive() > g.node_count() + 1) continue;
+          if (seen.try_emplace(form(next.close().graph), 0).second) all.push_back(std::move(next));
+        }
+      }
+    }
+    CHECK(r.bound <= least * (1 + 1e-9));
+    CHECK(r.cost.seconds >= least * (1 - 1e-9));
+    found += r.cost.seconds <= least * (1 + 1e-9);
+  }
+  CHECK(found > cases * 3 / 4);
+  CHECK(beside > 0);
+}
+
 TEST_CASE("never worse than spreads alone; bounds hold; threshold and budget change no plan's validity") {
   std::mt19937 draw(12);
   analytical const model;

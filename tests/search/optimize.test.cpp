@@ -154,6 +154,10 @@ TEST_CASE("search: branches run side by side where that is faster") {
   CHECK(std::count(starts.begin(), starts.end(), 1) > 0);
   search_options rough;
   rough.mapping.exact_budget = 0;
+  search_result const t = optimize(towers(8), devices(2, 2), eager{}, rough);
+  CHECK(t.cost.seconds == r.cost.seconds);             // from fork to join
+  CHECK(t.gap < 1e-9);
+  rough.mapping.branch_budget = 0;
   search_result const s = optimize(towers(8), devices(2, 2), eager{}, rough);
   CHECK(s.cost.seconds > r.cost.seconds);              // found in sequence only
   CHECK(s.bound <= r.cost.seconds);

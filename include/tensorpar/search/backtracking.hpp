@@ -125,8 +125,9 @@ class substitution_search {
  private:
   /// Variants that are nowhere better than another one are left out; the first one stays.
   static void keep(std::vector<piece_variant>& all, piece_variant v) {
-    auto const nowhere_better = [](piece_table const& a, piece_table const& b) {
-      for (std::size_t i = 0; i < a.seconds.size(); ++i) if (a.seconds[i] < b.seconds[i]) return false;
+    auto const nowhere_better = [](piece_table const& a, piece_table const& b) {   // in sequence or side by side
+      for (std::size_t i = 0; i < a.seconds.size(); ++i)
+        if (a.seconds[i] < b.seconds[i] || a.bounds()[i] < b.bounds()[i]) return false;
       return true;
     };
     for (piece_variant const& x : all) if (nowhere_better(v.table, x.table)) return;

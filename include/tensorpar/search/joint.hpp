@@ -28,8 +28,31 @@ struct joint_result : search_result {
   joint_statistics rewriting;
 };
 
-/// The shipped rules, either way round, that change operators and name no spread, and whose source says all that the target needs: what
-/// spreads there are is the mapping's choice.
+namespace detail {
+/// Does the target compute all that the source does, and then something that comes to nothing? (f(x) => split(merge(f(x))))
+inline bool repeats_source(rule const& r) {
+  std::vector<int> same;
+  for (pattern_node const& n : r.source.nodes) {
+    int found = -1;
+    for (std::size_t k = 0; k < r.target.nodes.size() && found < 0; ++k) {
+      pattern_node const& m = r.target.nodes[k];
+      bool equal = (n.op ? n.op->id : 0) == (m.op ? m.op->id : 0) && n.function == m.function && n.attr == m.attr;
+      equal = equal && n.in.size() == m.in.size();
+      for (std::size_t i = 0; i < n.in.size() && equal; ++i) {
+        pattern_value const want = n.in[i].node < 0 ? n.in[i] : pattern_value{same[idx(n.in[i].node)], n.in[i].slot};
+        equal = m.in[i] == want;
+      }
+      if (equal) found = static_cast<int>(k);
+    }
+    if (found < 0) return false;
+    same.push_back(found);
+  }
+  return true;
+}
+}  // namespace detail
+
+/// The shipped rules, either way round, that change operators and name no spread: what spreads there are is the mapping's choice. Without
+/// those that leave their source as it is and add what comes to nothing.
 inline std::vector<rule> const& substitution_rules() {
   static std::vector<rule> const all = [] {
     std::vector<rule> r;
@@ -37,7 +60,7 @@ inline std::vector<rule> const& substitution_rules() {
       bool spreads = x.source.nodes.empty();
       for (pattern_graph const* g : {&x.source, &x.target})
         for (pattern_node const& n : g->nodes) spreads = spreads || (n.op && is_parallel(*n.op));
-      if (!spreads) r.push_back(x);
+      if (!spreads && !detail::repeats_source(x)) r.push_back(x);
     }
     return r;
   }();
@@ -51,18 +74,22 @@ class part_chain {
   struct merged {                                        // of all variants of a part
     int rows, cols;
     std::vector<double> seconds, bound;
-    std::vector<int> variant;
+    std::vector<int> variant, bound_variant;             // that are least in sequence, and by their bounds
   };
   std::vector<merged> kinds_;
 
  public:
   explicit part_chain(std::vector<piece_variants> const& all) {
     for (piece_variants const& v : all) {
-      merged m{v.all[0].table.rows, v.all[0].table.cols, v.all[0].table.seconds, v.all[0].table.bounds(), {}};
+      merged m{v.all[0].table.rows, v.all[0].table.cols, v.all[0].table.seconds, v.all[0].table.bounds(), {}, {}};
       m.variant.assign(m.seconds.size(), 0);
+      m.bound_variant = m.variant;
       for (std::size_t k = 1; k < v.all.size(); ++k)
         for (std::size_t i = 0; i < m.seconds.size(); ++i) {
-          m.bound[i] = std::min(m.bound[i], v.all[k].table.bounds()[i]);
+          if (v.all[k].table.bounds()[i] < m.bound[i]) {
+            m.bound[i] = v.all[k].table.bounds()[i];
+            m.bound_variant[i] = static_cast<int>(k);
+          }
           if (v.all[k].table.seconds[i] >= m.seconds[i]) continue;
           m.seconds[i] = v.all[k].table.seconds[i];
           m.variant[i] = static_cast<int>(k);
@@ -72,34 +99,31 @@ class part_chain {
   }
 
   struct way {
-    double seconds, bound;
+    double least;
     std::vector<int> variant;                            // by part
   };
-  /// `kind`: which of the kinds each part is.
-  way best(std::vector<int> const& kind) const {
+  /// `kind`: which of the kinds each part is. With `bounds`, of these instead of seconds in sequence.
+  way best(std::vector<int> const& kind, bool bounds) const {
     std::vector<std::vector<int>> from;                  // part -> column -> row
-    std::vector<double> seconds{0.0}, bound{0.0};
+    std::vector<double> sum{0.0};
     for (int k : kind) {
       merged const& m = kinds_[idx(k)];
-      std::vector<double> s(idx(m.cols), never), b(idx(m.cols), never);
+      std::vector<double> const& cells = bounds ? m.bound : m.seconds;
+      std::vector<double> s(idx(m.cols), never);
       from.emplace_back(idx(m.cols), 0);
       std::size_t cell = 0;
       for (int i = 0; i < m.rows; ++i)
-        for (int j = 0; j < m.cols; ++j, ++cell) {
-          b[idx(j)] = std::min(b[idx(j)], bound[idx(i)] + m.bound[cell]);
-          double const t = seconds[idx(i)] + m.seconds[cell];
-          if (t < s[idx(j)]) { s[idx(j)] = t; from.back()[idx(j)] = i; }
-        }
-      seconds = std::move(s);
-      bound = std::move(b);
+        for (int j = 0; j < m.cols; ++j, ++cell)
+          if (double const t = sum[idx(i)] + cells[cell]; t < s[idx(j)]) { s[idx(j)] = t; from.back()[idx(j)] = i; }
+      sum = std::move(s);
     }
-    way w{never, *std::min_element(bound.begin(), bound.end()), std::vector<int>(kind.size(), 0)};
+    way w{never, std::vector<int>(kind.size(), 0)};
     int at = 0;
-    for (std::size_t j = 0; j < seconds.size(); ++j) if (seconds[j] < w.seconds) { w.seconds = seconds[j]; at = static_cast<int>(j); }
+    for (std::size_t j = 0; j < sum.size(); ++j) if (sum[j] < w.least) { w.least = sum[j]; at = static_cast<int>(j); }
     for (std::size_t p = kind.size(); p-- > 0;) {
       int const row = from[p][idx(at)];
       merged const& m = kinds_[idx(kind[p])];
-      w.variant[p] = m.variant[idx(row) * idx(m.cols) + idx(at)];
+      w.variant[p] = (bounds ? m.bound_variant : m.variant)[idx(row) * idx(m.cols) + idx(at)];
       at = row;
     }
     return w;
@@ -142,10 +166,13 @@ inline std::vector<i64> piece_key(graph_piece const& p, canonical_forms& form) {
   return key;
 }
 
-/// Graphs of parts chosen with spreads on a machine, before the whole is mapped.
+/// What came of developing all parts for a machine, before whole graphs are mapped.
 struct developed {
-  computation_graph graph;
-  std::vector<rewrite_record> records;
+  struct choice {
+    computation_graph graph;
+    std::vector<rewrite_record> records;
+  };
+  std::vector<choice> all;                               // best in sequence, and by the bounds where that is another one
   joint_statistics statistics;
   double bound = 0;
 };
@@ -180,40 +207,46 @@ developed develop(computation_graph const& declared, machine const& on, M const&
     r.statistics.candidates += kinds.back().priced;
     r.statistics.exhausted = r.statistics.exhausted && kinds.back().exhausted;
   }
-  auto const way = part_chain(kinds).best(kind);
-  for (std::size_t k = 0; k < parts.size(); ++k)
-    apply_in_whole(whole, parts[k], kinds[idx(kind[k])].all[idx(way.variant[k])].steps, rules, r.records);
+  part_chain const chain(kinds);
+  auto const sequential = chain.best(kind, false), bounded = chain.best(kind, true);
+  auto const choose = [&](std::vector<int> const& variant) {
+    developed::choice c;
+    open_graph changed = whole;
+    for (std::size_t k = 0; k < parts.size(); ++k)
+      apply_in_whole(changed, parts[k], kinds[idx(kind[k])].all[idx(variant[k])].steps, rules, c.records);
+    c.graph = c.records.empty() ? declared : changed.close().graph;
+    r.all.push_back(std::move(c));
+  };
+  choose(sequential.variant);
+  if (bounded.variant != sequential.variant) choose(bounded.variant);
   r.statistics.parts = static_cast<int>(parts.size());
   r.statistics.kinds = static_cast<int>(kinds.size());
   r.statistics.tables = price.tables();
   r.statistics.remembered = price.remembered();
-  r.statistics.sequential = way.seconds;
-  r.statistics.steps = static_cast<int>(r.records.size());
-  r.bound = way.bound * (1 - 1e-9);
-  r.graph = r.records.empty() ? declared : whole.close().graph;
+  r.statistics.sequential = sequential.least;
+  r.bound = bounded.least * (1 - 1e-9);
   return r;
 }
-/// The plan of what was developed, or of the declared graph where that is better.
+/// The best plan of what was developed and of the declared graph.
 template <cost_model M>
 joint_result map_developed(computation_graph const& declared, machine const& on, M const& model, joint_options const& o, developed d) {
   joint_result r;
   r.rewriting = d.statistics;
-  r.graph = std::move(d.graph);
-  static_cast<search_result&>(r) = optimize(r.graph, on, model, o.search);
-  if (!d.records.empty()) {
-    search_result plain = optimize(declared, on, model, o.search);
-    r.baselines = plain.baselines;
-    if (!r.feasible() || (plain.feasible() && plain.cost.seconds <= r.cost.seconds)) {
-      static_cast<search_result&>(r) = std::move(plain);
-      r.graph = declared;
-      r.rewriting.steps = 0;
-      d.records.clear();
-    }
-  }
-  if (r.feasible() && !d.records.empty()) {
+  static_cast<search_result&>(r) = optimize(declared, on, model, o.search);
+  r.graph = declared;
+  search_options plain = o.search;
+  plain.compare = false;
+  for (developed::choice& c : d.all) {
+    if (c.records.empty()) continue;
+    search_result x = optimize(c.graph, on, model, plain);
+    if (!x.feasible() || (r.feasible() && r.cost.seconds <= x.cost.seconds)) continue;
+    x.baselines = std::move(r.baselines);
+    static_cast<search_result&>(r) = std::move(x);
+    r.graph = std::move(c.graph);
     r.plan.serial = declared.hash();
-    r.plan.rewrites = std::move(d.records);
+    r.plan.rewrites = std::move(c.records);
   }
+  r.rewriting.steps = static_cast<int>(r.plan.rewrites.size());
   return r;
 }
 

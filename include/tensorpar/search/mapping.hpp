@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <tensorpar/search/least_sum.hpp>
+#include <tensorpar/search/branches.hpp>
 #include <tensorpar/search/exact.hpp>
 #include <tensorpar/search/reduced.hpp>
 
@@ -10,6 +11,7 @@ namespace tensorpar {
 struct mapping_options {
   elimination_limits elimination;
   i64 exact_budget = 2'000'000;         // for each of the exact programs; 0: never
+  i64 branch_budget = 3'000'000;        // for branches between forks and joins (map_branches); 0: never
   int price_rounds = 16;                // trials of a price on memory where no exact program finishes
 };
 
@@ -235,12 +237,20 @@ class mapper {
     double const seconds = price_(fastest).seconds;
     if (!branches_) raise(value);
     bool closed = branches_ ? bound_ >= seconds * (1 - 2e-9) : exact_;
-    if (branches_ && !closed)
+    if (branches_ && !closed) {
       if (auto const best = exactly(false, false)) {
         fastest = best->front().choices;
         bound_ = best->front().cost.seconds;
         closed = r_.statistics.exact_program = true;
+      } else if (o_.branch_budget > 0 && bound_ < seconds * (1 - 1e-3)) {      // less is not worth the time
+        if (auto const some = map_branches(p_, o_.branch_budget)) {
+          raise(some->bound);
+          double const beside = price_(some->choices).seconds;
+          if (beside < seconds) fastest = some->choices;
+          closed = bound_ >= std::min(beside, seconds) * (1 - 2e-9);
+        }
       }
+    }
     r_.statistics.time_only_fits = offer(fastest);
     if (have_ && closed) bound_ = r_.cost.seconds;
     if (!have_) constrained(fastest);
@@ -253,8 +263,8 @@ class mapper {
 
 /// The fastest assignment that fits, a lower bound on every assignment that does, or what is missing.
 /// Without parallel branches: one minimum of a sum, exact. With branches: the exact program over the tree if its budget suffices, else the
-/// best in sequence and a bound over all structures. If that does not fit into memory: the exact frontier if the budget suffices, else
-/// prices on memory (each trial gives a bound and perhaps an assignment). Deterministic.
+/// better of the best in sequence and of what map_branches finds, and the better bound of both. If that does not fit into memory: the exact
+/// frontier if the budget suffices, else prices on memory (each trial gives a bound and perhaps an assignment). Deterministic.
 /// Precondition: every operator has at least one choice on device 0 (the unsplit one is always legal).
 inline mapping_result best_mapping(mapping_problem const& p, mapping_options const& o = {}) { return detail::mapper(p, o).run(); }
 

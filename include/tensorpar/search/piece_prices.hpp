@@ -2,6 +2,7 @@
 #pragma once
 #include <tensorpar/op/loss.hpp>
 #include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/search/branches.hpp>
 #include <tensorpar/search/elimination.hpp>
 #include <tensorpar/search/objective.hpp>
 #include <tensorpar/search/split.hpp>
@@ -22,7 +23,7 @@ struct piece_table {
 
 /// Prices parts of networks for one machine, cost model and space of spreads. What parts have in common is worked out once.
 /// Law (tests): the least sum of the tables of a graph's parts over the choices where they meet is the least sum of the whole graph.
-/// The bounds are those of the relaxed costs of search/reduced.hpp.
+/// The bounds are those of the relaxed costs of search/reduced.hpp and, for parts without an anchor, of search/branches.hpp.
 template <cost_model M> class piece_prices {
  public:
   /// Precondition: machine and cost model outlive it.
@@ -55,6 +56,7 @@ template <cost_model M> class piece_prices {
     if (branches) {
       r.bound = relaxed_.least_beside(p.sets, relaxed(p.pairs), kept).seconds;
       with_ends(r.bound);
+      if (ends.anchor < 0) raise_bounds(r, p, ends);
     }
     return r;
   }
@@ -67,6 +69,7 @@ template <cost_model M> class piece_prices {
   struct problem {
     std::vector<int> sets;
     std::vector<operator_pair> pairs;
+    sp_binary tree;
   };
 
   choice_book<M> book_;
@@ -81,6 +84,7 @@ template <cost_model M> class piece_prices {
   std::vector<std::vector<int>> least_;                            // choice set -> choice -> devices of its smallest range
   std::map<int, operator_pair> relaxed_pairs_;                     // by cost
   std::map<int, std::pair<int, std::vector<int>>> finer_;          // by classes: new classes, new class -> choice
+  i64 branch_points_ = 20'000'000;                                 // what all graphs together may take in search/branches.hpp
 
   /// Stand-ins for what comes after: the gradient of `last` comes from them. They are not part of the price.
   void end_with_loss(computation_graph& h, int last, int readers) const {
@@ -98,7 +102,7 @@ template <cost_model M> class piece_prices {
   problem problem_of(computation_graph const& h, int operators) {
     training_graph const t = differentiate(h, training_);
     detail::objective_builder<M> build(t, book_);
-    problem p{build.choose(), {}};
+    problem p{build.choose(), {}, build.tree()};
     p.pairs = build.pairs(p.sets);
     p.sets.resize(detail::idx(operators));
     std::erase_if(p.pairs, [&](operator_pair const& q) { return q.second >= operators; });
@@ -117,6 +121,19 @@ template <cost_model M> class piece_prices {
       relaxed_seconds_.back()[i] *= static_cast<double>(least_.back()[i]) / book_.on().size();
     }
     relaxed_tables_.sets.emplace_back().spreads.resize(c.seconds.size());
+  }
+  void raise_bounds(piece_table& r, problem const& p, piece_ends const& ends) {
+    double const low = *std::min_element(r.bound.begin(), r.bound.end());
+    i64 const most = std::min<i64>(branch_points_, 3'000'000);
+    if (most <= 0 || low > 0.99 * r.least()) return;                 // nothing to be gained
+    detail::branch_mapper branches({&book_.tables, &p.tree, &p.sets, &p.pairs, book_.on().size(), book_.options().grain}, most);
+    if (ends.readers) {
+      if (auto const some = branches.up_to(ends.last))
+        for (std::size_t j = 0; j < r.bound.size(); ++j) r.bound[j] = std::max(r.bound[j], (*some)[j]);
+    } else if (auto const some = branches.run()) {
+      r.bound[0] = std::max(r.bound[0], some->bound);
+    }
+    branch_points_ -= most - branches.left();
   }
   std::pair<int, std::vector<int>> const& finer(int classes) {
     auto const [at, fresh] = finer_.try_emplace(classes);
