@@ -1,4 +1,4 @@
-// examples/plan.cpp - plan any model of the zoo on any cluster: rules and spreads together, spreads alone, or what people do without a search
+// examples/plan.cpp - plan any model of the zoo on any cluster: rules and spreads together, spreads alone, or without a search
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>

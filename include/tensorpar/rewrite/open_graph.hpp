@@ -140,8 +140,10 @@ class open_graph {
 
   /// The graph as a whole, in topological order: of the nodes that may come next always the one with the smallest number.
   /// O((nodes + operands) log nodes).
-  spread_graph close() const {
+  /// `numbers`: by node, its number there or -1.
+  spread_graph close(std::vector<int>* numbers = nullptr) const {
     spread_graph g;
+    if (numbers) numbers->assign(nodes_.size(), -1);
     std::vector<int> number(values_.size(), -1), open(nodes_.size(), 0);
     auto note = [&](int x, int y) {
       number[static_cast<std::size_t>(x)] = y;
@@ -170,6 +172,7 @@ class open_graph {
       std::vector<int> in;
       for (int x : node(v).in) in.push_back(number[static_cast<std::size_t>(x)]);
       int const w = g.graph.add(node(v).op, std::move(in), node(v).name);
+      if (numbers) (*numbers)[static_cast<std::size_t>(v)] = w;
       for (std::size_t k = 0; k < node(v).out.size(); ++k) {
         note(node(v).out[k], g.graph.node(w).out[k]);
         for (int u : value(node(v).out[k]).users)

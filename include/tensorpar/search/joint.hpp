@@ -109,6 +109,7 @@ class part_chain {
     for (int k : kind) {
       merged const& m = kinds_[idx(k)];
       std::vector<double> const& cells = bounds ? m.bound : m.seconds;
+      if (sum.size() != idx(m.rows)) throw error("parts that do not meet", "search", "as many choices on both sides of a cut");
       std::vector<double> s(idx(m.cols), never);
       from.emplace_back(idx(m.cols), 0);
       std::size_t cell = 0;
@@ -130,9 +131,9 @@ class part_chain {
   }
 };
 
-/// Applies a part's steps in the whole graph. New nodes and values of both graphs come in the same order.
+/// Applies a part's steps in the whole graph. New nodes and values of both graphs come in the same order; `made`: those of the whole.
 inline void apply_in_whole(open_graph& whole, graph_piece const& part, std::vector<rewrite_step> const& steps,
-                           std::vector<rule> const& rules, std::vector<rewrite_record>& records) {
+                           std::vector<rule> const& rules, std::vector<rewrite_record>& records, std::vector<int>& made) {
   std::vector<int> node = part.node, value = part.value;
   for (rewrite_step const& s : steps) {
     rule const& r = rules[idx(s.rule)];
@@ -143,6 +144,7 @@ inline void apply_in_whole(open_graph& whole, graph_piece const& part, std::vect
     rewriting const w = apply_rule(r, m, whole);
     if (!w.done()) throw error("rule " + r.name + " applies to a part alone: " + w.refused, "search", "parts that are cut cleanly");
     for (int v : w.added) {
+      made.push_back(v);
       node.push_back(v);
       for (int x : whole.node(v).out) value.push_back(x);
     }
@@ -171,6 +173,7 @@ struct developed {
   struct choice {
     computation_graph graph;
     std::vector<rewrite_record> records;
+    std::vector<std::pair<int, int>> order;              // what stands in a part and depends on no other comes after the part before
   };
   std::vector<choice> all;                               // best in sequence, and by the bounds where that is another one
   joint_statistics statistics;
@@ -212,9 +215,18 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   auto const choose = [&](std::vector<int> const& variant) {
     developed::choice c;
     open_graph changed = whole;
-    for (std::size_t k = 0; k < parts.size(); ++k)
-      apply_in_whole(changed, parts[k], kinds[idx(kind[k])].all[idx(variant[k])].steps, rules, c.records);
-    c.graph = c.records.empty() ? declared : changed.close().graph;
+    std::vector<std::pair<int, int>> after;              // in the numbers of the open graph
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      std::vector<int> made;
+      apply_in_whole(changed, parts[k], kinds[idx(kind[k])].all[idx(variant[k])].steps, rules, c.records, made);
+      for (int v : made) if (k > 0) after.push_back({cuts[k - 1], v});
+    }
+    std::vector<int> number;
+    c.graph = c.records.empty() ? declared : changed.close(&number).graph;
+    for (auto const& [u, v] : after) {
+      if (!changed.node(v).alive || !c.graph.predecessors(number[idx(v)]).empty()) continue;
+      if (number[idx(u)] < number[idx(v)]) c.order.push_back({number[idx(u)], number[idx(v)]});
+    }
     r.all.push_back(std::move(c));
   };
   choose(sequential.variant);
@@ -238,6 +250,7 @@ joint_result map_developed(computation_graph const& declared, machine const& on,
   plain.compare = false;
   for (developed::choice& c : d.all) {
     if (c.records.empty()) continue;
+    plain.order = c.order;
     search_result x = optimize(c.graph, on, model, plain);
     if (!x.feasible() || (r.feasible() && r.cost.seconds <= x.cost.seconds)) continue;
     x.baselines = std::move(r.baselines);

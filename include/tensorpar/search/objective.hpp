@@ -9,10 +9,11 @@ namespace detail {
 
 template <cost_model M> class objective_builder {
  public:
-  objective_builder(training_graph const& t, choice_book<M>& book)
+  /// `order`: operators (first) that come before others (second, a larger number) although no tensor says so.
+  objective_builder(training_graph const& t, choice_book<M>& book, std::vector<std::pair<int, int>> const& order = {})
       : t_(t), g_(t.graph), book_(book), flows_(t, book.options().micro_batches) {
     if (t_.forward_nodes < 1) throw error("the graph has no operators", "search", "at least one operator");
-    make_tree();
+    make_tree(order);
     book_.number_shapes(t_, flows_);
     ranges_ = reachable_ranges(tree_, book_.on().size(), book_.options().grain);
     leaf_of_.assign(detail::idx(t_.forward_nodes), -1);
@@ -70,9 +71,13 @@ template <cost_model M> class objective_builder {
 
   std::vector<device_range> const& ranges_of(int f) const { return ranges_[detail::idx(leaf_of_[detail::idx(f)])]; }
 
-  void make_tree() {
+  void make_tree(std::vector<std::pair<int, int>> const& order) {
     std::vector<std::vector<int>> before(detail::idx(t_.forward_nodes));
     for (int v = 0; v < t_.forward_nodes; ++v) before[detail::idx(v)] = g_.predecessors(v);
+    for (auto const& [u, v] : order) {
+      auto& some = before[detail::idx(v)];
+      if (auto const at = std::lower_bound(some.begin(), some.end(), u); at == some.end() || *at != u) some.insert(at, u);
+    }
     auto const work = [this](int v) {
       std::vector<shape> in, out;
       for (int x : g_.node(v).in) in.push_back(g_.type(x));

@@ -17,6 +17,7 @@ struct search_options {
   int grain = 0;                              // 0: every division up to 8 devices, quarters beyond
   bool compare = true;                        // price the baselines too
   mapping_options mapping;
+  std::vector<std::pair<int, int>> order;     // operators that come before others (a larger number) although no tensor says so
 };
 
 /// What was searched.
@@ -95,7 +96,7 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   t.micro_batches = o.micro_batches;
   training_graph const graph = differentiate(forward, t);
   choice_book<M> book(on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches});
-  detail::objective_builder<M> build(graph, book);
+  detail::objective_builder<M> build(graph, book, o.order);
   // One axis per operator holds the baselines, and its fastest assignment is a bar that many choices of the whole space cannot clear.
   spread_limits one_axis = r.space.spreads;
   one_axis.max_axes = std::min(one_axis.max_axes, 1);

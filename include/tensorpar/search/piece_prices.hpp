@@ -21,7 +21,7 @@ struct piece_table {
   std::vector<double> const& bounds() const { return bound.empty() ? seconds : bound; }
 };
 
-/// Prices parts of networks for one machine, cost model and space of spreads. What parts have in common is worked out once.
+/// Prices parts of networks, one part after another, for one machine, cost model and space of spreads. What parts have in common is worked out once.
 /// Law (tests): the least sum of the tables of a graph's parts over the choices where they meet is the least sum of the whole graph.
 /// The bounds are those of the relaxed costs of search/reduced.hpp and, for parts without an anchor, of search/branches.hpp.
 template <cost_model M> class piece_prices {
@@ -33,11 +33,11 @@ template <cost_model M> class piece_prices {
     book_.start(spreads);
   }
 
-  /// Precondition: the part's last result and its anchor's have as many readers as the ends say (2: two or more).
+  /// Precondition: the part's last result and its anchor's have as many readers as the ends say (2: two or more); the anchor is node 0.
   piece_table operator()(computation_graph const& g, piece_ends const& ends) {
     computation_graph h = g;
     end_with_loss(h, ends.last, ends.readers);
-    problem const p = problem_of(h, ends.readers ? g.node_count() : h.node_count());
+    problem const p = problem_of(h, ends.readers ? g.node_count() : h.node_count(), ends.anchor);
     std::vector<int> kept;
     if (ends.anchor >= 0) kept.push_back(ends.anchor);
     if (ends.readers) kept.push_back(ends.last);
@@ -98,10 +98,12 @@ template <cost_model M> class piece_prices {
     std::erase_if(h.outputs, [&](graph_port const& o) { return o.name == training_.loss; });
     h.add_output(training_.loss, readers == 1 ? losses[0] : h.node(h.add(add{}, losses)).out[0]);
   }
-  /// The first `operators` of a graph.
-  problem problem_of(computation_graph const& h, int operators) {
+  /// The first `operators` of a graph. Parts follow each other: what does not depend on the anchor, a product of weights, is after it too.
+  problem problem_of(computation_graph const& h, int operators, int anchor) {
     training_graph const t = differentiate(h, training_);
-    detail::objective_builder<M> build(t, book_);
+    std::vector<std::pair<int, int>> order;
+    for (int v = anchor + 1; v < h.node_count() && anchor >= 0; ++v) if (h.predecessors(v).empty()) order.push_back({anchor, v});
+    detail::objective_builder<M> build(t, book_, order);
     problem p{build.choose(), {}, build.tree()};
     p.pairs = build.pairs(p.sets);
     p.sets.resize(detail::idx(operators));
@@ -186,7 +188,7 @@ template <cost_model M> class piece_prices {
     }
     one.add(h.node(ends.anchor).op, in, h.node(ends.anchor).name);
     end_with_loss(one, 0, ends.anchor_readers);
-    problem const q = problem_of(one, 1);
+    problem const q = problem_of(one, 1, -1);
     std::vector<double> r = seconds_[detail::idx(p.sets[detail::idx(ends.anchor)])];
     std::vector<double> const& alone = seconds_[detail::idx(q.sets[0])];
     for (std::size_t i = 0; i < r.size(); ++i) r[i] -= alone[i];
