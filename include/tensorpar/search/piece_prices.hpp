@@ -21,7 +21,8 @@ struct piece_table {
   std::vector<double> const& bounds() const { return bound.empty() ? seconds : bound; }
 };
 
-/// Prices parts of networks, one part after another, for one machine, cost model and space of spreads. What parts have in common is worked out once.
+/// Prices parts of networks, one part after another, for one machine, cost model and space of spreads. What parts have in common is worked
+/// out once.
 /// Law (tests): the least sum of the tables of a graph's parts over the choices where they meet is the least sum of the whole graph.
 /// The bounds are those of the relaxed costs of search/reduced.hpp and, for parts without an anchor, of search/branches.hpp.
 template <cost_model M> class piece_prices {
