@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>

@@ -83,6 +83,12 @@ TEST_CASE("a plan with rewrites is the same after encoding and decoding, and the
   q = p;
   q.serial ^= 1;
   CHECK(q.hash() != p.hash());
+  q = p;
+  q.rewrites.clear();
+  CHECK_THROWS_WITH(encode(q), doctest::Contains("no rewrites"));
+  json half = encode(p);
+  half.erase("rewrites");
+  CHECK_THROWS_WITH(decode(half, "test"), doctest::Contains("belong together"));
   json j = encode(p);
   j["rewrites"][0]["nodes"][0] = "three";
   CHECK_THROWS_WITH(decode(j, "test"), doctest::Contains("rewrites[0].nodes[0]"));

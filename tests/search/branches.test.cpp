@@ -109,3 +109,60 @@ TEST_CASE("a budget that does not suffice gives nothing") {
   CHECK(!map_branches(p, 3));
   CHECK(map_branches(p, 100'000'000));
 }
+
+TEST_CASE("forks in a row, forks at the ends, and operators that exchange tensors across them: nothing counts twice") {
+  std::vector<choice> const one{{0, 1, 1, 0}};
+  auto const with = [&](char const* tree, int n, std::vector<std::pair<int, int>> const& pairs) {
+    mapping_problem p = handmade(1, tree, std::vector<std::vector<choice>>(static_cast<std::size_t>(n), one));
+    for (auto const& [a, b] : pairs) connect(p, a, b, [](int, int) { return 5.0; });
+    auto const r = map_branches(p);
+    REQUIRE(r);
+    CHECK(r->bound <= exact_least(p));
+    CHECK(evaluator(p)(r->choices).seconds == exact_least(p));
+    return r->bound;
+  };
+  CHECK(with("S(0,P(1,2),P(3,4),5)", 6, {{0, 3}}) == 11);
+  CHECK(with("S(0,P(1,2),P(3,4),5)", 6, {{0, 5}}) == 11);
+  CHECK(with("S(0,P(1,2),P(3,4),5)", 6, {{1, 3}, {2, 5}}) == 16);
+  CHECK(with("S(1,0)", 2, {{0, 1}}) == 7);               // the tree's order is not the numbers'
+  CHECK(with("S(P(0,1),P(2,3))", 4, {}) == 4);
+  CHECK(with("P(S(0,P(1,2)),S(P(3,4),5))", 6, {{0, 1}, {3, 5}}) == 16);
+}
+
+TEST_CASE("on random trees with random movements between any two operators the bound is one") {
+  std::mt19937_64 g(21);
+  int exact = 0, cases = effort::cases(300);
+  for (int k = 0; k < cases; ++k) {
+    int const n = 2 + pick(g, 6), devices = 1 + pick(g, 3);
+    std::vector<std::string> parts;
+    for (int v = 0; v < n; ++v) parts.push_back(std::to_string(v));
+    std::shuffle(parts.begin(), parts.end(), g);         // numbers need not ascend along the tree
+    while (parts.size() > 1) {
+      std::size_t const i = static_cast<std::size_t>(pick(g, static_cast<int>(parts.size()) - 1));
+      parts[i] = (pick(g, 2) ? "S(" : "P(") + parts[i] + "," + parts[i + 1] + ")";
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+    std::vector<std::vector<choice>> all;
+    for (int v = 0; v < n; ++v) {
+      all.emplace_back();
+      for (int start = 0; start < devices; ++start)
+        for (int size = 1; start + size <= devices; ++size) all.back().push_back({start, size, static_cast<double>(1 + pick(g, 9)), 0});
+    }
+    mapping_problem p = handmade(devices, parts[0].c_str(), all);
+    for (int a = 0; a < n; ++a)
+      for (int b = a + 1; b < n; ++b)
+        if (pick(g, 3) == 0) {
+          u64 const seed = g();
+          connect(p, a, b, [&](int i, int j) { return static_cast<double>(mix(seed + static_cast<u64>(i * 64 + j)) % 7); });
+        }
+    CAPTURE(parts[0]);
+    double const want = exact_least(p);
+    auto const r = map_branches(p, 100'000'000);
+    REQUIRE(r);
+    CHECK(r->bound <= want);
+    double const cost = evaluator(p)(r->choices).seconds;
+    CHECK(cost >= want);
+    exact += r->bound == want && cost == want;
+  }
+  CHECK(exact > cases / 10);
+}

@@ -100,7 +100,7 @@ TEST_CASE("what is unknown, malformed, out of range or does not fit is refused w
     CHECK(answer(spec).find("valid: sizes that fit each other") != std::string::npos);
   }
   CHECK(answer("mmt:heads=3").ends_with("such as branches=4 layers=8 hidden=1024 heads=16 wide=4096 seq=256"));
-  CHECK(answer("vgg19", 0) == "a batch of 0 (at zoo::make: 'vgg19'); valid: a whole number from 1 to 1048576");
+  CHECK(answer("vgg19", 0) == "a batch of 0 (at zoo::make: 'vgg19'); valid: a whole number from 1 to 68719476736");
   CHECK(starts(answer("vgg19", -5), "a batch of -5"));
   CHECK(starts(refusal([] { zoo::make_reduced("vgg19:image=32", 1); }), "no model 'vgg19:image=32' (at zoo::make_reduced: "));
 }

@@ -171,6 +171,7 @@ inline json encode(plan const& p) {
   std::vector<double> reals{q.momentum, q.beta1, q.beta2, q.eps, q.weight_decay, q.clip_norm, p.cost, p.bound, p.step_seconds};
   for (device_kind const& k : p.cluster.kinds) reals.insert(reals.end(), {k.flops, k.memory_bandwidth, k.launch});
   for (link_level const& l : p.cluster.links) reals.insert(reals.end(), {l.latency, l.bandwidth});
+  if (p.serial && p.rewrites.empty()) throw error("a plan with a serial graph and no rewrites", p.model, "both or neither");
   for (double x : reals)
     if (!std::isfinite(x)) throw error("a plan with a number that is infinite or undefined", p.model, "finite numbers");
   try {
@@ -196,6 +197,8 @@ inline plan decode(json const& from, std::string const& where) {
   plan p;
   p.model = r["model"].text();
   p.graph = r["graph"].hex();
+  if (from.contains("rewrites") != from.contains("serial"))
+    r.fail("\"serial\" and \"rewrites\" belong together", "both, or neither where the declared graph is run as it is");
   if (from.contains("rewrites")) {
     p.serial = r["serial"].hex();
     p.rewrites = detail::decode_rewrites(r["rewrites"]);

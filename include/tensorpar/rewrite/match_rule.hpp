@@ -22,24 +22,26 @@ namespace detail {
 
 inline int axis_of_factor(rule_factor const& f, int rank, rule_match const& m) {
   i64 const a = f.axis_parameter >= 0 ? nth(m.parameter, f.axis_parameter) : f.axis;
-  return static_cast<int>(a < 0 ? a + rank : a);
+  return a < -rank || a >= rank ? -1 : static_cast<int>(a < 0 ? a + rank : a);      // any number may be claimed
 }
-/// What a term is in a match; nullopt: an axis is not there. `real`: a product of doubles.
+/// What a term is in a match; nullopt: an axis is not there, or the number is too large. `real`: a product of doubles.
 inline std::optional<i64> value_in(rule_term const& t, bool real, rule_match const& m, open_graph const& g) {
   i64 n = t.number;
   double x = t.factors.empty() && real ? std::bit_cast<double>(t.number) : 1;
   for (rule_factor const& f : t.factors) {
     if (f.kind == term_kind::parameter) {
       if (real) x *= std::bit_cast<double>(nth(m.parameter, f.index));
-      else n *= nth(m.parameter, f.index);
+      else if (__builtin_mul_overflow(n, nth(m.parameter, f.index), &n)) return std::nullopt;
       continue;
     }
     parallel_shape const& s = g.value(nth(m.tensor, f.index)).where;
-    if (f.kind == term_kind::copies) { n *= s.copy; continue; }
-    if (f.kind == term_kind::sums) { n *= s.sum; continue; }
-    int const a = axis_of_factor(f, s.type.rank, m);
-    if (a < 0 || a >= s.type.rank) return std::nullopt;
-    n *= f.kind == term_kind::extent ? s.type.d[a].n : s.degree[a];
+    i64 times = f.kind == term_kind::copies ? s.copy : s.sum;
+    if (f.kind == term_kind::extent || f.kind == term_kind::degree) {
+      int const a = axis_of_factor(f, s.type.rank, m);
+      if (a < 0) return std::nullopt;
+      times = f.kind == term_kind::extent ? s.type.d[a].n : s.degree[a];
+    }
+    if (__builtin_mul_overflow(n, times, &n)) return std::nullopt;
   }
   return real ? std::bit_cast<i64>(x) : n;
 }

@@ -1,5 +1,8 @@
 // tensorpar/search/backtracking.hpp - what rules make of a part of a network, best first
 #pragma once
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/canonical.hpp>
 #include <tensorpar/search/piece_prices.hpp>
@@ -7,8 +10,9 @@
 namespace tensorpar {
 
 struct backtracking_options {
-  double alpha = 1.05;                   // graphs that cost more than so many times the best known one are not developed (Unity, 5.1)
-  int priced = 200;                      // graphs priced per part, at most
+  double alpha = 1.05;                   // graphs that cost more than so many times the best known one are not developed (Unity, 5.1); 1 or
+                                         // more
+  int priced = 200;                      // graphs priced per part, at most; 1 or more
   int growth = 2;                        // operators by which a graph may be larger than the first one
 };
 
@@ -37,7 +41,6 @@ namespace detail {
 class substitution_search {
   struct state {
     open_graph graph;
-    std::vector<rewrite_step> steps;
     piece_variant variant;
     double least;
   };
@@ -69,6 +72,8 @@ class substitution_search {
   substitution_search(std::vector<rule> const& rules, backtracking_options const& o) : rules_(rules), o_(o) {}
 
   template <class Price> piece_variants run(graph_piece const& p, Price& price) {
+    if (!(o_.alpha >= 1)) throw error("alpha is " + std::to_string(o_.alpha), "substitutions", "1 or more");
+    if (o_.priced < 1) throw error("a budget of " + std::to_string(o_.priced) + " graphs", "substitutions", "1 or more");
     computation_graph first = p.graph;
     if (p.ends.readers) first.add_output("what goes on", first.node(p.ends.last).out[0]);
     if (p.ends.anchor >= 0) first.add_output("what came before", first.node(p.ends.anchor).out[0]);
@@ -87,8 +92,7 @@ class substitution_search {
       if (!ends) return;
       if (r.priced >= o_.priced) { r.exhausted = false; return; }
       ++r.priced;
-      state s{std::move(g), std::move(steps), {}, 0};
-      s.variant = {s.steps, std::move(closed), *ends, {}};
+      state s{std::move(g), {std::move(steps), std::move(closed), *ends, {}}, 0};
       s.variant.table = price(s.variant.graph, s.variant.ends);
       s.least = s.variant.table.least();
       best = std::min(best, s.least);
@@ -98,7 +102,7 @@ class substitution_search {
     };
     consider(open_graph(unspread(first)), {});
     int const most = states[0].graph.alive() + o_.growth;
-    while (!open.empty()) {
+    while (!open.empty() && r.exhausted) {
       auto const at = std::min_element(open.begin(), open.end(), [&](int a, int b) {
         double const x = states[detail::idx(a)].least, y = states[detail::idx(b)].least;
         return x != y ? x < y : a < b;
@@ -106,13 +110,13 @@ class substitution_search {
       int const i = *at;
       open.erase(at);
       if (states[detail::idx(i)].least > best * o_.alpha) continue;
-      for (std::size_t k = 0; k < rules_.size(); ++k) {
+      for (std::size_t k = 0; k < rules_.size() && r.exhausted; ++k) {
         std::vector<rule_match> const found = find_matches(rules_[k], states[detail::idx(i)].graph);
         for (rule_match const& m : found) {
           if (touches(m, anchor, last) || !all_bound(rules_[k], m)) continue;
           open_graph g = states[detail::idx(i)].graph;
           if (!apply_rule(rules_[k], m, g).done() || g.alive() > most) continue;
-          std::vector<rewrite_step> steps = states[detail::idx(i)].steps;
+          std::vector<rewrite_step> steps = states[detail::idx(i)].variant.steps;
           steps.push_back({static_cast<int>(k), m});
           consider(std::move(g), std::move(steps));
         }

@@ -30,7 +30,7 @@ struct branch_problem {
 /// seconds of what it exchanges with f and x. In sequence both add up; side by side the larger t counts, and p, which belongs to the
 /// whole, still adds up; points that another one is nowhere worse than are left out. Series are chains over their operators.
 /// Of a movement between operators that are neither neighbours in a chain nor at its ends the least counts that the earlier one's choice
-/// allows, and what a branch that starts or ends with a fork exchanges with f or x counts inside: both can only lower the bound.
+/// allows, one between operators of two branches does not count, and what a branch that starts or ends with a fork exchanges with f or x counts inside: both can only lower the bound.
 class branch_mapper {
   struct point { double t, p; int trace; };
   using points = std::vector<point>;
@@ -104,7 +104,9 @@ class branch_mapper {
     return r;
   }
 
-  void composed(points const& a, points const& b, bool side, std::vector<draft>& to) const {
+  void composed(points const& a, points const& b, bool side, std::vector<draft>& to) {
+    left_ -= static_cast<i64>(a.size() * b.size());
+    if (left_ < 0) return;
     for (point const& x : a)
       for (point const& y : b) to.push_back({side ? std::max(x.t, y.t) : x.t + y.t, x.p + y.p, x.trace, y.trace, -1});
   }
@@ -146,42 +148,42 @@ class branch_mapper {
     return best;
   }
 
-  /// By choice of the chain's last operator (or of f, if all is one fork), up to and with it. What it exchanges with x is not counted yet.
-  std::vector<points> const& chain(std::vector<int> const& parts, int e, device_range r, int f, int fc, int x) {
+  int both(int a, int b) { return a < 0 ? b : b < 0 ? a : decide(-1, -1, a, b); }
+  /// The same of several forks in a row.
+  point inner(std::vector<int> const& forks, device_range r, int f, int fc, int x, int xc) {
+    point all{0, 0, -1};
+    for (int e : forks) {
+      point const b = inner(e, r, f, fc, x, xc);
+      all = {all.t + b.t, 0, both(all.trace, b.trace)};
+    }
+    return all;
+  }
+
+  /// By choice of the chain's last operator, up to and with it (one state where the chain has no operator of its own). What it exchanges
+  /// with x is not counted yet, nor are the forks after it.
+  std::vector<points> const& chain(std::vector<int> const& parts, std::vector<int> const& tail, int e, device_range r, int f, int fc,
+                                   int x) {
     int const cf = class_of(f, fc, e);
     std::array<int, 5> const key{e, r.start, r.size, cf < 0 ? -1 : f, cf};
     if (auto const i = chains_.find(key); i != chains_.end()) return i->second;
-    int last = -1, fork = -1;                              // the operator that was reached, and a fork after it
-    std::size_t const whole = ops_[at(e)].size();
-    std::size_t reached = 0;
+    int last = -1;                                         // the operator that was reached
+    std::vector<int> forks;                                // after it
     std::vector<points> now(1, points{{0, 0, -1}});        // before the first operator there is one state
-    for (int q : parts) {
-      if (kind(q) != sp_kind::leaf) {
-        if (fork >= 0) {                                   // two forks without an operator between: each by itself
-          for (std::size_t i = 0; i < now.size(); ++i) {
-            point const b = inner(fork, r, last < 0 ? f : last, last < 0 ? fc : static_cast<int>(i), -1, -1);
-            for (point& y : now[i]) y = {y.t + b.t, y.p, decide(-1, -1, y.trace, b.trace)};
-          }
-        }
-        fork = q;
-        reached += ops_[at(q)].size();
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      if (kind(parts[k]) != sp_kind::leaf) {
+        forks.push_back(parts[k]);
         continue;
       }
-      int const v = op_of(q);
-      ++reached;
-      // what comes next is counted when it is reached, and so is x by who ends the chain
-      int next_op = -1, next_fork = -1;
-      for (std::size_t k = 0; k + 1 < parts.size(); ++k)
-        if (parts[k] == q) {
-          if (kind(parts[k + 1]) == sp_kind::leaf) next_op = op_of(parts[k + 1]);
-          else {
-            next_fork = parts[k + 1];
-            if (k + 2 < parts.size() && kind(parts[k + 2]) == sp_kind::leaf) next_op = op_of(parts[k + 2]);
-          }
-        }
-      bool const ends = parts.back() == q, forks = ends && reached < whole;      // after it the chain's last fork
+      int const v = op_of(parts[k]);
+      // what comes next is counted when it is reached, and x and the last forks by who ends the chain
+      std::size_t n = k + 1;
+      while (n < parts.size() && kind(parts[n]) != sp_kind::leaf) ++n;
+      bool const ends = n >= parts.size();
       auto const counted = [&](int u) {
-        return u == f || u == next_op || (ends && u == x) || among(next_fork, u) || (forks && among(e, u));
+        if (u == f || (ends ? u == x : u == op_of(parts[n]))) return true;
+        for (std::size_t i = k + 1; i < n; ++i) if (among(parts[i], u)) return true;
+        for (int q : tail) if (ends && among(q, u)) return true;
+        return false;
       };
       std::vector<points> next(at(choices(v).count()));
       std::vector<draft> all;
@@ -192,38 +194,34 @@ class branch_mapper {
         for (std::size_t i = 0; i < now.size(); ++i) {
           if (now[i].empty()) continue;
           int const before = static_cast<int>(i);
-          double between = last < 0 ? 0 : pair(last, before, v, c);
-          int trace = -1;
-          if (fork >= 0) {
-            point const b = inner(fork, r, last < 0 ? f : last, last < 0 ? fc : before, v, c);
-            between += b.t;
-            trace = b.trace;
-          }
+          point const fork = inner(forks, r, last < 0 ? f : last, last < 0 ? fc : before, v, c);
+          double const between = fork.t + (last < 0 ? 0 : pair(last, before, v, c));
           if (between == never) continue;
-          for (point const& y : now[i])
-            all.push_back({y.t + between + own, y.p + out, y.trace, trace, c});
+          for (point const& y : now[i]) all.push_back({y.t + between + own, y.p + out, y.trace, fork.trace, c});
         }
         next[at(c)] = best_of(all, v);
       }
       now = std::move(next);
       last = v;
-      fork = -1;
+      forks.clear();
     }
     return chains_.emplace(key, std::move(now)).first->second;
   }
 
   points series(int e, device_range r, int f, int fc, int x, int xc) {
-    std::vector<int> parts = elements(e);
-    int fork = -1;
-    if (kind(parts.back()) != sp_kind::leaf) { fork = parts.back(); parts.pop_back(); }
-    int const last = parts.empty() || kind(parts.back()) != sp_kind::leaf ? -1 : op_of(parts.back());
-    std::vector<points> const& ends = chain(parts, e, r, f, fc, x);
+    std::vector<int> parts = elements(e), tail;
+    while (!parts.empty() && kind(parts.back()) != sp_kind::leaf) {
+      tail.insert(tail.begin(), parts.back());
+      parts.pop_back();
+    }
+    int const last = parts.empty() ? -1 : op_of(parts.back());
+    std::vector<points> const& ends = chain(parts, tail, e, r, f, fc, x);
     std::vector<draft> all;
     for (std::size_t i = 0; i < ends.size() && left_ >= 0; ++i) {
       if (ends[i].empty()) continue;
       int const c = static_cast<int>(i);
       double const out = x < 0 || last < 0 ? 0 : pair(last, c, x, xc);
-      point const b = fork < 0 ? point{0, 0, -1} : inner(fork, r, last < 0 ? f : last, last < 0 ? fc : c, x, xc);
+      point const b = inner(tail, r, last < 0 ? f : last, last < 0 ? fc : c, x, xc);
       if (b.t == never) continue;
       for (point const& y : ends[i]) all.push_back({y.t + b.t, y.p + out, y.trace, b.trace, -1});
     }
@@ -240,16 +238,6 @@ class branch_mapper {
 
  public:
   branch_mapper(branch_problem const& p, i64 budget) : p_(p), left_(budget) {
-    later_.resize(p.set_of->size());
-    for (std::size_t k = 0; k < p.pairs->size(); ++k) {
-      operator_pair const& q = (*p.pairs)[k];
-      pair_[{q.first, q.second}] = static_cast<int>(k);
-      pair_cost const& c = p.tables->costs[at(q.cost)];
-      std::vector<double> row(at(c.rows), never), least;
-      for (int i = 0; i < c.rows; ++i) for (int j = 0; j < c.cols; ++j) row[at(i)] = std::min(row[at(i)], c.at(i, j));
-      for (int i : p.tables->classes[at(q.rows)].of) least.push_back(row[at(i)]);
-      later_[at(q.first)].push_back({q.second, std::move(least)});
-    }
     for (int i = 0; i < p.tree->size(); ++i) {
       std::vector<int> mine;
       if (kind(i) == sp_kind::leaf) mine = {op_of(i)};
@@ -261,6 +249,32 @@ class branch_mapper {
       }
       ops_.push_back(std::move(mine));
     }
+    std::vector<int> place(p.set_of->size(), 0);           // along the tree, where what comes first may have a larger number
+    int reached = 0;
+    auto const visit = [&](auto const& self, int e) -> void {
+      if (kind(e) == sp_kind::leaf) {
+        if (op_of(e) < static_cast<int>(place.size())) place[at(op_of(e))] = reached++;
+        return;
+      }
+      self(self, (*p_.tree)[e].left);
+      self(self, (*p_.tree)[e].right);
+    };
+    visit(visit, p.tree->root());
+    later_.resize(p.set_of->size());
+    for (std::size_t k = 0; k < p.pairs->size(); ++k) {
+      operator_pair const& q = (*p.pairs)[k];
+      pair_[{q.first, q.second}] = static_cast<int>(k);
+      pair_cost const& c = p.tables->costs[at(q.cost)];
+      int meet = 0;                                        // a whole has a larger number than its parts
+      while (!among(meet, q.first) || !among(meet, q.second)) ++meet;
+      if (kind(meet) == sp_kind::parallel) continue;       // of branches that stand side by side: left out
+      bool const rows = place[at(q.first)] < place[at(q.second)];
+      std::vector<double> line(at(rows ? c.rows : c.cols), never), least;
+      for (int i = 0; i < c.rows; ++i)
+        for (int j = 0; j < c.cols; ++j) line[at(rows ? i : j)] = std::min(line[at(rows ? i : j)], c.at(i, j));
+      for (int i : p.tables->classes[at(rows ? q.rows : q.cols)].of) least.push_back(line[at(i)]);
+      later_[at(rows ? q.first : q.second)].push_back({rows ? q.second : q.first, std::move(least)});
+    }
   }
   /// Bounds of all up to an operator of the outermost chain, by its choice, its own seconds counted; operators after it do not count.
   /// Nothing where the budget does not suffice.
@@ -270,7 +284,7 @@ class branch_mapper {
     while (!parts.empty() && !(kind(parts.back()) == sp_kind::leaf && op_of(parts.back()) == last)) parts.pop_back();
     if (parts.empty()) return std::nullopt;
     std::vector<double> r;
-    for (points const& q : chain(parts, root, {0, p_.devices}, -1, -1, -1)) {
+    for (points const& q : chain(parts, {}, root, {0, p_.devices}, -1, -1, -1)) {
       r.push_back(never);
       for (point const& x : q) r.back() = std::min(r.back(), x.t + x.p);
     }

@@ -1,5 +1,7 @@
 // tensorpar/search/joint.hpp - rules and spreads chosen together: every part of a network, every graph that rules make of it
 #pragma once
+#include <limits>
+#include <map>
 #include <tensorpar/plan/rewritten.hpp>
 #include <tensorpar/search/backtracking.hpp>
 #include <tensorpar/search/optimize.hpp>
@@ -21,10 +23,11 @@ struct joint_statistics {
   int steps = 0;                         // rules applied in the plan
   bool exhausted = true;                 // no budget ended the development of a part
   double sequential = 0;                 // least seconds of the chosen graphs, all on all devices in sequence
+  double bound = 0;                      // of all developed graphs; above the cost only if a baseline is outside of the space
 };
 
 struct joint_result : search_result {
-  computation_graph graph;               // that the plan runs: `rewritten(declared, plan)` is the same
+  computation_graph graph;               // that the plan runs: `rewritten(declared, plan)`, which takes rules of your own too, is the same
   joint_statistics rewriting;
 };
 
@@ -181,6 +184,7 @@ struct developed {
 };
 template <cost_model M>
 developed develop(computation_graph const& declared, machine const& on, M const& model, joint_options const& o) {
+  if (!o.search.order.empty()) throw error("an order of operators", "joint search", "none: rules make other operators");
   std::vector<rule> const& rules = o.rules ? *o.rules : substitution_rules();
   training_options t;
   t.loss = o.search.loss;
@@ -225,7 +229,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
     c.graph = c.records.empty() ? declared : changed.close(&number).graph;
     for (auto const& [u, v] : after) {
       if (!changed.node(v).alive || !c.graph.predecessors(number[idx(v)]).empty()) continue;
-      if (number[idx(u)] < number[idx(v)]) c.order.push_back({number[idx(u)], number[idx(v)]});
+      c.order.push_back({number[idx(u)], number[idx(v)]});       // ascending: what is new has larger numbers
     }
     r.all.push_back(std::move(c));
   };
@@ -236,7 +240,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   r.statistics.tables = price.tables();
   r.statistics.remembered = price.remembered();
   r.statistics.sequential = sequential.least;
-  r.bound = bounded.least * (1 - 1e-9);
+  r.bound = r.statistics.bound = bounded.least * (1 - 1e-9);
   return r;
 }
 /// The best plan of what was developed and of the declared graph.
@@ -269,9 +273,10 @@ joint_result map_developed(computation_graph const& declared, machine const& on,
 /// are cut through; what rules make of each part, the cheapest first, is priced by the choices at the part's ends, all boundary spreads
 /// included; parts that look alike are developed once; the best way through all parts names a variant for each. The whole graph so made is
 /// then mapped as `optimize` does, with side by side and memory, and so is the declared graph where that may be better.
-/// `bound`: no graph made of developed variants costs less under any spreads of the space: in sequence the exact minimum, side by side by
-/// the relaxed costs of search/reduced.hpp. It says nothing of graphs beyond alpha or budget (`rewriting.exhausted`), nor of rules applied
-/// across cuts. Deterministic. Throws as `optimize` does.
+/// `bound`: no graph made of developed variants costs less under any spreads of the space: in sequence the exact minimum (less what
+/// parameters cost that parts share), side by side by search/branches.hpp and the relaxed costs of search/reduced.hpp. It says nothing of
+/// graphs beyond alpha or budget (`rewriting.exhausted`), nor of rules applied across cuts. Deterministic. Throws as `optimize` does, and
+/// where the options mean nothing.
 template <cost_model M>
 joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model, joint_options const& o = {}) {
   if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");

@@ -75,6 +75,8 @@ template <cost_model M> class objective_builder {
     std::vector<std::vector<int>> before(detail::idx(t_.forward_nodes));
     for (int v = 0; v < t_.forward_nodes; ++v) before[detail::idx(v)] = g_.predecessors(v);
     for (auto const& [u, v] : order) {
+      if (u < 0 || u >= v || v >= t_.forward_nodes)
+        throw error("operator " + std::to_string(u) + " before operator " + std::to_string(v), "search", "two operators, ascending");
       auto& some = before[detail::idx(v)];
       if (auto const at = std::lower_bound(some.begin(), some.end(), u); at == some.end() || *at != u) some.insert(at, u);
     }

@@ -23,16 +23,19 @@ struct piece_table {
 
 /// Prices parts of networks, one part after another, for one machine, cost model and space of spreads. What parts have in common is worked
 /// out once.
-/// Law (tests): the least sum of the tables of a graph's parts over the choices where they meet is the least sum of the whole graph.
+/// Law (tests): the least sum of the tables of a graph's parts over the choices where they meet is the least sum of the whole graph; where
+/// parts share a parameter, at most that: what it costs between them is left out.
 /// The bounds are those of the relaxed costs of search/reduced.hpp and, for parts without an anchor, of search/branches.hpp.
 template <cost_model M> class piece_prices {
  public:
-  /// Precondition: machine and cost model outlive it.
+  /// Precondition: machine and cost model outlive it. Stays where it is: its parts refer to each other.
   piece_prices(machine const& on, M const& model, spread_limits const& spreads, objective_options const& o, training_options const& t,
                elimination_limits const& limits = {})
       : book_(on, model, o), training_(t), eliminate_(book_.tables, seconds_, limits), relaxed_(relaxed_tables_, relaxed_seconds_, limits) {
     book_.start(spreads);
   }
+  piece_prices(piece_prices const&) = delete;
+  piece_prices& operator=(piece_prices const&) = delete;
 
   /// Precondition: the part's last result and its anchor's have as many readers as the ends say (2: two or more); the anchor is node 0.
   piece_table operator()(computation_graph const& g, piece_ends const& ends) {

@@ -57,7 +57,7 @@ inline bool keeps_gradient(training_graph const& t, int v) {
 /// Operators after which a forward graph may be cut, in topological order: every other operator comes before or after it, and of all that
 /// is before, nothing but its one result is read afterwards (Unity, 5.2: a post-dominator, and no skip connection passes it). On the way
 /// back the same holds: the result's gradient is made or read by no other operator's derivatives. (An addition with one reader hands the
-/// gradient on as it is, so it is none.) The last operator is none. O(nodes * (nodes / 64 + edges per node)).
+/// gradient on as it is, so it is none.) The last operator is none. O(nodes * (nodes / 64 + edges per node) + candidates * training nodes).
 /// Precondition: `t` is a derivative of g.
 inline std::vector<int> cut_candidates(computation_graph const& g, training_graph const& t) {
   int const n = g.node_count();
@@ -82,6 +82,7 @@ inline std::vector<int> cut_candidates(computation_graph const& g, training_grap
   for (int v = 0; v < n; ++v) {
     auto const& out = g.node(v).out;
     if (out.size() != 1 || readers[static_cast<std::size_t>(out[0])].empty() || !learns[static_cast<std::size_t>(out[0])]) continue;
+    if (out[0] == t.loss) continue;                        // what is done with a loss is not trained
     if (is_integer(g.type(out[0]).type) || before.count(v) + after.count(v) != n + 1) continue;
     if (before.within(read[v], before[v]) && detail::keeps_gradient(t, v)) r.push_back(v);
   }
@@ -153,7 +154,7 @@ struct graph_piece {
 
 /// The parts between cuts (ascending, candidates of this graph), in order. A leaf has the role of the value that it stands for, but what
 /// an operator of another part makes is a parameter here where its gradient is wanted, else an input, and a parameter that lives in an
-/// earlier part is an input. O(nodes * parts).
+/// earlier part is an input, unless it lives in the anchor. O(nodes * parts).
 inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<int> const& cuts) {
   std::vector<char> const learns = detail::learning_values(g);
   std::vector<int> part(g.nodes.size(), static_cast<int>(cuts.size()));
@@ -169,10 +170,11 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
       for (int u : g.predecessors(v)) open.push_back(u);
     }
   }
-  std::vector<int> home(g.values.size(), -1);                  // the part where a parameter is first read
+  std::vector<int> home(g.values.size(), -1), first(g.values.size(), -1);   // the part where a value is read first, and by whom
   for (int v = 0; v < g.node_count(); ++v)
     for (int x : g.node(v).in) {
       int& h = home[static_cast<std::size_t>(x)];
+      if (first[static_cast<std::size_t>(x)] < 0) first[static_cast<std::size_t>(x)] = v;
       if (h < 0 || part[static_cast<std::size_t>(v)] < h) h = part[static_cast<std::size_t>(v)];
     }
   std::vector<int> readers(g.values.size(), 0);
@@ -192,7 +194,9 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
                                                 : p.graph.add_input(name, v.type);
       p.value.resize(p.graph.values.size(), -1);
       p.value[static_cast<std::size_t>(y)] = x;
-      return here[static_cast<std::size_t>(x)] = y;
+      // what an anchor reads of a parameter that lives elsewhere is no home for its readers here
+      if (!of_anchor || made || first[static_cast<std::size_t>(x)] == cuts[k - 1]) here[static_cast<std::size_t>(x)] = y;
+      return y;
     };
     auto put = [&](int v) {
       std::vector<int> in;

@@ -31,16 +31,16 @@ template <class S> struct size_key {
   char const* name;
   i64 S::*number;
   i64 most;
-  int S::*small = nullptr;
+  int S::*whole = nullptr;
   bool S::*flag = nullptr;
   constexpr size_key(char const* k, i64 S::*m, i64 n) : name(k), number(m), most(n) {}
-  constexpr size_key(char const* k, int S::*m, i64 n) : name(k), number(nullptr), most(n), small(m) {}
+  constexpr size_key(char const* k, int S::*m, i64 n) : name(k), number(nullptr), most(n), whole(m) {}
   constexpr size_key(char const* k, bool S::*m) : name(k), number(nullptr), most(1), flag(m) {}
   i64 least() const { return flag ? 0 : 1; }
-  i64 get(S const& s) const { return flag ? i64{s.*flag} : small ? i64{s.*small} : s.*number; }
+  i64 get(S const& s) const { return flag ? i64{s.*flag} : whole ? i64{s.*whole} : s.*number; }
   void set(S& s, i64 v) const {
     if (flag) s.*flag = v != 0;
-    else if (small) s.*small = static_cast<int>(v);
+    else if (whole) s.*whole = static_cast<int>(v);
     else s.*number = v;
   }
 };

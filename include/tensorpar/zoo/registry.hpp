@@ -52,8 +52,8 @@ template <class Visit> [[gnu::cold]] void each_model(Visit&& visit) {
 
 /// `own`: sizes that are known to fit each other.
 template <class Model, class S> computation_graph built(S const& s, S const& own, i64 samples, std::string const& where) {
-  if (samples < 1 || samples > wide)
-    throw error("a batch of " + std::to_string(samples), where, "a whole number from 1 to " + std::to_string(wide));
+  if (samples < 1 || samples > rows)
+    throw error("a batch of " + std::to_string(samples), where, "a whole number from 1 to " + std::to_string(rows));
   model_builder g;
   Model::define(g, s);
   try {
