@@ -30,7 +30,8 @@ struct branch_problem {
 /// seconds of what it exchanges with f and x. In sequence both add up; side by side the larger t counts, and p, which belongs to the
 /// whole, still adds up; points that another one is nowhere worse than are left out. Series are chains over their operators.
 /// Of a movement between operators that are neither neighbours in a chain nor at its ends the least counts that the earlier one's choice
-/// allows, one between operators of two branches does not count, and what a branch that starts or ends with a fork exchanges with f or x counts inside: both can only lower the bound.
+/// allows, one between operators of two branches does not count, and what a branch that starts or ends with a fork exchanges with f or x
+/// counts inside: all that can only lower the bound.
 class branch_mapper {
   struct point { double t, p; int trace; };
   using points = std::vector<point>;
