@@ -13,6 +13,7 @@
 #include <tensorpar/rewrite/rules/spreads.hpp>
 #include <tensorpar/rewrite/rules/sum.hpp>
 #include <tensorpar/rewrite/rules/transpose.hpp>
+#include <tensorpar/rewrite/shipped_rule.hpp>
 #include <doctest/doctest.h>
 
 #include <algorithm>

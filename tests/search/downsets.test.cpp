@@ -2,6 +2,7 @@
 
 #include <array>
 #include <set>
+#include <tensorpar/search/baselines/downset_objective.hpp>
 #include <tensorpar/search/baselines/downset_reference.hpp>
 #include <tensorpar/search/baselines/max_load.hpp>
 #include <tensorpar/search/baselines/pipedream_wide.hpp>
