@@ -84,7 +84,7 @@ TEST_CASE("refusals name the file, the key and what is valid") {
       {[](json& j) { j["micro_batches"] = 1.5; }, "plan.json: micro_batches", "not a whole number", "from 1"},
       {[](json& j) { j["micro_batches"] = 99999999999; }, "plan.json: micro_batches", "out of range", "1048576"},
       {[](json& j) { j["micro_batches"] = std::numeric_limits<u64>::max(); }, "plan.json: micro_batches", "out of range", "1048576"},
-      {[](json& j) { j["optimizer"]["kind"] = "adam"; }, "plan.json: optimizer.kind", "unknown optimizer", "sgd, momentum, adamw"},
+      {[](json& j) { j["optimizer"]["kind"] = "adam"; }, "plan.json: optimizer.kind", "\"adam\" is none of them", "sgd, momentum, adamw"},
       {[](json& j) { j["optimizer"]["beta1"] = nullptr; }, "plan.json: optimizer.beta1", "not a number", "a number from"},
       {[](json& j) { j["optimizer"]["beta1"] = -1; }, "plan.json: optimizer.beta1", "out of range", "a number from"},
       {[](json& j) { j["cluster"]["device"] = json::array(); }, "plan.json: cluster.device", "a list of 0", "from 1"},

@@ -41,6 +41,8 @@ inline plan random_plan(std::mt19937& r) {
       stride *= degree;
     }
     c.spread.start = below(static_cast<int>(devices - stride + 1));
+    if (below(2)) c.sharding = static_cast<weight_sharding>(below(3));
+    c.recompute = below(4) == 0;
     p.nodes.push_back(c);
   }
   p.cost = real();

@@ -1,10 +1,9 @@
 // tests/search/objective.test.cpp - what the mapping problem counts, checked against the program that an executor would run
-#include "random_problem.hpp"
+#include "task_sums.hpp"
 
 #include <doctest/doctest.h>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/search/baselines.hpp>
 #include <tensorpar/search/objective.hpp>
 
@@ -30,48 +29,6 @@ computation_graph mlp(i64 batch, std::vector<i64> const& sizes) {
 }
 machine four(i64 memory = i64{1} << 40) {
   return make_cluster("2 x 2", {"d", 1e12, 1e11, memory, 1e-6}, 4, 2, {"in", 2, 1e-6, 1e10}, {"out", 4, 1e-5, 1e9});
-}
-
-/// Seconds of all tasks of the unrolled program, one after the other.
-template <class M>
-double all_tasks(training_graph const& t, mapping_problem const& p, assignment const& a, machine const& on, M const& model, int micro) {
-  plan q;
-  q.cluster = on;
-  q.nodes = node_choices(p, a);
-  q.micro_batches = micro;
-  program const prog = unroll(t, q);
-  double sum = 0;
-  for (task const& x : prog.tasks) {
-    if (x.kind == task_kind::move) {
-      sum += model.seconds(move_query{x.step, prog.buffers[static_cast<std::size_t>(x.in[0])].type, 4, on});
-      continue;
-    }
-    std::vector<shape> in, out;
-    for (int b : x.in)
-      in.push_back(part_of(prog.buffers[static_cast<std::size_t>(b)].where, prog.buffers[static_cast<std::size_t>(b)].type));
-    for (int b : x.out)
-      out.push_back(part_of(prog.buffers[static_cast<std::size_t>(b)].where, prog.buffers[static_cast<std::size_t>(b)].type));
-    sum += model.seconds(compute_query{
-        x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, 4, on.kind_of(x.grid.start)});
-  }
-  return sum;
-}
-
-/// Prices movements alone, by the bytes sent: sharing and better sources can only make it less.
-struct bytes_model {
-  double seconds(compute_query const&) const { return 0; }
-  double seconds(move_query const& q) const { return bytes_sent(q.step, q.logical, q.scalar_bytes); }
-};
-
-assignment random_in_sequence(mapping_problem const& p, std::mt19937_64& g) {
-  assignment a;
-  for (int v = 0; v < p.operators(); ++v) {
-    int i = 0;
-    do i = static_cast<int>(g() % static_cast<u64>(p.choices(v).count()));
-    while (p.choices(v).spreads[static_cast<std::size_t>(i)].start != 0);
-    a.push_back(i);
-  }
-  return a;
 }
 
 }  // namespace

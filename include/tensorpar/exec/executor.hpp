@@ -38,6 +38,8 @@ class executor {
   executor(training_graph graph, plan p, tensorpar::program const& made) : executor(std::move(graph), std::move(p), &made) {}
   /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
   explicit executor(pipelined_step const& s) : executor(s.graph, s.plan, unroll(resized(s), &Compute::workspace)) {}
+  /// A step that saves memory (plan/memory_saving.hpp).
+  explicit executor(saving_step s) : executor(std::move(s.graph), std::move(s.plan)) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }

@@ -35,6 +35,8 @@ struct graph_node {
   std::string letters;
   int region = -1, turn = 0;              // which repeated block it came from, and which turn of it
   int part = 0;                           // which micro-batch it works on, in a graph that holds several
+  bool again = false;                     // a forward operator run once more, in the backward pass
+  bool anew = false;                      // its operands are moved for it and others like it, not taken from the forward pass' copies
   bool in_place = false;                  // the result may take the place of the first operand, which nothing reads afterwards
 };
 

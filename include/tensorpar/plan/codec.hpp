@@ -58,7 +58,10 @@ inline machine decode_machine(plan_reader const& r) {
   return m;
 }
 
-inline json encode_spread(spread const& s) {
+constexpr char const* sharding_names[] = {"none", "update", "weights"};
+
+inline json encode_node(node_choice const& n) {
+  spread const& s = n.spread;
   json axes = json::array();
   for (grid_axis const& a : s.axes) {
     json x = json::object();
@@ -70,12 +73,15 @@ inline json encode_spread(spread const& s) {
   json r = json::object();
   r["start"] = s.start;
   r["axes"] = std::move(axes);
+  if (n.sharding != weight_sharding::none) r["sharding"] = sharding_names[static_cast<int>(n.sharding)];
+  if (n.recompute) r["recompute"] = true;
   return r;
 }
 
-inline spread decode_spread(plan_reader const& r, int devices) {
-  r.object({"start", "axes"});
-  spread s;
+inline node_choice decode_node(plan_reader const& r, int devices) {
+  r.object({"start", "axes", "sharding", "recompute"});
+  node_choice n;
+  spread& s = n.spread;
   s.start = r["start"].bounded(0, devices - 1);
   plan_reader const axes = r["axes"];
   i64 parts = 1, last = s.start;
@@ -94,7 +100,16 @@ inline spread decode_spread(plan_reader const& r, int devices) {
     if (last >= devices) a["stride"].fail("the grid reaches device " + std::to_string(last), "devices 0 to " + std::to_string(devices - 1));
     s.axes.push_back(g);
   }
-  return s;
+  if (r.at.contains("sharding")) {
+    int const k = r["sharding"].one_of(sharding_names);
+    if (k == 0) r["sharding"].fail("says nothing", "update, weights, or no such key");
+    n.sharding = static_cast<weight_sharding>(k);
+  }
+  if (r.at.contains("recompute")) {
+    if (r["recompute"].at != true) r["recompute"].fail("not true", "true, or no such key");
+    n.recompute = true;
+  }
+  return n;
 }
 
 inline json encode_rewrites(std::vector<rewrite_record> const& all) {
@@ -158,7 +173,7 @@ inline json encode(plan const& p) {
   o["clip_norm"] = p.optimizer.clip_norm;
   r["optimizer"] = std::move(o);
   json nodes = json::array();
-  for (node_choice const& n : p.nodes) nodes.push_back(detail::encode_spread(n.spread));
+  for (node_choice const& n : p.nodes) nodes.push_back(detail::encode_node(n));
   r["nodes"] = std::move(nodes);
   if (!p.pipeline.empty()) r["pipeline"] = detail::encode_pipeline(p.pipeline);
   json said = json::object();
@@ -208,11 +223,7 @@ inline plan decode(json const& from, std::string const& where) {
   p.scalar_bytes = r["scalar_bytes"].integer(1, 64);
   detail::plan_reader const o = r["optimizer"];
   o.object({"kind", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm"});
-  std::string const kind = o["kind"].text();
-  int k = 0;
-  while (k < 3 && kind != detail::optimizer_names[k]) ++k;
-  if (k == 3) o["kind"].fail("unknown optimizer", "sgd, momentum, adamw");
-  p.optimizer.kind = static_cast<optimizer_kind>(k);
+  p.optimizer.kind = static_cast<optimizer_kind>(o["kind"].one_of(detail::optimizer_names));
   p.optimizer.momentum = o["momentum"].real(0, 1);
   p.optimizer.beta1 = o["beta1"].real(0, 1);
   p.optimizer.beta2 = o["beta2"].real(0, 1);
@@ -221,7 +232,7 @@ inline plan decode(json const& from, std::string const& where) {
   p.optimizer.clip_norm = o["clip_norm"].real(0);
   detail::plan_reader const nodes = r["nodes"], said = r["predicted"];
   for (std::size_t i = 0, n = nodes.array(0, SIZE_MAX); i < n; ++i)
-    p.nodes.push_back({detail::decode_spread(nodes[i], p.cluster.size())});
+    p.nodes.push_back(detail::decode_node(nodes[i], p.cluster.size()));
   if (from.contains("pipeline")) p.pipeline = detail::decode_pipeline(r["pipeline"], static_cast<int>(p.nodes.size()), p.cluster.size());
   said.object({"cost", "bound", "step_seconds", "peak_bytes"});
   p.cost = said["cost"].real(0);

@@ -5,6 +5,7 @@
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/op/structural.hpp>
+#include <tensorpar/plan/memory_saving.hpp>
 #include <tensorpar/plan/merge_orders.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
 
@@ -36,6 +37,14 @@ class pipeline_expander {
 
   static std::size_t z(i64 i) { return static_cast<std::size_t>(i); }
   pipeline_stage const& stage(int s) const { return pipe_.stages[z(s)]; }
+  /// Is forward operator v run once more in the backward pass?
+  bool recomputed(int v) const {
+    return v < forward_.node_count() && (stage(stage_[z(v)]).recompute || plan_.nodes[z(v)].recompute);
+  }
+  weight_sharding sharding_of(int update) const {
+    weight_sharding const own = plan_.nodes[z(any().graph.node(update).origin)].sharding;
+    return own == weight_sharding::none && stage(stage_[z(update)]).shard_optimizer ? weight_sharding::update : own;
+  }
   i64 size(int s) const { return stage(s).micro_batch; }
   int count(int s) const { return pipe_.micro_batches(s); }
   training_graph const& of(int s) const { return made_.at(size(s)); }
@@ -133,7 +142,7 @@ class pipeline_expander {
     int const p = stage_[z(v.producer)];
     graph_node const& maker = any().graph.node(v.producer);
     if (maker.phase == step_phase::update) return value_[z(x)][0];
-    if (p == s && late && stage(s).recompute && maker.phase == step_phase::forward) return again_[z(x)][z(j)];
+    if (late && read_again(x, s)) return again_[z(x)][z(j)];
     if (size(p) == size(s)) return value_[z(x)][z(j)];
     return rebatched(x, p, s, j);
   }
@@ -179,7 +188,9 @@ class pipeline_expander {
 
   /// Every micro-batch of node v.
   void copies_of(int v) {
-    int const s = stage_[z(v)];
+    int const s = stage_[z(v)], origin = any().graph.node(v).origin;
+    if (phase_ == step_phase::backward)
+      for (int x : any().graph.node(v).in) if (read_again(x, s) && again_[z(x)].empty()) compute_again(any().graph.value(x).producer);
     for (int j = 0; j < count(s); ++j) {
       std::vector<int> in;
       for (int x : any().graph.node(v).in) in.push_back(need(x, s, j, phase_ != step_phase::forward));
@@ -187,36 +198,35 @@ class pipeline_expander {
       if (phase_ == step_phase::forward) {
         node_[z(v)].push_back(id);
         r_.plan.nodes.resize(z(id) + 1);
-        r_.plan.nodes[z(id)] = plan_.nodes[z(v)];
-      }
+        r_.plan.nodes[z(id)] = {plan_.nodes[z(v)].spread};
+      } else out().node(id).anew = plan_.nodes[z(origin)].recompute;
       belongs(id, pass_of(v, s, j));
     }
   }
-  /// The forward operators once more that the backward passes need, in stages that keep no activations.
-  void recompute() {
+  /// Does stage s read old value x in its backward pass as it is computed anew there?
+  bool read_again(int x, int s) const {
+    int const p = any().graph.value(x).producer;
+    return p >= 0 && stage_[z(p)] == s && recomputed(p);
+  }
+  /// Forward operator v once more, on every micro-batch, and before it those that it reads and that are not kept.
+  void compute_again(int v) {
     computation_graph const& g = any().graph;
-    std::vector<bool> wanted(g.values.size(), false);
-    for (int v = g.node_count() - 1; v >= 0; --v) {
-      graph_node const& n = g.node(v);
-      bool reads = n.phase == step_phase::backward;
-      if (n.phase == step_phase::forward) for (int y : n.out) reads = reads || wanted[z(y)];
-      if (!reads) continue;
-      for (int x : n.in)
-        if (int const p = g.value(x).producer; p >= 0 && stage_[z(p)] == stage_[z(v)] && stage(stage_[z(v)]).recompute) wanted[z(x)] = true;
-    }
-    for (int v = 0; v < forward_.node_count(); ++v) {
-      int const s = stage_[z(v)];
-      bool some = false;
-      for (int y : g.node(v).out) some = some || wanted[z(y)];
-      if (!some) continue;
+    int const s = stage_[z(v)];
+    std::vector<int> all{v};
+    for (std::size_t k = 0; k < all.size(); ++k)
+      for (int x : g.node(all[k]).in) if (read_again(x, s) && again_[z(x)].empty()) all.push_back(g.value(x).producer);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    for (int u : all)
       for (int j = 0; j < count(s); ++j) {
         std::vector<int> in;
-        for (int x : any().graph.node(v).in) in.push_back(need(x, s, j, true));
-        int const id = copy_node(v, s, j, std::move(in), again_);
-        out().node(id).origin = node_[z(v)][z(j)];
+        for (int x : g.node(u).in) in.push_back(need(x, s, j, true));
+        int const id = copy_node(u, s, j, std::move(in), again_);
+        out().node(id).origin = node_[z(u)][z(j)];
+        out().node(id).again = true;
+        out().node(id).anew = plan_.nodes[z(u)].recompute;
         belongs(id, {s, pass::backward, j});
       }
-    }
   }
   /// Gradient x added over all micro-batches, each addition in the pass that brings the next summand.
   int total(int x) {
@@ -236,26 +246,6 @@ class pipeline_expander {
     }
     return sum_[{x, s}] = sum;
   }
-  /// ZeRO stage 1: where an axis of the grid holds copies of a parameter, each copy updates a part of it. So a loop of the update that no
-  /// axis splits follows that axis instead; layouts and movements (reduce-scatter before, all-gather after) follow from that.
-  void shard(int id) {
-    graph_node& n = out().node(id);
-    if (n.letters.empty()) return;
-    iteration_space const space = space_of(out(), id);
-    spread const& grid = r_.plan.nodes[z(n.origin)].spread;
-    for (grid_axis const& a : grid.axes) {
-      if (!a.letter || n.letters.find(a.letter) != std::string::npos) continue;
-      i64 parts = 1;                                               // several axes may split one loop
-      for (grid_axis const& b : grid.axes) if (b.letter == a.letter) parts *= b.degree;
-      for (std::size_t i = 0; i < space.loops.size(); ++i) {
-        bool taken = space.loops[i].units % parts != 0;
-        for (grid_axis const& b : grid.axes) taken = taken || (b.letter && b.letter == n.letters[i]);
-        if (taken) continue;
-        n.letters[i] = a.letter;
-        break;
-      }
-    }
-  }
   void updates() {
     training_graph const& t = any();
     for (std::size_t x = 0; x < t.graph.values.size(); ++x)
@@ -270,7 +260,7 @@ class pipeline_expander {
       }
       int const id = copy_node(v, stage_[z(v)] < 0 ? 0 : stage_[z(v)], 0, std::move(in), value_);
       if (n.origin < 0) out().node(id).origin = -1;
-      else if (stage(stage_[z(v)]).shard_optimizer) shard(id);
+      else shard_update(r_.graph, id, r_.plan.nodes[z(out().node(id).origin)].spread, sharding_of(v));
       belongs(id, {-1, pass::weights, 0});
     }
   }
@@ -291,18 +281,14 @@ class pipeline_expander {
     r_.graph.forward_nodes = out().node_count();
     std::size_t const forward_values = out().values.size();
     phase_ = step_phase::backward;
-    recompute();
     for (int v = t.forward_nodes; v < t.graph.node_count(); ++v) if (t.graph.node(v).phase == step_phase::backward) copies_of(v);
     phase_ = step_phase::update;
+    r_.graph.home.assign(forward_values, -1);
+    for (std::size_t x = 0; x < t.home.size(); ++x) if (t.home[x] >= 0) r_.graph.home[z(value_[x][0])] = node_[z(t.home[x])][0];
     updates();
     r_.graph.gradient.assign(forward_values, -1);
-    r_.graph.home.assign(forward_values, -1);
-    for (std::size_t x = 0; x < t.gradient.size(); ++x) {
-      if (t.graph.values[x].role != value_role::parameter) continue;
-      std::size_t const y = z(value_[x][0]);
-      if (t.gradient[x] >= 0) r_.graph.gradient[y] = total(t.gradient[x]);
-      if (t.home[x] >= 0) r_.graph.home[y] = node_[z(t.home[x])][0];
-    }
+    for (std::size_t x = 0; x < t.gradient.size(); ++x)
+      if (t.graph.values[x].role == value_role::parameter && t.gradient[x] >= 0) r_.graph.gradient[z(value_[x][0])] = total(t.gradient[x]);
     r_.graph.expanded_from = training_hash(t);
     r_.graph.losses = value_[z(t.loss)];
     r_.graph.loss = r_.graph.losses.front();

@@ -3,6 +3,7 @@
 #include <string>
 #include <tensorpar/ir/layout.hpp>
 #include <tensorpar/ir/machine.hpp>
+#include <tensorpar/ir/sharded_update.hpp>
 #include <tensorpar/op/update.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 #include <tensorpar/rewrite/record.hpp>
@@ -12,6 +13,8 @@ namespace tensorpar {
 /// What the search decides about one forward operator.
 struct node_choice {
   tensorpar::spread spread;
+  weight_sharding sharding = weight_sharding::none;   // of the weights that live where it runs
+  bool recompute = false;                             // its results are computed anew for the backward pass
   friend bool operator==(node_choice const&, node_choice const&) = default;
 };
 
@@ -36,6 +39,11 @@ struct plan {
   std::vector<i64> peak_bytes;           // arena per device
 
   friend bool operator==(plan const&, plan const&) = default;
+  /// Does a choice save memory? Then what is unrolled is `save_memory(graph, plan)` (plan/memory_saving.hpp).
+  bool saves_memory() const {
+    for (node_choice const& n : nodes) if (n.recompute || n.sharding != weight_sharding::none) return true;
+    return false;
+  }
   u64 hash() const {
     hasher h;
     h.add(schema).add(graph).add(cluster.hash()).add(micro_batches).add(scalar_bytes);
@@ -50,6 +58,7 @@ struct plan {
       h.add(n.spread.start).add(n.spread.axes.size());
       for (grid_axis const& a : n.spread.axes) h.add(static_cast<int>(a.letter)).add(a.degree).add(a.stride);
     }
+    if (saves_memory()) for (node_choice const& n : nodes) h.add(n.sharding).add(n.recompute);
     for (i64 b : peak_bytes) h.add(b);
     if (!pipeline.empty()) h.add(pipeline.hash());
     if (!rewrites.empty()) h.add(serial).add(rewrites.size());

@@ -52,6 +52,16 @@ struct plan_reader {
     if (!at.is_string()) fail("not a text", "a text");
     return at.get<std::string>();
   }
+  /// Which of these texts it is.
+  template <std::size_t N> int one_of(char const* const (&names)[N]) const {
+    std::string const s = text();
+    std::string valid;
+    for (std::size_t i = 0; i < N; ++i) {
+      if (s == names[i]) return static_cast<int>(i);
+      valid += (i ? ", " : "") + std::string(names[i]);
+    }
+    fail(at.dump(-1, ' ', true, json::error_handler_t::replace) + " is none of them", valid);
+  }
   u64 hex() const {
     std::string const s = at.is_string() ? at.get<std::string>() : std::string();
     u64 r = 0;

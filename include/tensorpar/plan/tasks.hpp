@@ -1,6 +1,7 @@
 // tensorpar/plan/tasks.hpp - the one unrolling of a plan: simulator and executor both run what is made here
 #pragma once
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/exchange.hpp>
@@ -27,6 +28,8 @@ class unroller {
     out.scalar_bytes = p.scalar_bytes;
     if (!p.pipeline.empty())
       throw error("the plan has a pipeline", "unroll", "the step that expand(graph, plan) makes of it (plan/expand.hpp)");
+    if (p.saves_memory())
+      throw error("the plan saves memory", "unroll", "the step that save_memory(graph, plan) makes of it (plan/memory_saving.hpp)");
     if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
       throw error(
           "the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes),
@@ -80,6 +83,7 @@ class unroller {
   std::vector<iteration_space> spaces_;
   std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
   std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
+  std::map<std::array<int, 3>, std::vector<int>> apart_;        // (value, micro-batch, backward?) -> the first of these, and others
   int micro_ = 0;
 
   iteration_space const& space(int v) const { return spaces_[static_cast<std::size_t>(v)]; }
@@ -162,6 +166,20 @@ class unroller {
     if (p >= 0 && g_.node(p).phase == step_phase::update) return copies_[{x, plan_.micro_batches - 1}];
     return copies_[{x, micro_}];
   }
+  /// What `consumer` may read or move value x from. Weights that are kept in parts are gathered for each pass; what recomputed operators
+  /// and their derivatives read is moved for them, so that no copy has to stay from the forward pass.
+  std::vector<int>& copies_for(int x, int consumer) {
+    std::vector<int>& all = copies(x);
+    graph_node const& n = g_.node(consumer);
+    graph_value const& v = g_.value(x);
+    bool const in_parts = v.role == value_role::parameter && n.phase != step_phase::update &&
+                          t_.home[static_cast<std::size_t>(x)] >= t_.forward_nodes;
+    bool const anew = n.anew && v.producer >= 0 && g_.node(v.producer).phase == step_phase::forward;
+    if (!in_parts && !anew) return all;
+    std::vector<int>& own = apart_[{x, micro_ + n.part, n.phase == step_phase::backward}];
+    if (own.empty()) own.push_back(all.front());
+    return own;
+  }
 
   void use(int b) { at(b).last = std::max(at(b).last, static_cast<int>(out.tasks.size())); }
   void append(task t) {
@@ -172,7 +190,7 @@ class unroller {
 
   /// A buffer that holds value x in layout l: an existing one, the host's (inputs come in any layout), or one moved there.
   int bring(int x, layout const& l, int consumer) {
-    std::vector<int>& have = copies(x);
+    std::vector<int>& have = copies_for(x, consumer);
     for (int b : have) if (at(b).where == l) return b;
     if (g_.value(x).role == value_role::input) { have.push_back(add_buffer(x, g_.type(x), l, false)); return have.back(); }
     int from = have.front();
@@ -184,11 +202,11 @@ class unroller {
       for (move_step const& s : m) bytes += bytes_sent(s, g_.type(x), plan_.scalar_bytes);
       if (cheapest < 0 || bytes < cheapest) { cheapest = bytes; from = b; steps = std::move(m); }
     }
-    carry(x, std::move(steps), from, consumer);
+    carry(x, std::move(steps), from, consumer, &have);
     return have.back();
   }
-  /// Moves buffer `from` of value x step by step, at last into buffer `home` if there is one.
-  void carry(int x, std::vector<move_step> steps, int from, int consumer, int home = -1) {
+  /// Moves buffer `from` of value x step by step, at last into buffer `home` if there is one. `have`: takes the others.
+  void carry(int x, std::vector<move_step> steps, int from, int consumer, std::vector<int>* have, int home = -1) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       move_step& s = steps[i];
       task t;
@@ -208,7 +226,7 @@ class unroller {
       }
       t.step = std::move(s);
       append(std::move(t));
-      if (!ends) copies(x).push_back(from);
+      if (!ends && have) have->push_back(from);
     }
   }
   std::string label(int v) const {
@@ -265,7 +283,7 @@ class unroller {
       t.workspace = add_buffer(-1, shape{dim(scalars)}, grid_layout(t.grid), false);
     append(std::move(t));
     for (auto const& [b, home] : elsewhere)
-      carry(at(b).value, movement(at(b).where, at(home).where, at(home).type), b, v, home);
+      carry(at(b).value, movement(at(b).where, at(home).where, at(home).type), b, v, nullptr, home);
   }
 
   /// Adds this micro-batch's gradient x to the first one's, in place.

@@ -18,12 +18,17 @@ struct baseline {
 /// The plan's form of an assignment.
 inline std::vector<node_choice> node_choices(mapping_problem const& p, assignment const& a) {
   std::vector<node_choice> r;
-  for (int v = 0; v < p.operators(); ++v) r.push_back({p.choices(v).spreads[detail::idx(a[detail::idx(v)])]});
+  for (int v = 0; v < p.operators(); ++v) {
+    int const i = a[detail::idx(v)];
+    choice_saving const s = p.choices(v).saving(i);
+    r.push_back({p.choices(v).spreads[detail::idx(i)], s.sharding, s.recompute});
+  }
   return r;
 }
-/// The choice that is this spread, or -1 if the space has it not. O(choices).
-inline int find_choice(mapping_problem const& p, int v, spread const& s) {
-  for (int i = 0; i < p.choices(v).count(); ++i) if (p.choices(v).spreads[detail::idx(i)] == s) return i;
+/// The choice that is this spread and saves this, or -1 if the space has it not. O(choices).
+inline int find_choice(mapping_problem const& p, int v, spread const& s, choice_saving const& what = {}) {
+  for (int i = 0; i < p.choices(v).count(); ++i)
+    if (p.choices(v).spreads[detail::idx(i)] == s && p.choices(v).saving(i) == what) return i;
   return -1;
 }
 /// The assignment that a plan's choices are, or nothing if one of them is outside the space. O(operators * choices).
@@ -31,7 +36,8 @@ inline std::optional<assignment> assignment_of(mapping_problem const& p, std::ve
   if (static_cast<int>(nodes.size()) != p.operators()) return std::nullopt;
   assignment a;
   for (int v = 0; v < p.operators(); ++v) {
-    a.push_back(find_choice(p, v, nodes[detail::idx(v)].spread));
+    node_choice const& n = nodes[detail::idx(v)];
+    a.push_back(find_choice(p, v, n.spread, {n.sharding, n.recompute}));
     if (a.back() < 0) return std::nullopt;
   }
   return a;

@@ -52,14 +52,18 @@ template <cost_model M> class choice_book {
   }
 
   /// The choice set of a forward operator that may stand in these ranges (ascending by start and size).
-  int set_for(training_graph const& t, training_flows const& flows, int f, std::vector<device_range> const& ranges) {
+  /// `v`: what the operator saves; the graph says what it recomputes and where its weights live.
+  int set_for(training_graph const& t, training_flows const& flows, int f, std::vector<device_range> const& ranges, choice_saving v = {}) {
     std::vector<i64> key = flows.key_of(f);
+    key.push_back(static_cast<i64>(v.sharding) * 2 + v.recompute);
     for (device_range r : ranges) key.push_back(static_cast<i64>(r.start) * (1 << 20) + r.size);
     int const set = set_id_(key);
     if (set < static_cast<int>(tables.sets.size())) return set;
     operator_group const& q = flows.groups[detail::idx(f)];
     kind_of_group k;
     for (int v : q.nodes) { k.spaces.push_back(space_of(t.graph, v)); k.letters.push_back(t.graph.node(v).letters); }
+    for (int x : q.nodes) k.parts.push_back(v.sharding != weight_sharding::none && t.graph.node(x).phase == step_phase::update);
+    k.saving = v;
     k.ranges = ranges;
     choice_set c;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -126,6 +130,8 @@ template <cost_model M> class choice_book {
   struct kind_of_group {
     std::vector<iteration_space> spaces;
     std::vector<std::string> letters;
+    std::vector<char> parts;                                  // by node: an update whose copies share its work
+    choice_saving saving;
     std::map<std::array<int, 3>, std::vector<int>> layouts;   // slot -> choice -> layout
     std::vector<device_range> ranges;                         // where it may stand
   };
@@ -147,7 +153,8 @@ template <cost_model M> class choice_book {
     if (fresh)
       for (spread const& c : tables.sets[detail::idx(set)].spreads) {
         auto const& space = k.spaces[detail::idx(s.local)];
-        auto const& letters = k.letters[detail::idx(s.local)];
+        auto const& own = k.letters[detail::idx(s.local)];
+        std::string const letters = k.parts[detail::idx(s.local)] ? sharded_letters(space, own, c) : own;
         at->second.push_back(prices_.id(s.result ? result_layout(space, letters, c, s.port) : operand_layout(space, letters, c, s.port)));
       }
     return at->second;
@@ -200,30 +207,44 @@ template <cost_model M> class choice_book {
         c.seconds[i] += prices_.seconds(e.shape_id, layouts(set, e.from)[i], all);
       }
     }
-    add_bytes(g, set, q);
+    add_bytes(t, set, q);
   }
 
-  /// An estimate that adds up over operators: parameters and their gradients in their home layout, optimizer state, results, and operands
+  /// An estimate that adds up over operators: parameters in their home layout and their gradients, optimizer state, results, and operands
   /// as this operator wants them (its own copies where they were moved). Gradients of activations, which come and go, and scratch space
-  /// are not counted; counting moved and unmoved operands alike makes up for them in deep networks.
-  void add_bytes(computation_graph const& g, int set, operator_group const& q) {
+  /// are not counted; counting moved and unmoved operands alike makes up for them in deep networks. An operator that is recomputed keeps
+  /// nothing but the inputs that it reads.
+  void add_bytes(training_graph const& t, int set, operator_group const& q) {
+    computation_graph const& g = t.graph;
+    bool const recompute = kinds_[detail::idx(set)].saving.recompute;
     choice_set& c = tables.sets[detail::idx(set)];
     std::vector<int> counted;
-    auto const add = [&](int x, value_slot const& s, i64 times) {
-      if (std::find(counted.begin(), counted.end(), x) != counted.end()) return;
-      counted.push_back(x);
+    auto const put = [&](int x, value_slot const& s, i64 times) {
       auto const& l = layouts(set, s);
       for (std::size_t i = 0; i < c.bytes.size(); ++i) c.bytes[i] += times * prices_.bytes(l[i], g.type(x));
     };
-    for (std::size_t t = 0; t < q.nodes.size(); ++t) {
-      graph_node const& n = g.node(q.nodes[t]);
-      int const local = static_cast<int>(t);
-      for (std::size_t k = 0; k < n.in.size(); ++k) {
-        value_role const role = g.value(n.in[k]).role;
-        if (t == 0 || role == value_role::state) add(n.in[k], {local, static_cast<int>(k), false}, role == value_role::parameter ? 2 : 1);
-      }
-      if (t == 0) for (std::size_t k = 0; k < n.out.size(); ++k) add(n.out[k], {local, static_cast<int>(k), true}, 1);
+    auto const add = [&](int x, value_slot const& s, i64 times) {
+      if (std::find(counted.begin(), counted.end(), x) != counted.end()) return;
+      counted.push_back(x);
+      put(x, s, times);
+    };
+    graph_node const& forward = g.node(q.nodes[0]);
+    for (std::size_t k = 0; k < q.nodes.size(); ++k) {
+      graph_node const& n = g.node(q.nodes[k]);
+      if (!is_update(n.op)) continue;
+      int const x = n.in[0], local = static_cast<int>(k);
+      int const operand = static_cast<int>(std::find(forward.in.begin(), forward.in.end(), x) - forward.in.begin());
+      value_slot const whole{0, operand, false};
+      add(x, t.home[detail::idx(x)] == q.nodes[k] ? value_slot{local, 0, false} : whole, 1);
+      put(x, o_.micro_batches > 1 ? whole : value_slot{local, 1, false}, 1);       // of micro-batches, gradients are added up first
+      for (std::size_t s = 2; s < n.in.size(); ++s)
+        if (g.value(n.in[s]).role == value_role::state) add(n.in[s], {local, static_cast<int>(s), false}, 1);
     }
+    for (std::size_t k = 0; k < forward.in.size(); ++k) {
+      value_role const role = g.value(forward.in[k]).role;
+      if (role != value_role::activation || !recompute) add(forward.in[k], {0, static_cast<int>(k), false}, role == value_role::parameter ? 2 : 1);
+    }
+    for (std::size_t k = 0; k < forward.out.size() && !recompute; ++k) add(forward.out[k], {0, static_cast<int>(k), true}, 1);
   }
 
   /// The different layouts in which a choice of the receiver wants a value.

@@ -1,6 +1,7 @@
 // tensorpar/search/flows.hpp - which values travel between the operators of a training step, and which operators look alike
 #pragma once
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tensorpar/ir/differentiate.hpp>
 #include <vector>
@@ -39,7 +40,9 @@ struct operator_group {
 
 /// A training graph seen from its forward operators: a group for each, and what travels between two of them: activations, gradients, the
 /// copies of a shared parameter and their gradients. Inputs come from the host in any layout, so they do not travel.
-/// Activations and gradients travel once per micro-batch, parameters and what updates read once a step. O(nodes + values * readers).
+/// Activations and gradients travel once per micro-batch, parameters and what updates read once a step; but a parameter that lives where
+/// it is updated (plan/memory_saving.hpp) is gathered for every pass of every micro-batch. What an update makes returns to where it is
+/// kept. O(nodes + values * readers).
 class training_flows {
   training_graph const& t_;
   computation_graph const& g_;
@@ -68,7 +71,8 @@ class training_flows {
   std::vector<operator_group> groups;
   std::map<std::pair<int, int>, value_flows> between;   // by the two operators, ascending
 
-  training_flows(training_graph const& t, int micro_batches) : t_(t), g_(t.graph) {
+  /// `kept`: what operators that run again read of others does not travel once more for them, as if they alone were kept.
+  training_flows(training_graph const& t, int micro_batches, bool kept = false) : t_(t), g_(t.graph) {
     groups.resize(static_cast<std::size_t>(t_.forward_nodes));
     local_.assign(g_.nodes.size(), 0);
     std::vector<std::vector<std::pair<int, int>>> readers(g_.values.size());    // (node, operand)
@@ -86,21 +90,36 @@ class training_flows {
       if (reads.empty()) continue;
       auto const [a, from] = source_of(x, reads.front().first);
       if (a < 0) continue;
-      std::map<std::pair<int, int>, value_flow> to;                             // by (group, how often it moves)
+      bool const in_parts = x < static_cast<int>(t_.home.size()) && t_.home[static_cast<std::size_t>(x)] >= t_.forward_nodes;
+      std::map<std::array<int, 3>, value_flow> to;                              // by (group, how often it moves, backward?)
       for (auto const& [v, k] : reads) {
         int const b = g_.node(v).origin;
-        int const times = from.result && g_.node(v).phase != step_phase::update ? micro_batches : 1;
+        step_phase const phase = g_.node(v).phase;
+        int const times = (from.result || in_parts) && phase != step_phase::update ? micro_batches : 1;
+        if (kept && b != a && g_.node(v).again) continue;
         if (b < 0) { groups[static_cast<std::size_t>(a)].everywhere.push_back({from, x, -1}); continue; }
-        value_flow& f = to.try_emplace({b, times}, value_flow{x, -1, a <= b, from, {}, times}).first->second;
+        bool const anew = g_.node(v).anew && g_.value(x).producer >= 0 && g_.node(g_.value(x).producer).phase == step_phase::forward;
+        bool const apart = phase == step_phase::backward && (in_parts || anew);
+        value_flow& f = to.try_emplace({b, times, apart}, value_flow{x, -1, a <= b, from, {}, times}).first->second;
         f.to.push_back({local_[static_cast<std::size_t>(v)], k, false});
       }
       for (auto& [where, f] : to) {
-        int const b = where.first;
+        int const b = where[0];
         if (a == b) groups[static_cast<std::size_t>(a)].inner.push_back(std::move(f));
         else between[{std::min(a, b), std::max(a, b)}].push_back(std::move(f));
       }
     }
+    for (int v = t_.forward_nodes; v < g_.node_count(); ++v)
+      for (std::size_t k = 0; k < g_.node(v).out.size(); ++k) {
+        int const y = g_.node(v).out[k], x = g_.value(y).stored_in;
+        if (x < 0 || g_.value(x).role != value_role::parameter || g_.node(v).origin < 0) continue;
+        groups[static_cast<std::size_t>(g_.node(v).origin)].inner.push_back(
+            {y, -1, true, {local_[static_cast<std::size_t>(v)], static_cast<int>(k), true}, {home_slot(x)}, 1});
+      }
   }
+
+  /// Where a parameter lives: as operand of its home.
+  value_slot home_slot(int x) const { return source_of(x, -1).second; }
 
   /// Appends all that the price of flows between two given kinds of operators depends on.
   void put(std::vector<i64>& key, value_flows const& all) const {
@@ -127,7 +146,8 @@ class training_flows {
         put(key, g_.type(x));
         key.push_back(seen.try_emplace(x, static_cast<int>(seen.size())).first->second);
         value_role const role = g_.value(x).role;
-        key.push_back(static_cast<i64>(role) * 2 + (role == value_role::parameter && t_.home[static_cast<std::size_t>(x)] == f));
+        int const home = role == value_role::parameter ? t_.home[static_cast<std::size_t>(x)] : -1;
+        key.push_back(static_cast<i64>(role) * 4 + (home == f ? 1 : home >= t_.forward_nodes && g_.node(home).origin == f ? 2 : 0));
       }
       for (int x : n.out) put(key, g_.type(x));
       key.push_back(static_cast<i64>(n.letters.size()));

@@ -10,8 +10,9 @@ namespace detail {
 template <cost_model M> class objective_builder {
  public:
   /// `order`: operators (first) that come before others (second, a larger number) although no tensor says so.
-  objective_builder(training_graph const& t, choice_book<M>& book, std::vector<std::pair<int, int>> const& order = {})
-      : t_(t), g_(t.graph), book_(book), flows_(t, book.options().micro_batches) {
+  /// `kept`: of flows, see there.
+  objective_builder(training_graph const& t, choice_book<M>& book, std::vector<std::pair<int, int>> const& order = {}, bool kept = false)
+      : t_(t), g_(t.graph), book_(book), flows_(t, book.options().micro_batches, kept) {
     if (t_.forward_nodes < 1) throw error("the graph has no operators", "search", "at least one operator");
     make_tree(order);
     book_.number_shapes(t_, flows_);
@@ -27,6 +28,14 @@ template <cost_model M> class objective_builder {
     book_.start(l);
     std::vector<int> const sets = choose();
     if (worth_having < never) leave_out(sets, worth_having);
+    mapping_problem p = frame();
+    p.pairs = pairs(sets);
+    p.set_of = sets;
+    static_cast<mapping_tables&>(p) = std::move(book_.tables);
+    return p;
+  }
+  /// All of a problem but its choices and their costs.
+  mapping_problem frame() const {
     mapping_problem p;
     p.tree = tree_;
     p.relaxed = relaxed_;
@@ -37,16 +46,13 @@ template <cost_model M> class objective_builder {
       graph_node const& n = g_.node(f);
       p.names.push_back((n.name.empty() ? std::string() : n.name + ":") + std::string(n.op.op->name));
     }
-    p.pairs = pairs(sets);
-    p.set_of = sets;
-    static_cast<mapping_tables&>(p) = std::move(book_.tables);
     return p;
   }
 
-  /// Adds the graph's choice sets to the book. By forward operator.
-  std::vector<int> choose() {
+  /// Adds the graph's choice sets to the book. By forward operator. `saving`: of all of them.
+  std::vector<int> choose(choice_saving saving = {}) {
     std::vector<int> r;
-    for (int f = 0; f < t_.forward_nodes; ++f) r.push_back(book_.set_for(t_, flows_, f, ranges_of(f)));
+    for (int f = 0; f < t_.forward_nodes; ++f) r.push_back(book_.set_for(t_, flows_, f, ranges_of(f), saving));
     return r;
   }
   /// Adds the costs between operators to the book; ascending.

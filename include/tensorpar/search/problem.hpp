@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/graph/sp_binary.hpp>
-#include <tensorpar/ir/layout.hpp>
+#include <tensorpar/ir/sharded_update.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -17,13 +17,22 @@ struct device_range {
   friend bool operator==(device_range const&, device_range const&) = default;
 };
 
+/// What a choice saves besides (plan/memory_saving.hpp).
+struct choice_saving {
+  weight_sharding sharding = weight_sharding::none;
+  bool recompute = false;
+  friend bool operator==(choice_saving const&, choice_saving const&) = default;
+};
+
 /// The choices of an operator; operators that look alike share one.
 struct choice_set {
   std::vector<spread> spreads;
+  std::vector<choice_saving> savings;   // of each; empty: none saves memory
   std::vector<int> sizes;               // devices of each
   std::vector<double> seconds;          // forward, backward, update and gradient synchronisation on the local shapes
   std::vector<i64> bytes;               // on each of its devices
   int count() const { return static_cast<int>(spreads.size()); }
+  choice_saving saving(int i) const { return savings.empty() ? choice_saving{} : savings[detail::idx(i)]; }
 };
 
 /// Choices of one choice set seen from one side of a pair: those with the same layouts are one class.

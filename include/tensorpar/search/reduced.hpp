@@ -36,6 +36,7 @@ template <class Keep> smaller_problem with_choices(mapping_problem const& p, Kee
     for (int i : keep) {
       auto const k = detail::idx(i);
       t.spreads.push_back(s.spreads[k]);
+      if (!s.savings.empty()) t.savings.push_back(s.savings[k]);
       t.sizes.push_back(s.sizes[k]);
       t.seconds.push_back(s.seconds[k]);
       t.bytes.push_back(s.bytes[k]);

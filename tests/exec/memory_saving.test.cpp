@@ -1,0 +1,83 @@
+// tests/exec/memory_saving.test.cpp - sharded and recomputed training equals serial training, in less memory
+#include <tensorpar/plan/memory_saving.hpp>
+
+#include <doctest/doctest.h>
+
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/tasks.hpp>
+
+#include "support/effort.hpp"
+#include "support/spine.hpp"
+
+using namespace tests;
+
+namespace {
+
+void save_at_random(plan& p, std::mt19937& draw) {
+  for (node_choice& c : p.nodes) {
+    c.sharding = static_cast<weight_sharding>(draw() % 3);
+    c.recompute = draw() % 2;
+  }
+}
+
+void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool noise) {
+  std::mt19937 draw(seed);
+  for (int trial = 0; trial < effort::cases(trials); ++trial) {
+    training_options o;
+    o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
+    if (trial % 4 == 0) o.optimizer.clip_norm = 0.5;
+    o.micro_batches = trial % 3 == 1 ? 2 : 1;
+    plan p = random_plan(g, 1 + trial % 8, draw), s = serial_plan(g);
+    p.micro_batches = s.micro_batches = o.micro_batches;
+    p.optimizer = s.optimizer = o.optimizer;
+    save_at_random(p, draw);
+    CAPTURE(trial);
+    training_graph const t = differentiate(g, o);
+    saving_step const step = save_memory(t, p);
+    auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
+    CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
+    {
+      executor_of<prime_field> a(step.graph, step.plan), b(t, s);
+      bool const exact = train(a, 2) == train(b, 2);
+      CHECK(exact);
+      CHECK(a.copies_agree());
+      CHECK(a.allocated_bytes() == a.program().arena);
+    }
+    if (o.optimizer.kind != optimizer_kind::adamw || !noise) {
+      executor_of<double> a(step.graph, step.plan), b(t, s);
+      CHECK(distance(train(a, 3), train(b, 3)) < 1e-11);
+    }
+  }
+}
+
+i64 peak(training_graph const& t, plan const& p) {
+  saving_step const s = save_memory(t, p);
+  program const q = unroll(s.graph, s.plan);
+  return *std::max_element(q.arena.begin(), q.arena.end());
+}
+
+}  // namespace
+
+TEST_CASE("random savings under random spreads equal serial training") {
+  equal_to_serial(residual_mlp(), 80, 1, false);
+  equal_to_serial(small_cnn(), 60, 2, true);
+  equal_to_serial(small_transformer(), 60, 3, true);
+}
+
+TEST_CASE("every saving takes memory off the largest arena") {
+  computation_graph const g = residual_mlp();
+  training_options o;
+  o.optimizer.kind = optimizer_kind::adamw;
+  training_graph const t = differentiate(g, o);
+  plan p = serial_plan(g);
+  p.cluster = devices(4);
+  for (node_choice& c : p.nodes) c.spread = {0, {{'0', 4, 1}}};
+  auto with = [&](weight_sharding s, bool recompute) {
+    plan q = p;
+    for (node_choice& c : q.nodes) c = {c.spread, s, recompute};
+    return peak(t, q);
+  };
+  i64 const whole = with(weight_sharding::none, false), update = with(weight_sharding::update, false);
+  CHECK(update < whole);
+  CHECK(with(weight_sharding::weights, false) < update);
+}
