@@ -83,16 +83,16 @@ joint_result search(settings const& s, computation_graph const& g, machine const
 
 /// Unrolls, checks and simulates; writes the page.
 void look_closer(settings const& s, joint_result& r, training_options const& t) {
-  training_graph const graph = differentiate(r.graph, t);
-  program const q = unroll(graph, r.plan);
-  r.plan.peak_bytes = q.arena;
-  require_accepted(check(graph, r.plan, q), "plan");
+  saving_step step = save_memory(differentiate(r.graph, t), r.plan);
+  program const q = unroll(step.graph, step.plan);
+  r.plan.peak_bytes = step.plan.peak_bytes = q.arena;
+  require_accepted(check(step.graph, step.plan, q), "plan");
   timeline const time = simulate(q, r.plan.cluster, analytical{});
-  r.plan.step_seconds = time.seconds;
-  plan_summary const all = summary_of("plan", graph, r.plan, q, time);
+  r.plan.step_seconds = step.plan.step_seconds = time.seconds;
+  plan_summary const all = summary_of("plan", step.graph, step.plan, q, time);
   if (!s.html.empty()) {
     std::ofstream f(s.html);
-    f << html_report(graph, r.plan, q, time);
+    f << html_report(step.graph, step.plan, q, time);
     if (!f.flush()) throw error("cannot write", s.html, "a path that can be written");
   }
   if (s.json) return;

@@ -63,8 +63,9 @@ std::string number(char const* format, double x) {
 
 /// Another assignment of spreads, unrolled and simulated like the chosen one.
 plan_summary summarise(std::string const& name, training_graph const& graph, plan const& p, cost_model auto const& cost) {
-  program const q = unroll(graph, p, &compute::eigen<float>::workspace);
-  return summary_of(name, graph, p, q, simulate(q, p.cluster, cost));
+  saving_step const step = save_memory(graph, p);
+  program const q = unroll(step.graph, step.plan, &compute::eigen<float>::workspace);
+  return summary_of(name, step.graph, step.plan, q, simulate(q, p.cluster, cost));
 }
 
 struct checks {
@@ -149,13 +150,14 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
       table.push_back(summarise(b.name, graph, q, cost));
     }
   }
-  program const q = unroll(graph, p, &compute::eigen<float>::workspace);
+  saving_step const step = save_memory(graph, p);
+  program const q = unroll(step.graph, step.plan, &compute::eigen<float>::workspace);
   timeline const predicted = simulate(q, p.cluster, cost);
   p.step_seconds = predicted.seconds;
   p.peak_bytes = q.arena;
-  require_accepted(check(graph, p, q), "train_digits");
+  require_accepted(check(step.graph, step.plan, q), "train_digits");
   double const search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
-  table.insert(table.begin(), summary_of("chosen", graph, p, q, predicted));
+  table.insert(table.begin(), summary_of("chosen", step.graph, step.plan, q, predicted));
   say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" +
              explain(table[0]) + "\n" + comparison(table) + reasons(table));
   event(s, {{"event", "plan"},
@@ -239,7 +241,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   std::filesystem::create_directories(dir);
   std::vector<named_timeline> const shown{{"expected on this machine", expected}, {"measured on this machine", measured}};
   write_plan(p, (dir / "plan.json").string());
-  write_whole_file((dir / "plan.html").string(), html_report(graph, p, q, predicted, shown, table));
+  write_whole_file((dir / "plan.html").string(), html_report(step.graph, step.plan, q, predicted, shown, table));
   write_whole_file((dir / "trace.json").string(), chrome_trace(expected, &measured));
   say(s, "wrote " + (dir / "plan.json").string() + ", plan.html, trace.json\n");
   event(s, {{"event", "result"},

@@ -97,6 +97,22 @@ TEST_CASE("what is recomputed runs twice, right before it is read, and nothing e
     }
 }
 
+TEST_CASE("a chain of many diamonds is computed again once") {
+  computation_graph g;
+  int x = out(g, g.add_with_weights(linear{4}, {g.add_input("x", {4, 4})}, "first"));
+  for (int k = 0; k < 60; ++k) {
+    int const a = out(g, g.add_with_weights(relu{}, {x}, "a")), b = out(g, g.add_with_weights(gelu{}, {x}, "b"));
+    x = out(g, g.add_with_weights(mul{}, {a, b}, "c"));
+  }
+  g.add_output("loss", out(g, g.add_with_weights(mean_squared_error{}, {x, g.add_input("y", {4, 4})}, "loss")));
+  training_graph const t = differentiate(g);
+  plan p = serial_plan(g);
+  for (node_choice& c : p.nodes) c.recompute = true;
+  p.nodes.back().recompute = false;
+  computation_graph const& again = save_memory(t, p).graph.graph;
+  CHECK(again.node_count() <= t.graph.node_count() + g.node_count() - 1);
+}
+
 TEST_CASE("recomputing what stands between two kept results takes memory off the arena") {
   computation_graph g;
   int x = g.add_input("x", {512, 16});

@@ -65,7 +65,8 @@ TEST_CASE("search: optimize gives plans that unroll, on any number of devices") 
     for (baseline const& b : r.baselines) CHECK(b.cost.seconds >= r.cost.seconds);
     if (n <= 8) CHECK(r.cost.seconds <= before * (1 + 1e-12));
     before = n <= 8 ? r.cost.seconds : before;
-    program const p = unroll(differentiate(mlp()), r.plan);
+    saving_step const step = save_memory(differentiate(mlp()), r.plan);
+    program const p = unroll(step.graph, step.plan);
     CHECK_FALSE(p.tasks.empty());
     CHECK(optimize(mlp(), on, model).plan == r.plan);
     CHECK(optimize(mlp(), on, model).plan.hash() == r.plan.hash());

@@ -32,14 +32,16 @@ class executor {
  public:
   using scalar = typename Compute::scalar_type;
 
-  /// Throws `error` if the plan does not fit the graph. The plan's scalar size is replaced by the policy's.
-  executor(training_graph graph, plan p) : executor(std::move(graph), std::move(p), nullptr) {}
+  /// Throws `error` if the plan does not fit the graph. The plan's scalar size is replaced by the policy's. Where the plan saves memory
+  /// (plan/memory_saving.hpp), graph and plan are those of its step.
+  executor(training_graph graph, plan p)
+      : executor(p.saves_memory() ? save_memory(graph, p) : saving_step{std::move(graph), std::move(p)}) {}
   /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this plan and this scalar's size.
   executor(training_graph graph, plan p, tensorpar::program const& made) : executor(std::move(graph), std::move(p), &made) {}
   /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
   explicit executor(pipelined_step const& s) : executor(s.graph, s.plan, unroll(resized(s), &Compute::workspace)) {}
   /// A step that saves memory (plan/memory_saving.hpp).
-  explicit executor(saving_step s) : executor(std::move(s.graph), std::move(s.plan)) {}
+  explicit executor(saving_step s) : executor(std::move(s.graph), std::move(s.plan), nullptr) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }

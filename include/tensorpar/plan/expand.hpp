@@ -212,12 +212,7 @@ class pipeline_expander {
   void compute_again(int v) {
     computation_graph const& g = any().graph;
     int const s = stage_[z(v)];
-    std::vector<int> all{v};
-    for (std::size_t k = 0; k < all.size(); ++k)
-      for (int x : g.node(all[k]).in) if (read_again(x, s) && again_[z(x)].empty()) all.push_back(g.value(x).producer);
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    for (int u : all)
+    for (int u : behind(v, g, [&](int x) { return read_again(x, s) && again_[z(x)].empty(); }))
       for (int j = 0; j < count(s); ++j) {
         std::vector<int> in;
         for (int x : g.node(u).in) in.push_back(need(x, s, j, true));

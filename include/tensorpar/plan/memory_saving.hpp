@@ -1,6 +1,6 @@
 // tensorpar/plan/memory_saving.hpp - a plan's sharded updates and recomputed operators, written into the graph of its step
 #pragma once
-#include <algorithm>
+#include <set>
 #include <tensorpar/ir/sharded_update.hpp>
 #include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/plan/plan.hpp>
@@ -14,6 +14,17 @@ struct saving_step {
 };
 
 namespace detail {
+
+/// Operator v and those whose results it needs, through values that pass `through`, ascending. O(result * operands * log).
+template <class Through> std::set<int> behind(int v, computation_graph const& g, Through const& through) {
+  std::set<int> all{v};
+  for (std::vector<int> open{v}; !open.empty();) {
+    int const u = open.back();
+    open.pop_back();
+    for (int x : g.node(u).in) if (through(x) && all.insert(g.value(x).producer).second) open.push_back(g.value(x).producer);
+  }
+  return all;
+}
 
 /// Copies forward operators into the backward pass, before the first operator that reads what they make.
 class recomputation {
@@ -45,13 +56,7 @@ class recomputation {
   }
   /// The copy of forward operator v, and before it of those that it reads.
   void compute_again(int v) {
-    std::vector<int> all{v};
-    for (std::size_t k = 0; k < all.size(); ++k)
-      for (int x : t_.graph.node(all[k]).in)
-        if (recomputed(x) && again_[z(x)] < 0) all.push_back(t_.graph.value(x).producer);
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    for (int u : all) {
+    for (int u : behind(v, t_.graph, [&](int x) { return recomputed(x) && again_[z(x)] < 0; })) {
       graph_node n = t_.graph.node(u);
       n.phase = step_phase::backward;
       n.origin = u;

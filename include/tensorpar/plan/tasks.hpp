@@ -23,7 +23,9 @@ class unroller {
  public:
   program out;
 
-  unroller(training_graph const& t, plan const& p, workspace_rule w) : t_(t), g_(t.graph), plan_(p), workspace_(w) {
+  /// `only`: lists this device alone, in buffers and tasks; -1: all.
+  unroller(training_graph const& t, plan const& p, workspace_rule w, int only = -1)
+      : t_(t), g_(t.graph), plan_(p), workspace_(w), only_(only) {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
     if (!p.pipeline.empty())
@@ -80,6 +82,7 @@ class unroller {
   computation_graph const& g_;
   plan const& plan_;
   workspace_rule workspace_;
+  int only_;
   std::vector<iteration_space> spaces_;
   std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
   std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
@@ -118,7 +121,13 @@ class unroller {
   }
   /// Scratch space of an exchange lies on both sides' devices; its layout names the first and the count, `devices` has them all.
   static layout union_layout(std::vector<int> const& d) { return {d.front(), {{part_kind::copy, -1, static_cast<i64>(d.size()), 1}}}; }
-  static std::vector<int> sorted(std::vector<int> d) { std::sort(d.begin(), d.end()); return d; }
+  /// The devices of a layout, ascending.
+  std::vector<int> devices(layout const& l) const {
+    if (only_ >= 0) return l.holds(only_) ? std::vector<int>{only_} : std::vector<int>{};
+    std::vector<int> d = l.devices();
+    std::sort(d.begin(), d.end());
+    return d;
+  }
   static std::vector<int> joined(std::vector<int> a, std::vector<int> const& b) {
     a.insert(a.end(), b.begin(), b.end());
     std::sort(a.begin(), a.end());
@@ -147,7 +156,7 @@ class unroller {
     b.value = value;
     b.type = type;
     b.bytes = part_of(l, type).elements() * (is_integer(type.type) ? bytes_of(type.type) : plan_.scalar_bytes);
-    b.devices = sorted(l.devices());
+    b.devices = devices(l);
     b.where = std::move(l);
     b.persistent = persistent;
     b.first = b.last = static_cast<int>(out.tasks.size());
@@ -214,12 +223,12 @@ class unroller {
       t.node = consumer;
       t.micro_batch = micro_;
       t.in = {from};
-      t.devices = s.kind == move_kind::exchange ? joined(s.before.devices(), s.after.devices()) : sorted(s.after.devices());
+      t.devices = s.kind == move_kind::exchange ? joined(devices(s.before), devices(s.after)) : devices(s.after);
       t.name = std::string(name_of(s.kind)) + " for " + label(consumer);
       bool const ends = home >= 0 && i + 1 == steps.size();
       from = ends ? home : add_buffer(x, g_.type(x), s.after, false);
       t.out = {from};
-      if (i64 const scalars = packing_scalars(s, g_.type(x)); scalars > 0) {
+      if (i64 const scalars = packing_scalars(s, g_.type(x)); scalars > 0 && !t.devices.empty()) {
         layout everywhere = s.kind == move_kind::exchange ? union_layout(t.devices) : grid_like(s.after);
         t.workspace = add_buffer(-1, shape{dim(scalars)}, std::move(everywhere), false);
         at(t.workspace).devices = t.devices;
@@ -249,14 +258,14 @@ class unroller {
       t.grid = {l.start, {}};
       for (layout_axis const& a : l.axes) t.grid.axes.push_back({'\0', a.degree, a.stride});
       t.in = {copies(n.in[0]).front(), copies(n.in[1]).front()};
-      t.devices = sorted(l.devices());
+      t.devices = devices(l);
       t.out = {add_buffer(n.out[0], g_.type(n.out[0]), l, false)};
       if (n.in_place) at(t.out[0]).in_place_of = t.in[0];
       copies(n.out[0]).push_back(t.out[0]);
       append(std::move(t));
       return;
     }
-    t.devices = sorted(grid_layout(t.grid).devices());
+    t.devices = devices(grid_layout(t.grid));
     int const before = static_cast<int>(out.tasks.size());
     for (std::size_t k = 0; k < n.in.size(); ++k)
       t.in.push_back(bring(n.in[k], operand_layout(space(v), n.letters, t.grid, static_cast<int>(k)), v));
@@ -323,6 +332,16 @@ inline program unroll(pipelined_step const& s, workspace_rule w = no_workspace) 
   send_early(u.out);
   u.finish(true);
   return std::move(u.out);
+}
+/// Bytes of one device's arena in that program: `unroll(t, p, w).arena[device]`, without a list of all devices anywhere.
+/// O(micro-batches * nodes * log).
+inline i64 arena_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
+  if (device < 0 || device >= p.cluster.size())
+    throw error("device " + std::to_string(device) + " does not exist", "arena_on", "devices 0 to " + std::to_string(p.cluster.size() - 1));
+  detail::unroller u(t, p, w, device);
+  u.run(true);
+  u.finish(true);
+  return u.out.arena[static_cast<std::size_t>(device)];
 }
 /// The forward operators alone, all outputs kept: for evaluation.
 inline program unroll_forward(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {

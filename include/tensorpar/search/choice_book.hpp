@@ -14,6 +14,7 @@ struct objective_options {
   int grain = 1;                  // side by side: ranges are divided at multiples of this
   i64 scalar_bytes = 4;
   int micro_batches = 1;          // forward, backward and their movements count so many times, updates once
+  bool shard_updates = false;     // copies of a weight share its update where that is faster (ZeRO-2, plan/memory_saving.hpp)
 };
 
 /// Choice sets and pair costs by all that they depend on, for one machine, cost model and space of spreads. Operators that look alike, in
@@ -52,18 +53,42 @@ template <cost_model M> class choice_book {
   }
 
   /// The choice set of a forward operator that may stand in these ranges (ascending by start and size).
-  /// `v`: what the operator saves; the graph says what it recomputes and where its weights live.
-  int set_for(training_graph const& t, training_flows const& flows, int f, std::vector<device_range> const& ranges, choice_saving v = {}) {
+  int set_for(training_graph const& t, training_flows const& flows, int f, std::vector<device_range> const& ranges) {
+    int const whole = set_for(t, flows, f, ranges, choice_saving{});
+    bool updates = false;
+    for (int v : flows.groups[detail::idx(f)].nodes) updates = updates || t.graph.node(v).phase == step_phase::update;
+    if (!o_.shard_updates || !updates) return whole;
+    int const parts = set_for(t, flows, f, ranges, {weight_sharding::update, false});
+    int const set = set_id_({-1, whole, parts});
+    if (set < static_cast<int>(tables.sets.size())) return set;
+    choice_set c = tables.sets[detail::idx(whole)];
+    choice_set const& other = tables.sets[detail::idx(parts)];
+    c.savings.assign(c.spreads.size(), {});
+    for (std::size_t i = 0; i < c.spreads.size(); ++i) {
+      if (!(other.seconds[i] < c.seconds[i] * (1 - 1e-12))) continue;
+      c.seconds[i] = other.seconds[i];
+      c.bytes[i] = other.bytes[i];
+      c.savings[i] = other.savings[i];
+    }
+    tables.sets.push_back(std::move(c));
+    kinds_.push_back(kinds_[detail::idx(whole)]);
+    kinds_.back().layouts.clear();
+    return set;
+  }
+  /// The same where every choice saves this. The graph says what is computed again and where weights live.
+  int set_for(training_graph const& t, training_flows const& flows, int f, std::vector<device_range> const& ranges, choice_saving saving) {
     std::vector<i64> key = flows.key_of(f);
-    key.push_back(static_cast<i64>(v.sharding) * 2 + v.recompute);
+    key.push_back(static_cast<i64>(saving.sharding) * 2 + saving.recompute);
     for (device_range r : ranges) key.push_back(static_cast<i64>(r.start) * (1 << 20) + r.size);
     int const set = set_id_(key);
     if (set < static_cast<int>(tables.sets.size())) return set;
     operator_group const& q = flows.groups[detail::idx(f)];
     kind_of_group k;
-    for (int v : q.nodes) { k.spaces.push_back(space_of(t.graph, v)); k.letters.push_back(t.graph.node(v).letters); }
-    for (int x : q.nodes) k.parts.push_back(v.sharding != weight_sharding::none && t.graph.node(x).phase == step_phase::update);
-    k.saving = v;
+    for (int v : q.nodes) {
+      k.spaces.push_back(space_of(t.graph, v));
+      k.letters.push_back(t.graph.node(v).letters);
+      k.update.push_back(t.graph.node(v).phase == step_phase::update);
+    }
     k.ranges = ranges;
     choice_set c;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -72,6 +97,7 @@ template <cost_model M> class choice_book {
       c.spreads.insert(c.spreads.end(), some.begin(), some.end());
     }
     for (spread const& s : c.spreads) c.sizes.push_back(static_cast<int>(s.size()));
+    if (!(saving == choice_saving{})) c.savings.assign(c.spreads.size(), saving);
     tables.sets.push_back(std::move(c));
     kinds_.push_back(std::move(k));
     price(t, set, q);
@@ -90,11 +116,13 @@ template <cost_model M> class choice_book {
         if (excess[s][i] == never) continue;
         excess_[s].push_back(excess[s][i]);
         c.spreads[n] = c.spreads[i];
+        if (!c.savings.empty()) c.savings[n] = c.savings[i];
         c.sizes[n] = c.sizes[i];
         c.seconds[n] = c.seconds[i];
         c.bytes[n++] = c.bytes[i];
       }
       c.spreads.resize(n);
+      if (!c.savings.empty()) c.savings.resize(n);
       c.sizes.resize(n);
       c.seconds.resize(n);
       c.bytes.resize(n);
@@ -130,8 +158,7 @@ template <cost_model M> class choice_book {
   struct kind_of_group {
     std::vector<iteration_space> spaces;
     std::vector<std::string> letters;
-    std::vector<char> parts;                                  // by node: an update whose copies share its work
-    choice_saving saving;
+    std::vector<char> update;                                 // by node
     std::map<std::array<int, 3>, std::vector<int>> layouts;   // slot -> choice -> layout
     std::vector<device_range> ranges;                         // where it may stand
   };
@@ -150,13 +177,15 @@ template <cost_model M> class choice_book {
   std::vector<int> const& layouts(int set, value_slot const& s) {
     kind_of_group& k = kinds_[detail::idx(set)];
     auto const [at, fresh] = k.layouts.try_emplace({s.local, s.port, s.result}, std::vector<int>{});
-    if (fresh)
-      for (spread const& c : tables.sets[detail::idx(set)].spreads) {
-        auto const& space = k.spaces[detail::idx(s.local)];
-        auto const& own = k.letters[detail::idx(s.local)];
-        std::string const letters = k.parts[detail::idx(s.local)] ? sharded_letters(space, own, c) : own;
-        at->second.push_back(prices_.id(s.result ? result_layout(space, letters, c, s.port) : operand_layout(space, letters, c, s.port)));
-      }
+    choice_set const& all = tables.sets[detail::idx(set)];
+    for (int i = 0; i < all.count() && fresh; ++i) {
+      spread const& c = all.spreads[detail::idx(i)];
+      auto const& space = k.spaces[detail::idx(s.local)];
+      auto const& own = k.letters[detail::idx(s.local)];
+      bool const parts = k.update[detail::idx(s.local)] && all.saving(i).sharding != weight_sharding::none;
+      std::string const letters = parts ? sharded_letters(space, own, c) : own;
+      at->second.push_back(prices_.id(s.result ? result_layout(space, letters, c, s.port) : operand_layout(space, letters, c, s.port)));
+    }
     return at->second;
   }
 
@@ -216,8 +245,8 @@ template <cost_model M> class choice_book {
   /// nothing but the inputs that it reads.
   void add_bytes(training_graph const& t, int set, operator_group const& q) {
     computation_graph const& g = t.graph;
-    bool const recompute = kinds_[detail::idx(set)].saving.recompute;
     choice_set& c = tables.sets[detail::idx(set)];
+    bool const recompute = c.count() > 0 && c.saving(0).recompute;
     std::vector<int> counted;
     auto const put = [&](int x, value_slot const& s, i64 times) {
       auto const& l = layouts(set, s);

@@ -199,7 +199,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
       for (rule_match const& m : find_matches(r, whole)) groups.push_back(m.node);
   std::vector<int> const cuts = o.split ? choose_cuts(declared, step, groups, o.least_part) : std::vector<int>{};
   std::vector<graph_piece> const parts = pieces(declared, cuts);
-  piece_prices<M> price(on, model, space.spreads, objective_options{space.grain, o.search.scalar_bytes, o.search.micro_batches}, t,
+  piece_prices<M> price(on, model, space.spreads, objective_options{space.grain, o.search.scalar_bytes, o.search.micro_batches, o.search.save_memory}, t,
                         o.search.mapping.elimination);
   developed r;
   canonical_forms form;

@@ -13,6 +13,7 @@ struct mapping_options {
   i64 exact_budget = 2'000'000;         // for each of the exact programs; 0: never
   i64 branch_budget = 3'000'000;        // for branches between forks and joins (map_branches); 0: never
   int price_rounds = 16;                // trials of a price on memory where no exact program finishes
+  bool memory = true;                   // false: whatever fits or not
 };
 
 /// No assignment fits (proven), or none was found.
@@ -34,7 +35,9 @@ struct mapping_result {
   std::optional<shortage> infeasible;   // then nothing else is meaningful but the bound
   assignment choices;
   assignment_cost cost;
+  assignment fastest;                   // without regard to memory
   double bound = 0;                     // no assignment in the space costs less
+  double time_bound = 0;                // the same without regard to memory
   mapping_statistics statistics;
   bool found() const { return !infeasible; }
   /// Relative distance of the cost from the bound.
@@ -78,7 +81,7 @@ class mapper {
     return a;
   }
   bool fits(std::vector<i64> const& bytes) const {
-    for (std::size_t d = 0; d < bytes.size(); ++d) if (bytes[d] > p_.capacity[d]) return false;
+    for (std::size_t d = 0; d < bytes.size() && o_.memory; ++d) if (bytes[d] > p_.capacity[d]) return false;
     return true;
   }
   /// Keeps an assignment that fits and is faster than what there is.
@@ -252,6 +255,8 @@ class mapper {
       }
     }
     r_.statistics.time_only_fits = offer(fastest);
+    r_.fastest = fastest;
+    r_.time_bound = closed ? price_(fastest).seconds : bound_;
     if (have_ && closed) bound_ = r_.cost.seconds;
     if (!have_) constrained(fastest);
     r_.bound = have_ ? std::min(bound_, r_.cost.seconds) : bound_;

@@ -24,9 +24,10 @@ template <cost_model M> class objective_builder {
   /// The problem over the spreads within these limits. Choices that cannot be part of an assignment of at most `worth_having` seconds are
   /// left out: those with which the operators alone take longer. Movements between two choices that cannot be together so either are
   /// not priced: they cost `never`. The book starts afresh.
-  mapping_problem make(spread_limits const& l, double worth_having = never) {
+  /// `plain`: no choice saves memory, whatever the options say.
+  mapping_problem make(spread_limits const& l, double worth_having = never, bool plain = false) {
     book_.start(l);
-    std::vector<int> const sets = choose();
+    std::vector<int> const sets = plain ? choose(choice_saving{}) : choose();
     if (worth_having < never) leave_out(sets, worth_having);
     mapping_problem p = frame();
     p.pairs = pairs(sets);
@@ -49,10 +50,10 @@ template <cost_model M> class objective_builder {
     return p;
   }
 
-  /// Adds the graph's choice sets to the book. By forward operator. `saving`: of all of them.
-  std::vector<int> choose(choice_saving saving = {}) {
+  /// Adds the graph's choice sets to the book. By forward operator. `saving`: of all choices, as in choice_book::set_for.
+  template <class... Saving> std::vector<int> choose(Saving... saving) {
     std::vector<int> r;
-    for (int f = 0; f < t_.forward_nodes; ++f) r.push_back(book_.set_for(t_, flows_, f, ranges_of(f), saving));
+    for (int f = 0; f < t_.forward_nodes; ++f) r.push_back(book_.set_for(t_, flows_, f, ranges_of(f), saving...));
     return r;
   }
   /// Adds the costs between operators to the book; ascending.

@@ -1,9 +1,8 @@
 // tensorpar/search/optimize.hpp - from a graph and a machine to a plan
 #pragma once
 #include <algorithm>
-#include <tensorpar/search/baselines.hpp>
-#include <tensorpar/search/mapping.hpp>
-#include <tensorpar/search/objective.hpp>
+#include <tensorpar/search/fitting.hpp>
+#include <tensorpar/search/savings.hpp>
 
 namespace tensorpar {
 
@@ -16,6 +15,7 @@ struct search_options {
   std::optional<spread_limits> spreads;       // nothing: by the size of graph and machine, see `usual_limits`
   int grain = 0;                              // 0: every division up to 8 devices, quarters beyond
   bool compare = true;                        // price the baselines too
+  bool save_memory = true;                    // where the fastest does not fit: shard updates and weights, compute again
   mapping_options mapping;
   std::vector<std::pair<int, int>> order;     // operators that come before others (a larger number) although no tensor says so
 };
@@ -95,19 +95,38 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   t.optimizer = o.optimizer;
   t.micro_batches = o.micro_batches;
   training_graph const graph = differentiate(forward, t);
-  choice_book<M> book(on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches});
+  choice_book<M> book(on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches, o.save_memory});
   detail::objective_builder<M> build(graph, book, o.order);
   // One axis per operator holds the baselines, and its fastest assignment is a bar that many choices of the whole space cannot clear.
   spread_limits one_axis = r.space.spreads;
   one_axis.max_axes = std::min(one_axis.max_axes, 1);
   one_axis.least_part = on.size();                     // baselines may leave devices idle
-  mapping_problem const narrow = build.make(one_axis);
+  mapping_problem const narrow = build.make(one_axis, never, true);
   if (o.compare) r.baselines = baselines(narrow, forward);
   mapping_problem p = build.make(r.space.spreads, detail::quick_bar(narrow, r.space.spreads, o.mapping));
-  mapping_result m = best_mapping(p, o.mapping);
-  if (!m.statistics.time_only_fits) {                  // what fits may be slower than the bar
-    p = build.make(r.space.spreads);
-    m = best_mapping(p, o.mapping);
+  r.plan.model = o.model;
+  r.plan.graph = forward.hash();
+  r.plan.cluster = on;
+  r.plan.micro_batches = o.micro_batches;
+  r.plan.optimizer = o.optimizer;
+  r.plan.scalar_bytes = o.scalar_bytes;
+  arena_sizes arenas(graph, r.plan);
+  auto const need = [&](assignment const& a) { return arenas(node_choices(p, a)); };
+  mapping_options time_only = o.mapping;
+  time_only.memory = false;
+  mapping_result m = best_mapping(p, time_only);
+  m.cost.bytes = need(m.choices);
+  m.infeasible = shortage_in(m.cost.bytes, p.capacity, false);
+  if (m.infeasible) {                                  // what fits may be slower than the bar
+    double const bound = m.time_bound;
+    if (o.save_memory) {
+      objective_options all = book.options();
+      if (on.size() > 8) all.grain = on.size();        // in sequence: what is short of memory has work for all devices
+      choice_book<M> saving(on, model, all);
+      p = detail::saving_builder<M>(graph, saving, recomputable(forward, graph), o.order).make(r.space.spreads);
+    } else p = build.make(r.space.spreads);
+    m = fit_arenas(p, o.mapping, need);
+    m.bound = m.found() ? std::min(bound, m.cost.seconds) : bound;
   }
   r.moves_priced = static_cast<i64>(book.moves_asked());
   r.space.relaxed = p.relaxed;
@@ -120,10 +139,9 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   r.cost = m.cost;
   std::vector<node_choice> nodes;
   if (m.found()) nodes = node_choices(p, m.choices);
-  for (baseline const& b : r.baselines) {              // where the search is not exact, they may be better
-    bool fits = true;
-    for (std::size_t d = 0; d < b.cost.bytes.size(); ++d) fits = fits && b.cost.bytes[d] <= p.capacity[d];
-    if (!fits || (!nodes.empty() && b.cost.seconds >= r.cost.seconds)) continue;
+  for (baseline& b : r.baselines) {                    // where the search is not exact, they may be better
+    b.cost.bytes = arenas(b.nodes);
+    if (shortage_in(b.cost.bytes, narrow.capacity, false) || (!nodes.empty() && b.cost.seconds >= r.cost.seconds)) continue;
     nodes = node_choices(narrow, b.choices);
     r.cost = b.cost;
     r.bound = std::min(r.bound, r.cost.seconds);
@@ -131,13 +149,7 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   }
   if (r.infeasible) return r;
   r.gap = r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
-  r.plan.model = o.model;
-  r.plan.graph = forward.hash();
-  r.plan.cluster = on;
   r.plan.nodes = std::move(nodes);
-  r.plan.micro_batches = o.micro_batches;
-  r.plan.optimizer = o.optimizer;
-  r.plan.scalar_bytes = o.scalar_bytes;
   r.plan.cost = r.cost.seconds;
   r.plan.bound = r.bound;
   return r;

@@ -38,7 +38,6 @@ template <cost_model M> class saving_builder {
   mapping_problem out_;
   struct option { int spread; choice_saving saving; };
   std::vector<std::vector<option>> options_;                  // by new set
-  std::vector<int> any_;                                      // new set -> some operator of it
 
   static int graph_of(bool parts, bool again) { return 2 * parts + again; }
   static training_graph everything(training_graph const& t, bool parts, bool again) {
@@ -73,7 +72,6 @@ template <cost_model M> class saving_builder {
       }
     out_.sets.push_back(std::move(c));
     options_.push_back(std::move(all));
-    any_.push_back(f);
   }
   void make_sets(int operators) {
     std::map<std::vector<int>, int> known;
@@ -163,10 +161,12 @@ template <cost_model M> class saving_builder {
   mapping_problem make(spread_limits const& l) {
     book_.start(l);
     out_ = builders_[0]->frame();
+    options_.clear();
+    for (auto& q : pairs_) q.clear();
     for (weight_sharding w : {weight_sharding::none, weight_sharding::update, weight_sharding::weights})
       for (bool again : {false, true})
         sets_[idx(static_cast<int>(w))][again] =
-            builders_[idx((w == weight_sharding::weights ? meetings : 0) + (again ? reader_again : both_kept))]->choose({w, again});
+            builders_[idx((w == weight_sharding::weights ? meetings : 0) + (again ? reader_again : both_kept))]->choose(choice_saving{w, again});
     for (std::size_t w = 0; w < pairs_.size(); ++w) {
       bool const parts = w >= meetings;
       auto const& sets = sets_[parts ? 2 : 0][w % meetings != both_kept];

@@ -1,0 +1,176 @@
+// tensorpar/search/fitting.hpp - memory as the executor will take it: arenas of what was found correct the estimate it was found by
+#pragma once
+#include <tensorpar/plan/memory_saving.hpp>
+#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/search/baselines.hpp>
+#include <tensorpar/search/mapping.hpp>
+
+namespace tensorpar {
+
+/// The arenas that assignments take, for plans like this one.
+class arena_sizes {
+  training_graph const& t_;
+  plan like_;
+  std::vector<int> devices_;                             // that all others are like
+
+ public:
+  /// `like`: everything of a plan but its operators' choices.
+  arena_sizes(training_graph const& t, plan like) : t_(t), like_(std::move(like)) {}
+
+  /// Bytes by device. Devices of a kind between two starts of spreads do the same as the first of them, or less.
+  /// O(starts * unrolling).
+  std::vector<i64> operator()(std::vector<node_choice> nodes) {
+    machine const& on = like_.cluster;
+    like_.nodes = std::move(nodes);
+    std::vector<char> begins(detail::idx(on.size()), 0);
+    begins[0] = 1;
+    for (node_choice const& n : like_.nodes) begins[detail::idx(n.spread.start)] = 1;
+    saving_step const step = save_memory(t_, like_);
+    std::vector<i64> r(detail::idx(on.size()), 0), of_kind(on.kinds.size(), -1);
+    for (int d = 0; d < on.size(); ++d) {
+      if (begins[detail::idx(d)]) of_kind.assign(on.kinds.size(), -1);
+      i64& same = of_kind[detail::idx(on.device[detail::idx(d)])];
+      if (same < 0) same = arena_on(d, step.graph, step.plan);
+      r[detail::idx(d)] = same;
+    }
+    return r;
+  }
+};
+
+/// Where most is missing, or nothing if all fits.
+inline std::optional<shortage> shortage_in(std::vector<i64> const& bytes, std::vector<i64> const& capacity, bool proven) {
+  std::optional<shortage> s;
+  for (std::size_t d = 0; d < bytes.size(); ++d)
+    if (i64 const missing = bytes[d] - capacity[d]; missing > 0 && (!s || missing > s->missing))
+      s = shortage{static_cast<int>(d), missing, bytes[d], capacity[d], proven};
+  return s;
+}
+
+namespace detail {
+
+/// Looks for the fastest assignment whose arenas fit, by the problem's seconds and estimated bytes.
+template <class Arenas> class arena_fitter {
+  mapping_problem const& p_;
+  mapping_options o_;
+  Arenas const& arenas_;
+  evaluator price_;
+  smaller_problem sequential_;
+  mapping_result r_;
+  bool have_ = false;
+
+  /// Does it fit? Kept, if nothing faster is; else remembered if it lacks less than what was tried.
+  bool offer(assignment a, double seconds) {
+    std::vector<i64> need = arenas_(a);
+    std::optional<shortage> const lacks = shortage_in(need, p_.capacity, false);
+    if (lacks) {
+      if (!have_ && (!r_.infeasible || lacks->missing < r_.infeasible->missing)) r_.infeasible = lacks;
+      return false;
+    }
+    if (!have_ || seconds < r_.cost.seconds) {
+      r_.choices = std::move(a);
+      r_.cost = {seconds, std::move(need)};
+      have_ = true;
+    }
+    return true;
+  }
+  bool offer(assignment a) {
+    double const seconds = price_(a).seconds;
+    return offer(std::move(a), seconds);
+  }
+
+  /// All assignments that are worth having by the estimate, the fastest first: the first that fits, of as many as may be tried.
+  bool exactly() {
+    if (o_.exact_budget <= 0) return false;
+    mapping_problem open = p_;
+    open.capacity.assign(p_.capacity.size(), std::numeric_limits<i64>::max());
+    auto const all = exact_mappings(open, {true, false, o_.exact_budget});
+    if (!all || all->size() > 500) return false;
+    r_.statistics.exact_program = true;
+    for (exact_point const& x : *all) if (offer(x.choices, x.cost.seconds)) break;
+    return true;
+  }
+
+  assignment at_price(double weight, int device) {
+    mapping_problem const& q = sequential_.problem;
+    std::vector<std::vector<double>> u;
+    for (choice_set const& s : q.sets) {
+      u.push_back(s.seconds);
+      for (int i = 0; i < s.count(); ++i)
+        if (device < s.sizes[idx(i)]) u.back()[idx(i)] += weight * static_cast<double>(s.bytes[idx(i)]);
+    }
+    additive_optimum a = least_sum(q, u, o_.elimination);
+    r_.statistics.tables += a.tables;
+    ++r_.statistics.rounds;
+    return sequential_.back(std::move(a.choices));
+  }
+  /// The assignment in sequence with the fewest bytes; of equal ones the fastest by itself.
+  assignment leanest() const {
+    assignment a;
+    for (int v = 0; v < p_.operators(); ++v) {
+      choice_set const& c = sequential_.problem.choices(v);
+      int best = 0;
+      for (int i = 1; i < c.count(); ++i)
+        if (std::pair(c.bytes[idx(i)], c.seconds[idx(i)]) < std::pair(c.bytes[idx(best)], c.seconds[idx(best)])) best = i;
+      a.push_back(best);
+    }
+    return sequential_.back(std::move(a));
+  }
+  /// Bytes on the scarcest device get a price (Lagrange), between that at which the fastest assignment wins and that at which the leanest
+  /// does; each trial is where the two lines of what is known meet. Equal blocks of a network change sides together, so the last two
+  /// assignments are then spliced.
+  void by_price() {
+    assignment fast = at_price(0, 0);
+    if (offer(fast)) return;
+    int const device = r_.infeasible->device;
+    assignment lean = leanest();
+    if (!offer(lean)) {                                  // the leanest moves more, which takes room of its own: try prices up to that
+      lean = at_price(price_(lean).seconds / static_cast<double>(std::max<i64>(1, p_.capacity[idx(device)])), device);
+      if (!offer(lean)) return;
+    }
+    assignment_cost f = price_(fast), l = price_(lean);
+    auto const bytes = [&](assignment_cost const& c) { return static_cast<double>(c.bytes[idx(device)]); };
+    for (int round = 0; round < o_.price_rounds && bytes(f) > bytes(l); ++round) {
+      double const m = (l.seconds - f.seconds) / (bytes(f) - bytes(l));
+      if (!(m > 0)) break;
+      assignment a = at_price(m, device);
+      assignment_cost const c = price_(a);
+      if (c.seconds + m * bytes(c) >= (l.seconds + m * bytes(l)) * (1 - 1e-9)) break;      // the lines meet here: no better price
+      if (offer(a, c.seconds)) { lean = std::move(a); l = c; }
+      else { fast = std::move(a); f = c; }
+    }
+    splice(fast, lean);
+  }
+  /// The faster assignment up to some operator, the leaner from there on, and the other way round: as much of the faster as fits.
+  void splice(assignment const& fast, assignment const& lean) {
+    int const n = p_.operators();
+    for (bool first : {true, false}) {
+      int fits = 0, not_yet = n;
+      while (not_yet - fits > 1) {
+        int const k = (fits + not_yet) / 2;
+        assignment a = lean;
+        for (int v = 0; v < n; ++v) if (first ? v < k : v >= n - k) a[idx(v)] = fast[idx(v)];
+        (offer(std::move(a)) ? fits : not_yet) = k;
+      }
+    }
+  }
+
+ public:
+  arena_fitter(mapping_problem const& p, mapping_options const& o, Arenas const& arenas)
+      : p_(p), o_(o), arenas_(arenas), price_(p), sequential_(in_sequence_only(p)) {}
+  mapping_result run() {
+    if (!exactly() || !have_) by_price();
+    if (have_) r_.infeasible.reset();
+    return std::move(r_);
+  }
+};
+
+}  // namespace detail
+
+/// Like `best_mapping`, but what must fit is what `arenas(choices)` says by device, not the problem's estimate, which only says where to
+/// look: along the exact frontier of seconds and bytes where the budget suffices, else along prices of bytes, in sequence. Nothing fits:
+/// what the best of those tried lacks. No bound. O(trials * (least_sum + arenas)).
+template <class Arenas> mapping_result fit_arenas(mapping_problem const& p, mapping_options const& o, Arenas const& arenas) {
+  return detail::arena_fitter<Arenas>(p, o, arenas).run();
+}
+
+}  // namespace tensorpar
