@@ -1,0 +1,76 @@
+// tests/search/zoo_plans.test.cpp - every model of the zoo, small, trains under found plans as it does serially, and takes the memory said
+#include <tensorpar/search/joint.hpp>
+
+#include <doctest/doctest.h>
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/zoo/registry.hpp>
+
+#include "support/effort.hpp"
+#include "support/spine.hpp"
+
+using namespace tensorpar;
+
+namespace {
+
+/// Forward, backward and update: the loss, and all parameters afterwards.
+template <class S> auto trained(training_graph const& t, plan const& p, int steps) {
+  tests::executor_of<S> e(t, p);
+  auto const r = tests::train(e, steps);
+  CHECK(e.copies_agree());
+  CHECK(e.allocated_bytes() == e.program().arena);
+  return r;
+}
+bool executes(computation_graph const& declared, plan const& p, training_options const& o, int steps) {
+  plan serial = tests::serial_plan(declared);
+  serial.optimizer = o.optimizer;
+  training_graph const whole = differentiate(declared, o);
+  saving_step const step = save_memory(differentiate(rewritten(declared, p), o), p);
+  auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
+  CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
+  bool const exact = trained<prime_field>(step.graph, step.plan, steps) == trained<prime_field>(whole, serial, steps);
+  return exact && tests::distance(trained<double>(step.graph, step.plan, steps), trained<double>(whole, serial, steps)) < 1e-9;
+}
+
+}  // namespace
+
+TEST_CASE("plans of all models of the zoo execute, with all the memory there is and with little") {
+  int recomputed = 0, sharded = 0, turn = 0;
+  std::vector<zoo::entry> const& all = zoo::entries();
+  REQUIRE(all.size() >= 20);
+  for (zoo::entry const& e : all) {
+    int const devices = std::vector<int>{2, 4, 8, 3, 6}[static_cast<std::size_t>(turn++) % 5];
+    CAPTURE(e.name);
+    CAPTURE(devices);
+    computation_graph const g = zoo::make_reduced(e.name, 24);
+    machine on = preset("logical:" + std::to_string(devices));
+    joint_options o;
+    o.search.optimizer.kind = optimizer_kind::momentum;
+    o.search.compare = false;
+    training_options t;
+    t.optimizer = o.search.optimizer;
+    joint_result const free = optimize_jointly(g, on, analytical{}, o);
+    REQUIRE(free.feasible());
+    CHECK(executes(g, free.plan, t, 1));
+    i64 const most = *std::max_element(free.cost.bytes.begin(), free.cost.bytes.end());
+    for (i64 percent : {70, 40}) {
+      on.kinds[0].memory = most * percent / 100;
+      joint_result const tight = optimize_jointly(g, on, analytical{}, o);
+      if (!tight.feasible()) { CHECK(tight.infeasible->missing > 0); break; }
+      CHECK(tight.cost.seconds >= free.cost.seconds * (1 - 1e-9));
+      saving_step const step = save_memory(differentiate(tight.graph, t), tight.plan);
+      program const q = unroll(step.graph, step.plan);
+      for (i64 bytes : q.arena) CHECK(bytes <= on.kinds[0].memory);
+      CHECK(q.arena.front() == tight.cost.bytes.front());
+      for (node_choice const& n : tight.plan.nodes) {
+        recomputed += n.recompute;
+        sharded += n.sharding != weight_sharding::none;
+      }
+      CHECK(executes(g, tight.plan, t, 1));
+    }
+  }
+  CHECK(recomputed > 10);
+  CHECK(sharded > 10);
+}
