@@ -8,6 +8,7 @@
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/search/joint.hpp>
+#include <tensorpar/search/strategies.hpp>
 #include <tensorpar/typed/typed.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
@@ -118,8 +119,39 @@ void joint(std::string const& model, int nodes, bool split, double seconds) {
   line(name.c_str(), "tables remembered", static_cast<double>(r.rewriting.remembered), "", static_cast<double>(r.rewriting.tables));
   line(name.c_str(), "rules applied", r.rewriting.steps, "", 0);
   for (baseline const& b : r.baselines) line(name.c_str(), ("step, " + b.name).c_str(), b.cost.seconds, "s", r.cost.seconds);
+  if (!split) return;
+  for (baseline const& b : strategies(g, on, analytical{}, o.search)) line(name.c_str(), ("step, " + b.name).c_str(), b.cost.seconds, "s", r.cost.seconds);
   joint_result const s = optimize_one_after_the_other(g, on, analytical{}, o);
   if (s.feasible()) line(name.c_str(), "step, one after the other", s.cost.seconds, "s", r.cost.seconds);
+}
+
+/// A model that does not fit without sharded weights or recomputation, trained with AdamW in single precision.
+void short_of_memory(std::string const& model, int nodes, i64 samples, double most_seconds) {
+  machine const on = preset("dgx-h100:" + std::to_string(nodes));
+  computation_graph const g = zoo::make(model, samples);
+  search_options o;
+  o.optimizer.kind = optimizer_kind::adamw;
+  auto const from = std::chrono::steady_clock::now();
+  search_result const r = optimize(g, on, analytical{}, o);
+  double const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  std::string const name = model + ", " + std::to_string(samples) + " samples on " + std::to_string(on.size()) + " H100";
+  line(name.c_str(), "plan", took, "s", most_seconds);
+  if (!r.feasible()) {
+    line(name.c_str(), "lacks on the fullest device", static_cast<double>(r.infeasible->missing) / 1e9, "GB", 0);
+    return;
+  }
+  int again = 0, update = 0, weights = 0;
+  for (node_choice const& n : r.plan.nodes) {
+    again += n.recompute;
+    update += n.sharding == weight_sharding::update;
+    weights += n.sharding == weight_sharding::weights;
+  }
+  line(name.c_str(), "step", r.cost.seconds, "s", r.bound);
+  line(name.c_str(), "largest arena", static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end())) / 1e9, "GB",
+       static_cast<double>(on.kinds[0].memory) / 1e9);
+  line(name.c_str(), "operators computed again", again, "", r.operators);
+  line(name.c_str(), "operators whose weights are updated in parts", update, "", r.operators);
+  line(name.c_str(), "operators whose weights are kept in parts", weights, "", r.operators);
 }
 
 }  // namespace
@@ -144,6 +176,10 @@ int main(int argc, char** argv) {
   machine const cluster = make_cluster("8x8", gpu, 64, 8, {"NVLink", 8, 2e-6, 4.5e11}, {"InfiniBand", 64, 5e-6, 5e10});
   run<gpt<96, 32, 4096, 2048>>("gpt 96 layers on 8x8", 16, cluster, 1, 300);
   run<dlrm>("dlrm on 8x8", 2048, cluster, 0, 0);
+  short_of_memory("bert_large", 1, 512, 0);
+  short_of_memory("llama3_8b", 8, 64, 1);
+  short_of_memory("llama3_70b", 32, 128, 0);
+  short_of_memory("llama3_405b", 512, 512, 5);
   double const resnext[] = {57, 107, 180, 355, 0, 0};
   int k = 0;
   for (int nodes : {1, 2, 4, 8, 16, 32}) {

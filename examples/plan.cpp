@@ -19,6 +19,7 @@
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/json.hpp>
 #include <tensorpar/search/joint.hpp>
+#include <tensorpar/search/strategies.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
@@ -29,9 +30,10 @@ namespace {
 struct settings {
   std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html;
   i64 batch = 0;
-  int budget = 200;
-  double alpha = 1.05;
-  bool reduced = false, json = false, list = false, whole = false, check = false;
+  int graphs = 200;
+  u64 seed = 1;
+  double budget = 0, alpha = 1.05;
+  bool reduced = false, json = false, list = false, whole = false, check = false, explain = false, progress = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
@@ -65,20 +67,58 @@ joint_result search(settings const& s, computation_graph const& g, machine const
   static_cast<search_result&>(r) = optimize(g, on, model, o.search);
   r.graph = g;
   if (s.search == "mapping") return r;
-  for (baseline const& b : r.baselines) {
+  std::vector<baseline> all = r.baselines;
+  for (baseline& b : strategies(g, on, model, o.search, {.seed = s.seed})) all.push_back(std::move(b));
+  std::string valid = "unity, mapping, one-after-the-other";
+  for (baseline const& b : all) {
+    valid += ", " + b.name;
     if (b.name != s.search) continue;
-    for (std::size_t d = 0; d < b.cost.bytes.size(); ++d)
-      if (i64 const lacks = b.cost.bytes[d] - on.kind_of(static_cast<int>(d)).memory; lacks > 0 && (!r.infeasible || lacks > r.infeasible->missing))
-        r.infeasible = shortage{static_cast<int>(d), lacks, b.cost.bytes[d], on.kind_of(static_cast<int>(d)).memory, true};
+    std::vector<i64> capacity;
+    for (int d = 0; d < on.size(); ++d) capacity.push_back(on.kind_of(d).memory);
+    r.infeasible = shortage_in(b.cost.bytes, capacity, true);
+    r.plan.model = s.model;
+    r.plan.graph = g.hash();
     r.plan.nodes = b.nodes;
     r.cost = b.cost;
     r.plan.cost = b.cost.seconds;
+    r.bound = r.plan.bound = std::min(r.bound, b.cost.seconds);
     r.gap = (r.cost.seconds - r.bound) / r.cost.seconds;
     return r;
   }
-  std::string valid = "unity, mapping, one-after-the-other";
-  for (baseline const& b : r.baselines) valid += ", " + b.name;
   throw error("search \"" + s.search + "\"", "--search", valid);
+}
+
+std::string lacks_text(std::vector<i64> const& bytes, machine const& on) {
+  i64 most = 0;
+  for (int d = 0; d < on.size(); ++d) most = std::max(most, bytes[static_cast<std::size_t>(d)] - on.kind_of(d).memory);
+  return most > 0 ? ", does not fit: lacks " + bytes_text(static_cast<double>(most)) : "";
+}
+
+/// What else could have been, each answered by mapping the planned graph again.
+void explain(joint_result const& r, machine const& on, search_options o) {
+  o.compare = false;
+  auto const again = [&](std::string const& what, machine const& m) {
+    auto const start = std::chrono::steady_clock::now();
+    search_result const x = optimize(r.graph, m, analytical{}, o);
+    std::string answer;
+    if (x.feasible()) {
+      double const longer = x.cost.seconds / r.cost.seconds - 1;
+      answer = "step " + seconds_text(x.cost.seconds) + ", " + percent_text(std::abs(longer)) + (longer < 0 ? " shorter" : " longer");
+    } else answer = "no plan fits, " + bytes_text(static_cast<double>(x.infeasible->missing)) + " missing";
+    std::printf("  %s: %s (answered in %s)\n", what.c_str(), answer.c_str(), seconds_text(seconds_since(start)).c_str());
+  };
+  std::printf("why not, and what if:\n");
+  for (baseline const& b : r.baselines)
+    std::printf("  %s: step %s, %.2f of the plan's%s\n", b.name.c_str(), seconds_text(b.cost.seconds).c_str(),
+                b.cost.seconds / r.cost.seconds, lacks_text(b.cost.bytes, on).c_str());
+  for (std::size_t k = 0; k < on.links.size(); ++k) {
+    machine m = on;
+    m.links[k].bandwidth /= 2;
+    again("links \"" + on.links[k].name + "\" half as fast", m);
+  }
+  machine more = on;
+  for (device_kind& k : more.kinds) k.memory += i64{8} << 30;
+  again("8 GiB more on every device", more);
 }
 
 /// Unrolls, checks and simulates; writes the page.
@@ -111,13 +151,21 @@ int work(settings const& s) {
                             : s.optimizer == "momentum" ? optimizer_kind::momentum
                                                         : optimizer_kind::sgd;
   o.rewriting.alpha = s.alpha;
-  o.rewriting.priced = s.budget;
+  o.rewriting.priced = s.graphs;
   o.split = !s.whole;
   training_options t;
   t.optimizer = o.search.optimizer;
   auto const start = std::chrono::steady_clock::now();
+  if (s.budget > 0 || s.progress)
+    o.watch = [&](joint_progress const& p) {
+      if (s.progress)
+        std::fprintf(stderr, "part %d of %d, %d graphs, %s\n", p.part + 1, p.parts, p.candidates, seconds_text(p.least).c_str());
+      return !s.budget || seconds_since(start) < s.budget;
+    };
   joint_result r = search(s, declared, on, o);
   double const took = seconds_since(start);
+  if (s.search == "unity" || s.search == "one-after-the-other" || s.search == "mapping")
+    for (baseline& b : strategies(declared, on, analytical{}, o.search, {.seed = s.seed})) r.baselines.push_back(std::move(b));
   if (!r.feasible()) {
     shortage const& w = *r.infeasible;
     if (s.json)
@@ -140,13 +188,19 @@ int work(settings const& s) {
     std::map<std::string, int> rules;
     for (rewrite_record const& x : r.plan.rewrites) ++rules[spell(*standard_rule(x.rule))];
     for (auto const& [what, n] : rules) std::printf("  %d x %s\n", n, what.c_str());
-    for (baseline const& b : r.baselines) {
-      double lacks = 0;
-      for (std::size_t d = 0; d < b.cost.bytes.size(); ++d)
-        lacks = std::max(lacks, static_cast<double>(b.cost.bytes[d] - on.kind_of(static_cast<int>(d)).memory));
-      std::printf("%-16s step %s, %.2f of the plan's%s\n", b.name.c_str(), seconds_text(b.cost.seconds).c_str(), b.cost.seconds / r.cost.seconds,
-                  lacks > 0 ? (", does not fit: lacks " + bytes_text(lacks)).c_str() : "");
+    int again = 0, shared = 0, parts = 0;
+    for (node_choice const& n : r.plan.nodes) {
+      again += n.recompute;
+      shared += n.sharding == weight_sharding::update;
+      parts += n.sharding == weight_sharding::weights;
     }
+    std::printf("%d operators computed again, weights of %d updated in parts and of %d kept in parts; largest arena %s\n", again, shared, parts,
+                bytes_text(static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end()))).c_str());
+    if (!s.explain)
+      for (baseline const& b : r.baselines)
+        std::printf("%-16s step %s, %.2f of the plan's%s\n", b.name.c_str(), seconds_text(b.cost.seconds).c_str(),
+                    b.cost.seconds / r.cost.seconds, lacks_text(b.cost.bytes, on).c_str());
+    else explain(r, on, o.search);
   }
   if (s.check || !s.html.empty()) look_closer(s, r, t);
   if (!s.plan_file.empty()) {
@@ -178,10 +232,14 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0}, i64{1} << 40));
   app.add_option("--search", s.search,
-                 "unity: rules and spreads together; mapping: spreads alone; one-after-the-other: rules for one device, then spreads; or a "
-                 "baseline: \"single device\", \"data parallel\", \"tensor parallel\"")
+                 "unity: rules and spreads together; mapping: spreads alone; one-after-the-other: rules for one device, then spreads; or what "
+                 "it is compared with: \"data parallel\", ZeRO-2, ZeRO-3, Megatron, \"uniform grid\", expert, \"random walk\" ...")
       ->capture_default_str();
-  app.add_option("--budget", s.budget, "graphs priced per part of the model, at most")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  app.add_option("--budget", s.budget, "seconds after which no further graph is looked at; 0: none")->check(CLI::Range(0.0, 1e9));
+  app.add_option("--graphs", s.graphs, "graphs priced per part of the model, at most")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  app.add_option("--seed", s.seed, "of the random walk that the plan is compared with")->capture_default_str();
+  app.add_flag("--progress", s.progress, "a line on standard error for every graph that is looked at");
+  app.add_flag("--explain", s.explain, "what other strategies, slower links and more memory would mean");
   app.add_option("--alpha", s.alpha, "graphs that cost more than so many times the best are not developed")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();

@@ -83,6 +83,7 @@ class unroller {
   plan const& plan_;
   workspace_rule workspace_;
   int only_;
+  std::vector<spread> checked_;                                 // whose devices are known to be good
   std::vector<iteration_space> spaces_;
   std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
   std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
@@ -92,7 +93,7 @@ class unroller {
   iteration_space const& space(int v) const { return spaces_[static_cast<std::size_t>(v)]; }
   buffer& at(int b) { return out.buffers[static_cast<std::size_t>(b)]; }
 
-  void check_spread(int v) const {
+  void check_spread(int v) {
     spread const& s = plan_.nodes[static_cast<std::size_t>(v)].spread;
     std::string const where = "operator " + std::to_string(v) + " (" + spell(g_.node(v).op) + ")";
     if (int const i = misfit(space(v), s); i >= 0) {
@@ -101,6 +102,8 @@ class unroller {
       throw error("loop '" + std::string(1, a.letter ? a.letter : '-') + "' cannot be split in " + std::to_string(a.degree), where,
                   l ? "a divisor of " + std::to_string(l->units) : "a loop of the operator");
     }
+    if (std::find(checked_.begin(), checked_.end(), s) != checked_.end()) return;
+    checked_.push_back(s);
     std::vector<int> d = grid_layout(s).devices();
     std::sort(d.begin(), d.end());
     if (std::adjacent_find(d.begin(), d.end()) != d.end())

@@ -1,5 +1,6 @@
 // tensorpar/search/backtracking.hpp - what rules make of a part of a network, best first
 #pragma once
+#include <functional>
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -14,6 +15,8 @@ struct backtracking_options {
                                          // more
   int priced = 200;                      // graphs priced per part, at most; 1 or more
   int growth = 2;                        // operators by which a graph may be larger than the first one
+  /// Asked before every further graph, with how many of the part were priced and the least of their seconds: false ends the development.
+  std::function<bool(int priced, double least)> go_on;
 };
 
 /// One application of a rule: by its number in the list of rules, and where; node and value numbers are those of the `open_graph` that all
@@ -90,7 +93,7 @@ class substitution_search {
       if (!seen.try_emplace(form(closed), static_cast<int>(states.size())).second) return;
       auto const ends = ends_of(closed, p.ends);
       if (!ends) return;
-      if (r.priced >= o_.priced) { r.exhausted = false; return; }
+      if (r.priced >= o_.priced || (r.priced > 0 && o_.go_on && !o_.go_on(r.priced, best))) { r.exhausted = false; return; }
       ++r.priced;
       state s{std::move(g), {std::move(steps), std::move(closed), *ends, {}}, 0};
       s.variant.table = price(s.variant.graph, s.variant.ends);

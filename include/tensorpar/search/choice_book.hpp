@@ -271,7 +271,8 @@ template <cost_model M> class choice_book {
     }
     for (std::size_t k = 0; k < forward.in.size(); ++k) {
       value_role const role = g.value(forward.in[k]).role;
-      if (role != value_role::activation || !recompute) add(forward.in[k], {0, static_cast<int>(k), false}, role == value_role::parameter ? 2 : 1);
+      if (role == value_role::activation && recompute) continue;
+      add(forward.in[k], {0, static_cast<int>(k), false}, role == value_role::parameter ? 2 : 1);
     }
     for (std::size_t k = 0; k < forward.out.size() && !recompute; ++k) add(forward.out[k], {0, static_cast<int>(k), true}, 1);
   }

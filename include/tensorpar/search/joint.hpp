@@ -8,12 +8,22 @@
 
 namespace tensorpar {
 
+/// How far a joint search is.
+struct joint_progress {
+  int part = 0, parts = 0;               // that is being developed, of those that differ in place
+  int candidates = 0;                    // graphs priced so far
+  double least = 0;                      // seconds of the cheapest graph of this part so far
+};
+
 struct joint_options {
   search_options search;
   backtracking_options rewriting;
   int least_part = 8;                    // operators of a part, at least (Unity, 5.3: k)
   bool split = true;                     // false: the whole graph is one part
   std::vector<rule> const* rules = nullptr;   // nothing: `substitution_rules()`
+  /// Told before every graph that is priced; false: no more graphs, the best of those that are there is mapped. A result is valid however
+  /// early that is; it depends on time only if the answer does.
+  std::function<bool(joint_progress const&)> watch;
 };
 
 struct joint_statistics {
@@ -199,8 +209,8 @@ developed develop(computation_graph const& declared, machine const& on, M const&
       for (rule_match const& m : find_matches(r, whole)) groups.push_back(m.node);
   std::vector<int> const cuts = o.split ? choose_cuts(declared, step, groups, o.least_part) : std::vector<int>{};
   std::vector<graph_piece> const parts = pieces(declared, cuts);
-  piece_prices<M> price(on, model, space.spreads, objective_options{space.grain, o.search.scalar_bytes, o.search.micro_batches, o.search.save_memory}, t,
-                        o.search.mapping.elimination);
+  objective_options const priced{space.grain, o.search.scalar_bytes, o.search.micro_batches, o.search.save_memory};
+  piece_prices<M> price(on, model, space.spreads, priced, t, o.search.mapping.elimination);
   developed r;
   canonical_forms form;
   std::map<std::vector<i64>, int> known;
@@ -210,7 +220,12 @@ developed develop(computation_graph const& declared, machine const& on, M const&
     auto const [at, fresh] = known.try_emplace(piece_key(p, form), static_cast<int>(kinds.size()));
     kind.push_back(at->second);
     if (!fresh) continue;
-    kinds.push_back(substitutions(p, rules, price, o.rewriting));
+    backtracking_options some = o.rewriting;
+    if (o.watch)
+      some.go_on = [&, part = static_cast<int>(kind.size()) - 1](int priced, double least) {
+        return o.watch({part, static_cast<int>(parts.size()), r.statistics.candidates + priced, least});
+      };
+    kinds.push_back(substitutions(p, rules, price, some));
     r.statistics.candidates += kinds.back().priced;
     r.statistics.exhausted = r.statistics.exhausted && kinds.back().exhausted;
   }

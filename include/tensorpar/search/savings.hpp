@@ -134,7 +134,8 @@ template <cost_model M> class saving_builder {
           for (int j : cols) {
             option const &a = options_[idx(r.set)][idx(i)], &b = options_[idx(c.set)][idx(j)];
             std::size_t const parts = pairs_.size() > meetings && a.saving.sharding == weight_sharding::weights ? meetings : 0;
-            operator_pair const* q = pair(parts + (b.saving.recompute ? reader_again : a.saving.recompute ? producer_again : both_kept), ab);
+            int const who = b.saving.recompute ? reader_again : a.saving.recompute ? producer_again : both_kept;
+            operator_pair const* q = pair(parts + idx(who), ab);
             cost.seconds.push_back(q ? book_.tables.seconds(*q, a.spread, b.spread) : 0.0);
           }
         at->second = {static_cast<int>(out_.costs.size()), number(r), number(c)};
@@ -145,16 +146,17 @@ template <cost_model M> class saving_builder {
   }
 
  public:
-  saving_builder(training_graph const& t, choice_book<M>& book, std::vector<char> again, std::vector<std::pair<int, int>> const& order)
+  saving_builder(training_graph const& t, choice_book<M>& book, std::vector<char> again,
+                 std::vector<std::pair<int, int>> const& order)
       : book_(book), again_(std::move(again)) {
     bool shared = false;
-    for (std::size_t x = 0; x < t.home.size(); ++x)
-      for (int v = 0; v < t.forward_nodes && t.home[x] >= 0; ++v)
-        if (auto const& in = t.graph.node(v).in; v != t.home[x] && std::find(in.begin(), in.end(), static_cast<int>(x)) != in.end()) shared = true;
+    for (int v = 0; v < t.forward_nodes; ++v)
+      for (int x : t.graph.node(v).in) shared = shared || (t.home[idx(x)] >= 0 && t.home[idx(x)] != v);
     for (bool parts : {false, true}) for (bool repeat : {false, true}) graphs_.push_back(everything(t, parts, repeat));
     for (bool parts : {false, true})
       for (int m = 0; m < meetings; ++m)
-        builders_.push_back(std::make_unique<objective_builder<M>>(graphs_[idx(graph_of(parts, m != both_kept))], book, order, m == producer_again));
+        builders_.push_back(
+            std::make_unique<objective_builder<M>>(graphs_[idx(graph_of(parts, m != both_kept))], book, order, m == producer_again));
     pairs_.resize(shared ? 2 * meetings : meetings);
   }
   /// The problem over the spreads within these limits. The book starts afresh.

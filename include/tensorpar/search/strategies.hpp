@@ -7,7 +7,7 @@
 namespace tensorpar {
 
 struct strategy_options {
-  int mcmc_steps = 50'000;               // proposals of the random walk; 0: no walk
+  int mcmc_steps = 100'000;               // proposals of the random walk; 0: no walk
   u64 seed = 1;
   double mcmc_temperature = 0.002;       // of the data-parallel step's seconds: what is that much worse is taken once in e times
 };
@@ -99,23 +99,37 @@ inline std::optional<assignment> expert(mapping_problem const& p, training_graph
   }, limits);
 }
 
-/// A random walk from data parallelism (Jia et al. 2019, "FlexFlow", section 6.2: Metropolis-Hastings): one operator gets another choice; what
-/// is better is taken, what is worse with a probability that falls with how much. The best one seen, in sequence or side by side.
-/// Deterministic by seed. O(steps * operators).
+/// A random walk from data parallelism (Jia et al. 2019, "FlexFlow", section 6.2: Metropolis-Hastings): one operator gets another choice;
+/// what is better is taken, what is worse with a probability that falls with how much. The best one seen; everything in sequence.
+/// Deterministic by seed. O(steps * partners of an operator). Precondition: all of `from` starts at device 0.
 inline assignment random_walk(mapping_problem const& p, assignment const& from, strategy_options const& o = {}) {
-  evaluator const price(p);
+  std::vector<std::vector<int>> pairs_of(from.size()), choices(p.sets.size());
+  for (std::size_t k = 0; k < p.pairs.size(); ++k)
+    for (int v : {p.pairs[k].first, p.pairs[k].second}) pairs_of[detail::idx(v)].push_back(static_cast<int>(k));
+  for (std::size_t s = 0; s < p.sets.size(); ++s)
+    for (int i = 0; i < p.sets[s].count(); ++i) if (p.sets[s].spreads[detail::idx(i)].start == 0) choices[s].push_back(i);
   std::mt19937_64 draw(o.seed);
   assignment now = from, best = from;
-  double cost = price(now).seconds, least = cost;
-  double const scale = o.mcmc_temperature * cost;
+  auto const around = [&](std::size_t v) {             // all that depends on v's choice
+    double t = p.choices(static_cast<int>(v)).seconds[detail::idx(now[v])];
+    for (int k : pairs_of[v]) {
+      operator_pair const& q = p.pairs[detail::idx(k)];
+      t += p.seconds(q, now[detail::idx(q.first)], now[detail::idx(q.second)]);
+    }
+    return t;
+  };
+  double const scale = o.mcmc_temperature * evaluator(p)(from).seconds;
+  double above = 0, least = 0;                         // seconds more than at the start
   for (int k = 0; k < o.mcmc_steps; ++k) {
     auto const v = static_cast<std::size_t>(draw() % now.size());
-    int const count = p.choices(static_cast<int>(v)).count(), before = now[v];
-    now[v] = static_cast<int>(draw() % static_cast<u64>(count));
-    double const next = price(now).seconds, coin = static_cast<double>(draw() >> 11) * 0x1p-53;
-    if (next <= cost || coin < std::exp((cost - next) / scale)) cost = next;
+    std::vector<int> const& some = choices[detail::idx(p.set_of[v])];
+    int const before = now[v];
+    double const old = around(v);
+    now[v] = some[static_cast<std::size_t>(draw() % some.size())];
+    double const change = around(v) - old, coin = static_cast<double>(draw() >> 11) * 0x1p-53;
+    if (change <= 0 || coin < std::exp(-change / scale)) above += change;
     else now[v] = before;
-    if (cost < least) { least = cost; best = now; }
+    if (above < least - scale * 1e-9) { least = above; best = now; }
   }
   return best;
 }
