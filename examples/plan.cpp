@@ -156,12 +156,17 @@ int work(settings const& s) {
   training_options t;
   t.optimizer = o.search.optimizer;
   auto const start = std::chrono::steady_clock::now();
-  if (s.budget > 0 || s.progress)
-    o.watch = [&](joint_progress const& p) {
+  struct clock final : joint_watch {
+    settings const& s;
+    std::chrono::steady_clock::time_point start;
+    clock(settings const& given, std::chrono::steady_clock::time_point from) : s(given), start(from) {}
+    bool go_on(joint_progress const& p) override {
       if (s.progress)
         std::fprintf(stderr, "part %d of %d, %d graphs, %s\n", p.part + 1, p.parts, p.candidates, seconds_text(p.least).c_str());
-      return !s.budget || seconds_since(start) < s.budget;
-    };
+      return s.budget <= 0 || seconds_since(start) < s.budget;
+    }
+  } watch(s, start);
+  o.watch = &watch;
   joint_result r = search(s, declared, on, o);
   double const took = seconds_since(start);
   if (s.search == "unity" || s.search == "one-after-the-other" || s.search == "mapping")

@@ -187,6 +187,35 @@ TEST_CASE("never worse than spreads alone; bounds hold; threshold and budget cha
   }
 }
 
+TEST_CASE("whoever watches may end the search at any graph: the result is valid, and no better than with more") {
+  struct counter final : joint_watch {
+    int most, asked = 0, last = 0;
+    explicit counter(int n) : most(n) {}
+    bool go_on(joint_progress const& p) override {
+      CHECK(p.candidates >= last);
+      CHECK(p.part < p.parts);
+      CHECK(p.least > 0);
+      last = p.candidates;
+      return ++asked <= most;
+    }
+  };
+  computation_graph const g = zoo::make_reduced("bert_artifact", 24);
+  joint_options o;
+  joint_result const all = optimize_jointly(g, preset("logical:2"), analytical{}, o);
+  double before = never;
+  for (int most : {0, 1, 5, 1000000}) {
+    counter c(most);
+    o.watch = &c;
+    joint_result const r = optimize_jointly(g, preset("logical:2"), analytical{}, o);
+    REQUIRE(r.feasible());
+    CHECK(r.cost.seconds <= before * (1 + 1e-12));
+    CHECK(r.rewriting.exhausted == (c.asked <= most));
+    CHECK(rewritten(g, r.plan).hash() == r.plan.graph);
+    before = r.cost.seconds;
+    if (most == 1000000) CHECK(r.plan == all.plan);
+  }
+}
+
 TEST_CASE("the same plan every time, and the steps are the plan's") {
   std::mt19937 draw(13);
   for (int turn = 0; turn < 10; ++turn) {

@@ -33,7 +33,7 @@ inline void check_plan(training_graph const& t, plan const& p, findings& out) {
                     "the plan has a pipeline: expand(graph, plan) makes the graph and the plan of its step, which can be checked and run"});
   if (p.saves_memory())
     return out.add({fault::wrong_graph, -1, -1, -1, -1,
-                    "the plan saves memory: save_memory(graph, plan) makes the graph and the plan of its step, which can be checked and run"});
+                    "the plan saves memory: save_memory(graph, plan) makes the graph and the plan of its step, which can be checked"});
   if (p.graph != forward_part_hash(t))
     out.add({fault::wrong_graph, -1, -1, -1, -1, "the plan was made for another graph, or for another batch size"});
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes)

@@ -80,8 +80,8 @@ inline json encode_node(node_choice const& n) {
 
 inline node_choice decode_node(plan_reader const& r, int devices) {
   r.object({"start", "axes", "sharding", "recompute"});
-  node_choice n;
-  spread& s = n.spread;
+  node_choice choice;
+  spread& s = choice.spread;
   s.start = r["start"].bounded(0, devices - 1);
   plan_reader const axes = r["axes"];
   i64 parts = 1, last = s.start;
@@ -103,13 +103,13 @@ inline node_choice decode_node(plan_reader const& r, int devices) {
   if (r.at.contains("sharding")) {
     int const k = r["sharding"].one_of(sharding_names);
     if (k == 0) r["sharding"].fail("says nothing", "update, weights, or no such key");
-    n.sharding = static_cast<weight_sharding>(k);
+    choice.sharding = static_cast<weight_sharding>(k);
   }
   if (r.at.contains("recompute")) {
     if (r["recompute"].at != true) r["recompute"].fail("not true", "true, or no such key");
-    n.recompute = true;
+    choice.recompute = true;
   }
-  return n;
+  return choice;
 }
 
 inline json encode_rewrites(std::vector<rewrite_record> const& all) {

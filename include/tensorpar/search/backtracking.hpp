@@ -1,6 +1,5 @@
 // tensorpar/search/backtracking.hpp - what rules make of a part of a network, best first
 #pragma once
-#include <functional>
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -15,8 +14,6 @@ struct backtracking_options {
                                          // more
   int priced = 200;                      // graphs priced per part, at most; 1 or more
   int growth = 2;                        // operators by which a graph may be larger than the first one
-  /// Asked before every further graph, with how many of the part were priced and the least of their seconds: false ends the development.
-  std::function<bool(int priced, double least)> go_on;
 };
 
 /// One application of a rule: by its number in the list of rules, and where; node and value numbers are those of the `open_graph` that all
@@ -74,7 +71,7 @@ class substitution_search {
  public:
   substitution_search(std::vector<rule> const& rules, backtracking_options const& o) : rules_(rules), o_(o) {}
 
-  template <class Price> piece_variants run(graph_piece const& p, Price& price) {
+  template <class Price, class GoOn> piece_variants run(graph_piece const& p, Price& price, GoOn const& go_on) {
     if (!(o_.alpha >= 1)) throw error("alpha is " + std::to_string(o_.alpha), "substitutions", "1 or more");
     if (o_.priced < 1) throw error("a budget of " + std::to_string(o_.priced) + " graphs", "substitutions", "1 or more");
     computation_graph first = p.graph;
@@ -93,7 +90,7 @@ class substitution_search {
       if (!seen.try_emplace(form(closed), static_cast<int>(states.size())).second) return;
       auto const ends = ends_of(closed, p.ends);
       if (!ends) return;
-      if (r.priced >= o_.priced || (r.priced > 0 && o_.go_on && !o_.go_on(r.priced, best))) { r.exhausted = false; return; }
+      if (r.priced >= o_.priced || (r.priced > 0 && !go_on(r.priced, best))) { r.exhausted = false; return; }
       ++r.priced;
       state s{std::move(g), {std::move(steps), std::move(closed), *ends, {}}, 0};
       s.variant.table = price(s.variant.graph, s.variant.ends);
@@ -154,9 +151,15 @@ class substitution_search {
 /// Develops a part of a network by rules, the cheapest graph first, until nothing within alpha of the cheapest is left: Unity's middle
 /// level. `price(graph, ends)` gives a piece_table (piece_prices). Rules are applied where all that they name is bound; they never touch
 /// the operators where parts meet. Graphs are told apart by their canonical forms. Deterministic.
+/// `go_on(priced, least)` is asked before every further graph, with how many were priced and the least of their seconds; false ends it.
+template <class Price, class GoOn>
+piece_variants substitutions(graph_piece const& p, std::vector<rule> const& rules, Price& price, backtracking_options const& o,
+                             GoOn const& go_on) {
+  return detail::substitution_search(rules, o).run(p, price, go_on);
+}
 template <class Price>
 piece_variants substitutions(graph_piece const& p, std::vector<rule> const& rules, Price& price, backtracking_options const& o = {}) {
-  return detail::substitution_search(rules, o).run(p, price);
+  return substitutions(p, rules, price, o, [](int, double) { return true; });
 }
 
 }  // namespace tensorpar

@@ -15,15 +15,20 @@ struct joint_progress {
   double least = 0;                      // seconds of the cheapest graph of this part so far
 };
 
+/// Is told before every graph that is priced; where it says no, the best of those that are there is mapped. The result is valid however
+/// early that is.
+struct joint_watch {
+  virtual ~joint_watch() = default;
+  virtual bool go_on(joint_progress const&) = 0;
+};
+
 struct joint_options {
   search_options search;
   backtracking_options rewriting;
   int least_part = 8;                    // operators of a part, at least (Unity, 5.3: k)
   bool split = true;                     // false: the whole graph is one part
   std::vector<rule> const* rules = nullptr;   // nothing: `substitution_rules()`
-  /// Told before every graph that is priced; false: no more graphs, the best of those that are there is mapped. A result is valid however
-  /// early that is; it depends on time only if the answer does.
-  std::function<bool(joint_progress const&)> watch;
+  joint_watch* watch = nullptr;          // nobody
 };
 
 struct joint_statistics {
@@ -220,12 +225,11 @@ developed develop(computation_graph const& declared, machine const& on, M const&
     auto const [at, fresh] = known.try_emplace(piece_key(p, form), static_cast<int>(kinds.size()));
     kind.push_back(at->second);
     if (!fresh) continue;
-    backtracking_options some = o.rewriting;
-    if (o.watch)
-      some.go_on = [&, part = static_cast<int>(kind.size()) - 1](int priced, double least) {
-        return o.watch({part, static_cast<int>(parts.size()), r.statistics.candidates + priced, least});
-      };
-    kinds.push_back(substitutions(p, rules, price, some));
+    auto const go_on = [&](int graphs, double least) {
+      int const part = static_cast<int>(kind.size()) - 1;
+      return !o.watch || o.watch->go_on({part, static_cast<int>(parts.size()), r.statistics.candidates + graphs, least});
+    };
+    kinds.push_back(substitutions(p, rules, price, o.rewriting, go_on));
     r.statistics.candidates += kinds.back().priced;
     r.statistics.exhausted = r.statistics.exhausted && kinds.back().exhausted;
   }

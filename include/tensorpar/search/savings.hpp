@@ -168,7 +168,8 @@ template <cost_model M> class saving_builder {
     for (weight_sharding w : {weight_sharding::none, weight_sharding::update, weight_sharding::weights})
       for (bool again : {false, true})
         sets_[idx(static_cast<int>(w))][again] =
-            builders_[idx((w == weight_sharding::weights ? meetings : 0) + (again ? reader_again : both_kept))]->choose(choice_saving{w, again});
+            builders_[idx((w == weight_sharding::weights ? meetings : 0) + (again ? reader_again : both_kept))]->choose(
+                choice_saving{w, again});
     for (std::size_t w = 0; w < pairs_.size(); ++w) {
       bool const parts = w >= meetings;
       auto const& sets = sets_[parts ? 2 : 0][w % meetings != both_kept];
