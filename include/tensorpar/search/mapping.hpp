@@ -19,9 +19,9 @@ struct mapping_options {
 /// No assignment fits (proven), or none was found.
 struct shortage {
   int device = -1;                      // where most is missing
-  i64 missing = 0;                      // bytes: what this device lacks even in the assignment that needs least
+  i64 missing = 0;                      // bytes: what this device lacks in the assignment that needs least, or in the best that was tried
   i64 needed = 0, capacity = 0;         // bytes on that device
-  bool proven = false;                  // of the space searched; else: not found
+  bool proven = false;                  // that nothing fits, of the space searched; else: nothing was found
 };
 
 struct mapping_statistics {

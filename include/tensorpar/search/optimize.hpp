@@ -67,6 +67,19 @@ inline void require_bound(computation_graph const& g) {
       throw error("value " + std::to_string(x) + " has shape " + spell(g.values[x].type) + " with an unbound size", "optimize",
                   "a graph whose symbols are bound");
 }
+/// Bytes of weights and optimizer state, once: they must be somewhere.
+inline double kept_bytes(training_graph const& t, i64 scalar_bytes) {
+  double sum = 0;
+  for (graph_value const& v : t.graph.values)
+    if (v.role == value_role::parameter || v.role == value_role::state)
+      sum += static_cast<double>(v.type.elements()) * static_cast<double>(scalar_bytes);
+  return sum;
+}
+inline double all_memory(machine const& on) {
+  double sum = 0;
+  for (int d = 0; d < on.size(); ++d) sum += static_cast<double>(on.kind_of(d).memory);
+  return sum;
+}
 /// Seconds of some good assignment within the limits, whether it fits into memory or not.
 inline double quick_bar(mapping_problem const& p, spread_limits const& l, mapping_options const& o) {
   smaller_problem const q = with_choices(p, [&](int set, int i) {
@@ -81,7 +94,9 @@ inline double quick_bar(mapping_problem const& p, spread_limits const& l, mappin
 
 /// The fastest plan for one training step of `forward` on a machine, by a cost model, with a lower bound on every plan of the space stated
 /// in the result; or which device lacks how much memory. Time is the objective of problem.hpp: operators, movements, gradient
-/// synchronisation; memory per device is a hard constraint (estimate in objective.hpp). Deterministic: equal arguments, equal results.
+/// synchronisation. Memory per device is a hard constraint on the arenas of the plan's program (without a backend's scratch space); where
+/// the fastest plan does not fit, updates and weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
+/// where the weights and the optimizer's state alone exceed all memory there is. Deterministic: equal arguments, equal results.
 /// Throws `error` for a graph without the loss, with unbound sizes, or a machine without devices.
 template <cost_model M>
 search_result optimize(computation_graph const& forward, machine const& on, M const& model, search_options const& o = {}) {
@@ -127,6 +142,7 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
     } else p = build.make(r.space.spreads);
     m = fit_arenas(p, o.mapping, need);
     m.bound = m.found() ? std::min(bound, m.cost.seconds) : bound;
+    if (!m.found()) m.infeasible->proven = detail::kept_bytes(graph, o.scalar_bytes) > detail::all_memory(on);
   }
   r.moves_priced = static_cast<i64>(book.moves_asked());
   r.space.relaxed = p.relaxed;
