@@ -175,7 +175,7 @@ int work(settings const& s) {
     shortage const& w = *r.infeasible;
     if (s.json)
       std::cout << event_line("infeasible", {{"model", s.model}, {"devices", on.size()}, {"device", w.device}, {"lacks_bytes", w.missing},
-                                             {"needed_bytes", w.needed}, {"capacity_bytes", w.capacity}, {"proven", w.proven}}) << "\n";
+                                             {"needed_bytes", w.needed}, {"capacity_bytes", w.capacity}, {"proven", w.proven}});
     else
       std::printf("no plan fits%s: device %d needs %s and has %s, it lacks %s; more devices or a smaller batch would help\n",
                   w.proven ? "" : " that was found", w.device, bytes_text(static_cast<double>(w.needed)).c_str(),
@@ -220,7 +220,7 @@ int work(settings const& s) {
                                      {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap}, {"baselines", names},
                                      {"candidates", r.rewriting.candidates}, {"cache_hits", r.rewriting.remembered},
                                      {"rewrites", r.rewriting.steps}, {"rss_bytes", resident_bytes()},
-                                     {"peak_bytes", r.plan.peak_bytes.empty() ? r.cost.bytes : r.plan.peak_bytes}}) << "\n";
+                                     {"peak_bytes", r.plan.peak_bytes.empty() ? r.cost.bytes : r.plan.peak_bytes}});
   }
   return 0;
 }

@@ -195,6 +195,44 @@ TEST_CASE("every movement keeps the logical tensor, whatever the layouts") {
   CHECK(collectives > (effort::slow ? 20 : 100));
 }
 
+TEST_CASE("nothing moves where every device that needs a box has it: device by device") {
+  std::mt19937 draw(9);
+  shape const s{8, 12};
+  auto const some_layout = [&] {
+    layout l{static_cast<int>(draw() % 7), {}};
+    i64 stride = 1;
+    i64 left[2] = {8, 12};
+    for (int k = static_cast<int>(draw() % 4); k > 0; --k) {
+      i64 const degree = i64{2} << (draw() % 2);
+      int const dim = static_cast<int>(draw() % 2);
+      bool const shard = draw() % 2 && left[dim] % degree == 0;
+      if (shard) left[dim] /= degree;
+      l.axes.push_back({shard ? S : C, shard ? dim : -1, degree, stride});
+      stride *= degree << (draw() % 4 == 0);
+    }
+    if (draw() % 2) std::reverse(l.axes.begin(), l.axes.end());
+    return canonical(std::move(l));
+  };
+  int held = 0, whole = 0;
+  for (int k = 0; k < effort::cases(4000); ++k) {
+    layout const from = some_layout(), to = some_layout();
+    bool all = true;
+    for (i64 i = 0; i < to.size() && all; ++i) {
+      int const d = to.device(i);
+      all = from.holds(d);
+      if (!all) break;
+      tensor_block const have = block_of(from, s, d), want = block_of(to, s, d);
+      for (int a = 0; a < 2; ++a)
+        all = all && want.offset[a] >= have.offset[a] && want.offset[a] + want.local[a] <= have.offset[a] + have.local[a];
+    }
+    CHECK(detail::holds_already(from, to, s) == all);
+    held += all;
+    whole += all && from.axes.size() == 1 && from.axes[0].kind == C;
+  }
+  CHECK(held > 100);
+  CHECK(whole > 20);
+}
+
 TEST_CASE("bytes sent follow the ring formulas") {
   shape const s{64, 64};
   auto one = [&](layout const& a, layout const& b) { return bytes_sent(movement(a, b, s).at(0), s, 4); };

@@ -137,6 +137,13 @@ inline layout to_layout(int start, std::vector<atom> const& atoms, digits const&
 /// Does every device that needs a box already hold it, complete?
 inline bool holds_already(layout const& from, layout const& to, shape const& s) {
   if (from.degree(part_kind::sum) > 1) return false;
+  shape const has = part_of(from, s), wants = part_of(to, s);
+  for (int d = 0; d < s.rank; ++d) if (wants.d[d].n > has.d[d].n) return false;
+  if (from.axes.size() == 1 && from.axes[0].kind == part_kind::copy && from.axes[0].stride == 1) {      // whole on a range of devices
+    i64 first = to.start, last = to.start;
+    for (layout_axis const& a : to.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
+    return first >= from.start && last < from.start + from.axes[0].degree;
+  }
   for (i64 i = 0, n = to.size(); i < n; ++i) {
     int const dev = to.device(i);
     auto const c = from.coordinates(dev);

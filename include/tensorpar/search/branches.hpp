@@ -262,19 +262,22 @@ class branch_mapper {
     };
     visit(visit, p.tree->root());
     later_.resize(p.set_of->size());
+    std::vector<int> const where = meetings(*p.tree, *p.pairs);
+    std::map<std::array<int, 3>, std::vector<double>> least;   // pairs that look alike: what a choice exchanges at least
     for (std::size_t k = 0; k < p.pairs->size(); ++k) {
       operator_pair const& q = (*p.pairs)[k];
       pair_[{q.first, q.second}] = static_cast<int>(k);
       pair_cost const& c = p.tables->costs[at(q.cost)];
-      int meet = 0;                                        // a whole has a larger number than its parts
-      while (!among(meet, q.first) || !among(meet, q.second)) ++meet;
-      if (kind(meet) == sp_kind::parallel) continue;       // of branches that stand side by side: left out
+      if (kind(where[k]) == sp_kind::parallel) continue;       // of branches that stand side by side: left out
       bool const rows = place[at(q.first)] < place[at(q.second)];
-      std::vector<double> line(at(rows ? c.rows : c.cols), never), least;
-      for (int i = 0; i < c.rows; ++i)
-        for (int j = 0; j < c.cols; ++j) line[at(rows ? i : j)] = std::min(line[at(rows ? i : j)], c.at(i, j));
-      for (int i : p.tables->classes[at(rows ? q.rows : q.cols)].of) least.push_back(line[at(i)]);
-      later_[at(rows ? q.first : q.second)].push_back({rows ? q.second : q.first, std::move(least)});
+      auto const [known, fresh] = least.try_emplace({q.cost, rows ? q.rows : q.cols, rows});
+      if (fresh) {
+        std::vector<double> line(at(rows ? c.rows : c.cols), never);
+        for (int i = 0; i < c.rows; ++i)
+          for (int j = 0; j < c.cols; ++j) line[at(rows ? i : j)] = std::min(line[at(rows ? i : j)], c.at(i, j));
+        for (int i : p.tables->classes[at(rows ? q.rows : q.cols)].of) known->second.push_back(line[at(i)]);
+      }
+      later_[at(rows ? q.first : q.second)].push_back({rows ? q.second : q.first, known->second});
     }
   }
   /// Bounds of all up to an operator of the outermost chain, by its choice, its own seconds counted; operators after it do not count.

@@ -7,20 +7,25 @@ namespace tensorpar {
 
 inline constexpr double never = std::numeric_limits<double>::infinity();
 
-/// For every entry of the tree the pairs (indices into p.pairs) whose operators first lie together there. O(pairs * depth + tree).
-inline std::vector<std::vector<int>> pairs_at(mapping_problem const& p) {
-  auto const n = detail::idx(p.tree.size());
-  std::vector<int> up(n, -1), leaf(detail::idx(p.operators()), -1);
-  for (int i = 0; i < p.tree.size(); ++i) {
-    if (p.tree[i].kind == sp_kind::leaf) leaf[detail::idx(p.tree[i].left)] = i;
-    else up[detail::idx(p.tree[i].left)] = up[detail::idx(p.tree[i].right)] = i;
+/// By pair the entry of the tree where its operators first lie together. O(pairs * depth + tree).
+inline std::vector<int> meetings(sp_binary const& tree, std::vector<operator_pair> const& pairs) {
+  std::vector<int> up(detail::idx(tree.size()), -1), leaf(up.size(), -1), r;     // leaf: by operator, of which there are fewer
+  for (int i = 0; i < tree.size(); ++i) {
+    if (tree[i].kind == sp_kind::leaf) leaf[detail::idx(tree[i].left)] = i;
+    else up[detail::idx(tree[i].left)] = up[detail::idx(tree[i].right)] = i;
   }
-  std::vector<std::vector<int>> r(n);
-  for (std::size_t k = 0; k < p.pairs.size(); ++k) {
-    int a = leaf[detail::idx(p.pairs[k].first)], b = leaf[detail::idx(p.pairs[k].second)];
+  for (operator_pair const& q : pairs) {
+    int a = leaf[detail::idx(q.first)], b = leaf[detail::idx(q.second)];
     while (a != b) (a < b ? a : b) = up[detail::idx(a < b ? a : b)];      // a whole has a larger number than its parts
-    r[detail::idx(a)].push_back(static_cast<int>(k));
+    r.push_back(a);
   }
+  return r;
+}
+/// For every entry of the tree the pairs (indices into p.pairs) that meet there.
+inline std::vector<std::vector<int>> pairs_at(mapping_problem const& p) {
+  std::vector<std::vector<int>> r(detail::idx(p.tree.size()));
+  std::vector<int> const where = meetings(p.tree, p.pairs);
+  for (std::size_t k = 0; k < where.size(); ++k) r[detail::idx(where[k])].push_back(static_cast<int>(k));
   return r;
 }
 
