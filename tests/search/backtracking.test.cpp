@@ -1,5 +1,8 @@
 // tests/search/backtracking.test.cpp - the best graph of all that rules make, against making all of them
 #include <tensorpar/search/backtracking.hpp>
+
+#include "all_graphs.hpp"
+
 #include <doctest/doctest.h>
 
 #include <random>
@@ -10,6 +13,7 @@
 #include <support/small_graphs.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search_test;
 
 namespace {
 
@@ -48,16 +52,6 @@ computation_graph drawn(std::mt19937& draw) {
   g.add_output("loss", g.node(g.add(mean_squared_error{}, {both, g.add_input("y", g.type(both))})).out[0]);
   return g;
 }
-/// Operators whose results nothing needs, left out.
-computation_graph needed(computation_graph const& g) {
-  open_graph o(unspread(g));
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (int v = o.node_count(); v-- > 0;)
-      if (o.node(v).alive && o.unused(v)) { o.remove(v); changed = true; }
-  }
-  return o.close().graph;
-}
 double least_of(computation_graph const& g, machine const& on, analytical const& model, spread_limits const& l) {
   objective_options o;
   o.grain = on.size();
@@ -79,26 +73,10 @@ TEST_CASE("with no threshold the search finds the best of all graphs that rules 
     machine const on = tests::devices(2 + turn % 3);
     spread_limits l;
     l.max_axes = 1;
-    // every graph that can be reached, each by itself
-    canonical_forms form;
-    std::map<std::vector<i64>, int> seen;
-    std::vector<open_graph> all{open_graph(unspread(g))};
-    seen[form(g)] = 0;
-    double least = least_of(g, on, model, l);
-    double const before = least;
-    int const most = g.node_count() + 2;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      for (rule const& r : rules) {
-        open_graph const here = all[i];
-        for (rule_match const& m : find_matches(r, here)) {
-          open_graph next = here;
-          if (!apply_rule(r, m, next).done() || next.alive() > most) continue;
-          computation_graph const c = next.close().graph;
-          if (!seen.try_emplace(form(c), 0).second) continue;
-          least = std::min(least, least_of(c, on, model, l));
-          all.push_back(std::move(next));
-        }
-      }
+    std::vector<computation_graph> const all = all_graphs(g, rules, 2);
+    double const before = least_of(g, on, model, l);
+    double least = before;
+    for (computation_graph const& c : all) least = std::min(least, least_of(c, on, model, l));
     graphs += static_cast<int>(all.size());
     largest = std::max(largest, static_cast<int>(all.size()));
     better += least < before * (1 - 1e-9);

@@ -1,5 +1,8 @@
 // tests/search/joint.test.cpp - rules and spreads together: as good as trying everything, and plans that train
 #include <tensorpar/search/joint.hpp>
+
+#include "all_graphs.hpp"
+
 #include <doctest/doctest.h>
 
 #include <random>
@@ -12,6 +15,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search_test;
 
 namespace {
 
@@ -38,13 +42,7 @@ computation_graph drawn(std::mt19937& draw) {
     values.push_back(last);
   }
   g.add_output("loss", put(mean_squared_error{}, {last, g.add_input("y", {dim(rows), 8})}));
-  open_graph o(unspread(g));                                  // what nothing needs is left out
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (int v = o.node_count(); v-- > 0;)
-      if (o.node(v).alive && o.unused(v)) { o.remove(v); changed = true; }
-  }
-  return o.close().graph;
+  return needed(g);
 }
 machine cluster(int devices, std::mt19937& draw) {
   double const speed = 1e9 * (1 + static_cast<double>(draw() % 100)), link = 1e7 * (1 + static_cast<double>(draw() % 1000));
@@ -79,25 +77,14 @@ TEST_CASE("as good as every graph that all shipped rules lead to, under every sp
     joint_result const r = optimize_jointly(g, on, model, o);
     REQUIRE(r.feasible());
     CHECK(r.rewriting.exhausted);
-    canonical_forms form;
-    std::map<std::vector<i64>, int> seen{{form(g), 0}};
-    std::vector<open_graph> all{open_graph(unspread(g))};
+    std::vector<computation_graph> const all = all_graphs(g, substitution_rules(), 1);
     double least = never, before = never;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      search_result const x = optimize(all[i].close().graph, on, model, o.search);
+    for (computation_graph const& c : all) {
+      search_result const x = optimize(c, on, model, o.search);
       REQUIRE(x.feasible());
       CHECK(x.gap < 1e-9);
       least = std::min(least, x.cost.seconds);
-      if (!i) before = x.cost.seconds;
-      for (rule const& rule : substitution_rules()) {
-        open_graph const here = all[i];
-        for (rule_match const& m : find_matches(rule, here)) {
-          if (std::find(m.bound.begin(), m.bound.end(), false) != m.bound.end()) continue;
-          open_graph next = here;
-          if (!apply_rule(rule, m, next).done() || next.alive() > g.node_count() + 1) continue;
-          if (seen.try_emplace(form(next.close().graph), 0).second) all.push_back(std::move(next));
-        }
-      }
+      if (&c == &all.front()) before = x.cost.seconds;
     }
     graphs += static_cast<int>(all.size());
     CHECK(r.cost.seconds == doctest::Approx(least).epsilon(1e-9));
@@ -124,26 +111,13 @@ TEST_CASE("side by side too no graph is below the bound, and the best one is fou
     o.rewriting.priced = 1 << 20;
     o.rewriting.growth = 1;
     joint_result const r = optimize_jointly(g, on, model, o);
-    canonical_forms form;
-    std::map<std::vector<i64>, int> seen{{form(g), 0}};
-    std::vector<open_graph> all{open_graph(unspread(g))};
     double least = never;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      search_result const x = optimize(all[i].close().graph, on, model, o.search);
+    for (computation_graph const& c : all_graphs(g, substitution_rules(), 1)) {
+      search_result const x = optimize(c, on, model, o.search);
       CHECK(x.gap < 1e-9);
-      if (x.cost.seconds < least) {
-        least = x.cost.seconds;
-        for (node_choice const& n : x.plan.nodes) if (n.spread.start) { ++beside; break; }
-      }
-      for (rule const& rule : substitution_rules()) {
-        open_graph const here = all[i];
-        for (rule_match const& m : find_matches(rule, here)) {
-          if (std::find(m.bound.begin(), m.bound.end(), false) != m.bound.end()) continue;
-          open_graph next = here;
-          if (!apply_rule(rule, m, next).done() || next.alive() > g.node_count() + 1) continue;
-          if (seen.try_emplace(form(next.close().graph), 0).second) all.push_back(std::move(next));
-        }
-      }
+      if (x.cost.seconds >= least) continue;
+      least = x.cost.seconds;
+      for (node_choice const& n : x.plan.nodes) if (n.spread.start) { ++beside; break; }
     }
     CHECK(r.rewriting.bound <= least * (1 + 1e-9));
     CHECK(r.cost.seconds >= least * (1 - 1e-9));
