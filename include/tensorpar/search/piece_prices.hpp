@@ -5,6 +5,7 @@
 #include <tensorpar/search/branches.hpp>
 #include <tensorpar/search/elimination.hpp>
 #include <tensorpar/search/objective.hpp>
+#include <tensorpar/search/reduced.hpp>
 #include <tensorpar/search/split.hpp>
 
 namespace tensorpar {
@@ -13,9 +14,8 @@ namespace tensorpar {
 /// 0; without a part after it, j is 0. The last operator's seconds count here, the anchor's where it is last.
 struct piece_table {
   int rows = 1, cols = 1;
-  std::vector<double> seconds;         // everything on all devices in sequence
+  std::vector<double> seconds;         // everything on all devices in sequence; a lower bound of that where tables would grow too large
   std::vector<double> bound;           // no less is possible, whatever runs side by side; empty: `seconds`
-  bool exact = true;                   // else `seconds` are lower bounds
   double at(int i, int j) const { return seconds[detail::idx(i) * detail::idx(cols) + detail::idx(j)]; }
   double least() const { return *std::min_element(seconds.begin(), seconds.end()); }
   std::vector<double> const& bounds() const { return bound.empty() ? seconds : bound; }
@@ -31,7 +31,11 @@ template <cost_model M> class piece_prices {
   /// Precondition: machine and cost model outlive it. Stays where it is: its parts refer to each other.
   piece_prices(machine const& on, M const& model, spread_limits const& spreads, objective_options const& o, training_options const& t,
                elimination_limits const& limits = {})
-      : book_(on, model, o), training_(t), eliminate_(book_.tables, seconds_, limits), relaxed_(relaxed_tables_, relaxed_seconds_, limits) {
+      : book_(on, model, o),
+        training_(t),
+        eliminate_(book_.tables, seconds_, limits),
+        relaxed_(relaxed_tables_, relaxed_seconds_, limits),
+        scaled_(book_.tables, relaxed_tables_, least_, on.size()) {
     book_.start(spreads);
   }
   piece_prices(piece_prices const&) = delete;
@@ -53,12 +57,14 @@ template <cost_model M> class piece_prices {
       for (double m : met) for (double o : own) cells[cell++] += m + o;
     };
     auto x = eliminate_.least_beside(p.sets, p.pairs, kept);
-    piece_table r{static_cast<int>(met.size()), static_cast<int>(own.size()), std::move(x.seconds), {}, x.exact};
+    piece_table r{static_cast<int>(met.size()), static_cast<int>(own.size()), std::move(x.seconds), {}};
     with_ends(r.seconds);
     bool branches = false;
     for (int s : p.sets) branches = branches || branching_[detail::idx(s)];
     if (branches) {
-      r.bound = relaxed_.least_beside(p.sets, relaxed(p.pairs), kept).seconds;
+      std::vector<operator_pair> on_parts;
+      for (operator_pair const& q : p.pairs) on_parts.push_back(scaled_(q));
+      r.bound = relaxed_.least_beside(p.sets, on_parts, kept).seconds;
       with_ends(r.bound);
       if (ends.anchor < 0) raise_bounds(r, p, ends);
     }
@@ -86,8 +92,7 @@ template <cost_model M> class piece_prices {
   std::vector<std::vector<double>> relaxed_seconds_;
   detail::eliminator relaxed_;
   std::vector<std::vector<int>> least_;                            // choice set -> choice -> devices of its smallest range
-  std::map<int, operator_pair> relaxed_pairs_;                     // by cost
-  std::map<int, std::pair<int, std::vector<int>>> finer_;          // by classes: new classes, new class -> choice
+  scaled_pairs scaled_;
   i64 branch_points_ = 20'000'000;                                 // what all graphs together may take in search/branches.hpp
 
   /// Stand-ins for what comes after: the gradient of `last` comes from them. They are not part of the price.
@@ -140,43 +145,6 @@ template <cost_model M> class piece_prices {
       r.bound[0] = std::max(r.bound[0], some->bound);
     }
     branch_points_ -= most - branches.left();
-  }
-  std::pair<int, std::vector<int>> const& finer(int classes) {
-    auto const [at, fresh] = finer_.try_emplace(classes);
-    if (!fresh) return at->second;
-    choice_classes const& c = book_.tables.classes[detail::idx(classes)];
-    choice_classes n{c.set, 0, {}};
-    std::map<std::pair<int, int>, int> number;
-    for (std::size_t i = 0; i < c.of.size(); ++i) {
-      auto const [id, first] = number.try_emplace({c.of[i], least_[detail::idx(c.set)][i]}, static_cast<int>(number.size()));
-      if (first) at->second.second.push_back(static_cast<int>(i));
-      n.of.push_back(id->second);
-    }
-    n.count = static_cast<int>(number.size());
-    at->second.first = static_cast<int>(relaxed_tables_.classes.size());
-    relaxed_tables_.classes.push_back(std::move(n));
-    return at->second;
-  }
-  std::vector<operator_pair> relaxed(std::vector<operator_pair> pairs) {
-    for (operator_pair& q : pairs) {
-      auto const [at, fresh] = relaxed_pairs_.try_emplace(q.cost);
-      if (fresh) {
-        auto const& [rows, row_choice] = finer(q.rows);
-        auto const& [cols, col_choice] = finer(q.cols);
-        auto const &a = least_[detail::idx(book_.tables.classes[detail::idx(q.rows)].set)],
-                   &b = least_[detail::idx(book_.tables.classes[detail::idx(q.cols)].set)];
-        pair_cost c{static_cast<int>(row_choice.size()), static_cast<int>(col_choice.size()), {}};
-        for (int x : row_choice)
-          for (int y : col_choice)
-            c.seconds.push_back(book_.tables.seconds(q, x, y) * std::max(a[detail::idx(x)], b[detail::idx(y)]) / book_.on().size());
-        at->second = {0, 0, static_cast<int>(relaxed_tables_.costs.size()), rows, cols};
-        relaxed_tables_.costs.push_back(std::move(c));
-      }
-      q.cost = at->second.cost;
-      q.rows = at->second.rows;
-      q.cols = at->second.cols;
-    }
-    return pairs;
   }
   /// The anchor's seconds were counted where it is last, with stand-ins for its readers. Here are the real ones, and perhaps more of them,
   /// whose gradients it adds: what that takes more.

@@ -75,6 +75,57 @@ inline smaller_problem in_sequence_only(mapping_problem const& p) {
   return with_choices(p, [&](int set, int i) { return p.sets[detail::idx(set)].spreads[detail::idx(i)].start == 0; });
 }
 
+/// Costs between operators that happen on k of n devices, counted k/n: k is the larger of the smallest ranges in which the two choices can
+/// stand. Equal costs are scaled once. Precondition: all that it is given outlives it; `from` and `least` may grow.
+class scaled_pairs {
+  mapping_tables const& from_;
+  mapping_tables& to_;
+  std::vector<std::vector<int>> const& least_;                     // set -> choice -> devices of that range
+  int devices_;
+  std::map<int, std::pair<int, std::vector<int>>> finer_;          // classes -> (new classes, new class -> choice)
+  std::map<int, operator_pair> scaled_;                            // by cost
+
+  /// Classes that tell apart what stands in smaller ranges too.
+  std::pair<int, std::vector<int>> const& finer(int classes) {
+    auto const [it, fresh] = finer_.try_emplace(classes);
+    if (!fresh) return it->second;
+    choice_classes const& c = from_.classes[detail::idx(classes)];
+    choice_classes n{c.set, 0, {}};
+    std::map<std::pair<int, int>, int> number;
+    for (std::size_t i = 0; i < c.of.size(); ++i) {
+      auto const [at, first] = number.try_emplace({c.of[i], least_[detail::idx(c.set)][i]}, static_cast<int>(number.size()));
+      if (first) it->second.second.push_back(static_cast<int>(i));
+      n.of.push_back(at->second);
+    }
+    n.count = static_cast<int>(number.size());
+    it->second.first = static_cast<int>(to_.classes.size());
+    to_.classes.push_back(std::move(n));
+    return it->second;
+  }
+
+ public:
+  scaled_pairs(mapping_tables const& from, mapping_tables& to, std::vector<std::vector<int>> const& least, int devices)
+      : from_(from), to_(to), least_(least), devices_(devices) {}
+
+  /// The same pair with scaled costs, in the tables `to`.
+  operator_pair operator()(operator_pair q) {
+    auto const [it, fresh] = scaled_.try_emplace(q.cost);
+    if (fresh) {
+      auto const& [rows, row_choice] = finer(q.rows);
+      auto const& [cols, col_choice] = finer(q.cols);
+      auto const &a = least_[detail::idx(from_.classes[detail::idx(q.rows)].set)],
+                 &b = least_[detail::idx(from_.classes[detail::idx(q.cols)].set)];
+      pair_cost c{static_cast<int>(row_choice.size()), static_cast<int>(col_choice.size()), {}};
+      for (int x : row_choice)
+        for (int y : col_choice)
+          c.seconds.push_back(from_.seconds(q, x, y) * std::max(a[detail::idx(x)], b[detail::idx(y)]) / devices_);
+      it->second = {0, 0, static_cast<int>(to_.costs.size()), rows, cols};
+      to_.costs.push_back(std::move(c));
+    }
+    return {q.first, q.second, it->second.cost, it->second.rows, it->second.cols};
+  }
+};
+
 /// A problem whose cheapest plain sum is never above the cost of any assignment of `p`, whatever runs side by side: of two parts side by
 /// side on k and m - k of m devices the longer takes at least k/m of the one plus (m-k)/m of the other, so what happens on k of all n
 /// devices counts k/n, with the smallest range in which a choice can stand. O(choices + pair costs).
@@ -95,46 +146,9 @@ inline mapping_problem relaxed_sum(mapping_problem const& p, std::vector<std::ve
       r.sets[s].seconds[detail::idx(k)] *= static_cast<double>(size) / p.devices;
     }
   }
-  std::map<int, std::pair<int, std::vector<int>>> finer;                                // classes -> (new classes, new class -> choice)
-  auto const split = [&](int classes) -> std::pair<int, std::vector<int>> const& {
-    auto const [it, fresh] = finer.try_emplace(classes);
-    if (fresh) {
-      choice_classes const c = r.classes[detail::idx(classes)];
-      choice_classes n{c.set, 0, {}};
-      std::map<std::pair<int, int>, int> number;
-      for (std::size_t i = 0; i < c.of.size(); ++i) {
-        auto const [at, first] = number.try_emplace({c.of[i], least[detail::idx(c.set)][i]}, static_cast<int>(number.size()));
-        if (first) it->second.second.push_back(static_cast<int>(i));
-        n.of.push_back(at->second);
-      }
-      n.count = static_cast<int>(number.size());
-      it->second.first = static_cast<int>(r.classes.size());
-      r.classes.push_back(std::move(n));
-    }
-    return it->second;
-  };
-  std::map<int, operator_pair> scaled;                                                  // cost -> scaled cost and finer classes
-  for (std::size_t e = 0; e < pairs_of_entry.size(); ++e) {
-    if (ranges[e].size() == 1) continue;
-    for (int k : pairs_of_entry[e]) {
-      operator_pair& q = r.pairs[detail::idx(k)];
-      auto const [it, fresh] = scaled.try_emplace(q.cost, q);
-      if (fresh) {
-        auto const& [rows, row_choice] = split(q.rows);
-        auto const& [cols, col_choice] = split(q.cols);
-        auto const &la = least[detail::idx(r.classes[detail::idx(rows)].set)], &lb = least[detail::idx(r.classes[detail::idx(cols)].set)];
-        pair_cost c{static_cast<int>(row_choice.size()), static_cast<int>(col_choice.size()), {}};
-        for (int x : row_choice)
-          for (int y : col_choice)
-            c.seconds.push_back(p.seconds(p.pairs[detail::idx(k)], x, y) * std::max(la[detail::idx(x)], lb[detail::idx(y)]) / p.devices);
-        it->second = {0, 0, static_cast<int>(r.costs.size()), rows, cols};
-        r.costs.push_back(std::move(c));
-      }
-      q.cost = it->second.cost;
-      q.rows = it->second.rows;
-      q.cols = it->second.cols;
-    }
-  }
+  scaled_pairs scaled(p, r, least, p.devices);
+  for (std::size_t e = 0; e < pairs_of_entry.size(); ++e)
+    if (ranges[e].size() > 1) for (int k : pairs_of_entry[e]) r.pairs[detail::idx(k)] = scaled(p.pairs[detail::idx(k)]);
   return r;
 }
 
