@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
       plan p;
       p.cluster = detail::decode_machine(r["cluster"]);
       for (std::size_t i = 0, n = r["nodes"].array(0, 1000); i < n; ++i)
-        p.nodes.push_back({detail::decode_spread(r["nodes"][i], p.cluster.size())});
+        p.nodes.push_back(detail::decode_node(r["nodes"][i], p.cluster.size()));
       if (value.contains("pipeline"))
         p.pipeline = detail::decode_pipeline(r["pipeline"], static_cast<int>(p.nodes.size()), p.cluster.size());
       value = encode(p);
