@@ -72,6 +72,6 @@ TEST_CASE("plans of all models of the zoo execute, with all the memory there is 
       CHECK(executes(g, tight.plan, t, 1));
     }
   }
-  CHECK(recomputed > 0);
-  CHECK(sharded > 0);
+  CHECK((recomputed > 10 || effort::slow));
+  CHECK((sharded > 10 || effort::slow));
 }
