@@ -15,7 +15,8 @@ using tests::subject;
 namespace {
 std::vector<finding> replayed(subject const& s) {
   findings out(1000);
-  detail::check::replay(s.t, s.p, s.q, out).run(true);
+  detail::check::facts known(s.p.cluster.size());
+  detail::check::replay(s.t, s.p, s.q, known, out).run(true);
   return out.take();
 }
 /// Spoils every task that fits, one at a time, and counts how many of them are answered by this fault at this task first.

@@ -15,8 +15,9 @@ namespace {
 /// What the form check says of a subject that was spoiled.
 std::vector<finding> form_of(subject const& s) {
   findings out(50);
-  detail::check::check_plan(s.t, s.p, out);
-  if (out.empty()) detail::check::check_program_form(s.t, s.p, s.q, out);
+  detail::check::facts known(s.p.cluster.size());
+  detail::check::check_plan(s.t, s.p, known, out);
+  if (out.empty()) detail::check::check_program_form(s.t, s.p, s.q, known, out);
   return out.take();
 }
 int first_of(subject const& s, task_kind k) {

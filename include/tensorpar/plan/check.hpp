@@ -7,20 +7,22 @@
 namespace tensorpar {
 
 /// Does the plan fit graph and cluster: made for this graph, every loop split in parts that divide it, every part on a device of its own?
-/// Empty: accepted. O(nodes * devices).
+/// Empty: accepted. O(nodes + different spread operators * devices).
 inline std::vector<finding> check(training_graph const& t, plan const& p, std::size_t limit = 50) {
   findings out(limit);
-  detail::check::check_plan(t, p, out);
+  detail::check::facts known(p.cluster.size());
+  detail::check::check_plan(t, p, known, out);
   return out.take();
 }
 
 namespace detail::check {
 inline std::vector<finding> check_all(training_graph const& t, plan const& p, program const& q, bool updates, std::size_t limit) {
   findings out(limit);
-  check_plan(t, p, out);
-  if (out.empty()) check_program_form(t, p, q, out);
+  facts known(p.cluster.size());
+  check_plan(t, p, known, out);
+  if (out.empty()) check_program_form(t, p, q, known, out);
   if (!out.empty()) return out.take();                   // what follows relies on the form
-  replay(t, p, q, out).run(updates);
+  replay(t, p, q, known, out).run(updates);
   check_memory(t.graph, p, q, out);
   return out.take();
 }
@@ -34,7 +36,8 @@ inline std::vector<finding> check_all(training_graph const& t, plan const& p, pr
 ///  - every copy of a parameter is updated, with the gradients of all devices and micro-batches, each added once;
 ///  - a buffer has memory whenever it is used, shares it with nobody meanwhile, and the arenas fit their devices and the prediction.
 /// Independent: it includes nothing of the search or the unrolling, only the meaning of notations and spreads. No program makes it crash.
-/// At most `limit` findings. O(tasks * devices + placements * log), exchanges O(senders * receivers).
+/// At most `limit` findings. O(tasks + placements * log), and O(devices) for every operator, grid, layout and movement unlike all others,
+/// of exchanges O(senders * receivers).
 inline std::vector<finding> check(training_graph const& t, plan const& p, program const& q, std::size_t limit = 50) {
   return detail::check::check_all(t, p, q, true, limit);
 }

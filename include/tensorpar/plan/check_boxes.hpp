@@ -40,13 +40,19 @@ inline std::string spell(box const& b, int rank) {
   return r + "]";
 }
 
-/// A device of a grid and its coordinates.
+/// A device of a grid. Its digits along the grid's axes are those of `index`, the last axis fastest.
 struct place {
   int device = 0;
-  std::vector<i64> digit;  // along the grid's axes
+  i64 index = 0;
   box at;                  // of a layout: what it has of the tensor, and which share of a sum
   i64 sum = 0;
 };
+/// How often an axis' digit turns round with the axes behind it: its digit is index / turns % degree.
+template <class Axis> std::vector<i64> turns_of(std::vector<Axis> const& axes) {
+  std::vector<i64> r(axes.size(), 1);
+  for (std::size_t k = axes.size(); k-- > 1;) r[k - 1] = r[k] * axes[k].degree;
+  return r;
+}
 /// A grid's devices in ascending order: start + sum of digit * stride. `why` says what is wrong with it, if `all` is empty.
 struct grid_places { std::vector<place> all; std::string why; };
 template <class Axis> grid_places walk(i64 start, std::vector<Axis> const& axes, int devices) {
@@ -57,19 +63,15 @@ template <class Axis> grid_places walk(i64 start, std::vector<Axis> const& axes,
       return {{}, sentence("degree ", a.degree, " on ", devices, " devices")};
     if (a.stride < -devices || a.stride > devices) return {{}, sentence("stride ", a.stride)};
   }
+  r.all.reserve(z(size));
   for (i64 i = 0; i < size; ++i) {
-    place p;
-    p.digit.resize(axes.size());
     i64 rest = i, device = start;
-    for (std::size_t k = axes.size(); k-- > 0; rest /= axes[k].degree) {
-      p.digit[k] = rest % axes[k].degree;
-      device += p.digit[k] * axes[k].stride;
-    }
+    for (std::size_t k = axes.size(); k-- > 0; rest /= axes[k].degree) device += rest % axes[k].degree * axes[k].stride;
     if (device < 0 || device >= devices) return {{}, sentence("it reaches device ", device, " of ", devices)};
-    p.device = static_cast<int>(device);
-    r.all.push_back(std::move(p));
+    r.all.push_back({static_cast<int>(device), i, {}, 0});
   }
-  std::sort(r.all.begin(), r.all.end(), [](place const& a, place const& b) { return a.device < b.device; });
+  auto const before = [](place const& a, place const& b) { return a.device < b.device; };
+  if (!std::is_sorted(r.all.begin(), r.all.end(), before)) std::sort(r.all.begin(), r.all.end(), before);
   for (std::size_t i = 1; i < r.all.size(); ++i)
     if (r.all[i].device == r.all[i - 1].device) return {{}, sentence("two parts lie on device ", r.all[i].device)};
   return r;
@@ -77,14 +79,17 @@ template <class Axis> grid_places walk(i64 start, std::vector<Axis> const& axes,
 /// The places of a layout, by device. Empty if it is no layout of this shape on devices 0 .. devices-1.
 inline std::vector<place> places(layout const& l, shape const& s, int devices) {
   grid_places r = walk(l.start, l.axes, devices);
+  if (r.all.empty()) return {};
+  std::vector<i64> const turns = turns_of(l.axes);
   for (place& p : r.all) {
     p.at = whole(s);
     for (std::size_t k = 0; k < l.axes.size(); ++k) {  // major digits first: every digit divides what is left
       layout_axis const& a = l.axes[k];
-      if (a.kind == part_kind::sum) p.sum = p.sum * a.degree + p.digit[k];
+      i64 const digit = p.index / turns[k] % a.degree;
+      if (a.kind == part_kind::sum) p.sum = p.sum * a.degree + digit;
       if (a.kind != part_kind::shard) continue;
       if (a.dim < 0 || a.dim >= s.rank || p.at.n[a.dim] % a.degree) return {};
-      p.at = part(p.at, a.dim, p.digit[k], a.degree);
+      p.at = part(p.at, a.dim, digit, a.degree);
     }
   }
   return std::move(r.all);
@@ -99,20 +104,24 @@ inline std::vector<int> devices_of(std::vector<place> const& all) {
   return r;
 }
 
-/// What one device does of an operator: which part of every loop, hence which box of every operand and result, and which share of a
-/// result whose loop is split but absent from it.
-struct work { int device = 0; std::vector<box> in, out; std::vector<i64> share; };
-/// An operator under a grid, by device. Empty if the grid does not fit: `why` says what is wrong.
+/// An operator under a grid, by device: which box of every operand and result, and which share of a result whose loop is split but absent
+/// from it. No devices if the grid does not fit: `why` says what is wrong.
 struct spread_work {
-  std::vector<work> all;
+  std::vector<int> devices;
   std::vector<i64> shares;  // by result: in how many
   std::string why;
+  std::size_t ins = 0, outs = 0;
+  std::vector<box> boxes;   // of the first device's operands and results, then of the second's
+  std::vector<i64> share_of;
+  box const& in(std::size_t device, std::size_t k) const { return boxes[device * (ins + outs) + k]; }
+  box const& out(std::size_t device, std::size_t k) const { return boxes[device * (ins + outs) + ins + k]; }
+  i64 share(std::size_t device, std::size_t k) const { return share_of[device * outs + k]; }
 };
 inline spread_work works(graph_node const& node, iteration_space const& space, std::vector<shape> const& in, std::vector<shape> const& out,
                          spread const& grid, int devices) {
   spread_work r;
   grid_places const where = walk(grid.start, grid.axes, devices);
-  auto refuse = [&](auto const&... why) { return spread_work{{}, {}, sentence(why...)}; };
+  auto refuse = [&](auto const&... why) { return spread_work{{}, {}, sentence(why...), 0, 0, {}, {}}; };
   if (where.all.empty()) return refuse(where.why);
   if (!node.letters.empty() && node.letters.size() != space.loops.size()) return refuse("its letters are not those of its loops");
   std::vector<int> loop(grid.axes.size(), -1);  // that each grid axis splits: the first one that is, or follows, its letter
@@ -134,26 +143,31 @@ inline spread_work works(graph_node const& node, iteration_space const& space, s
   r.shares.assign(out.size(), 1);
   for (std::size_t k = 0; k < out.size(); ++k)
     for (std::size_t j = 0; j < parts.size(); ++j) r.shares[k] *= space.loops[j].out[k] < 0 ? parts[j] : 1;
+  r.ins = in.size();
+  r.outs = out.size();
+  r.boxes.reserve(where.all.size() * (r.ins + r.outs));
+  std::vector<i64> const turns = turns_of(grid.axes);
+  std::vector<i64> at(parts.size());             // which part of each loop
   for (place const& p : where.all) {
-    work w{p.device, {}, {}, {}};
-    std::vector<i64> at(parts.size(), 0);  // which part of each loop
+    r.devices.push_back(p.device);
+    std::fill(at.begin(), at.end(), 0);
     for (std::size_t k = 0; k < loop.size(); ++k)
-      if (loop[k] >= 0) at[z(loop[k])] = at[z(loop[k])] * grid.axes[k].degree + p.digit[k];
+      if (loop[k] >= 0) at[z(loop[k])] = at[z(loop[k])] * grid.axes[k].degree + p.index / turns[k] % grid.axes[k].degree;
     for (std::size_t k = 0; k < in.size(); ++k) {
-      w.in.push_back(whole(in[k]));
+      r.boxes.push_back(whole(in[k]));
       for (std::size_t j = 0; j < at.size(); ++j)
-        if (int const d = space.loops[j].in[k]; d >= 0) w.in[k] = part(w.in[k], d, at[j], parts[j]);
+        if (int const d = space.loops[j].in[k]; d >= 0) r.boxes.back() = part(r.boxes.back(), d, at[j], parts[j]);
     }
     for (std::size_t k = 0; k < out.size(); ++k) {
-      w.out.push_back(whole(out[k]));
-      w.share.push_back(0);
+      r.boxes.push_back(whole(out[k]));
+      i64 share = 0;
       for (std::size_t j = 0; j < at.size(); ++j) {
         int const d = space.loops[j].out[k];
-        if (d >= 0) w.out[k] = part(w.out[k], d, at[j], parts[j]);
-        else w.share[k] = w.share[k] * parts[j] + at[j];
+        if (d >= 0) r.boxes.back() = part(r.boxes.back(), d, at[j], parts[j]);
+        else share = share * parts[j] + at[j];
       }
+      r.share_of.push_back(share);
     }
-    r.all.push_back(std::move(w));
   }
   return r;
 }

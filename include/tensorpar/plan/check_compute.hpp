@@ -26,29 +26,26 @@ inline bool replay::compute() {
   bool lie_alike = sum && n.phase == step_phase::backward && buf(k.in[0]).where == buf(k.in[1]).where;
   for (grid_axis const& a : k.grid.axes) lie_alike = lie_alike && !a.letter;
   if (lie_alike) return add_where_they_lie();
-  spread const planned = n.origin >= 0 ? plan_.nodes[z(n.origin)].spread : spread{0, {{'\0', devices_, 1}}};
+  spread const planned = n.origin >= 0 ? plan_.nodes[z(n.origin)].spread : spread{0, {{'\0', facts_.devices(), 1}}};
   if (!(k.grid == planned)) return say(fault::grid, -1, -1, "is not spread as the plan says");
-  spread_work const w = works(n, spaces_[z(k.node)], types(g_, n.in), types(g_, n.out), k.grid, devices_);
-  if (w.all.empty()) return say(fault::spread, -1, -1, "cannot be spread like the operator it was derived from: ", w.why);
-  if (grid_devices(k.grid) != k.devices) return say(fault::devices, -1, -1, "does not run on the devices of its spread");
-  for (std::size_t i = 0; i < n.out.size(); ++i) set_shares(n.out[i], w.shares[i]);
-  std::vector<contents> result(n.out.size());
-  for (work const& d : w.all) {
-    bool known = true;
-    for (std::size_t i = 0; i < n.in.size(); ++i) known = operand(k.in[i], d.device, d.in[i]) && known;
-    for (std::size_t i = 0; i < n.out.size(); ++i) {
-      int const x = n.out[i];
-      i64 const atom = (once(x) ? 0 : k.micro_batch * w.shares[i]) + d.share[i];
-      result[i].push_back({d.device, {true, known, g_.value(x).stored_in >= 0, d.out[i], atom_range(atom_count(x), atom, 1)}});
-    }
+  int const run = facts_.run_number(operator_of(k.node), k.grid);
+  running const& r = facts_.runs(run);
+  if (!r.why.empty()) return say(fault::spread, -1, -1, "cannot be spread like the operator it was derived from: ", r.why);
+  if (!facts_.lists(k.devices, r.devices)) return say(fault::devices, -1, -1, "does not run on the devices of its spread");
+  for (std::size_t i = 0; i < n.out.size(); ++i) set_shares(n.out[i], r.shares[i]);
+  bool known = true, good = true;
+  for (std::size_t i = 0; i < n.in.size(); ++i) known = operand(k.in[i], run, static_cast<int>(i)) && known;
+  for (std::size_t i = 0; i < n.out.size(); ++i) {
+    int const x = n.out[i], o = k.out[i];
+    writing const& w = facts_.writes(run, static_cast<int>(i), layout_[z(o)]);
+    content now{known && !w.wrong, g_.value(x).stored_in >= 0, {}};
+    if (w.wrong) good = say(w.wrong, o);
+    for (i64 share : w.share) now.has.push_back({(once(x) ? 0 : k.micro_batch * r.shares[i]) + share});
+    good = write(o, std::move(now), buf(o).persistent) && good;
   }
-  bool good = true;
-  for (std::size_t i = 0; i < n.out.size(); ++i)
-    good = write(k.out[i], std::move(result[i]), of_batch(n.out[i], k.micro_batch), buf(k.out[i]).persistent) && good;
   return good;
 }
 
-inline std::vector<int> replay::grid_devices(spread const& s) const { return devices_of(walk(s.start, s.axes, devices_).all); }
 inline bool replay::set_shares(int x, i64 s) {
   i64& have = shares_[z(x)];
   if (have && have != s) return say(fault::grid, -1, -1, "is spread in another way than for an earlier micro-batch");
@@ -56,84 +53,88 @@ inline bool replay::set_shares(int x, i64 s) {
   return true;
 }
 
-/// Is buffer b on this device the operand that a task of this micro-batch needs? False after a finding.
-inline bool replay::operand(int b, int d, box const& need) {
-  content const* c = read(b, d);
+/// Is buffer b the k-th operand that a task of this micro-batch needs, on all of its devices? False after a finding.
+inline bool replay::operand(int b, int run, int k) {
+  content const* c = read(b);
   if (!c) return false;
+  reading const& r = facts_.reads(run, k, layout_[z(b)]);
+  if (r.wrong) return say(r.wrong, b);
   int const x = buf(b).value, m = task_().micro_batch;
   bool const update = g_.node(task_().node).phase == step_phase::update;
-  if (!(c->at == need))
-    return say(fault::block, b, d, "needs ", spelled(need, b), " of ", named(b), on_device(d), ", there is ", spelled(c->at, b));
-  if (c->updated && !update) return say(fault::stale, b, d, "reads ", named(b), on_device(d), " after its update");
+  if (c->updated && !update) return say(fault::stale, b, -1, "reads ", named(b), " after its update");
   bool const gathers = update && g_.value(x).producer >= 0 && !once(x);
-  atoms const mine = of_batch(x, m);
-  if (c->has == (gathers ? all_of(x) : mine)) return true;
-  bool whole_batch = true, others = false;
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    whole_batch = whole_batch && (c->has[i] & mine[i]) == mine[i];
-    others = others || (c->has[i] & ~mine[i]);
+  atoms const mine = of_batch(x, m), all = gathers ? all_of(x) : mine;
+  for (i64 share : r.shares) {
+    atoms const& has = c->has[z(share)];
+    if (has == all) continue;
+    bool const whole_batch = std::includes(has.begin(), has.end(), mine.begin(), mine.end());
+    bool const others = !std::includes(mine.begin(), mine.end(), has.begin(), has.end());
+    if (gathers ? !whole_batch : !others) return say(fault::partial, b, -1, "reads partial sums of ", named(b));
+    return say(fault::micro_batch, b, -1, "reads ", named(b), gathers ? " without all micro-batches" : " of another micro-batch");
   }
-  if (gathers ? !whole_batch : !others) return say(fault::partial, b, d, "reads partial sums of ", named(b), on_device(d));
-  return say(fault::micro_batch, b, d, "reads ", named(b), on_device(d),
-             gathers ? " without all micro-batches" : " of another micro-batch");
+  return true;
 }
 
 /// Addition is linear: partial sums that lie alike may be added before they are reduced. The contributions of both are those of the sum.
 inline bool replay::add_where_they_lie() {
   task const& k = task_();
   graph_node const& n = g_.node(k.node);
-  if (grid_devices(k.grid) != k.devices) return say(fault::grid, -1, -1, "does not run on the devices of its grid");
+  if (!facts_.lists(k.devices, facts_.devices_of_grid(k.grid)) || !facts_.lists(k.devices, devices_of(k.in[0])))
+    return say(fault::grid, -1, -1, "does not run on the devices of its grid, where its operands are");
+  if (!(buf(k.out[0]).where == buf(k.in[0]).where))
+    return say(fault::block, k.out[0], -1, "leaves its sum elsewhere than where its operands lie");
   i64 const shares[] = {shares_[z(n.in[0])], shares_[z(n.in[1])]};
   int const m = k.micro_batch;
+  content const* from[] = {read(k.in[0]), read(k.in[1])};
+  bool const known = from[0] && from[1];
   bool complete = true;
-  for (int d : k.devices)
-    for (std::size_t i : {0u, 1u})
-      if (content const* c = held(k.in[i], d); c && c->written) complete = complete && c->has == of_batch(n.in[i], m);
+  for (std::size_t i : {0u, 1u})
+    if (from[i]) for (atoms const& has : from[i]->has) complete = complete && has == of_batch(n.in[i], m);
   set_shares(n.out[0], complete ? 1 : shares[0] + shares[1]);
-  i64 const s = shares_[z(n.out[0])], all = atom_count(n.out[0]);
-  contents now;
-  for (int d : k.devices) {
-    content const* from[] = {read(k.in[0], d), read(k.in[1], d)};
-    content c{true, from[0] && from[1], false, from[0] ? from[0]->at : box{}, atom_range(all, m * s, complete ? 1 : 0)};
-    if (c.known && !(c.at == from[1]->at)) c.known = say(fault::block, k.in[1], d, "adds two different parts", on_device(d));
+  i64 const s = shares_[z(n.out[0])];
+  content now{known, false, std::vector<atoms>(z(share_count(k.out[0])), atom_range(m * s, complete ? 1 : 0))};
+  for (std::size_t share = 0; share < now.has.size() && !complete; ++share)
     for (std::size_t i : {0u, 1u}) {
-      if (!c.known || complete) continue;
-      for (i64 j = 0; j < static_cast<i64>(from[i]->has.size()) * 64 && c.known; ++j) {
-        if (!(from[i]->has[z(j / 64)] >> (j % 64) & 1)) continue;
-        if (j / shares[i] != m) c.known = say(fault::micro_batch, k.in[i], d, "adds partial sums of another micro-batch", on_device(d));
-        unite(c.has, atom_range(all, m * s + (i ? shares[0] : 0) + j % shares[i], 1));
+      if (!now.known) continue;
+      for (i64 j : from[i]->has[share]) {
+        if (j / shares[i] != m) now.known = say(fault::micro_batch, k.in[i], -1, "adds partial sums of another micro-batch");
+        now.has[share].push_back(m * s + (i ? shares[0] : 0) + j % shares[i]);
       }
+      apart(now.has[share]);
     }
-    now.push_back({d, std::move(c)});
-  }
-  return write(k.out[0], std::move(now), of_batch(n.out[0], m));
+  if (now.known && !complete) now.known = together(now.has, of_batch(n.out[0], m), k.out[0]);
+  return write(k.out[0], std::move(now));
+}
+
+/// Are these shares of a sum apart, and together all of it?
+inline bool replay::together(std::vector<atoms> const& shares, atoms const& complete, int b) {
+  atoms all;
+  for (atoms const& one : shares) all.insert(all.end(), one.begin(), one.end());
+  if (!apart(all)) return say(fault::added_twice, b, -1, "leaves ", named(b), " with a contribution twice");
+  return all == complete || say(fault::missing, b, -1, "leaves ", named(b), " without all of its contributions");
 }
 
 /// in[0] += in[1]: the same gradient of several micro-batches, complete or as partial sums.
 inline bool replay::accumulate() {
   task const& k = task_();
-  std::vector<int> const& devices = buf(k.in[0]).devices;
-  if (grid_devices(k.grid) != k.devices || devices != k.devices || devices != buf(k.in[1]).devices)
+  if (!facts_.lists(k.devices, facts_.devices_of_grid(k.grid)) || !facts_.lists(k.devices, devices_of(k.in[0])) ||
+      !(buf(k.in[0]).where == buf(k.in[1]).where))
     return say(fault::devices, k.in[0], -1, "does not run where both of its operands are");
   int const x = buf(k.in[0]).value;
-  contents now;
+  content const *a = read(k.in[0]), *b = read(k.in[1]);
+  content now{a && b, false, a ? a->has : std::vector<atoms>()};
+  for (std::size_t i = 0; i < now.has.size() && now.known; ++i)
+    if (!unite(now.has[i], b->has[i]))
+      now.known = say(fault::added_twice, k.in[1], -1, "adds a micro-batch of ", named(k.in[0]), " a second time");
   atoms complete = of_batch(x, k.micro_batch);
-  for (int d : devices) {
-    content const *a = read(k.in[0], d), *b = read(k.in[1], d);
-    content c{true, a && b, false, a ? a->at : box{}, a ? a->has : atoms(complete.size(), 0)};
-    if (c.known && !(a->at == b->at)) c.known = say(fault::block, k.in[1], d, "adds two different parts", on_device(d));
-    if (c.known && !unite(c.has, b->has))
-      c.known = say(fault::added_twice, k.in[1], d, "adds a micro-batch of ", named(k.in[0]), " a second time", on_device(d));
-    now.push_back({d, std::move(c)});
-  }
   for (int m = 0; m < k.micro_batch; ++m) {
     bool any = false;  // a micro-batch whose contributions are there at all must be there as a whole
     atoms const batch = of_batch(x, m);
-    for (auto const& [d, c] : now)
-      for (std::size_t i = 0; i < batch.size() && i < c.has.size(); ++i) any = any || (c.has[i] & batch[i]);
+    for (atoms const& has : now.has) for (i64 j : has) any = any || std::binary_search(batch.begin(), batch.end(), j);
     if (any) unite(complete, batch);
   }
-  return write(k.out[0], std::move(now), complete, true);
+  if (now.known) now.known = together(now.has, complete, k.out[0]);
+  return write(k.out[0], std::move(now), true);
 }
 
 }  // namespace tensorpar::detail::check

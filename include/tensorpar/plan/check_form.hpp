@@ -1,8 +1,7 @@
 // tensorpar/plan/check_form.hpp - does a plan fit its graph and cluster, and does every index of a program mean something?
 #pragma once
 #include <tensorpar/ir/training_hash.hpp>
-#include <tensorpar/plan/check_boxes.hpp>
-#include <tensorpar/plan/check_findings.hpp>
+#include <tensorpar/plan/check_facts.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/program.hpp>
 
@@ -26,8 +25,8 @@ inline std::vector<shape> types(computation_graph const& g, std::vector<int> con
   return r;
 }
 
-/// Graph, cluster and spreads. O(nodes * devices).
-inline void check_plan(training_graph const& t, plan const& p, findings& out) {
+/// Graph, cluster and spreads. O(nodes + different spread operators * devices).
+inline void check_plan(training_graph const& t, plan const& p, facts& known, findings& out) {
   if (!p.pipeline.empty())
     return out.add({fault::wrong_graph, -1, -1, -1, -1,
                     "the plan has a pipeline: expand(graph, plan) makes the graph and the plan of its step, which can be checked and run"});
@@ -46,13 +45,14 @@ inline void check_plan(training_graph const& t, plan const& p, findings& out) {
     return out.add({fault::malformed, -1, -1, -1, -1, "the plan's cluster, micro-batches or scalar size mean nothing"});
   for (int v = 0; v < t.forward_nodes; ++v) {
     graph_node const& n = t.graph.node(v);
-    spread_work const w = works(n, space_of(t.graph, v), types(t.graph, n.in), types(t.graph, n.out), p.nodes[z(v)].spread, m.size());
-    if (w.all.empty()) out.add({fault::spread, -1, -1, -1, v, label(t.graph, v) + " cannot be spread as planned: " + w.why});
+    int const op = known.operator_number(n, types(t.graph, n.in), types(t.graph, n.out));
+    std::string const& why = known.runs(known.run_number(op, p.nodes[z(v)].spread)).why;
+    if (!why.empty()) out.add({fault::spread, -1, -1, -1, v, label(t.graph, v) + " cannot be spread as planned: " + why});
   }
 }
 
-/// Indices, shapes, layouts and sizes, so that nothing that follows can step outside. O(buffers * devices + tasks * devices).
-inline void check_program_form(training_graph const& t, plan const& p, program const& q, findings& out) {
+/// Indices, shapes, layouts and sizes, so that nothing that follows can step outside. O(buffers + tasks, and what they list of devices).
+inline void check_program_form(training_graph const& t, plan const& p, program const& q, facts& known, findings& out) {
   computation_graph const& g = t.graph;
   int const devices = p.cluster.size(), buffers = static_cast<int>(q.buffers.size()), tasks = static_cast<int>(q.tasks.size());
   if (q.micro_batches != p.micro_batches || q.scalar_bytes != p.scalar_bytes)
@@ -61,7 +61,7 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     out.add({fault::malformed, -1, -1, -1, -1, sentence("there are ", q.arena.size(), " arenas for ", devices, " devices")});
   auto ascending = [&](std::vector<int> const& d) {
     for (std::size_t i = 0; i < d.size(); ++i) if (d[i] < 0 || d[i] >= devices || (i && d[i] <= d[i - 1])) return false;
-    return !d.empty();
+    return known.only() >= 0 ? d.empty() || d == std::vector<int>{known.only()} : !d.empty();
   };
   auto check_buffer = [&](int i, buffer const& b) {
     auto say = [&](fault f, auto const&... what) { out.add({f, -1, i, -1, -1, sentence("buffer ", i, " ", what...)}); };
@@ -81,10 +81,10 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     if (!(b.type == g.type(b.value)))
       return say(fault::malformed, "has shape ", tensorpar::spell(b.type), " for ", value_label(g, b.value), " of ",
                  tensorpar::spell(g.type(b.value)));
-    auto const at = places(b.where, b.type, devices);
-    if (at.empty()) return say(fault::malformed, "has a layout that does not fit ", tensorpar::spell(b.type));
-    if (devices_of(at) != b.devices) return say(fault::devices, "lists other devices than its layout");
-    i64 const bytes = at.front().at.volume() * (is_integer(b.type.type) ? bytes_of(b.type.type) : q.scalar_bytes);
+    placement const& at = known.placed(known.layout_number(b.where, b.type));
+    if (at.devices.empty()) return say(fault::malformed, "has a layout that does not fit ", tensorpar::spell(b.type));
+    if (!known.lists(b.devices, at.devices)) return say(fault::devices, "lists other devices than its layout");
+    i64 const bytes = at.elements * (is_integer(b.type.type) ? bytes_of(b.type.type) : q.scalar_bytes);
     if (b.bytes != bytes) say(fault::bytes, "has ", b.bytes, " bytes for a part of ", bytes);
   };
   for (int i = 0; i < buffers && !out.full(); ++i) check_buffer(i, q.buffers[z(i)]);

@@ -10,8 +10,8 @@ namespace tensorpar::detail::check {
 /// What starts here is aligned for every scalar and vector unit.
 inline constexpr i64 alignment = 64;
 
-/// Precondition: check_program_form found nothing. O(placements * log(placements)).
-inline void check_memory(computation_graph const& g, plan const& p, program const& q, findings& out) {
+/// `only`: the program lists this device alone; -1: all. Precondition: check_program_form found nothing. O(placements * log(placements)).
+inline void check_memory(computation_graph const& g, plan const& p, program const& q, findings& out, int only = -1) {
   for (int now = 0; now < static_cast<int>(q.tasks.size()) && !out.full(); ++now) {
     task const& t = q.tasks[z(now)];
     auto used = [&](int b) {
@@ -55,7 +55,7 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
       if (x.bytes) held[z(d)].push_back({b, at, x.bytes});
     }
   }
-  for (int d = 0; d < static_cast<int>(held.size()) && !out.full(); ++d) {
+  for (int d = std::max(0, only); d < (only < 0 ? static_cast<int>(held.size()) : only + 1) && !out.full(); ++d) {
     // in order of time; among those alive, each may only meet its neighbours by offset. kind 0: an end of the task before, 1: a start
     struct event { int time, kind; std::size_t who; };
     std::vector<event> events;

@@ -2,47 +2,51 @@
 #pragma once
 #include <map>
 #include <tensorpar/plan/check_form.hpp>
+#include <tensorpar/plan/check_geometry.hpp>
 
 namespace tensorpar::detail::check {
 
-/// A set of contributions to a value: (micro-batch, share of the sum), numbered micro-batch * shares + share.
-using atoms = std::vector<u64>;
-inline atoms atom_range(i64 all, i64 from, i64 n) {
-  atoms a(z((all + 63) / 64), 0);
-  for (i64 i = from; i < from + n; ++i) a[z(i / 64)] |= u64{1} << (i % 64);
+/// Contributions to a value, ascending: (micro-batch, share of the sum), numbered micro-batch * shares + share.
+using atoms = std::vector<i64>;
+inline atoms atom_range(i64 from, i64 n) {
+  atoms a(z(n));
+  for (i64 i = 0; i < n; ++i) a[z(i)] = from + i;
   return a;
 }
-/// a |= b; false if they have one in common: it would be added twice.
+/// Puts lists together that were appended to one another; false if something is in two: it would be added twice.
+inline bool apart(atoms& joined) {
+  if (!std::is_sorted(joined.begin(), joined.end())) std::sort(joined.begin(), joined.end());
+  return std::adjacent_find(joined.begin(), joined.end()) == joined.end();
+}
+/// a and b in a; false if they have one in common.
 inline bool unite(atoms& a, atoms const& b) {
-  bool apart = a.size() == b.size();
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    apart = apart && !(a[i] & b[i]);
-    a[i] |= b[i];
-  }
-  return apart;
+  a.insert(a.end(), b.begin(), b.end());
+  return apart(a);
 }
 
-/// What a buffer holds on one device. `known` is false after a fault, so that what follows from it is not reported again.
+/// What a buffer holds, on all of its devices: the boxes that its layout states, and of share i of its layout's sum contributions has[i].
+/// Empty: nothing was written yet. `known` is false after a fault, so that what follows from it is not reported again.
 struct content {
-  bool written = false, known = true, updated = false;
-  box at;
-  atoms has;
+  bool known = true, updated = false;
+  std::vector<atoms> has;
+  bool written() const { return !has.empty(); }
 };
 
 /// Replays a program whose form has been checked. Nothing of the unrolling is used: layouts follow from notations and spreads, and what a
 /// movement does is worked out from its group and kind, then compared with what it claims.
 class replay {
  public:
-  replay(training_graph const& t, plan const& p, program const& q, findings& out)
-      : t_(t), g_(t.graph), plan_(p), q_(q), out_(out), devices_(p.cluster.size()) {
+  replay(training_graph const& t, plan const& p, program const& q, facts& known, findings& out)
+      : t_(t), g_(t.graph), plan_(p), q_(q), facts_(known), out_(out) {
     held_.resize(q.buffers.size());
-    at_.resize(q.buffers.size());
+    for (buffer const& b : q.buffers) layout_.push_back(b.value < 0 ? -1 : facts_.layout_number(b.where, b.type));
+    operator_.assign(g_.nodes.size(), -1);
     for (graph_value const& v : g_.values) shares_.push_back(v.producer < 0 ? 1 : 0);
     done_.assign(g_.nodes.size(), std::vector<int>(z(q.micro_batches), 0));
-    for (int v = 0; v < g_.node_count(); ++v) spaces_.push_back(space_of(g_, v));
   }
 
-  /// `updates`: a whole training step; else the forward operators alone. O(tasks * devices), exchanges O(senders * receivers).
+  /// `updates`: a whole training step; else the forward operators alone. O(tasks), plus facts that are new: O(devices) each, of exchanges
+  /// O(senders * receivers).
   void run(bool updates) {
     start();
     for (now_ = 0; now_ < static_cast<int>(q_.tasks.size()) && !out_.full(); ++now_) {
@@ -63,22 +67,16 @@ class replay {
   computation_graph const& g_;
   plan const& plan_;
   program const& q_;
+  facts& facts_;
   findings& out_;
-  int devices_, now_ = -1;
-  std::vector<iteration_space> spaces_;
-  std::vector<std::vector<content>> held_;  // by buffer, parallel to its devices; let go after its last task
-  std::vector<std::vector<place>> at_;      // by buffer: its layout, made when first written
+  int now_ = -1;
+  std::vector<content> held_;               // by buffer; let go after its last task
+  std::vector<int> layout_, operator_;      // their numbers among the facts: of buffers; of nodes, -1: not asked for yet
   std::vector<std::vector<int>> ends_;      // by task: buffers that die with it
   std::vector<i64> shares_;                 // by value: in how many shares its sum came; 0: not computed yet
   std::vector<std::vector<int>> done_;      // by node and micro-batch: how often it ran
-  /// What senders give away: every (box, share of the sum) with those who hold it.
-  struct message {
-    struct source { content what; std::vector<int> holders; };
-    std::vector<source> sources;
-    int value = -1;
-    atoms all;
-  };
-  std::map<int, message> sent_;             // by task
+  struct message { content what; int layout = -1; };
+  std::map<int, message> sent_;             // by task: what senders gave away
 
   task const& task_() const { return q_.tasks[z(now_)]; }
   buffer const& buf(int b) const { return q_.buffers[z(b)]; }
@@ -91,7 +89,9 @@ class replay {
   }
   static std::string on_device(int d) { return " on device " + std::to_string(d); }
   std::string named(int b) const { return value_label(g_, buf(b).value); }
-  std::string spelled(box const& x, int b) const { return spell(x, buf(b).type.rank); }
+  bool say(complaint const& c, int b) {
+    return say(c.code, b, c.device, named(b), c.device < 0 ? std::string() : on_device(c.device), " ", c.text);
+  }
 
   /// Values of parameters, states, inputs and update operators exist once per step (inputs once per micro-batch).
   bool once(int x) const {
@@ -99,20 +99,15 @@ class replay {
     int const p = g_.value(x).producer;
     return r == value_role::parameter || r == value_role::state || (p >= 0 && g_.node(p).phase == step_phase::update);
   }
-  i64 atom_count(int x) const { return (once(x) ? 1 : q_.micro_batches) * shares_[z(x)]; }
-  atoms of_batch(int x, int m) const { return atom_range(atom_count(x), once(x) ? 0 : m * shares_[z(x)], shares_[z(x)]); }
-  atoms all_of(int x) const { return atom_range(atom_count(x), 0, atom_count(x)); }
+  atoms of_batch(int x, int m) const { return atom_range(once(x) ? 0 : m * shares_[z(x)], shares_[z(x)]); }
+  atoms all_of(int x) const { return atom_range(0, (once(x) ? 1 : q_.micro_batches) * shares_[z(x)]); }
 
-  content* held(int b, int device) {
-    auto const& d = buf(b).devices;
-    auto const it = std::lower_bound(d.begin(), d.end(), device);
-    if (it == d.end() || *it != device || held_[z(b)].empty()) return nullptr;
-    return &held_[z(b)][z(it - d.begin())];
-  }
-  std::vector<place> const& layout_of(int b) {
-    auto& p = at_[z(b)];
-    if (p.empty()) p = places(buf(b).where, buf(b).type, devices_);
-    return p;
+  i64 share_count(int b) const { return facts_.placed(layout_[z(b)]).shares; }
+  std::vector<int> const& devices_of(int b) const { return facts_.placed(layout_[z(b)]).devices; }
+  int operator_of(int v) {
+    int& n = operator_[z(v)];
+    if (n < 0) n = facts_.operator_number(g_.node(v), types(g_, g_.node(v).in), types(g_, g_.node(v).out));
+    return n;
   }
 
   void start() {
@@ -125,85 +120,44 @@ class replay {
         continue;
       }
       if (++homes[z(x.value)] > 1) say(fault::repeated, b, -1, value_label(g_, x.value) + " has two homes");
-      fill(b, atom_range(1, 0, 1));
-      for (place const& p : layout_of(b))
-        if (p.sum) say(fault::partial, b, p.device, value_label(g_, x.value) + " is kept as partial sums");
+      fill(b, atom_range(0, 1));
+      if (share_count(b) > 1) say(fault::partial, b, -1, value_label(g_, x.value) + " is kept as partial sums");
     }
   }
   /// A buffer written from outside: complete on every device, in its own layout.
-  void fill(int b, atoms const& has) {
-    held_[z(b)].assign(buf(b).devices.size(), {});
-    for (place const& p : layout_of(b)) *held(b, p.device) = {true, true, false, p.at, has};
-  }
+  void fill(int b, atoms const& has) { held_[z(b)] = {true, false, std::vector<atoms>(z(share_count(b)), has)}; }
 
-  /// What device `d` reads in buffer b; nullptr (and perhaps a finding) if that makes no sense.
-  content const* read(int b, int d) {
+  /// What is read in buffer b; nullptr (and perhaps a finding) if that makes no sense.
+  content const* read(int b) {
     buffer const& x = buf(b);
+    content& c = held_[z(b)];
     bool const fed = g_.value(x.value).role == value_role::input && x.first == now_ && task_().kind == task_kind::compute;
-    if (fed && held_[z(b)].empty()) fill(b, of_batch(x.value, task_().micro_batch));  // the host feeds an input where it is read first
-    content const* c = held(b, d);
-    if (!c || !c->written) say(fault::not_written, b, d, "reads ", named(b), on_device(d), " before it is there");
-    return c && c->written && c->known ? c : nullptr;
+    if (fed && !c.written()) fill(b, of_batch(x.value, task_().micro_batch));        // the host feeds an input where it is read first
+    if (!c.written()) say(fault::not_written, b, -1, "reads ", named(b), " before it is there");
+    return c.written() && c.known ? &c : nullptr;
   }
-
-  using contents = std::vector<std::pair<int, content>>;  // by device
-
-  /// Stores what the devices now hold in buffer b, and compares it with the buffer's layout: boxes, and shares of sums that are the same
-  /// where the layout says copies, apart where it says sums, and together complete.
-  bool write(int b, contents now, atoms const& complete, bool over = false) {
-    if (held_[z(b)].empty()) held_[z(b)].assign(buf(b).devices.size(), {});
-    std::vector<place> const& at = layout_of(b);
-    std::map<box, std::map<i64, atoms>> sums;
-    bool good = now.size() == at.size() ||
-                say(fault::devices, b, -1, "writes ", named(b), " on ", now.size(), " devices, its buffer is on ", at.size());
-    bool known = true;
-    for (auto const& [d, c] : now) {
-      place const* p = on(at, d);
-      if (!p) {
-        good = say(fault::devices, b, d, "writes ", named(b), on_device(d), ", where its buffer is not");
-        continue;
-      }
-      if (held(b, d)->written && !over) good = say(fault::repeated, b, d, "writes ", named(b), on_device(d), " a second time");
-      known = known && c.known;
-      if (c.known && !(c.at == p->at))
-        good = say(fault::block, b, d, "leaves ", spelled(c.at, b), " of ", named(b), on_device(d), ", its buffer states ",
-                   spelled(p->at, b));
-      auto const [it, fresh] = sums[p->at].insert({p->sum, c.has});
-      if (!fresh && c.known && good && it->second != c.has)
-        good = say(fault::partial, b, d, "leaves another share of ", named(b), on_device(d), " than on its copies");
-    }
-    for (auto const& [where, share] : sums) {
-      if (!known || !good) break;
-      atoms all(complete.size(), 0);
-      bool apart = true;
-      for (auto const& [i, s] : share) apart = unite(all, s) && apart;
-      if (!apart) good = say(fault::added_twice, b, -1, "leaves ", named(b), spelled(where, b), " with a contribution twice");
-      else if (all != complete)
-        good = say(fault::missing, b, -1, "leaves ", named(b), spelled(where, b), " without all of its contributions");
-    }
-    for (auto& [d, c] : now)
-      if (content* old = held(b, d)) *old = {true, c.known && good, c.updated, c.at, std::move(c.has)};
+  /// Stores what the devices now hold in buffer b. False if they held something already and it may not be written `over`.
+  bool write(int b, content now, bool over = false) {
+    bool const good = over || !held_[z(b)].written() || say(fault::repeated, b, -1, "writes ", named(b), " a second time");
+    now.known = now.known && good;
+    now.has.resize(z(share_count(b)));
+    held_[z(b)] = std::move(now);
     return good;
   }
 
   // check_compute.hpp
   bool compute();
-  bool operand(int b, int d, box const& need);
+  bool operand(int b, int run, int k);
   bool set_shares(int x, i64 s);
-  std::vector<int> grid_devices(spread const& s) const;
   bool add_where_they_lie();
   bool accumulate();
+  bool together(std::vector<atoms> const& shares, atoms const& complete, int b);
   // check_moves.hpp
   bool move();
-  bool keep(std::vector<place> const& after);
-  bool exchange(std::vector<place> const& before, std::vector<place> const& after);
   bool send();
   bool receive();
-  message gather(std::vector<place> const& before);
-  bool deliver(message const& m, std::vector<place> const& after);
-  bool collective(std::vector<place> const& before);
-  atoms contributions(int b) const;
-  void packing_space(i64 scalars);
+  bool deliver(content const* c, int from, int to);
+  void packing_space(i64 elements);
 
   void finish(bool updates) {
     auto lacks = [&](fault f, int v, auto const&... what) { out_.add({f, -1, -1, -1, v, sentence(label(g_, v), what...)}); };
@@ -219,13 +173,12 @@ class replay {
       if (update && runs == 0) lacks(fault::missing, v, " does not run");
       if (update && runs > 1) lacks(fault::repeated, v, " runs ", runs, " times");
     }
+    std::vector<int> home(g_.values.size(), -1);
+    for (int b = 0; b < static_cast<int>(q_.buffers.size()); ++b) if (buf(b).persistent) home[z(buf(b).value)] = b;
     for (graph_value const& v : g_.values)
-      for (int b = 0; updates && v.stored_in >= 0 && b < static_cast<int>(q_.buffers.size()); ++b)
-        if (buf(b).persistent && buf(b).value == v.stored_in)
-          for (std::size_t k = 0; k < held_[z(b)].size(); ++k)
-            if (content const& c = held_[z(b)][k]; c.known && !c.updated)
-              out_.add({fault::missing, -1, b, buf(b).devices[k], v.producer,
-                        sentence(value_label(g_, v.stored_in), on_device(buf(b).devices[k]), " is not updated")});
+      if (int const b = updates && v.stored_in >= 0 ? home[z(v.stored_in)] : -1; b >= 0)
+        if (content const& c = held_[z(b)]; c.known && !c.updated)
+          out_.add({fault::missing, -1, b, -1, v.producer, sentence(value_label(g_, v.stored_in), " is not updated")});
     int const end = static_cast<int>(q_.tasks.size()) - 1;
     for (graph_port const& o : g_.outputs) {
       if (updates && !is_loss(t_, o.value)) continue;
