@@ -8,10 +8,11 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/certificate.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 #include <tensorpar/plan/tasks.hpp>
@@ -28,12 +29,12 @@ using namespace tensorpar;
 namespace {
 
 struct settings {
-  std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html;
+  std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html, verify;
   i64 batch = 0;
   int graphs = 200;
   u64 seed = 1;
   double budget = 0, alpha = 1.05;
-  bool reduced = false, json = false, list = false, whole = false, check = false, explain = false, progress = false;
+  bool reduced = false, json = false, list = false, whole = false, check = false, simulate = false, explain = false, progress = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
@@ -121,12 +122,23 @@ void explain(joint_result const& r, machine const& on, search_options o) {
   again("8 GiB more on every device", more);
 }
 
-/// Unrolls, checks and simulates; writes the page.
+/// Replays a plan's evidence. Says how long it took.
+void verify(settings const& s, computation_graph const& declared, plan const& p) {
+  auto const start = std::chrono::steady_clock::now();
+  require_accepted(check_certificate(declared, p), s.verify.empty() ? "plan" : s.verify);
+  double const took = seconds_since(start);
+  if (s.json)
+    std::cout << event_line("checked", {{"model", s.model}, {"devices", p.cluster.size()}, {"rewrites", p.rewrites.size()},
+                                        {"check_s", took}, {"rss_bytes", resident_bytes()}});
+  else
+    std::printf("checked in %s: %zu rules, %zu operators, and what every one of %d devices does\n", seconds_text(took).c_str(),
+                p.rewrites.size(), p.nodes.size(), p.cluster.size());
+}
+
+/// Unrolls for all devices and simulates; writes the page.
 void look_closer(settings const& s, joint_result& r, training_options const& t) {
   saving_step step = save_memory(differentiate(r.graph, t), r.plan);
   program const q = unroll(step.graph, step.plan);
-  r.plan.peak_bytes = step.plan.peak_bytes = q.arena;
-  require_accepted(check(step.graph, step.plan, q), "plan");
   timeline const time = simulate(q, r.plan.cluster, analytical{});
   r.plan.step_seconds = step.plan.step_seconds = time.seconds;
   plan_summary const all = summary_of("plan", step.graph, step.plan, q, time);
@@ -136,15 +148,18 @@ void look_closer(settings const& s, joint_result& r, training_options const& t) 
     if (!f.flush()) throw error("cannot write", s.html, "a path that can be written");
   }
   if (s.json) return;
-  std::printf("checked; simulated step %s, largest arena %s; %s\n", seconds_text(time.seconds).c_str(),
+  std::printf("simulated step %s, largest arena %s; %s\n", seconds_text(time.seconds).c_str(),
               bytes_text(static_cast<double>(all.peak())).c_str(), all.dominated.c_str());
 }
 
 int work(settings const& s) {
   if (s.list) { list_models(); return 0; }
-  machine const on = find_cluster(s.cluster);
+  std::optional<plan> stored;
+  if (!s.verify.empty()) stored = read_plan(s.verify);
+  machine const on = stored ? stored->cluster : find_cluster(s.cluster);
   i64 const batch = s.batch ? s.batch : samples_per_device(s.model) * on.size();
   computation_graph const declared = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
+  if (stored) { verify(s, declared, *stored); return 0; }
   joint_options o;
   o.search.model = s.model;
   o.search.optimizer.kind = s.optimizer == "adamw"      ? optimizer_kind::adamw
@@ -207,7 +222,9 @@ int work(settings const& s) {
                     b.cost.seconds / r.cost.seconds, lacks_text(b.cost.bytes, on).c_str());
     else explain(r, on, o.search);
   }
-  if (s.check || !s.html.empty()) look_closer(s, r, t);
+  seal(r.graph, r.plan);
+  if (s.check) verify(s, declared, r.plan);
+  if (s.simulate || !s.html.empty()) look_closer(s, r, t);
   if (!s.plan_file.empty()) {
     write_plan(r.plan, s.plan_file);
     if (rewritten(declared, read_plan(s.plan_file)).hash() != r.graph.hash())
@@ -220,7 +237,7 @@ int work(settings const& s) {
                                      {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap}, {"baselines", names},
                                      {"candidates", r.rewriting.candidates}, {"cache_hits", r.rewriting.remembered},
                                      {"rewrites", r.rewriting.steps}, {"rss_bytes", resident_bytes()},
-                                     {"peak_bytes", r.plan.peak_bytes.empty() ? r.cost.bytes : r.plan.peak_bytes}});
+                                     {"peak_bytes", r.plan.peak_bytes}});
   }
   return 0;
 }
@@ -250,9 +267,11 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--whole", s.whole, "do not cut the model into parts");
   app.add_option("--optimizer", s.optimizer)->check(CLI::IsMember({"sgd", "momentum", "adamw"}))->capture_default_str();
-  app.add_flag("--check", s.check, "unroll the plan, check every task, and simulate it");
+  app.add_flag("--check", s.check, "replay the plan's evidence: its rules, and every task that the plan makes");
+  app.add_option("--verify", s.verify, "no search: replay the evidence of this plan file, made for this model and batch");
+  app.add_flag("--simulate", s.simulate, "simulate the plan's step, task by task");
   app.add_option("--plan", s.plan_file, "write the plan here, with the rules that were applied");
-  app.add_option("--html", s.html, "write a page about the plan here (checks it too)");
+  app.add_option("--html", s.html, "write a page about the plan here (simulates it too)");
   app.add_flag("--json", s.json, "one object per line");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "support/effort.hpp"
+#include "support/random_pipeline.hpp"
 #include "support/spine.hpp"
+#include <tensorpar/plan/certificate.hpp>
 
 using namespace tests;
 
@@ -113,6 +115,25 @@ TEST_CASE("bad batches and plans get one clear error") {
   CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("a divisor of 24"), error);
   p.nodes[0].spread.axes = {{'o', 2, 1}};
   CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("does not exist"), error);
+}
+
+TEST_CASE("a sealed plan runs the program that it was sealed with, in any scalar, and no other") {
+  std::mt19937 draw(7);
+  computation_graph const g = residual_mlp();
+  for (int turn = 0; turn < 6; ++turn) {
+    plan p = random_plan(g, 1 + turn % 4, draw);
+    if (turn % 2) for (node_choice& c : p.nodes) c = {c.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+    seal(g, p);
+    CHECK_NOTHROW(executor_of<float>(differentiate(g), p));
+    CHECK_NOTHROW(executor_of<prime_field>(differentiate(g), p));
+    p.tasks ^= 1;
+    CHECK_THROWS_WITH_AS(executor_of<double>(differentiate(g), p), doctest::Contains("other tasks than those it was sealed with"), error);
+  }
+  plan p = random_pipeline(g, {.devices = 4}, 1, 4, draw);
+  seal(g, p);
+  CHECK_NOTHROW(executor_of<double>(expand(g, p)));
+  p.tasks ^= 1;
+  CHECK_THROWS_AS(executor_of<double>(expand(g, p)), error);
 }
 
 TEST_CASE("one device's error stops all devices") {

@@ -105,6 +105,8 @@ TEST_CASE("refusals name the file, the key and what is valid") {
       {[](json& j) { j["nodes"][0]["axes"][1]["letter"] = "ab"; }, "plan.json: nodes[0].axes[1].letter", "not a loop", "one letter"},
       {[](json& j) { j["predicted"]["peak_bytes"].erase(0); }, "plan.json: predicted.peak_bytes", "one entry per device", "4 entries"},
       {[](json& j) { j["predicted"]["cost"] = "fast"; }, "plan.json: predicted.cost", "not a number", "a number from"},
+      {[](json& j) { j["predicted"]["tasks"] = "0123456789abcdef"; }, "plan.json: predicted", "belong together", "both, or neither"},
+      {[](json& j) { j["predicted"]["tasks"] = j["predicted"]["offsets"] = "7"; }, "plan.json: predicted.tasks", "not a hash", "16 lower-case"},
       // values that are fine one by one, but not what was written
       {[](json& j) { j["nodes"][0]["axes"][0]["letter"] = "1"; }, "plan.json: checksum", "edited", "plan again"},
       {[](json& j) { j["predicted"]["step_seconds"] = 0.2; }, "plan.json: checksum", "edited", "plan again"},

@@ -49,6 +49,10 @@ inline plan random_plan(std::mt19937& r) {
   p.bound = real();
   p.step_seconds = real();
   if (below(4)) for (int d = 0; d < devices; ++d) p.peak_bytes.push_back(static_cast<i64>((u64{r()} << 20) + r()));
+  if (below(2)) {
+    p.tasks = 1 + r();
+    p.offsets = (u64{r()} << 32) | r();
+  }
   return p;
 }
 

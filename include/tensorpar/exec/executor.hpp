@@ -13,6 +13,7 @@
 #include <tensorpar/exec/random.hpp>
 #include <tensorpar/exec/scalar.hpp>
 #include <tensorpar/exec/workers.hpp>
+#include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/plan/timeline.hpp>
 
@@ -32,14 +33,14 @@ class executor {
  public:
   using scalar = typename Compute::scalar_type;
 
-  /// Throws `error` if the plan does not fit the graph. The plan's scalar size is replaced by the policy's. Where the plan saves memory
-  /// (plan/memory_saving.hpp), graph and plan are those of its step.
+  /// Throws `error` if the plan does not fit the graph or was sealed with another program (plan/certificate.hpp). The plan's scalar size is
+  /// replaced by the policy's. Where the plan saves memory (plan/memory_saving.hpp), graph and plan are those of its step.
   executor(training_graph graph, plan p)
       : executor(p.saves_memory() ? save_memory(graph, p) : saving_step{std::move(graph), std::move(p)}) {}
   /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this plan and this scalar's size.
   executor(training_graph graph, plan p, tensorpar::program const& made) : executor(std::move(graph), std::move(p), &made) {}
   /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
-  explicit executor(pipelined_step const& s) : executor(s.graph, s.plan, unroll(resized(s), &Compute::workspace)) {}
+  explicit executor(pipelined_step const& s) : executor(s.graph, s.plan, as_sealed(unroll(resized(s), &Compute::workspace), s.plan)) {}
   /// A step that saves memory (plan/memory_saving.hpp).
   explicit executor(saving_step s) : executor(std::move(s.graph), std::move(s.plan), nullptr) {}
 
@@ -208,7 +209,7 @@ class executor {
   executor(training_graph graph, plan p, tensorpar::program const* made)
       : graph_(std::move(graph)),
         plan_(sized(std::move(p))),
-        program_(made ? *made : unroll(graph_, plan_, &Compute::workspace)),
+        program_(made ? *made : as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
         hub_(plan_.cluster.size()),
         workers_(plan_.cluster.size()) {
     for (graph_node const& n : graph_.graph.nodes)
@@ -219,6 +220,13 @@ class executor {
     prepare();
   }
 
+  /// The program, if it is the one that the plan was sealed with (or it was not).
+  static tensorpar::program as_sealed(tensorpar::program q, tensorpar::plan const& p) {
+    if (p.tasks && task_hash(q) != p.tasks)
+      throw error("the plan's program has other tasks than those it was sealed with", "executor",
+                  "the plan and the graph as they were sealed");
+    return q;
+  }
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
   static pipelined_step resized(pipelined_step s) { s.plan.scalar_bytes = sizeof(scalar); return s; }
 

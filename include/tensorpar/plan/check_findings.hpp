@@ -29,12 +29,13 @@ enum class fault : int {
   overlap,             // two buffers share bytes at one time
   arena,               // a buffer outside its arena, or not aligned
   memory,              // an arena larger than its device
-  peak                 // the plan predicts another peak than the program has
+  peak,                // the plan predicts another peak than the program has
+  sealed               // the plan was sealed with another program
 };
 constexpr char const* name_of(fault f) {
   constexpr char const* n[] = {"wrong_graph", "spread",      "malformed", "grid",   "devices", "wrong_operand", "not_written",
                                "block",       "partial",     "added_twice", "movement", "micro_batch", "stale", "missing",
-                               "repeated",    "lifetime",    "bytes",     "overlap", "arena",  "memory",        "peak"};
+                               "repeated",    "lifetime",    "bytes",     "overlap", "arena",  "memory",        "peak",  "sealed"};
   return n[static_cast<int>(f)];
 }
 

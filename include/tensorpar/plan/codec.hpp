@@ -181,6 +181,10 @@ inline json encode(plan const& p) {
   said["bound"] = p.bound;
   said["step_seconds"] = p.step_seconds;
   said["peak_bytes"] = p.peak_bytes;
+  if (p.tasks || p.offsets) {
+    said["tasks"] = detail::hex_of(p.tasks);
+    said["offsets"] = detail::hex_of(p.offsets);
+  }
   r["predicted"] = std::move(said);
   optimizer_choice const& q = p.optimizer;
   std::vector<double> reals{q.momentum, q.beta1, q.beta2, q.eps, q.weight_decay, q.clip_norm, p.cost, p.bound, p.step_seconds};
@@ -234,7 +238,7 @@ inline plan decode(json const& from, std::string const& where) {
   for (std::size_t i = 0, n = nodes.array(0, SIZE_MAX); i < n; ++i)
     p.nodes.push_back(detail::decode_node(nodes[i], p.cluster.size()));
   if (from.contains("pipeline")) p.pipeline = detail::decode_pipeline(r["pipeline"], static_cast<int>(p.nodes.size()), p.cluster.size());
-  said.object({"cost", "bound", "step_seconds", "peak_bytes"});
+  said.object({"cost", "bound", "step_seconds", "peak_bytes", "tasks", "offsets"});
   p.cost = said["cost"].real(0);
   p.bound = said["bound"].real(0);
   p.step_seconds = said["step_seconds"].real(0);
@@ -243,6 +247,11 @@ inline plan decode(json const& from, std::string const& where) {
     p.peak_bytes.push_back(peak[i].integer(0, INT64_MAX));
   if (!p.peak_bytes.empty() && p.peak_bytes.size() != p.cluster.device.size())
     peak.fail("not one entry per device", std::to_string(p.cluster.size()) + " entries, or none");
+  if (said.at.contains("tasks") != said.at.contains("offsets")) said.fail("\"tasks\" and \"offsets\" belong together", "both, or neither");
+  if (said.at.contains("tasks")) {
+    p.tasks = said["tasks"].hex();
+    p.offsets = said["offsets"].hex();
+  }
   json const again = encode(p);
   if (r["checksum"].hex() != detail::plan_reader{again, where, ""}["checksum"].hex())
     r["checksum"].fail("the plan was edited or damaged: its content is not what the checksum says",

@@ -317,6 +317,8 @@ inline pipelined_step expand(computation_graph const& forward, plan const& p, st
   q.bound = p.bound;
   q.step_seconds = p.step_seconds;
   q.peak_bytes = p.peak_bytes;
+  q.tasks = p.tasks;
+  q.offsets = p.offsets;
   q.graph = forward_part_hash(r.graph);
   return r;
 }

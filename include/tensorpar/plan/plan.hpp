@@ -37,6 +37,7 @@ struct plan {
          bound = 0;  // seconds: of this plan by the search's own objective, and a lower bound on the best plan of the searched space
   double step_seconds = 0;               // simulated
   std::vector<i64> peak_bytes;           // arena per device
+  u64 tasks = 0, offsets = 0;            // hashes of the program that it unrolls to (plan/certificate.hpp); 0: not sealed
 
   friend bool operator==(plan const&, plan const&) = default;
   /// Does a choice save memory? Then what is unrolled is `save_memory(graph, plan)` (plan/memory_saving.hpp).
@@ -63,6 +64,7 @@ struct plan {
     if (!pipeline.empty()) h.add(pipeline.hash());
     if (!rewrites.empty()) h.add(serial).add(rewrites.size());
     for (rewrite_record const& r : rewrites) add_to(h, r);
+    if (tasks || offsets) h.add(tasks).add(offsets);
     return h.value();
   }
 };

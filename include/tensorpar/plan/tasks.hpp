@@ -336,15 +336,19 @@ inline program unroll(pipelined_step const& s, workspace_rule w = no_workspace) 
   u.finish(true);
   return std::move(u.out);
 }
-/// Bytes of one device's arena in that program: `unroll(t, p, w).arena[device]`, without a list of all devices anywhere.
-/// O(micro-batches * nodes * log).
-inline i64 arena_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
+/// `unroll(t, p, w)` as one device sees it: buffers and tasks list this device or nobody, and only its arena is filled; other devices'
+/// workspaces are left out. O(micro-batches * nodes * log), however many devices there are.
+inline program unroll_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
   if (device < 0 || device >= p.cluster.size())
-    throw error("device " + std::to_string(device) + " does not exist", "arena_on", "devices 0 to " + std::to_string(p.cluster.size() - 1));
+    throw error("device " + std::to_string(device) + " does not exist", "unroll", "devices 0 to " + std::to_string(p.cluster.size() - 1));
   detail::unroller u(t, p, w, device);
   u.run(true);
   u.finish(true);
-  return u.out.arena[static_cast<std::size_t>(device)];
+  return std::move(u.out);
+}
+/// Bytes of one device's arena: `unroll(t, p, w).arena[device]`. O(micro-batches * nodes * log).
+inline i64 arena_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
+  return unroll_on(device, t, p, w).arena[static_cast<std::size_t>(device)];
 }
 /// The forward operators alone, all outputs kept: for evaluation.
 inline program unroll_forward(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
