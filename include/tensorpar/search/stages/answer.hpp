@@ -110,13 +110,15 @@ class best_stages {
   std::optional<priced_stages> sized_;  // thesis: the answer of the last limit that had one
 
   void remember(priced_stages const& p, stage_source from) {
-    auto const at = std::find_if(shortlist.begin(), shortlist.end(),
-                                 [&](candidate const& x) { return !(x.pipeline.cost.iteration < p.cost.iteration); });
-    if (at - shortlist.begin() >= most) return;
-    if (at != shortlist.end())
-      if (stage_cost const& c = at->pipeline.cost; c.iteration == p.cost.iteration && c.bottleneck == p.cost.bottleneck)
-        return;  // the same, or as good as
-    shortlist.insert(at, {p, from});
+    auto const first = std::find_if(shortlist.begin(), shortlist.end(),
+                                    [&](candidate const& x) { return !(x.pipeline.cost.iteration < p.cost.iteration); });
+    if (first - shortlist.begin() >= most) return;
+    auto const same = std::find_if(first, shortlist.end(), [&](candidate const& x) {
+      stage_cost const& c = x.pipeline.cost;
+      return c.iteration > p.cost.iteration || c.bottleneck == p.cost.bottleneck;
+    });
+    if (same != shortlist.end() && same->pipeline.cost.iteration == p.cost.iteration) return;  // the same, or as good as
+    shortlist.insert(first, {p, from});
     if (shortlist.size() > most) shortlist.pop_back();
   }
 
@@ -159,7 +161,7 @@ class best_stages {
   }
 };
 
-/// The model with all memories enlarged.
+/// The model with all memories enlarged, from at least one byte.
 template <stage_model M> class stages_with_memory {
   M const* m_;
   double times_;
@@ -175,7 +177,7 @@ template <stage_model M> class stages_with_memory {
   stage_work work(int v, stage_choice const& c, int first) const { return m_->work(v, c, first); }
   stage_work transfer(stage_border const& b, stage_choice const& c, int first) const { return m_->transfer(b, c, first); }
   bool uniform() const { return m_->uniform(); }
-  double capacity(int first, int n) const { return times_ * m_->capacity(first, n); }
+  double capacity(int first, int n) const { return times_ * std::max(1.0, m_->capacity(first, n)); }
   i64 mini_batch() const { return m_->mini_batch(); }
   i64 own_batch() const { return m_->own_batch(); }
 };
@@ -205,7 +207,6 @@ template <stage_model M> stage_shortage least_shortage(M const& m, sp_tree const
     double const mid = std::sqrt(low * high);
     (attempt(mid) ? high : low) = mid;
   }
-  if (high < 1e30) attempt(high);
   return least ? *least : stage_shortage{0, 0};
 }
 
