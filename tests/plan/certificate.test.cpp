@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <plan/random_plan.hpp>
 #include <plan/rewritten_plan.hpp>
 #include <set>
 #include <support/effort.hpp>
@@ -157,4 +158,34 @@ TEST_CASE("another graph, a plan that is not sealed, and one whose program would
   q = s.p;
   q.cluster.kinds[0].memory = 64;
   CHECK(code(s.declared, q) == fault::memory);
+}
+
+TEST_CASE("no plan makes the checker crash") {
+  std::mt19937 draw(4);
+  int accepted = 0;
+  for (int turn = 0; turn < effort::cases(1500); ++turn) {
+    subject const s = sealed(turn % 20, draw);
+    plan p = s.p;
+    plan const wild = tensorpar::test::random_plan(draw);
+    auto node = [&]() -> node_choice& { return p.nodes[draw() % p.nodes.size()]; };
+    for (int n = 1 + static_cast<int>(draw() % 5); n > 0; --n)
+      switch (draw() % 12) {
+        case 0: p.cluster = wild.cluster; p.peak_bytes.assign(wild.cluster.device.size(), 64); break;
+        case 1: if (!wild.nodes.empty()) for (node_choice& c : p.nodes) c = wild.nodes[draw() % wild.nodes.size()]; break;
+        case 2: if (!wild.nodes.empty()) node() = wild.nodes[draw() % wild.nodes.size()]; break;
+        case 3: node().spread.axes.push_back({static_cast<char>(draw()), static_cast<i64>(draw()) - (1 << 30), static_cast<i64>(draw()) - (1 << 30)}); break;
+        case 4: node().spread.start = static_cast<int>(draw()); break;
+        case 5: p.nodes.resize(draw() % 30); if (p.nodes.empty()) p.nodes.resize(1); break;
+        case 6: p.micro_batches = static_cast<int>(draw() % 6) - 1; break;
+        case 7: p.scalar_bytes = static_cast<i64>(draw() % 12) - 2; break;
+        case 8: p.cluster.device.clear(); p.peak_bytes.clear(); break;
+        case 9: p.cluster.kinds.clear(); break;
+        case 10: if (!p.rewrites.empty()) p.rewrites[draw() % p.rewrites.size()].nodes.assign(draw() % 4, static_cast<int>(draw())); break;
+        default: p.graph = draw() % 2 ? s.declared.hash() : p.graph; p.rewrites.clear(); break;
+      }
+    if (p == s.p) continue;
+    accepted += check_certificate(s.declared, p).empty();
+  }
+  // only clusters of other names, links or more memory, which are no part of what a program does
+  CHECK(accepted < effort::cases(75));
 }

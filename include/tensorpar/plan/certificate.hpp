@@ -118,10 +118,13 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
       if (auto wrong = check(step.graph, step.plan, q, limit); !wrong.empty()) return wrong;
       s = detail::seal_of(q, p.cluster.size());
     } else {
-      saving_step const step = save_memory(detail::step_of(forward, p, loss), p);
+      training_graph const t = detail::step_of(forward, p, loss);
+      plan spreads = p;
+      for (node_choice& c : spreads.nodes) c = {c.spread};
       detail::check::facts known(p.cluster.size());
-      detail::check::check_plan(step.graph, step.plan, known, out);
+      detail::check::check_plan(t, spreads, known, out);           // what follows relies on it
       if (!out.empty()) return out.take();
+      saving_step const step = save_memory(t, p);
       u64 tasks = 0;
       detail::for_each_kind_of_device(step.graph, step.plan, no_workspace, [&](program const& q, int d, std::vector<int> const& members) {
         detail::check::check_kind(step.graph, step.plan, q, d, members, known, out);
