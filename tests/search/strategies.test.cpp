@@ -113,3 +113,39 @@ TEST_CASE("strategies: a random walk is repeated by its seed, and never ends beh
   CHECK(price(a).seconds <= price(from).seconds);
   CHECK(random_walk(p, from, {.mcmc_steps = 0}) == from);
 }
+
+TEST_CASE("BERT-Large within a node: what experts do (Megatron) is found, block by block, and with norms split along the sequence") {
+  machine const on = preset("dgx-h100:1");
+  computation_graph const g = zoo::make("bert_large:layers=4", 8);
+  search_options o;
+  o.optimizer.kind = optimizer_kind::adamw;
+  search_result const r = optimize(g, on, analytical{}, o);
+  REQUIRE(r.feasible());
+  auto const all = strategies(g, on, analytical{}, o);
+  auto const megatron = std::find_if(all.begin(), all.end(), [](baseline const& b) { return b.name == "Megatron"; });
+  REQUIRE(megatron != all.end());
+  CHECK(r.cost.seconds <= megatron->cost.seconds);
+  auto splits = [&](int v, char letter) {
+    for (grid_axis const& a : r.plan.nodes[static_cast<std::size_t>(v)].spread.axes) if (a.letter == letter && a.degree > 1) return true;
+    return false;
+  };
+  int columns = 0, rows = 0, heads = 0, norms = 0;
+  for (int v = 0; v < g.node_count(); ++v) {
+    graph_node const& n = g.node(v);
+    auto made_by = [&](auto op) { int const p = g.value(n.in[0]).producer; return p >= 0 && g.node(p).op.is<decltype(op)>(); };
+    auto read_by = [&](auto op) {
+      for (graph_node const& u : g.nodes)
+        for (int x : u.in) if (x == n.out[0] && u.op.is<decltype(op)>()) return true;
+      return false;
+    };
+    if (n.op.is<attention>()) { ++heads; CHECK(splits(v, 'e')); }
+    if (n.op.is<layernorm>() && v > 5) { ++norms; CHECK(splits(v, '1')); }
+    if (!n.op.is<linear>()) continue;
+    if (read_by(attention{}) || read_by(gelu{})) { ++columns; CHECK(splits(v, 'o')); }
+    if (made_by(attention{}) || made_by(gelu{})) { ++rows; CHECK(splits(v, 'i')); }
+  }
+  CHECK(columns == 4 * 4 + 1);                                  // the head's too
+  CHECK(rows == 4 * 2);
+  CHECK(heads == 4);
+  CHECK(norms >= 4 * 2);
+}
