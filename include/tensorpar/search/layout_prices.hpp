@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <tensorpar/cost/concepts.hpp>
+#include <tensorpar/search/move_book.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -15,38 +16,44 @@ class interner {
   int size() const { return static_cast<int>(ids_.size()); }
 };
 
-/// Numbers by triples of small numbers: an open-addressed table with the whole key in it. Nothing is ever enumerated.
+/// Numbers by triples of small numbers, none of them negative: for every a a table with a row for every c that was seen with it and a
+/// column for every b, so that questions that differ in b alone read memory in a row. Nothing is ever enumerated.
 class triple_table {
-  struct slot { u64 key; double value; };
-  static constexpr u64 none = ~u64{0};
-  std::vector<slot> slots_ = std::vector<slot>(1024, slot{none, 0});
+  struct plane {
+    std::vector<int> column, row;                      // of b and of c; -1: not seen yet
+    int columns = 0;
+    std::vector<std::vector<double>> value;            // row -> column; below 0: not known
+  };
+  std::vector<plane> planes_;
   std::size_t used_ = 0;
 
-  std::size_t find(u64 key) const {
-    std::size_t i = static_cast<std::size_t>(mix(key)) & (slots_.size() - 1);
-    while (slots_[i].key != none && slots_[i].key != key) i = (i + 1) & (slots_.size() - 1);
-    return i;
+  static int& place(std::vector<int>& of, int x) {
+    auto const i = static_cast<std::size_t>(x);
+    if (i >= of.size()) of.resize(i + 1, -1);
+    return of[i];
   }
 
  public:
   std::size_t size() const { return used_; }
-  /// The value at (a, b, c), made by `make()` the first time. Precondition: a < 2^15, b and c < 2^24, none negative.
+  /// The value at (a, b, c), made by `make()` the first time, which must not ask this table.
   template <class Make> double at(int a, int b, int c, Make const& make) {
-    u64 const key = static_cast<u64>(a) << 48 | static_cast<u64>(b) << 24 | static_cast<u64>(c);
-    if (std::size_t const i = find(key); slots_[i].key == key) return slots_[i].value;
-    double const v = make();
-    if (2 * ++used_ > slots_.size()) {
-      std::vector<slot> old(4 * slots_.size(), slot{none, 0});
-      old.swap(slots_);
-      for (slot const& s : old) if (s.key != none) slots_[find(s.key)] = s;
-    }
-    slots_[find(key)] = {key, v};
-    return v;
+    if (static_cast<std::size_t>(a) >= planes_.size()) planes_.resize(static_cast<std::size_t>(a) + 1);
+    plane& p = planes_[static_cast<std::size_t>(a)];
+    int& row = place(p.row, c);
+    int& column = place(p.column, b);
+    if (row < 0) { row = static_cast<int>(p.value.size()); p.value.emplace_back(); }
+    if (column < 0) column = p.columns++;
+    std::vector<double>& values = p.value[static_cast<std::size_t>(row)];
+    auto const j = static_cast<std::size_t>(column);
+    if (j >= values.size()) values.resize(static_cast<std::size_t>(p.columns), -1.0);
+    if (values[j] < 0) { values[j] = make(); ++used_; }
+    return values[j];
   }
 };
 
-/// Remembers every layout and shape it is shown, and what it costs to bring a tensor from one layout to another: the cost model is asked
-/// once per (shape, layout, layout), however many choices of however many operators lead to it.
+/// Remembers every layout and shape it is shown, and what it costs to bring a tensor from one layout to another: that is worked out once
+/// per (shape, layout, layout), however many choices of however many operators lead to it, and the cost model is asked once for a step of
+/// a shape, however many movements it is part of.
 /// Precondition: cost model and machine outlive it.
 template <cost_model M> class layout_prices {
   M const& model_;
@@ -56,6 +63,30 @@ template <cost_model M> class layout_prices {
   std::vector<layout> layouts_;
   std::vector<shape> shapes_;
   triple_table known_;
+  move_book moves_;
+  std::vector<std::vector<double>> step_seconds_;       // shape -> step; below 0: not known
+  move_step whole_;                                     // what is done in one go, for the model to see
+
+  double seconds_of_step(int shape_id, shape const& s, int step) {
+    auto& known = step_seconds_[static_cast<std::size_t>(shape_id)];
+    auto const i = static_cast<std::size_t>(step);
+    if (i >= known.size()) known.resize(i + 1, -1.0);
+    if (known[i] < 0) known[i] = model_.seconds(move_query{moves_.step(step), s, scalar_bytes_, on_});
+    return known[i];
+  }
+  double seconds_of_movement(int shape_id, int from, int to) {
+    shape const& s = shapes_[static_cast<std::size_t>(shape_id)];
+    move_book::moves const m = moves_.at(from, layout_of(from), to, layout_of(to), s);
+    if (m.count == 0) {
+      whole_.kind = m.whole;
+      whole_.before = layout_of(from);
+      whole_.after = layout_of(to);
+      return model_.seconds(move_query{whole_, s, scalar_bytes_, on_});
+    }
+    double t = 0;
+    for (int k = 0; k < m.count; ++k) t += seconds_of_step(shape_id, s, m.first[k]);
+    return t;
+  }
 
  public:
   layout_prices(M const& model, machine const& on, i64 scalar_bytes) : model_(model), on_(on), scalar_bytes_(scalar_bytes) {}
@@ -74,7 +105,10 @@ template <cost_model M> class layout_prices {
     std::vector<i64> k{static_cast<i64>(s.type)};
     for (int d = 0; d < s.rank; ++d) k.push_back(s.d[d].n);
     int const i = shape_id_(k);
-    if (i == static_cast<int>(shapes_.size())) shapes_.push_back(s);
+    if (i == static_cast<int>(shapes_.size())) {
+      shapes_.push_back(s);
+      step_seconds_.emplace_back();
+    }
     return i;
   }
   layout const& layout_of(int i) const { return layouts_[static_cast<std::size_t>(i)]; }
@@ -86,12 +120,7 @@ template <cost_model M> class layout_prices {
   /// Seconds of all steps of the movement.
   double seconds(int shape_id, int from, int to) {
     if (from == to) return 0;
-    return known_.at(shape_id, from, to, [&] {
-      shape const& s = shapes_[static_cast<std::size_t>(shape_id)];
-      double t = 0;
-      for (move_step const& m : movement(layout_of(from), layout_of(to), s)) t += model_.seconds(move_query{m, s, scalar_bytes_, on_});
-      return t;
-    });
+    return known_.at(shape_id, from, to, [&] { return seconds_of_movement(shape_id, from, to); });
   }
 };
 
