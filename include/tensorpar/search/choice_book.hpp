@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <tensorpar/search/evaluate.hpp>
 #include <tensorpar/search/flows.hpp>
 #include <tensorpar/search/layout_prices.hpp>
@@ -24,11 +25,16 @@ template <cost_model M> class choice_book {
   mapping_tables tables;
 
   choice_book(machine const& on, M const& model, objective_options const& o)
-      : on_(on), model_(model), o_(o), prices_(model, on, o.scalar_bytes) {}
+      : choice_book(on, model, o, std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes)) {}
+  /// With the prices of movements that other books found. Precondition: for this machine, cost model and size of numbers.
+  choice_book(machine const& on, M const& model, objective_options const& o, std::shared_ptr<layout_prices<M>> known)
+      : on_(on), model_(model), o_(o), shared_(std::move(known)), prices_(*shared_) {}
+  choice_book(choice_book const&) = delete;
+  choice_book& operator=(choice_book const&) = delete;
 
   machine const& on() const { return on_; }
   objective_options const& options() const { return o_; }
-  std::size_t moves_asked() const { return prices_.asked(); }
+  std::shared_ptr<layout_prices<M>> const& prices() const { return shared_; }
 
   /// Forgets everything but the prices of movements.
   void start(spread_limits const& l) {
@@ -166,7 +172,8 @@ template <cost_model M> class choice_book {
   machine const& on_;
   M const& model_;
   objective_options o_;
-  layout_prices<M> prices_;
+  std::shared_ptr<layout_prices<M>> shared_;
+  layout_prices<M>& prices_;
   spread_limits limits_;
   std::vector<std::vector<double>> excess_;       // set -> choice -> seconds above the set's least, where there is a bar;
   double slack_ = never;                          // how much all operators may be above their least together

@@ -198,7 +198,8 @@ struct developed {
   double bound = 0;
 };
 template <cost_model M>
-developed develop(computation_graph const& declared, machine const& on, M const& model, joint_options const& o) {
+developed develop(computation_graph const& declared, machine const& on, M const& model, joint_options const& o,
+                  std::shared_ptr<layout_prices<M>> const& prices) {
   if (!o.search.order.empty()) throw error("an order of operators", "joint search", "none: rules make other operators");
   std::vector<rule> const& rules = o.rules ? *o.rules : substitution_rules();
   training_options t;
@@ -215,7 +216,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   std::vector<int> const cuts = o.split ? choose_cuts(declared, step, groups, o.least_part) : std::vector<int>{};
   std::vector<graph_piece> const parts = pieces(declared, cuts);
   objective_options const priced{space.grain, o.search.scalar_bytes, o.search.micro_batches, o.search.save_memory};
-  piece_prices<M> price(on, model, space.spreads, priced, t, o.search.mapping.elimination);
+  piece_prices<M> price(on, model, space.spreads, priced, t, o.search.mapping.elimination, prices);
   developed r;
   canonical_forms form;
   std::map<std::vector<i64>, int> known;
@@ -264,17 +265,18 @@ developed develop(computation_graph const& declared, machine const& on, M const&
 }
 /// The best plan of what was developed and of the declared graph.
 template <cost_model M>
-joint_result map_developed(computation_graph const& declared, machine const& on, M const& model, joint_options const& o, developed d) {
+joint_result map_developed(computation_graph const& declared, machine const& on, M const& model, joint_options const& o, developed d,
+                           std::shared_ptr<layout_prices<M>> const& prices) {
   joint_result r;
   r.rewriting = d.statistics;
-  static_cast<search_result&>(r) = optimize(declared, on, model, o.search);
+  static_cast<search_result&>(r) = optimize_with(declared, on, model, o.search, prices);
   r.graph = declared;
   search_options plain = o.search;
   plain.compare = false;
   for (developed::choice& c : d.all) {
     if (c.records.empty()) continue;
     plain.order = c.order;
-    search_result x = optimize(c.graph, on, model, plain);
+    search_result x = optimize_with(c.graph, on, model, plain, prices);
     if (!x.feasible() || (r.feasible() && r.cost.seconds <= x.cost.seconds)) continue;
     x.baselines = std::move(r.baselines);
     static_cast<search_result&>(r) = std::move(x);
@@ -283,6 +285,7 @@ joint_result map_developed(computation_graph const& declared, machine const& on,
     r.plan.rewrites = std::move(c.records);
   }
   r.rewriting.steps = static_cast<int>(r.plan.rewrites.size());
+  r.moves_priced = static_cast<i64>(prices->asked());
   return r;
 }
 
@@ -300,9 +303,10 @@ template <cost_model M>
 joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model, joint_options const& o = {}) {
   if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
   detail::require_bound(declared);
-  detail::developed d = detail::develop(declared, on, model, o);
+  auto const prices = std::make_shared<layout_prices<M>>(model, on, o.search.scalar_bytes);
+  detail::developed d = detail::develop(declared, on, model, o, prices);
   double const bound = d.bound;
-  joint_result r = detail::map_developed(declared, on, model, o, std::move(d));
+  joint_result r = detail::map_developed(declared, on, model, o, std::move(d), prices);
   r.bound = r.feasible() ? std::min(r.cost.seconds, bound) : bound;
   r.gap = r.feasible() && r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
   r.plan.bound = r.bound;
@@ -318,7 +322,9 @@ joint_result optimize_one_after_the_other(computation_graph const& declared, mac
   detail::require_bound(declared);
   machine one{on.name, {on.kind_of(0)}, {0}, {}};
   one.kinds[0].memory = std::numeric_limits<i64>::max();
-  return detail::map_developed(declared, on, model, o, detail::develop(declared, one, model, o));
+  i64 const bytes = o.search.scalar_bytes;
+  detail::developed d = detail::develop(declared, one, model, o, std::make_shared<layout_prices<M>>(model, one, bytes));
+  return detail::map_developed(declared, on, model, o, std::move(d), std::make_shared<layout_prices<M>>(model, on, bytes));
 }
 
 }  // namespace tensorpar

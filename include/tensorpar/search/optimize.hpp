@@ -38,7 +38,7 @@ struct search_result {
   mapping_statistics statistics;
   int operators = 0, kinds = 0;               // kinds: operators that differ in more than their place
   i64 choices = 0;                            // spreads over all kinds that could matter
-  i64 moves_priced = 0;
+  i64 moves_priced = 0;                       // without regard to memory; of a joint search all together
   std::vector<baseline> baselines;
   bool feasible() const { return !infeasible; }
 };
@@ -90,19 +90,14 @@ inline double quick_bar(mapping_problem const& p, spread_limits const& l, mappin
   for (choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);
   return evaluator(p)(q.back(least_sum(q.problem, seconds, o.elimination).choices)).seconds;
 }
-}  // namespace detail
 
-/// The fastest plan for one training step of `forward` on a machine, by a cost model, with a lower bound on every plan of the space stated
-/// in the result; or which device lacks how much memory. Time is the objective of problem.hpp: operators, movements, gradient
-/// synchronisation. Memory per device is a hard constraint on the arenas of the plan's program (without a backend's scratch space); where
-/// the fastest plan does not fit, updates and weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
-/// where the weights and the optimizer's state alone exceed all memory there is. Deterministic: equal arguments, equal results.
-/// Throws `error` for a graph without the loss, with unbound sizes, or a machine without devices.
+/// `optimize` with prices of movements that other searches found, for this machine, cost model and size of numbers.
 template <cost_model M>
-search_result optimize(computation_graph const& forward, machine const& on, M const& model, search_options const& o = {}) {
+search_result optimize_with(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
+                            std::shared_ptr<layout_prices<M>> const& prices) {
   if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
   if (o.micro_batches < 1) throw error("micro_batches is " + std::to_string(o.micro_batches), "optimize", "1 or more");
-  detail::require_bound(forward);
+  require_bound(forward);
   search_result r;
   r.space = space_for(on, o);
   training_options t;
@@ -110,21 +105,22 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   t.optimizer = o.optimizer;
   t.micro_batches = o.micro_batches;
   training_graph const graph = differentiate(forward, t);
-  choice_book<M> book(on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches, o.save_memory});
-  detail::objective_builder<M> build(graph, book, o.order);
+  choice_book<M> book(on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches, o.save_memory}, prices);
+  objective_builder<M> build(graph, book, o.order);
   // One axis per operator holds the baselines, and its fastest assignment is a bar that many choices of the whole space cannot clear.
   spread_limits one_axis = r.space.spreads;
   one_axis.max_axes = std::min(one_axis.max_axes, 1);
   one_axis.least_part = on.size();                     // baselines may leave devices idle
   mapping_problem const narrow = build.make(one_axis, never, true);
   if (o.compare) r.baselines = baselines(narrow, forward);
-  mapping_problem p = build.make(r.space.spreads, detail::quick_bar(narrow, r.space.spreads, o.mapping));
+  mapping_problem p = build.make(r.space.spreads, quick_bar(narrow, r.space.spreads, o.mapping));
   r.plan.model = o.model;
   r.plan.graph = forward.hash();
   r.plan.cluster = on;
   r.plan.micro_batches = o.micro_batches;
   r.plan.optimizer = o.optimizer;
   r.plan.scalar_bytes = o.scalar_bytes;
+  r.moves_priced = static_cast<i64>(prices->asked());
   arena_sizes arenas(graph, r.plan);
   auto const need = [&](assignment const& a) { return arenas(node_choices(p, a)); };
   mapping_options time_only = o.mapping;
@@ -137,14 +133,13 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
     if (o.save_memory) {
       objective_options all = book.options();
       if (on.size() > 8) all.grain = on.size();        // in sequence: what is short of memory has work for all devices
-      choice_book<M> saving(on, model, all);
-      p = detail::saving_builder<M>(graph, saving, recomputable(forward, graph), o.order).make(r.space.spreads);
+      choice_book<M> saving(on, model, all, prices);
+      p = saving_builder<M>(graph, saving, recomputable(forward, graph), o.order).make(r.space.spreads);
     } else p = build.make(r.space.spreads);
     m = fit_arenas(p, o.mapping, need);
     m.bound = m.found() ? std::min(bound, m.cost.seconds) : bound;
-    if (!m.found()) m.infeasible->proven = detail::kept_bytes(graph, o.scalar_bytes) > detail::all_memory(on);
+    if (!m.found()) m.infeasible->proven = kept_bytes(graph, o.scalar_bytes) > all_memory(on);
   }
-  r.moves_priced = static_cast<i64>(book.moves_asked());
   r.space.relaxed = p.relaxed;
   r.operators = p.operators();
   r.kinds = static_cast<int>(p.sets.size());
@@ -169,6 +164,18 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   r.plan.cost = r.cost.seconds;
   r.plan.bound = r.bound;
   return r;
+}
+}  // namespace detail
+
+/// The fastest plan for one training step of `forward` on a machine, by a cost model, with a lower bound on every plan of the space stated
+/// in the result; or which device lacks how much memory. Time is the objective of problem.hpp: operators, movements, gradient
+/// synchronisation. Memory per device is a hard constraint on the arenas of the plan's program (without a backend's scratch space); where
+/// the fastest plan does not fit, updates and weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
+/// where the weights and the optimizer's state alone exceed all memory there is. Deterministic: equal arguments, equal results.
+/// Throws `error` for a graph without the loss, with unbound sizes, or a machine without devices.
+template <cost_model M>
+search_result optimize(computation_graph const& forward, machine const& on, M const& model, search_options const& o = {}) {
+  return detail::optimize_with(forward, on, model, o, std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes));
 }
 
 }  // namespace tensorpar

@@ -31,7 +31,11 @@ template <cost_model M> class piece_prices {
   /// Precondition: machine and cost model outlive it. Stays where it is: its parts refer to each other.
   piece_prices(machine const& on, M const& model, spread_limits const& spreads, objective_options const& o, training_options const& t,
                elimination_limits const& limits = {})
-      : book_(on, model, o),
+      : piece_prices(on, model, spreads, o, t, limits, std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes)) {}
+  /// With prices of movements that others share, as choice_book has it.
+  piece_prices(machine const& on, M const& model, spread_limits const& spreads, objective_options const& o, training_options const& t,
+               elimination_limits const& limits, std::shared_ptr<layout_prices<M>> known)
+      : book_(on, model, o, std::move(known)),
         training_(t),
         eliminate_(book_.tables, seconds_, limits),
         relaxed_(relaxed_tables_, relaxed_seconds_, limits),
