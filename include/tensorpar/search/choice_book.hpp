@@ -218,17 +218,20 @@ template <cost_model M> class choice_book {
     c.seconds.assign(n, 0);
     c.bytes.assign(n, 0);
     std::vector<shape> in, out;
+    std::vector<std::vector<int> const*> read, made;
     for (std::size_t k0 = 0; k0 < q.nodes.size(); ++k0) {
       graph_node const& node = g.node(q.nodes[k0]);
       int const local = static_cast<int>(k0);
       double const times = node.phase == step_phase::update ? 1 : o_.micro_batches;
+      read.clear();
+      made.clear();
+      for (std::size_t k = 0; k < node.in.size(); ++k) read.push_back(&layouts(set, {local, static_cast<int>(k), false}));
+      for (std::size_t k = 0; k < node.out.size(); ++k) made.push_back(&layouts(set, {local, static_cast<int>(k), true}));
       for (std::size_t i = 0; i < n; ++i) {
         in.clear();
         out.clear();
-        for (std::size_t k = 0; k < node.in.size(); ++k)
-          in.push_back(part_of(prices_.layout_of(layouts(set, {local, static_cast<int>(k), false})[i]), g.type(node.in[k])));
-        for (std::size_t k = 0; k < node.out.size(); ++k)
-          out.push_back(part_of(prices_.layout_of(layouts(set, {local, static_cast<int>(k), true})[i]), g.type(node.out[k])));
+        for (std::size_t k = 0; k < node.in.size(); ++k) in.push_back(part_of(prices_.layout_of((*read[k])[i]), g.type(node.in[k])));
+        for (std::size_t k = 0; k < node.out.size(); ++k) out.push_back(part_of(prices_.layout_of((*made[k])[i]), g.type(node.out[k])));
         c.seconds[i] += times * compute_seconds(node, in, out, c.spreads[i].start, c.sizes[i]);
       }
     }
@@ -320,26 +323,29 @@ template <cost_model M> class choice_book {
   }
 
   std::array<int, 3> price_pair(value_flows const& all, int sa, int sb) {
-    std::vector<int> wanted;
+    std::vector<int> wanted, starts;
+    std::vector<double> moved;
     int const rows = classes_for(sa, all, true), cols = classes_for(sb, all, false);
     std::vector<int> const ra = representatives(rows), rb = representatives(cols);
     std::vector<double> const above_a = least_excess(rows), above_b = least_excess(cols);
     pair_cost c{static_cast<int>(ra.size()), static_cast<int>(rb.size()), std::vector<double>(ra.size() * rb.size(), 0)};
     for (value_flow const& f : all) {
       auto const &from = f.from_first ? ra : rb, &to = f.from_first ? rb : ra;
-      auto const have = layouts(f.from_first ? sa : sb, f.from);
+      std::vector<int> const& have = layouts(f.from_first ? sa : sb, f.from);
       std::size_t const from_step = f.from_first ? rb.size() : 1, to_step = f.from_first ? 1 : rb.size();
+      starts.clear();
+      for (int i : from) starts.push_back(have[detail::idx(i)]);
       for (std::size_t j = 0; j < to.size(); ++j) {
+        auto const apart = [&](std::size_t i) {
+          return !excess_.empty() && (f.from_first ? above_a[i] + above_b[j] : above_b[i] + above_a[j]) > slack_;
+        };
         wanted_by(f, f.from_first ? sb : sa, to[j], wanted);
+        moved.assign(from.size(), 0);
+        for (int w : wanted) prices_.add_seconds(f.shape_id, starts, w, moved, apart);
         for (std::size_t i = 0; i < from.size(); ++i) {
           double& cell = c.seconds[i * from_step + j * to_step];
-          if (!excess_.empty() && (f.from_first ? above_a[i] + above_b[j] : above_b[i] + above_a[j]) > slack_) {
-            cell = never;
-            continue;
-          }
-          double t = 0;
-          for (int w : wanted) t += prices_.seconds(f.shape_id, have[detail::idx(from[i])], w);
-          cell += f.times * t;
+          if (apart(i)) cell = never;
+          else cell += f.times * moved[i];
         }
       }
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tensorpar/search/evaluate.hpp>
+#include <tensorpar/search/least_rows.hpp>
 
 namespace tensorpar {
 
@@ -27,7 +28,7 @@ namespace detail {
 class eliminator {
   struct argument { int op, classes; };
   struct factor { int table; std::vector<argument> args; };      // args by ascending operator, the first one the slowest digit
-  struct table { std::vector<int> dims; std::vector<double> v; };
+  struct table { std::vector<int> dims; std::vector<double> own; double const* v; };   // v: own, or a cost's, which stay where they are
   struct step { int op; std::vector<int> factors; };
 
   mapping_tables const& t_;                                      // may grow between problems, as `unary_` may
@@ -155,27 +156,41 @@ class eliminator {
       }
       e.push_back(std::move(x));
     }
-    std::vector<double> out(cells, never), row(at(inner), 0);
+    std::vector<double> out(cells, never);
     std::vector<int> c(at(n), 0);
-    for (int j = 0; j < groups; ++j) {
-      if (!(base[at(j)] < never)) continue;
+    std::vector<std::size_t> from(e.size(), 0);
+    // groups of v in blocks whose rows stay in the cache while all cells pass by
+    int const block = std::max(4, 16384 / std::max(1, inner));
+    for (int first = 0; first < groups; first += block) {
+      int const end = std::min(groups, first + block);
       std::fill(c.begin(), c.end(), 0);
       for (std::size_t cell = 0; cell < cells; cell += at(inner)) {
-        double start = base[at(j)];
-        bool first = true;
-        for (expanded const& x : e) {
-          std::size_t from = at(j) * x.block;
-          for (int i = 0; i + 1 < n; ++i) from += x.stride[at(i)] * at(c[at(i)]);
-          if (!x.last) { start += x.v[from]; continue; }
-          double const* s = x.v.data() + from;
-          if (first) for (int y = 0; y < inner; ++y) row[at(y)] = s[y];
-          else for (int y = 0; y < inner; ++y) row[at(y)] += s[y];
-          first = false;
+        for (std::size_t k = 0; k < e.size(); ++k) {
+          from[k] = 0;
+          for (int i = 0; i + 1 < n; ++i) from[k] += e[k].stride[at(i)] * at(c[at(i)]);
         }
-        double* to = out.data() + cell;
-        double const* r = row.data();
-        if (first) for (int y = 0; y < inner; ++y) to[y] = start < to[y] ? start : to[y];
-        else for (int y = 0; y < inner; ++y) { double const z = r[y] + start; to[y] = z < to[y] ? z : to[y]; }
+        least_rows to{out.data() + cell, inner};
+        for (int j = first; j < end; ++j) {
+          double start = base[at(j)];
+          double const *one = nullptr, *two = nullptr;
+          std::size_t rows = 0;
+          for (std::size_t k = 0; k < e.size(); ++k) {
+            double const* const x = e[k].v.data() + at(j) * e[k].block + from[k];
+            if (!e[k].last) start += *x;
+            else if (++rows == 1) one = x;
+            else if (rows == 2) two = x;
+            else {                                                   // more than two: added up first
+              if (rows == 3) to.begin_sum(one, two);
+              to.add_to_sum(x);
+            }
+          }
+          if (!(start < never)) continue;
+          if (rows == 1) to.put(one, start);
+          else if (rows == 0) to.put(start);
+          else if (rows == 2) to.put(one, two, start);
+          else to.put_sum(start);
+        }
+        to.finish();
         for (int i = n - 2; i >= 0 && ++c[at(i)] == dims[at(i)]; --i) c[at(i)] = 0;
       }
     }
@@ -206,13 +221,14 @@ class eliminator {
     auto const [it, fresh] = known_.try_emplace(std::move(key), product{-1, {}});
     ++asked_;
     if (fresh) {
-      table t{{}, join(v, factors, around, with_unary)};
+      table t{{}, join(v, factors, around, with_unary), nullptr};
+      t.v = t.own.data();
       for (argument const& a : around) { t.dims.push_back(size(a.classes)); it->second.classes.push_back(a.classes); }
       it->second.table = static_cast<int>(tables_.size());
       tables_.push_back(std::move(t));
       ++joined_;
     }
-    if (around.empty()) { constant_ += tables_[at(it->second.table)].v.front(); return; }
+    if (around.empty()) { constant_ += tables_[at(it->second.table)].v[0]; return; }
     factor f{it->second.table, around};
     int const id = static_cast<int>(factors_.size());
     for (argument const& a : around) of_op_[at(a.op)].push_back(id);
@@ -253,7 +269,7 @@ class eliminator {
     while (given_costs_.size() < t_.costs.size()) {
       pair_cost const& c = t_.costs[given_costs_.size()];
       given_costs_.push_back(static_cast<int>(tables_.size()));
-      tables_.push_back({{c.rows, c.cols}, c.seconds});
+      tables_.push_back({{c.rows, c.cols}, {}, c.seconds.data()});
     }
     for (operator_pair const& q : pairs) {
       int const id = static_cast<int>(factors_.size());
@@ -297,6 +313,8 @@ class eliminator {
  public:
   eliminator(mapping_tables const& t, std::vector<std::vector<double>> const& unary, elimination_limits l)
       : t_(t), unary_(unary), limits_(l) {}
+  eliminator(eliminator const&) = delete;                          // tables point to their numbers
+  eliminator& operator=(eliminator const&) = delete;
 
   /// The least sum over choices of all operators but the kept ones, whose own seconds do not count, by the choices of these (the first one
   /// the slowest digit). A lower bound where not `exact`. Precondition: at most two are kept.

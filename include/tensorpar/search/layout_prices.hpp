@@ -26,6 +26,7 @@ class triple_table {
   };
   std::vector<plane> planes_;
   std::size_t used_ = 0;
+  std::vector<std::size_t> columns_;                   // of `add`
 
   static int& place(std::vector<int>& of, int x) {
     auto const i = static_cast<std::size_t>(x);
@@ -33,21 +34,46 @@ class triple_table {
     return of[i];
   }
 
+  plane& plane_of(int a) {
+    if (static_cast<std::size_t>(a) >= planes_.size()) planes_.resize(static_cast<std::size_t>(a) + 1);
+    return planes_[static_cast<std::size_t>(a)];
+  }
+  static std::size_t column_of(plane& p, int b) {
+    int& column = place(p.column, b);
+    if (column < 0) column = p.columns++;
+    return static_cast<std::size_t>(column);
+  }
+  static std::vector<double>& row_of(plane& p, int c) {
+    int& row = place(p.row, c);
+    if (row < 0) { row = static_cast<int>(p.value.size()); p.value.emplace_back(); }
+    std::vector<double>& r = p.value[static_cast<std::size_t>(row)];
+    if (r.size() < static_cast<std::size_t>(p.columns)) r.resize(static_cast<std::size_t>(p.columns), -1.0);
+    return r;
+  }
+
  public:
   std::size_t size() const { return used_; }
   /// The value at (a, b, c), made by `make()` the first time, which must not ask this table.
   template <class Make> double at(int a, int b, int c, Make const& make) {
-    if (static_cast<std::size_t>(a) >= planes_.size()) planes_.resize(static_cast<std::size_t>(a) + 1);
-    plane& p = planes_[static_cast<std::size_t>(a)];
-    int& row = place(p.row, c);
-    int& column = place(p.column, b);
-    if (row < 0) { row = static_cast<int>(p.value.size()); p.value.emplace_back(); }
-    if (column < 0) column = p.columns++;
-    std::vector<double>& values = p.value[static_cast<std::size_t>(row)];
-    auto const j = static_cast<std::size_t>(column);
-    if (j >= values.size()) values.resize(static_cast<std::size_t>(p.columns), -1.0);
-    if (values[j] < 0) { values[j] = make(); ++used_; }
-    return values[j];
+    plane& p = plane_of(a);
+    std::size_t const column = column_of(p, b);
+    double& v = row_of(p, c)[column];
+    if (v < 0) { v = make(); ++used_; }
+    return v;
+  }
+  /// `to[i]` grows by the value at (a, b[i], c), made by `make(i)` the first time, for all i that are not left out by `skip(i)`.
+  template <class Make, class Skip>
+  void add(int a, std::vector<int> const& b, int c, std::vector<double>& to, Make const& make, Skip const& skip) {
+    plane& p = plane_of(a);
+    columns_.clear();
+    for (int x : b) columns_.push_back(column_of(p, x));
+    std::vector<double>& row = row_of(p, c);
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      if (skip(i)) continue;
+      double& v = row[columns_[i]];
+      if (v < 0) { v = make(i); ++used_; }
+      to[i] += v;
+    }
   }
 };
 
@@ -121,6 +147,12 @@ template <cost_model M> class layout_prices {
   double seconds(int shape_id, int from, int to) {
     if (from == to) return 0;
     return known_.at(shape_id, from, to, [&] { return seconds_of_movement(shape_id, from, to); });
+  }
+  /// `sum[i]` grows by the seconds from layout `from[i]`, but for those i that are left out by `skip(i)`.
+  template <class Skip>
+  void add_seconds(int shape_id, std::vector<int> const& from, int to, std::vector<double>& sum, Skip const& skip) {
+    known_.add(shape_id, from, to, sum, [&](std::size_t i) { return seconds_of_movement(shape_id, from[i], to); },
+               [&](std::size_t i) { return from[i] == to || skip(i); });
   }
 };
 
