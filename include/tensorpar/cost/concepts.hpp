@@ -54,7 +54,8 @@ template <class M> concept prices_moves = requires(M const& m, move_query const&
 ///    of what it measured (profiled), and a model that fits curves by their error; such a model says so.
 /// Complexity expected: a search asks some 1e5 times per plan, so about a microsecond; slower models are wrapped in `cached`.
 /// Minimal definition: these two functions. Thread safety: like a container, constant calls on one object may run at once unless the model
-/// says otherwise (those that remember do: one copy per thread).
+/// says otherwise (those that remember, profiled and cached, do: one copy per thread). A search asks from the calling thread alone, however
+/// many threads it has, so it asks nothing of a model in this respect.
 /// Models: `analytical`, `profiled<M>`, `cached<M>`, `scaled<M>`, `calibrated<M>`, any user type.
 template <class M>
 concept cost_model = prices_compute<M> && prices_moves<M>;

@@ -4,11 +4,14 @@
 #include <map>
 #include <tensorpar/search/evaluate.hpp>
 #include <tensorpar/search/least_rows.hpp>
+#include <tensorpar/search/team.hpp>
 
 namespace tensorpar {
 
 struct elimination_limits {
   double work = 2e7;              // table cells times choices that eliminating one operator may take; beyond, its costs are split up
+  team* workers = nullptr;        // who share large tables; nobody: the caller alone
+  double shared = 1e6;            // from so much work on; no number changes any result
 };
 
 struct additive_optimum {
@@ -157,43 +160,50 @@ class eliminator {
       e.push_back(std::move(x));
     }
     std::vector<double> out(cells, never);
-    std::vector<int> c(at(n), 0);
-    std::vector<std::size_t> from(e.size(), 0);
-    // groups of v in blocks whose rows stay in the cache while all cells pass by
-    int const block = std::max(4, 16384 / std::max(1, inner));
-    for (int first = 0; first < groups; first += block) {
-      int const end = std::min(groups, first + block);
-      std::fill(c.begin(), c.end(), 0);
-      for (std::size_t cell = 0; cell < cells; cell += at(inner)) {
-        for (std::size_t k = 0; k < e.size(); ++k) {
-          from[k] = 0;
-          for (int i = 0; i + 1 < n; ++i) from[k] += e[k].stride[at(i)] * at(c[at(i)]);
-        }
-        least_rows to{out.data() + cell, inner};
-        for (int j = first; j < end; ++j) {
-          double start = base[at(j)];
-          double const *one = nullptr, *two = nullptr;
-          std::size_t rows = 0;
+    // rows of cells that differ in the last neighbour's class alone: each is made by one
+    auto const make_rows = [&](std::size_t first_row, std::size_t last_row) {
+      std::vector<int> c(at(n), 0);
+      std::vector<std::size_t> from(e.size(), 0);
+      // groups of v in blocks whose rows stay in the cache while all cells pass by
+      int const block = std::max(4, 16384 / std::max(1, inner));
+      for (int first = 0; first < groups; first += block) {
+        int const end = std::min(groups, first + block);
+        std::size_t rest = first_row;
+        for (int i = n - 2; i >= 0; --i) { c[at(i)] = static_cast<int>(rest % at(dims[at(i)])); rest /= at(dims[at(i)]); }
+        for (std::size_t row = first_row; row < last_row; ++row) {
           for (std::size_t k = 0; k < e.size(); ++k) {
-            double const* const x = e[k].v.data() + at(j) * e[k].block + from[k];
-            if (!e[k].last) start += *x;
-            else if (++rows == 1) one = x;
-            else if (rows == 2) two = x;
-            else {                                                   // more than two: added up first
-              if (rows == 3) to.begin_sum(one, two);
-              to.add_to_sum(x);
-            }
+            from[k] = 0;
+            for (int i = 0; i + 1 < n; ++i) from[k] += e[k].stride[at(i)] * at(c[at(i)]);
           }
-          if (!(start < never)) continue;
-          if (rows == 1) to.put(one, start);
-          else if (rows == 0) to.put(start);
-          else if (rows == 2) to.put(one, two, start);
-          else to.put_sum(start);
+          least_rows to{out.data() + row * at(inner), inner};
+          for (int j = first; j < end; ++j) {
+            double start = base[at(j)];
+            double const *one = nullptr, *two = nullptr;
+            std::size_t rows = 0;
+            for (std::size_t k = 0; k < e.size(); ++k) {
+              double const* const x = e[k].v.data() + at(j) * e[k].block + from[k];
+              if (!e[k].last) start += *x;
+              else if (++rows == 1) one = x;
+              else if (rows == 2) two = x;
+              else {                                                 // more than two: added up first
+                if (rows == 3) to.begin_sum(one, two);
+                to.add_to_sum(x);
+              }
+            }
+            if (!(start < never)) continue;
+            if (rows == 1) to.put(one, start);
+            else if (rows == 0) to.put(start);
+            else if (rows == 2) to.put(one, two, start);
+            else to.put_sum(start);
+          }
+          to.finish();
+          for (int i = n - 2; i >= 0 && ++c[at(i)] == dims[at(i)]; --i) c[at(i)] = 0;
         }
-        to.finish();
-        for (int i = n - 2; i >= 0 && ++c[at(i)] == dims[at(i)]; --i) c[at(i)] = 0;
       }
-    }
+    };
+    std::size_t const rows = cells / at(inner);
+    if (!limits_.workers || static_cast<double>(at(groups) * cells) < limits_.shared) make_rows(0, rows);
+    else limits_.workers->run_blocks(rows, (rows + 15) / 16, [&](std::size_t first, std::size_t last, int) { make_rows(first, last); });
     return out;
   }
 

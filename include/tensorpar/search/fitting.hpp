@@ -11,7 +11,6 @@ namespace tensorpar {
 class arena_sizes {
   training_graph const& t_;
   plan like_;
-  std::vector<int> devices_;                             // that all others are like
 
  public:
   /// `like`: everything of a plan but its operators' choices.
@@ -19,13 +18,14 @@ class arena_sizes {
 
   /// Bytes by device. Devices of a kind between two starts of spreads do the same as the first of them, or less.
   /// O(starts * unrolling).
-  std::vector<i64> operator()(std::vector<node_choice> nodes) {
+  std::vector<i64> operator()(std::vector<node_choice> nodes) const {
     machine const& on = like_.cluster;
-    like_.nodes = std::move(nodes);
+    plan p = like_;
+    p.nodes = std::move(nodes);
     std::vector<char> begins(detail::idx(on.size()), 0);
     begins[0] = 1;
-    for (node_choice const& n : like_.nodes) begins[detail::idx(n.spread.start)] = 1;
-    saving_step const step = save_memory(t_, like_);
+    for (node_choice const& n : p.nodes) begins[detail::idx(n.spread.start)] = 1;
+    saving_step const step = save_memory(t_, std::move(p));
     std::vector<i64> r(detail::idx(on.size()), 0), of_kind(on.kinds.size(), -1);
     for (int d = 0; d < on.size(); ++d) {
       if (begins[detail::idx(d)]) of_kind.assign(on.kinds.size(), -1);
@@ -59,8 +59,7 @@ template <class Arenas> class arena_fitter {
   bool have_ = false;
 
   /// Does it fit? Kept, if nothing faster is; else remembered if it lacks less than what was tried.
-  bool offer(assignment a, double seconds) {
-    std::vector<i64> need = arenas_(a);
+  bool offer(assignment a, double seconds, std::vector<i64> need) {
     std::optional<shortage> const lacks = shortage_in(need, p_.capacity, false);
     if (lacks) {
       if (!have_ && (!r_.infeasible || lacks->missing < r_.infeasible->missing)) r_.infeasible = lacks;
@@ -72,6 +71,10 @@ template <class Arenas> class arena_fitter {
       have_ = true;
     }
     return true;
+  }
+  bool offer(assignment a, double seconds) {
+    std::vector<i64> need = arenas_(a);
+    return offer(std::move(a), seconds, std::move(need));
   }
   bool offer(assignment a) {
     double const seconds = price_(a).seconds;
@@ -140,18 +143,34 @@ template <class Arenas> class arena_fitter {
     }
     splice(fast, lean);
   }
-  /// The faster assignment up to some operator, the leaner from there on, and the other way round: as much of the faster as fits.
-  void splice(assignment const& fast, assignment const& lean) {
+  struct trial { assignment choices; std::vector<i64> need; };
+  /// The faster assignment up to some operator, the leaner from there on, or the other way round: halving what lies between as much as
+  /// fits and as little as does not. All that was tried.
+  std::vector<trial> spliced(assignment const& fast, assignment const& lean, bool first) const {
+    std::vector<trial> r;
     int const n = p_.operators();
-    for (bool first : {true, false}) {
-      int fits = 0, not_yet = n;
-      while (not_yet - fits > 1) {
-        int const k = (fits + not_yet) / 2;
-        assignment a = lean;
-        for (int v = 0; v < n; ++v) if (first ? v < k : v >= n - k) a[idx(v)] = fast[idx(v)];
-        (offer(std::move(a)) ? fits : not_yet) = k;
-      }
+    int fits = 0, not_yet = n;
+    while (not_yet - fits > 1) {
+      int const k = (fits + not_yet) / 2;
+      assignment a = lean;
+      for (int v = 0; v < n; ++v) if (first ? v < k : v >= n - k) a[idx(v)] = fast[idx(v)];
+      std::vector<i64> need = arenas_(a);
+      (shortage_in(need, p_.capacity, false) ? not_yet : fits) = k;
+      r.push_back({std::move(a), std::move(need)});
     }
+    return r;
+  }
+  /// Both ways; neither asks what the other found.
+  void splice(assignment const& fast, assignment const& lean) {
+    std::vector<trial> ways[2];
+    auto const one = [&](int i, int) { ways[i] = spliced(fast, lean, i == 0); };
+    if (o_.elimination.workers) o_.elimination.workers->run(2, one);
+    else for (int i : {0, 1}) one(i, 0);
+    for (std::vector<trial>& way : ways)
+      for (trial& t : way) {
+        double const seconds = price_(t.choices).seconds;
+        offer(std::move(t.choices), seconds, std::move(t.need));
+      }
   }
 
  public:
@@ -166,9 +185,9 @@ template <class Arenas> class arena_fitter {
 
 }  // namespace detail
 
-/// Like `best_mapping`, but what must fit is what `arenas(choices)` says by device, not the problem's estimate, which only says where to
-/// look: along the exact frontier of seconds and bytes where the budget suffices, else along prices of bytes, in sequence. Nothing fits:
-/// what the best of those tried lacks. No bound. O(trials * (least_sum + arenas)).
+/// Like `best_mapping`, but what must fit is what `arenas(choices)` says by device (constant: threads may ask at once), not the problem's
+/// estimate, which only says where to look: along the exact frontier of seconds and bytes where the budget suffices, else along prices of
+/// bytes, in sequence. Nothing fits: what the best of those tried lacks. No bound. O(trials * (least_sum + arenas)).
 template <class Arenas> mapping_result fit_arenas(mapping_problem const& p, mapping_options const& o, Arenas const& arenas) {
   return detail::arena_fitter<Arenas>(p, o, arenas).run();
 }

@@ -15,8 +15,8 @@ struct joint_progress {
   double least = 0;                      // seconds of the cheapest graph of this part so far
 };
 
-/// Is told before every graph that is priced; where it says no, the best of those that are there is mapped. The result is valid however
-/// early that is.
+/// Is told before every graph that is priced, by the calling thread; where it says no, the best of those that are there is mapped. The
+/// result is valid however early that is.
 struct joint_watch {
   virtual ~joint_watch() = default;
   virtual bool go_on(joint_progress const&) = 0;
@@ -300,9 +300,12 @@ joint_result map_developed(computation_graph const& declared, machine const& on,
 /// graphs beyond alpha or budget (`rewriting.exhausted`), nor of rules applied across cuts. Deterministic. Throws as `optimize` does, and
 /// where the options mean nothing.
 template <cost_model M>
-joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model, joint_options const& o = {}) {
+joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model, joint_options const& options = {}) {
   if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
   detail::require_bound(declared);
+  team workers(options.search.threads);
+  joint_options o = options;
+  o.search = detail::shared_by(workers, o.search);
   auto const prices = std::make_shared<layout_prices<M>>(model, on, o.search.scalar_bytes);
   detail::developed d = detail::develop(declared, on, model, o, prices);
   double const bound = d.bound;
@@ -317,9 +320,12 @@ joint_result optimize_jointly(computation_graph const& declared, machine const& 
 /// best spreads for that graph, or for the declared one if these are better. Bound and gap are of the mapping alone.
 template <cost_model M>
 joint_result optimize_one_after_the_other(computation_graph const& declared, machine const& on, M const& model,
-                                          joint_options const& o = {}) {
+                                          joint_options const& options = {}) {
   if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
   detail::require_bound(declared);
+  team workers(options.search.threads);
+  joint_options o = options;
+  o.search = detail::shared_by(workers, o.search);
   machine one{on.name, {on.kind_of(0)}, {0}, {}};
   one.kinds[0].memory = std::numeric_limits<i64>::max();
   i64 const bytes = o.search.scalar_bytes;

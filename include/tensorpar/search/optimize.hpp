@@ -17,6 +17,8 @@ struct search_options {
   bool compare = true;                        // price the baselines too
   bool save_memory = true;                    // where the fastest does not fit: shard updates and weights, compute again
   mapping_options mapping;
+  int threads = 0;                            // 0: one per processor. The result is the same for any number; the cost model is asked by
+                                              // the calling thread alone
   std::vector<std::pair<int, int>> order;     // operators that come before others (a larger number) although no tensor says so
 };
 
@@ -165,6 +167,11 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
   r.plan.bound = r.bound;
   return r;
 }
+/// Options whose work is shared by these threads, unless they name others.
+template <class Options> Options shared_by(team& workers, Options o) {
+  if (!o.mapping.elimination.workers) o.mapping.elimination.workers = &workers;
+  return o;
+}
 }  // namespace detail
 
 /// The fastest plan for one training step of `forward` on a machine, by a cost model, with a lower bound on every plan of the space stated
@@ -175,7 +182,9 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
 /// Throws `error` for a graph without the loss, with unbound sizes, or a machine without devices.
 template <cost_model M>
 search_result optimize(computation_graph const& forward, machine const& on, M const& model, search_options const& o = {}) {
-  return detail::optimize_with(forward, on, model, o, std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes));
+  team workers(o.threads);
+  auto const prices = std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes);
+  return detail::optimize_with(forward, on, model, detail::shared_by(workers, o), prices);
 }
 
 }  // namespace tensorpar

@@ -1,0 +1,120 @@
+// tests/search/threads.test.cpp - a search finds the same for any number of threads, and asks cost models and watchers from one of them
+#include <tensorpar/search/joint.hpp>
+#include <doctest/doctest.h>
+
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/zoo/registry.hpp>
+#include <thread>
+
+using namespace tensorpar;
+
+namespace {
+
+/// Remembers how often it was asked, and whether another thread than the first ever did.
+struct one_thread {
+  struct memory { std::thread::id who = std::this_thread::get_id(); bool alone = true; i64 asked = 0; };
+  memory* seen;
+  void note() const {
+    seen->alone = seen->alone && std::this_thread::get_id() == seen->who;
+    ++seen->asked;
+  }
+  double seconds(compute_query const& q) const { note(); return analytical{}.seconds(q); }
+  double seconds(move_query const& q) const { note(); return analytical{}.seconds(q); }
+};
+struct counting_watch : joint_watch {
+  std::thread::id who = std::this_thread::get_id();
+  bool alone = true;
+  std::vector<std::pair<int, double>> told;
+  bool go_on(joint_progress const& p) override {
+    alone = alone && std::this_thread::get_id() == who;
+    told.push_back({p.candidates, p.least});
+    return true;
+  }
+};
+
+void check_equal(search_result const& a, search_result const& b) {
+  CHECK(a.feasible() == b.feasible());
+  CHECK(a.plan == b.plan);
+  CHECK(a.cost == b.cost);
+  CHECK(a.bound == b.bound);
+  CHECK(a.gap == b.gap);
+  CHECK(a.choices == b.choices);
+  CHECK(a.moves_priced == b.moves_priced);
+  CHECK(a.statistics.tables == b.statistics.tables);
+  CHECK(a.statistics.rounds == b.statistics.rounds);
+  REQUIRE(a.baselines.size() == b.baselines.size());
+  for (std::size_t i = 0; i < a.baselines.size(); ++i) {
+    CHECK(a.baselines[i].cost == b.baselines[i].cost);
+    CHECK(a.baselines[i].nodes == b.baselines[i].nodes);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("joint search: plan, cost, bound and counts for 1, 2, 3 and 8 threads, tables of every size shared") {
+  for (char const* name : {"dlrm", "mlp_unify", "bert_artifact"}) {
+    CAPTURE(name);
+    machine const on = preset("summit:1");
+    computation_graph const g = zoo::make(name, 64 * on.size());
+    std::optional<joint_result> first;
+    i64 asked = 0;
+    std::vector<std::pair<int, double>> told;
+    for (int threads : {1, 2, 3, 8}) {
+      one_thread::memory seen;
+      counting_watch watch;
+      joint_options o;
+      o.search.threads = threads;
+      o.search.mapping.elimination.shared = 0;
+      o.watch = &watch;
+      joint_result r = optimize_jointly(g, on, one_thread{&seen}, o);
+      CHECK(seen.alone);
+      CHECK(watch.alone);
+      if (!first) {
+        first = std::move(r);
+        asked = seen.asked;
+        told = watch.told;
+        REQUIRE(first->feasible());
+        continue;
+      }
+      check_equal(*first, r);
+      CHECK(seen.asked == asked);
+      CHECK(watch.told == told);
+      CHECK(first->graph.hash() == r.graph.hash());
+      CHECK(first->rewriting.candidates == r.rewriting.candidates);
+      CHECK(first->rewriting.tables == r.rewriting.tables);
+      CHECK(first->rewriting.remembered == r.rewriting.remembered);
+      CHECK(first->rewriting.steps == r.rewriting.steps);
+      CHECK(first->rewriting.bound == r.rewriting.bound);
+      CHECK(first->rewriting.sequential == r.rewriting.sequential);
+    }
+  }
+}
+
+TEST_CASE("search short of memory: the same for 1, 2, 3 and 8 threads") {
+  for (char const* name : {"split_test", "bert_artifact"}) {
+    machine on = preset("dgx-h100:1");
+    computation_graph const g = zoo::make(name, 64);
+    search_options o;
+    o.optimizer.kind = optimizer_kind::adamw;
+    search_result const ample = optimize(g, on, analytical{}, o);
+    REQUIRE(ample.feasible());
+    i64 const peak = *std::max_element(ample.cost.bytes.begin(), ample.cost.bytes.end());
+    for (int percent : {80, 60, 30}) {
+      CAPTURE(name);
+      CAPTURE(percent);
+      for (device_kind& k : on.kinds) k.memory = peak / 100 * percent;
+      std::optional<search_result> first;
+      for (int threads : {1, 2, 3, 8}) {
+        o.threads = threads;
+        o.mapping.elimination.shared = 0;
+        o.mapping.exact_budget = 1000;                       // so that prices of bytes and splices decide
+        search_result r = optimize(g, on, analytical{}, o);
+        if (!first) first = std::move(r);
+        else check_equal(*first, r);
+      }
+      CHECK(first->feasible() == (percent > 30));
+    }
+  }
+}
