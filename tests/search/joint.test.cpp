@@ -201,6 +201,24 @@ TEST_CASE("the same plan every time, and the steps are the plan's") {
   }
 }
 
+TEST_CASE("nothing remembered: the same plan from more work") {
+  machine const on = preset("summit:1");
+  for (char const* name : {"dlrm", "bert_artifact"}) {
+    CAPTURE(name);
+    computation_graph const g = zoo::make_reduced(name, 24);
+    joint_options o;
+    joint_result const a = optimize_jointly(g, on, analytical{}, o);
+    o.remember = false;
+    joint_result const b = optimize_jointly(g, on, analytical{}, o);
+    CHECK(a.plan.nodes == b.plan.nodes);
+    CHECK(a.plan.rewrites == b.plan.rewrites);
+    CHECK(a.cost == b.cost);
+    CHECK(b.rewriting.kinds == b.rewriting.parts);
+    CHECK(b.rewriting.candidates >= a.rewriting.candidates);
+    CHECK(b.rewriting.tables > a.rewriting.tables);
+  }
+}
+
 TEST_CASE("plans of small models with rewrites train as the declared graph does, in the field and in double") {
   int rewrites = 0;
   for (char const* name : {"bert_artifact", "mlp_unify", "xdl", "dlrm", "candle_uno", "split_test"})

@@ -27,6 +27,7 @@ struct joint_options {
   backtracking_options rewriting;
   int least_part = 8;                    // operators of a part, at least (Unity, 5.3: k)
   bool split = true;                     // false: the whole graph is one part
+  bool remember = true;                  // false: what parts and graphs have in common is worked out for each of them (to measure that)
   std::vector<rule> const* rules = nullptr;   // nothing: `substitution_rules()`
   joint_watch* watch = nullptr;          // nobody
 };
@@ -186,6 +187,35 @@ inline std::vector<i64> piece_key(graph_piece const& p, canonical_forms& form) {
   return key;
 }
 
+/// Prices parts one after another, or each as if it were the first.
+template <cost_model M> class part_pricing {
+  struct arguments {
+    machine const& on;
+    M const& model;
+    spread_limits spreads;
+    objective_options objective;
+    training_options training;
+    elimination_limits limits;
+  } with_;
+  std::optional<piece_prices<M>> all_;
+  i64 tables_ = 0, remembered_ = 0;
+
+ public:
+  part_pricing(arguments a, std::shared_ptr<layout_prices<M>> const& moves, bool remember) : with_(std::move(a)) {
+    if (remember) all_.emplace(with_.on, with_.model, with_.spreads, with_.objective, with_.training, with_.limits, moves);
+  }
+  piece_table operator()(computation_graph const& g, piece_ends const& ends) {
+    if (all_) return (*all_)(g, ends);
+    piece_prices<M> alone(with_.on, with_.model, with_.spreads, with_.objective, with_.training, with_.limits);
+    piece_table t = alone(g, ends);
+    tables_ += alone.tables();
+    remembered_ += alone.remembered();
+    return t;
+  }
+  i64 tables() const { return all_ ? all_->tables() : tables_; }
+  i64 remembered() const { return all_ ? all_->remembered() : remembered_; }
+};
+
 /// What came of developing all parts for a machine, before whole graphs are mapped.
 struct developed {
   struct choice {
@@ -216,7 +246,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   std::vector<int> const cuts = o.split ? choose_cuts(declared, step, groups, o.least_part) : std::vector<int>{};
   std::vector<graph_piece> const parts = pieces(declared, cuts);
   objective_options const priced{space.grain, o.search.scalar_bytes, o.search.micro_batches, o.search.save_memory};
-  piece_prices<M> price(on, model, space.spreads, priced, t, o.search.mapping.elimination, prices);
+  part_pricing<M> price({on, model, space.spreads, priced, t, o.search.mapping.elimination}, prices, o.remember);
   developed r;
   canonical_forms form;
   std::map<std::vector<i64>, int> known;
@@ -225,7 +255,8 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   for (graph_piece const& p : parts) {
     auto const [at, fresh] = known.try_emplace(piece_key(p, form), static_cast<int>(kinds.size()));
     kind.push_back(at->second);
-    if (!fresh) continue;
+    if (!fresh && o.remember) continue;
+    kind.back() = static_cast<int>(kinds.size());
     auto const go_on = [&](int graphs, double least) {
       int const part = static_cast<int>(kind.size()) - 1;
       return !o.watch || o.watch->go_on({part, static_cast<int>(parts.size()), r.statistics.candidates + graphs, least});
