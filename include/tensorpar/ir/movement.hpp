@@ -134,23 +134,60 @@ inline layout to_layout(int start, std::vector<atom> const& atoms, digits const&
   return canonical(std::move(l));
 }
 
+/// Reads `l.coordinates(dev)` and the place of the device's part along each axis of a tensor, for many devices without memory for each.
+class part_reader {
+  layout const& l_;
+  std::vector<std::size_t> order_;                       // axes by descending stride
+  std::vector<i64> at_;                                  // by axis
+
+ public:
+  i64 parts[shape::max_rank], index[shape::max_rank];    // by axis of the tensor
+  part_reader(layout const& l, int rank) : l_(l), order_(l.axes.size()), at_(l.axes.size(), 0) {
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      order_[k] = k;
+      for (std::size_t i = k; i > 0 && l.axes[order_[i]].stride > l.axes[order_[i - 1]].stride; --i) std::swap(order_[i], order_[i - 1]);
+    }
+    for (int d = 0; d < rank; ++d) parts[d] = l.degree(part_kind::shard, d);
+  }
+  /// False: it has none.
+  bool read(i64 dev, int rank) {
+    i64 rest = dev - l_.start;
+    if (rest < 0) return false;
+    for (std::size_t k : order_) {
+      layout_axis const& a = l_.axes[k];
+      at_[k] = a.stride > 0 ? rest / a.stride : 0;
+      if (at_[k] >= a.degree) at_[k] = a.degree - 1;
+      rest -= at_[k] * a.stride;
+    }
+    if (rest != 0) return false;
+    for (int d = 0; d < rank; ++d) index[d] = 0;
+    for (std::size_t k = 0; k < at_.size(); ++k)
+      if (layout_axis const& a = l_.axes[k]; a.kind == part_kind::shard) index[a.dim] = index[a.dim] * a.degree + at_[k];
+    return true;
+  }
+};
+
 /// Does every device that needs a box already hold it, complete?
 inline bool holds_already(layout const& from, layout const& to, shape const& s) {
   if (from.degree(part_kind::sum) > 1) return false;
   shape const has = part_of(from, s), wants = part_of(to, s);
   for (int d = 0; d < s.rank; ++d) if (wants.d[d].n > has.d[d].n) return false;
-  if (from.axes.size() == 1 && from.axes[0].kind == part_kind::copy && from.axes[0].stride == 1) {      // whole on a range of devices
-    i64 first = to.start, last = to.start;
-    for (layout_axis const& a : to.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
+  i64 first = to.start, last = to.start;
+  for (layout_axis const& a : to.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
+  if (from.axes.size() == 1 && from.axes[0].kind == part_kind::copy && from.axes[0].stride == 1)        // whole on a range of devices
     return first >= from.start && last < from.start + from.axes[0].degree;
-  }
+  i64 reach = from.start;
+  for (layout_axis const& a : from.axes) if (a.stride > 0) reach += (a.degree - 1) * a.stride;
+  if (first < from.start || last > reach) return false;
+  part_reader here(from, s.rank), there(to, s.rank);
   for (i64 i = 0, n = to.size(); i < n; ++i) {
     int const dev = to.device(i);
-    auto const c = from.coordinates(dev);
-    if (c.empty()) return false;
-    tensor_block const a = block_of(from, s, c), b = block_of(to, s, dev);
-    for (int d = 0; d < s.rank; ++d)
-      if (b.offset[d] < a.offset[d] || b.offset[d] + b.local[d] > a.offset[d] + a.local[d]) return false;
+    if (!here.read(dev, s.rank)) return false;
+    there.read(dev, s.rank);
+    for (int d = 0; d < s.rank; ++d) {
+      i64 const mine = s.d[d].n / here.parts[d], part = s.d[d].n / there.parts[d];
+      if (part * there.index[d] < mine * here.index[d] || part * there.index[d] + part > mine * here.index[d] + mine) return false;
+    }
   }
   return true;
 }

@@ -56,12 +56,15 @@ class branch_mapper {
   sp_kind kind(int e) const { return (*p_.tree)[e].kind; }
   int op_of(int e) const { return (*p_.tree)[e].left; }
 
-  double pair(int a, int ca, int b, int cb) const {
+  /// What two operators exchange, if anything.
+  operator_pair const* link(int a, int b) const {
     auto const i = pair_.find({std::min(a, b), std::max(a, b)});
-    if (i == pair_.end()) return 0;
-    operator_pair const& q = (*p_.pairs)[at(i->second)];
-    return a < b ? p_.tables->seconds(q, ca, cb) : p_.tables->seconds(q, cb, ca);
+    return i == pair_.end() ? nullptr : &(*p_.pairs)[at(i->second)];
   }
+  double over(operator_pair const* q, bool ascending, int ca, int cb) const {
+    return !q ? 0 : ascending ? p_.tables->seconds(*q, ca, cb) : p_.tables->seconds(*q, cb, ca);
+  }
+  double pair(int a, int ca, int b, int cb) const { return over(link(a, b), a < b, ca, cb); }
   double outside(int v, int c, int f, int fc, int x, int xc) const {
     double r = (f < 0 ? 0 : pair(v, c, f, fc)) + (x < 0 ? 0 : pair(v, c, x, xc));
     for (partner const& q : later_[at(v)]) if (q.op != f && q.op != x) r += q.least[at(c)];
@@ -95,12 +98,21 @@ class branch_mapper {
   /// Keeps what nothing else is better than; only these are remembered as decisions.
   points best_of(std::vector<draft>& all, int op) {
     left_ -= static_cast<i64>(all.size());
-    std::sort(all.begin(), all.end(), [](draft const& a, draft const& b) {
+    auto const before = [](draft const& a, draft const& b) {
       return a.t != b.t ? a.t < b.t : a.p != b.p ? a.p < b.p : a.choice != b.choice ? a.choice < b.choice : a.left < b.left;
-    });
+    };
+    // the first in this order is kept, and all others must beat its p: most fall before anything is sorted
+    draft const* first = nullptr;
+    for (draft const& d : all) if (d.t + d.p < never && (!first || before(d, *first))) first = &d;
     points r;
-    for (draft const& d : all)
-      if (d.t + d.p < never && (r.empty() || d.p < r.back().p)) r.push_back({d.t, d.p, decide(op, d.choice, d.left, d.right)});
+    if (first) {
+      draft const best = *first;
+      r.push_back({best.t, best.p, decide(op, best.choice, best.left, best.right)});
+      std::erase_if(all, [&](draft const& d) { return !(d.p < best.p && d.t + d.p < never); });
+      std::sort(all.begin(), all.end(), before);
+      for (draft const& d : all)
+        if (d.p < r.back().p) r.push_back({d.t, d.p, decide(op, d.choice, d.left, d.right)});
+    }
     all.clear();
     return r;
   }
@@ -188,6 +200,7 @@ class branch_mapper {
       };
       std::vector<points> next(at(choices(v).count()));
       std::vector<draft> all;
+      operator_pair const* const met = last < 0 ? nullptr : link(last, v);
       for (int c = 0; c < choices(v).count() && left_ >= 0; ++c) {
         if (!fits(v, c, r)) continue;
         double own = choices(v).seconds[at(c)], out = f < 0 ? 0 : pair(v, c, f, fc);
@@ -196,7 +209,7 @@ class branch_mapper {
           if (now[i].empty()) continue;
           int const before = static_cast<int>(i);
           point const fork = inner(forks, r, last < 0 ? f : last, last < 0 ? fc : before, v, c);
-          double const between = fork.t + (last < 0 ? 0 : pair(last, before, v, c));
+          double const between = fork.t + over(met, last < v, before, c);
           if (between == never) continue;
           for (point const& y : now[i]) all.push_back({y.t + between + own, y.p + out, y.trace, fork.trace, c});
         }
