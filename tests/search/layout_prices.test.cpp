@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <map>
 #include <random>
 #include <tensorpar/ir/machine_presets.hpp>
 

@@ -1,19 +1,42 @@
 // tensorpar/search/layout_prices.hpp - layouts and shapes as small numbers, and the price of moving between them, asked once each
 #pragma once
-#include <map>
+#include <tensorpar/core/hash.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/search/move_book.hpp>
 #include <vector>
 
 namespace tensorpar {
 
-/// Gives equal keys one number. Numbers count up in order of first sight, so they are the same in every run. O(log n) a look-up.
+/// Gives equal keys one number. Numbers count up in order of first sight, so they are the same in every run. O(key) a look-up: an
+/// open-addressed table of numbers, keys compared in full.
 class interner {
-  std::map<std::vector<i64>, int> ids_;
+  std::vector<std::vector<i64>> keys_;
+  std::vector<int> slots_ = std::vector<int>(64, -1);
+
+  static u64 hash_of(std::vector<i64> const& key) {
+    hasher h;
+    for (i64 x : key) h.add(x);
+    return h.value();
+  }
+  std::size_t find(std::vector<i64> const& key) const {
+    std::size_t i = static_cast<std::size_t>(hash_of(key)) & (slots_.size() - 1);
+    while (slots_[i] >= 0 && keys_[static_cast<std::size_t>(slots_[i])] != key) i = (i + 1) & (slots_.size() - 1);
+    return i;
+  }
 
  public:
-  int operator()(std::vector<i64> const& key) { return ids_.try_emplace(key, static_cast<int>(ids_.size())).first->second; }
-  int size() const { return static_cast<int>(ids_.size()); }
+  int operator()(std::vector<i64> const& key) {
+    std::size_t const i = find(key);
+    if (slots_[i] >= 0) return slots_[i];
+    slots_[i] = size();
+    keys_.push_back(key);
+    if (2 * keys_.size() > slots_.size()) {
+      slots_.assign(4 * slots_.size(), -1);
+      for (int k = 0; k < size(); ++k) slots_[find(keys_[static_cast<std::size_t>(k)])] = k;
+    }
+    return size() - 1;
+  }
+  int size() const { return static_cast<int>(keys_.size()); }
 };
 
 /// Numbers by triples of small numbers, none of them negative: for every a a table with a row for every c that was seen with it and a
@@ -86,6 +109,7 @@ template <cost_model M> class layout_prices {
   machine const& on_;
   i64 scalar_bytes_;
   interner layout_id_, shape_id_;
+  std::vector<i64> key_;
   std::vector<layout> layouts_;
   std::vector<shape> shapes_;
   triple_table known_;
@@ -119,9 +143,8 @@ template <cost_model M> class layout_prices {
 
   /// Precondition: canonical.
   int id(layout const& l) {
-    std::vector<i64> k;
-    k.reserve(1 + 3 * l.axes.size());
-    k.push_back(l.start);
+    std::vector<i64>& k = key_;
+    k.assign(1, l.start);
     for (layout_axis const& a : l.axes) { k.push_back(static_cast<i64>(a.kind) * 8 + a.dim); k.push_back(a.degree); k.push_back(a.stride); }
     int const i = layout_id_(k);
     if (i == static_cast<int>(layouts_.size())) layouts_.push_back(l);
