@@ -34,7 +34,7 @@ struct settings {
   int graphs = 200;
   u64 seed = 1;
   double budget = 0, alpha = 1.05;
-  bool reduced = false, json = false, list = false, whole = false, check = false, simulate = false, explain = false, progress = false;
+  bool reduced = false, json = false, list = false, whole = false, check = false, simulate = false, distribute = false, explain = false, progress = false;
 };
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
@@ -167,6 +167,7 @@ int work(settings const& s) {
                                                         : optimizer_kind::sgd;
   o.rewriting.alpha = s.alpha;
   o.rewriting.priced = s.graphs;
+  o.rewriting.distribute = s.distribute;
   o.split = !s.whole;
   training_options t;
   t.optimizer = o.search.optimizer;
@@ -265,6 +266,7 @@ int main(int argc, char** argv) {
   app.add_option("--alpha", s.alpha, "graphs that cost more than so many times the best are not developed")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
+  app.add_flag("--distribute", s.distribute, "try products of parts instead of long concatenations too (takes longer)");
   app.add_flag("--whole", s.whole, "do not cut the model into parts");
   app.add_option("--optimizer", s.optimizer)->check(CLI::IsMember({"sgd", "momentum", "adamw"}))->capture_default_str();
   app.add_flag("--check", s.check, "replay the plan's evidence: its rules, and every task that the plan makes");

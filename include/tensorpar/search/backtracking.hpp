@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/canonical.hpp>
+#include <tensorpar/search/distribution.hpp>
 #include <tensorpar/search/piece_prices.hpp>
 
 namespace tensorpar {
@@ -14,13 +14,8 @@ struct backtracking_options {
                                          // more
   int priced = 200;                      // graphs priced per part, at most; 1 or more
   int growth = 2;                        // operators by which a graph may be larger than the first one
-};
-
-/// One application of a rule: by its number in the list of rules, and where; node and value numbers are those of the `open_graph` that all
-/// steps before were applied to.
-struct rewrite_step {
-  int rule = -1;
-  rule_match where;
+  bool distribute = false;               // rules that do without a concatenation of two do without one of many in one go
+                                         // (distribution.hpp); growth then counts from there
 };
 
 /// A graph that computes what the part computes.
@@ -42,20 +37,12 @@ class substitution_search {
   struct state {
     open_graph graph;
     piece_variant variant;
+    int most;                            // operators that what is made of it may have
     double least;
   };
   std::vector<rule> const& rules_;
   backtracking_options o_;
 
-  /// Nodes of the piece's two ends stay: they belong to what is around as well.
-  static bool touches(rule_match const& m, int a, int b) {
-    for (int v : m.node) if (v == a || v == b) return true;
-    return false;
-  }
-  static bool all_bound(rule const& r, rule_match const& m) {
-    for (std::size_t p = 0; p < r.parameters.size(); ++p) if (!m.bound[p]) return false;
-    return true;
-  }
   /// The ends in the closed graph, or nothing where a reader less would change how the gradient comes back.
   static std::optional<piece_ends> ends_of(computation_graph const& g, piece_ends const& was) {
     piece_ends e = was;
@@ -85,14 +72,16 @@ class substitution_search {
     std::vector<int> open;               // not developed yet
     double best = never;
     piece_variants r;
-    auto consider = [&](open_graph g, std::vector<rewrite_step> steps) {
+    // nodes of the piece's two ends stay: they belong to what is around as well
+    auto const stays = [&](int v) { return v == anchor || v == last; };
+    auto consider = [&](open_graph g, std::vector<rewrite_step> steps, int most) {
       computation_graph closed = g.close().graph;
       if (!seen.try_emplace(form(closed), static_cast<int>(states.size())).second) return;
       auto const ends = ends_of(closed, p.ends);
       if (!ends) return;
       if (r.priced >= o_.priced || (r.priced > 0 && !go_on(r.priced, best))) { r.exhausted = false; return; }
       ++r.priced;
-      state s{std::move(g), {std::move(steps), std::move(closed), *ends, {}}, 0};
+      state s{std::move(g), {std::move(steps), std::move(closed), *ends, {}}, most, 0};
       s.variant.table = price(s.variant.graph, s.variant.ends);
       s.least = s.variant.table.least();
       best = std::min(best, s.least);
@@ -100,8 +89,7 @@ class substitution_search {
       open.push_back(static_cast<int>(states.size()));
       states.push_back(std::move(s));
     };
-    consider(open_graph(unspread(first)), {});
-    int const most = states[0].graph.alive() + o_.growth;
+    consider(open_graph(unspread(first)), {}, first.node_count() + o_.growth);
     while (!open.empty() && r.exhausted) {
       auto const at = std::min_element(open.begin(), open.end(), [&](int a, int b) {
         double const x = states[detail::idx(a)].least, y = states[detail::idx(b)].least;
@@ -111,14 +99,26 @@ class substitution_search {
       open.erase(at);
       if (states[detail::idx(i)].least > best * o_.alpha) continue;
       for (std::size_t k = 0; k < rules_.size() && r.exhausted; ++k) {
-        std::vector<rule_match> const found = find_matches(rules_[k], states[detail::idx(i)].graph);
-        for (rule_match const& m : found) {
-          if (touches(m, anchor, last) || !all_bound(rules_[k], m)) continue;
+        rule const& what = rules_[k];
+        for (rule_match const& m : find_matches(what, states[detail::idx(i)].graph)) {
+          if (std::any_of(m.node.begin(), m.node.end(), stays) || !all_bound(what, m)) continue;
+          int const most = states[detail::idx(i)].most;
           open_graph g = states[detail::idx(i)].graph;
-          if (!apply_rule(rules_[k], m, g).done() || g.alive() > most) continue;
+          if (!apply_rule(what, m, g).done() || g.alive() > most) continue;
           std::vector<rewrite_step> steps = states[detail::idx(i)].variant.steps;
-          steps.push_back({static_cast<int>(k), m});
-          consider(std::move(g), std::move(steps));
+          steps.push_back({&what, m});
+          consider(std::move(g), std::move(steps), most);
+        }
+        int const joint = o_.distribute ? joined_in_vain(what) : -1;
+        if (joint < 0) continue;
+        for (int v : std::vector<int>(states[detail::idx(i)].graph.nodes_of(name_hash(concat::name)))) {
+          open_graph g = states[detail::idx(i)].graph;
+          if (!g.node(v).alive || g.node(v).in.size() < 3) continue;      // two are the rule's own business
+          std::vector<rewrite_step> steps = states[detail::idx(i)].variant.steps;
+          if (distribute(g, v, what, joint, steps, stays)) {
+            int const most = g.alive() + o_.growth;
+            consider(std::move(g), std::move(steps), most);
+          }
         }
       }
     }

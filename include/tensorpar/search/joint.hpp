@@ -152,10 +152,10 @@ class part_chain {
 
 /// Applies a part's steps in the whole graph. New nodes and values of both graphs come in the same order; `made`: those of the whole.
 inline void apply_in_whole(open_graph& whole, graph_piece const& part, std::vector<rewrite_step> const& steps,
-                           std::vector<rule> const& rules, std::vector<rewrite_record>& records, std::vector<int>& made) {
+                           std::vector<rewrite_record>& records, std::vector<int>& made) {
   std::vector<int> node = part.node, value = part.value;
   for (rewrite_step const& s : steps) {
-    rule const& r = rules[idx(s.rule)];
+    rule const& r = *s.rule;
     rule_match m = s.where;
     for (int& v : m.node) v = node[idx(v)];
     for (int& x : m.tensor) x = value[idx(x)];
@@ -273,7 +273,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
     std::vector<std::pair<int, int>> after;              // in the numbers of the open graph
     for (std::size_t k = 0; k < parts.size(); ++k) {
       std::vector<int> made;
-      apply_in_whole(changed, parts[k], kinds[idx(kind[k])].all[idx(variant[k])].steps, rules, c.records, made);
+      apply_in_whole(changed, parts[k], kinds[idx(kind[k])].all[idx(variant[k])].steps, c.records, made);
       for (int v : made) if (k > 0) after.push_back({cuts[k - 1], v});
     }
     std::vector<int> number;
@@ -322,13 +322,27 @@ joint_result map_developed(computation_graph const& declared, machine const& on,
 
 }  // namespace detail
 
+namespace detail {
+template <cost_model M>
+joint_result develop_and_map(computation_graph const& declared, machine const& on, M const& model, joint_options const& o,
+                             std::shared_ptr<layout_prices<M>> const& prices) {
+  developed d = develop(declared, on, model, o, prices);
+  double const bound = d.bound;
+  joint_result r = map_developed(declared, on, model, o, std::move(d), prices);
+  r.bound = bound;
+  return r;
+}
+}  // namespace detail
+
 /// The fastest plan over graphs and spreads at once (Unity, section 5). The graph is cut where one tensor goes on and few matches of rules
 /// are cut through; what rules make of each part, the cheapest first, is priced by the choices at the part's ends, all boundary spreads
 /// included; parts that look alike are developed once; the best way through all parts names a variant for each. The whole graph so made is
 /// then mapped as `optimize` does, with side by side and memory, and so is the declared graph where that may be better.
 /// `bound`: no graph made of developed variants costs less under any spreads of the space: in sequence the exact minimum (less what
 /// parameters cost that parts share), side by side by search/branches.hpp and the relaxed costs of search/reduced.hpp. It says nothing of
-/// graphs beyond alpha or budget (`rewriting.exhausted`), nor of rules applied across cuts. Deterministic. Throws as `optimize` does, and
+/// graphs beyond alpha or budget (`rewriting.exhausted`), nor of rules applied across cuts. With `rewriting.distribute` both is searched,
+/// without long concatenations and with them: recommenders on many devices gain, for many times the graphs and a bound that is looser,
+/// because parts of sums stand side by side. Deterministic. Throws as `optimize` does, and
 /// where the options mean nothing.
 template <cost_model M>
 joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model, joint_options const& options = {}) {
@@ -338,10 +352,22 @@ joint_result optimize_jointly(computation_graph const& declared, machine const& 
   joint_options o = options;
   o.search = detail::shared_by(workers, o.search);
   auto const prices = std::make_shared<layout_prices<M>>(model, on, o.search.scalar_bytes);
-  detail::developed d = detail::develop(declared, on, model, o, prices);
-  double const bound = d.bound;
-  joint_result r = detail::map_developed(declared, on, model, o, std::move(d), prices);
-  r.bound = r.feasible() ? std::min(r.cost.seconds, bound) : bound;
+  o.rewriting.distribute = false;
+  joint_result r = detail::develop_and_map(declared, on, model, o, prices);
+  if (options.rewriting.distribute) {
+    o.rewriting.distribute = true;
+    o.search.compare = false;
+    joint_result x = detail::develop_and_map(declared, on, model, o, prices);
+    x.bound = std::min(r.bound, x.bound);
+    x.rewriting.candidates += r.rewriting.candidates;
+    x.rewriting.tables += r.rewriting.tables;
+    x.rewriting.remembered += r.rewriting.remembered;
+    x.rewriting.exhausted = x.rewriting.exhausted && r.rewriting.exhausted;
+    x.baselines = r.baselines;
+    if (x.feasible() && (!r.feasible() || x.cost.seconds < r.cost.seconds)) r = std::move(x);
+    else { r.bound = x.bound; r.rewriting = x.rewriting; r.rewriting.steps = static_cast<int>(r.plan.rewrites.size()); }
+  }
+  if (r.feasible()) r.bound = std::min(r.cost.seconds, r.bound);
   r.gap = r.feasible() && r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
   r.plan.bound = r.bound;
   return r;
