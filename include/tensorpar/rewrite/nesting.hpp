@@ -7,8 +7,8 @@ namespace tensorpar {
 
 inline constexpr int most_nested = 64;
 
-/// For n = 3 .. 64: a concatenation of n operands is that of two, of the first (n + 1) / 2 and of the others. Shipped rules have patterns of
-/// two operands; with these they reach concatenations of any number. That is what the operator means, so there is nothing to be proved; the
+/// For n = 3 .. 64: a concatenation of n operands is that of two, of the first (n + 1) / 2 and the others. Shipped rules have patterns of
+/// two operands; with these they reach concatenations of any number. That is what the operator means, so nothing has to be proved; the
 /// first ones are tried on devices' blocks (tests/rewrite/nesting). Made once per program, O(n^2).
 inline std::vector<rule> const& nesting_rules() {
   static std::vector<rule> const all = [] {
