@@ -1,0 +1,55 @@
+// tests/search/least_rows.test.cpp - rows in any number and of any kind leave the least sum in every place
+#include <tensorpar/search/least_rows.hpp>
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <random>
+#include <support/effort.hpp>
+
+using namespace tensorpar;
+
+TEST_CASE("the least of all that was put, place by place, to the bit") {
+  std::mt19937 draw(1);
+  double const none = std::numeric_limits<double>::infinity();
+  int fours = 0, sums = 0;
+  for (int turn = 0; turn < effort::cases(2000); ++turn) {
+    int const n = 1 + static_cast<int>(draw() % 9), count = static_cast<int>(draw() % 11);
+    auto number = [&] { return static_cast<double>(draw()) / 7; };
+    auto row = [&] {
+      std::vector<double> r;
+      for (int y = 0; y < n; ++y) r.push_back(number());
+      return r;
+    };
+    std::vector<std::vector<double>> kept;                    // rows stay where they are until `finish`
+    kept.reserve(64);
+    std::vector<double> least(static_cast<std::size_t>(n), none), want = least;
+    auto offer = [&](int y, double x) { want[static_cast<std::size_t>(y)] = std::min(want[static_cast<std::size_t>(y)], x); };
+    detail::least_rows to(least.data(), n);
+    int single = 0;
+    for (int k = 0; k < count; ++k) {
+      double const start = number();
+      int const rows = static_cast<int>(draw() % 5);
+      std::vector<double const*> some;
+      for (int i = 0; i < rows; ++i) some.push_back(kept.emplace_back(row()).data());
+      if (rows == 0) to.put(start);
+      if (rows == 1) { to.put(some[0], start); ++single; }
+      if (rows == 2) to.put(some[0], some[1], start);
+      if (rows > 2) {
+        to.begin_sum(some[0], some[1]);
+        for (int i = 2; i < rows; ++i) to.add_to_sum(some[static_cast<std::size_t>(i)]);
+        to.put_sum(start);
+        ++sums;
+      }
+      for (int y = 0; y < n; ++y) {
+        double sum = rows ? some[0][y] : 0;
+        for (int i = 1; i < rows; ++i) sum += some[static_cast<std::size_t>(i)][y];
+        offer(y, rows ? sum + start : start);
+      }
+    }
+    to.finish();
+    CHECK(least == want);
+    fours += single >= 4;
+  }
+  CHECK(fours > effort::cases(20));
+  CHECK(sums > effort::cases(200));
+}

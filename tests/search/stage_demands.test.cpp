@@ -1,0 +1,60 @@
+// tests/search/stage_demands.test.cpp - demands are what the recursion for samples in flight says, and numbers stand for them
+#include <tensorpar/search/stages/demands.hpp>
+#include <doctest/doctest.h>
+
+#include <random>
+#include <support/effort.hpp>
+
+using namespace tensorpar;
+using detail::demand_table;
+using detail::stage_rhythm;
+
+TEST_CASE("of nothing, of what follows, of two at once: sample by sample; equal demands have one number") {
+  std::mt19937 draw(1);
+  for (int turn = 0; turn < effort::cases(200); ++turn) {
+    i64 const mini_batch = i64{8} << draw() % 4;
+    std::vector<stage_rhythm> rhythms;
+    for (i64 b = 1; b <= 4; b *= 2) for (int k = 1; k <= 2; ++k) if (draw() % 3 || rhythms.empty()) rhythms.push_back({b, k});
+    int const n = static_cast<int>(rhythms.size());
+    demand_table t(rhythms, mini_batch);
+    CHECK(t.rhythms() == rhythms);
+    std::map<int, std::vector<i64>> known;                    // by number: what it asks for
+    auto asks = [&](int d) {
+      std::vector<i64> v;
+      for (int r = 0; r < n; ++r) v.push_back(t.of(d, r));
+      return v;
+    };
+    auto note = [&](int d, std::vector<i64> const& want) {
+      CHECK(asks(d) == want);
+      for (auto const& [number, v] : known) CHECK((v == want) == (number == d));
+      known[d] = want;
+    };
+    note(t.none(), std::vector<i64>(rhythms.size(), 0));
+    std::vector<i64> own;
+    for (stage_rhythm const& r : rhythms) own.push_back(r.k * r.micro_batch);
+    note(t.nothing_follows(), own);
+    for (int step = 0; step < 30; ++step) {
+      auto any = [&] { auto it = known.begin(); std::advance(it, static_cast<long>(draw() % known.size())); return it->first; };
+      int const a = any(), b = any();
+      std::vector<i64> most = known[a];
+      bool within = true;
+      for (int r = 0; r < n; ++r) {
+        i64 const x = known[a][static_cast<std::size_t>(r)], y = known[b][static_cast<std::size_t>(r)];
+        most[static_cast<std::size_t>(r)] = std::max(x, y);
+        within = within && x <= y;
+      }
+      CHECK(t.within(a, b) == within);
+      int const joined = t.joined(a, b);
+      note(joined, most);
+      CHECK(t.joined(b, a) == joined);
+      CHECK(t.within(a, joined));
+      int const r = static_cast<int>(draw() % static_cast<unsigned>(n));
+      stage_rhythm const y = rhythms[static_cast<std::size_t>(r)];
+      i64 const flight = std::max<i64>(y.k * y.micro_batch, t.of(a, r));
+      std::vector<i64> want;
+      for (stage_rhythm const& x : rhythms)
+        want.push_back(std::min(mini_batch, std::max<i64>(x.k * x.micro_batch, in_flight_grouped(x.k, x.micro_batch, y.k, y.micro_batch, flight))));
+      note(t.after(r, flight), want);
+    }
+  }
+}
