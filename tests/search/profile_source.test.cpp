@@ -2,21 +2,14 @@
 #include <tensorpar/search/profiles/source.hpp>
 #include <doctest/doctest.h>
 
+#include "refusal.hpp"
 #include <functional>
 #include <set>
 #include <support/random_graph.hpp>
 
 using namespace tensorpar;
+using tests::refusal;
 using tensorpar::detail::uz;
-
-namespace {
-template <class F> error refusal(F const& f) {
-  try {
-    f();
-  } catch (error const& e) { return e; }
-  return error("accepted", "", "");
-}
-}  // namespace
 
 TEST_CASE("a fault is named by file, way and what is valid") {
   std::string const file = "p.json";

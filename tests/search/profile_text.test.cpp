@@ -2,21 +2,14 @@
 #include <tensorpar/search/profiles/text.hpp>
 #include <doctest/doctest.h>
 
+#include "refusal.hpp"
 #include <support/random_graph.hpp>
 #include <support/scratch_folder.hpp>
 
 using namespace tensorpar;
+using tests::refusal;
 using tensorpar::detail::profile_line;
 using tensorpar::detail::profile_lines;
-
-namespace {
-template <class F> error refusal(F const& f) {
-  try {
-    f();
-  } catch (error const& e) { return e; }
-  return error("accepted", "", "");
-}
-}  // namespace
 
 TEST_CASE("lines are what stands between line ends, of either kind, numbered from 1") {
   tests::random_source r{1};

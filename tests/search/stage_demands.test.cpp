@@ -52,8 +52,10 @@ TEST_CASE("of nothing, of what follows, of two at once: sample by sample; equal 
       stage_rhythm const y = rhythms[static_cast<std::size_t>(r)];
       i64 const flight = std::max<i64>(y.k * y.micro_batch, t.of(a, r));
       std::vector<i64> want;
-      for (stage_rhythm const& x : rhythms)
-        want.push_back(std::min(mini_batch, std::max<i64>(x.k * x.micro_batch, in_flight_grouped(x.k, x.micro_batch, y.k, y.micro_batch, flight))));
+      for (stage_rhythm const& x : rhythms) {
+        i64 const asked = in_flight_grouped(x.k, x.micro_batch, y.k, y.micro_batch, flight);
+        want.push_back(std::min(mini_batch, std::max<i64>(x.k * x.micro_batch, asked)));
+      }
       note(t.after(r, flight), want);
     }
   }

@@ -10,16 +10,21 @@ namespace tensorpar {
 
 namespace detail {
 
+/// Devices by the first that is like them.
+inline std::map<int, std::vector<int>> kinds_of_devices(program const& q, int devices) {
+  std::vector<int> const like = alike_devices(q, devices);
+  std::map<int, std::vector<int>> kinds;
+  for (int d = 0; d < devices; ++d) kinds[like[static_cast<std::size_t>(d)]].push_back(d);
+  return kinds;
+}
+
 /// The program of a step as every kind of device sees it. `look(program, device, devices like it)`: a program that lists this device
 /// alone. Devices whose buffers are the same have the same arena, so one of each kind stands for all. O(kinds * unrolling).
 template <class Look> void for_each_kind_of_device(training_graph const& t, plan const& p, workspace_rule w, Look const& look) {
-  program first = unroll_on(0, t, p, w);
-  std::vector<int> const like = alike_devices(first, p.cluster.size());
-  std::map<int, std::vector<int>> kinds;
-  for (int d = 0; d < p.cluster.size(); ++d) kinds[like[static_cast<std::size_t>(d)]].push_back(d);
-  for (auto const& [d, members] : kinds) {
-    if (d > 0) first = unroll_on(d, t, p, w);
-    look(first, d, members);
+  program q = unroll_on(0, t, p, w);
+  for (auto const& [d, members] : kinds_of_devices(q, p.cluster.size())) {
+    if (d > 0) q = unroll_on(d, t, p, w);
+    look(q, d, members);
   }
 }
 
@@ -46,10 +51,7 @@ inline training_graph step_of(computation_graph const& forward, plan const& p, s
 
 inline program_seal seal_of(program const& q, int devices) {
   program_seal s;
-  std::vector<int> const like = alike_devices(q, devices);
-  std::map<int, std::vector<int>> kinds;
-  for (int d = 0; d < devices; ++d) kinds[like[static_cast<std::size_t>(d)]].push_back(d);
-  for (auto const& [d, members] : kinds) s.add(q, d, members);
+  for (auto const& [d, members] : kinds_of_devices(q, devices)) s.add(q, d, members);
   return s;
 }
 

@@ -314,7 +314,7 @@ template <stage_model M> class stage_decision {
         pool_(demands),
         uniform_(prices.model().uniform()) {}
 
-  /// The best pipelines, none as good as another in devices and demand, sources first; empty: there is none.
+  /// The best pipelines, none as good as another in devices and demand, in the writer's order; empty: there is none.
   std::vector<std::vector<found_stage>> solve() {
     std::vector<int> const found = series(tree_.root(), demands_.nothing_follows(), 0).front();
     std::vector<std::vector<found_stage>> r;

@@ -112,7 +112,8 @@ class stage_writer {
   stage_writer(stage_tree const& tree, stage_blocks& prepared, label_pool const& pool, std::vector<stage_choice> const& choices,
                int devices)
       : tree_(tree), prepared_(prepared), pool_(pool), choices_(choices), devices_(devices) {}
-  /// The stages of a label at the front of the tree, sources first. O(operators log operators).
+  /// The stages of a label at the front of the tree, from the sources on; branches beside a group that is joined with what follows their
+  /// block come after that stage. O(operators log operators).
   std::vector<found_stage> write(int label) const {
     std::vector<found_stage> r;
     write_series(r, label, tree_.root(), 0);
