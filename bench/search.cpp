@@ -134,7 +134,11 @@ void joint(std::string const& model, int nodes, bool split, double seconds, doub
   }
   line(name.c_str(), "times as fast as data parallelism and experts", best / r.cost.seconds, "", faster);
   joint_result const s = optimize_one_after_the_other(g, on, analytical{}, o);
-  if (s.feasible()) line(name.c_str(), "step, one after the other", s.cost.seconds, "s", r.cost.seconds);
+  if (!s.feasible()) return;
+  line(name.c_str(), "step, one after the other", s.cost.seconds, "s", r.cost.seconds);
+  // TASO and then FlexFlow, as in the paper's figure 14
+  for (baseline const& b : strategies(s.graph, on, analytical{}, o.search))
+    if (b.name == "random walk") line(name.c_str(), "step, algebra and then a random walk", b.cost.seconds, "s", r.cost.seconds);
 }
 
 /// A model that does not fit without sharded weights or recomputation, trained with AdamW in single precision.

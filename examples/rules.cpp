@@ -22,8 +22,8 @@ constexpr char const* kinds[] = {"algebra", "parallel", "hybrid"};
 
 /// "element-wise sums 12" belongs to "element-wise".
 std::string group_of(std::string const& name) {
-  for (char const* g : {"element-wise", "concat", "transpose", "linear", "matmul", "convolution", "pooling", "embedding", "heads",
-                        "attention"})
+  for (char const* g : {"activated", "element-wise", "concat", "transpose", "linear", "matmul", "convolution", "pooling", "embedding",
+                        "heads", "attention"})
     if (name.starts_with(g)) return g;
   if (name.starts_with("batched")) return "batched-matmul";
   if (name.starts_with("softmax") || name.starts_with("layer norm")) return "normalisation";

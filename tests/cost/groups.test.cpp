@@ -132,6 +132,8 @@ TEST_CASE("groups_of agrees with move_step::members, and digits and residues wit
       CHECK(devices == static_cast<std::size_t>(s.before.size()));
       auto const seen = levels_by_enumeration(s, m), residues = detail::levels_by_residues(s, m);
       CHECK(std::is_permutation(seen.begin(), seen.end(), residues.begin(), residues.end()));
+      auto const ways = ways_to_lie(s, m);
+      CHECK(std::is_permutation(seen.begin(), seen.end(), ways.begin(), ways.end()));
       group_levels x;
       x.levels = static_cast<int>(m.links.size());
       if (!detail::levels_by_digits(s, m, x)) continue;

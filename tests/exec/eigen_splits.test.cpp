@@ -8,7 +8,7 @@ using namespace tensorpar;
 
 namespace {
 
-template <class... Op> std::set<std::string> names_of(op_set<Op...>) { return {Op::name...}; }
+template <class... Op> std::set<std::string> names_of(op_set<Op...>) { return {std::string(Op::name)...}; }
 
 /// All forward samples, everything that their derivatives emit, and the rest.
 template <class Policy, class Visit> void each_call(Visit&& visit) {

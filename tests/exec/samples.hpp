@@ -96,6 +96,12 @@ inline std::vector<sample> forward_samples() {
       {attention_finish{3}, {{2, 1, 4, 12}}},
       {cross_entropy{}, {{2, 4, 5}, ints({2, 4})}, 5},
       {mean_squared_error{}, {{4, 6}, {4, 6}}},
+      {linear_relu{{6}}, {{4, 8}, {6, 8}, {6}}},
+      {linear_relu{{6, false}}, {{2, 4, 8}, {6, 8}}},
+      {linear_sigmoid{{4}}, {{4, 8}, {4, 8}, {4}}},
+      {linear_tanh{{4, false}}, {{6, 8}, {4, 8}}},
+      {conv2d_relu{{4}}, {{2, 4, 5, 6}, {4, 4, 3, 3}}},
+      {conv2d_relu{{6, 3, 2, 1, 2, true}}, {{2, 4, 7, 6}, {6, 2, 3, 3}, {6}}},
   };
 }
 /// Operators without a derivative that is tested through them.

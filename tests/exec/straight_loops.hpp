@@ -80,7 +80,13 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
     auto const* p = x[k].real.data() + static_cast<i64>(r) * last;
     return std::vector<double>(p, p + last);
   };
-  if (o.is<linear>()) {
+  if (o.op->first) {
+    any_op one = o, other;
+    one.op = o.op->first;
+    other.op = o.op->then;
+    std::vector<dense<double>> z = y;
+    return straight_loops(one, x, z, state) && straight_loops(other, z, y, state);
+  } else if (o.is<linear>()) {
     einsum(leads(rank - 1) + "i,oi->" + leads(rank - 1) + "o", x, y[0]);
     if (o.as<linear>().bias) for (std::size_t e = 0; e < y[0].real.size(); ++e) y[0].real[e] += x[2].real[e % x[2].real.size()];
   } else if (o.is<matmul>()) {

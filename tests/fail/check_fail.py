@@ -15,7 +15,7 @@ FIRST_LINES = 10
 
 
 def compile_once(args, source, fail, folder):
-    command = [args.compiler, "-std=c++20"]
+    command = [args.compiler, "-std=c++20"] + args.flag
     for include in args.include:
         command.append("-I" + include)
     if fail:
@@ -83,6 +83,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--include", action="append", default=[])
+    parser.add_argument("--flag", action="append", default=[], help="one more argument for the compiler: --flag=-fsanitize=undefined")
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("file", nargs="?")
     arguments = parser.parse_args()

@@ -203,7 +203,7 @@ TEST_CASE("nothing moves where every device that needs a box has it: device by d
     i64 stride = 1;
     i64 left[2] = {8, 12};
     for (int k = static_cast<int>(draw() % 4); k > 0; --k) {
-      i64 const degree = i64{2} << (draw() % 2);
+      i64 const degree = 2 + static_cast<i64>(draw() % 3);
       int const dim = static_cast<int>(draw() % 2);
       bool const shard = draw() % 2 && left[dim] % degree == 0;
       if (shard) left[dim] /= degree;
@@ -213,9 +213,11 @@ TEST_CASE("nothing moves where every device that needs a box has it: device by d
     if (draw() % 2) std::reverse(l.axes.begin(), l.axes.end());
     return canonical(std::move(l));
   };
-  int held = 0, whole = 0;
+  int held = 0, whole = 0, told[2] = {0, 0};
   for (int k = 0; k < effort::cases(4000); ++k) {
-    layout const from = some_layout(), to = some_layout();
+    layout const from = some_layout();
+    layout to = some_layout();
+    if (draw() % 2) to.start = from.start + static_cast<int>(draw() % 3) * 4;
     bool all = true;
     for (i64 i = 0; i < to.size() && all; ++i) {
       int const d = to.device(i);
@@ -226,11 +228,18 @@ TEST_CASE("nothing moves where every device that needs a box has it: device by d
         all = all && want.offset[a] >= have.offset[a] && want.offset[a] + want.local[a] <= have.offset[a] + have.local[a];
     }
     CHECK(detail::holds_already(from, to, s) == all);
+    CHECK(detail::holds_by_devices(from, to, s) == all);
+    detail::answer const digits = detail::holds_by_digits(from, to, 2);
+    if (digits != detail::answer::unknown) {
+      CHECK((digits == detail::answer::yes) == all);
+      ++told[all];
+    }
     held += all;
     whole += all && from.axes.size() == 1 && from.axes[0].kind == C;
   }
   CHECK(held > effort::cases(4000) / 80);
   CHECK(whole > effort::cases(4000) / 400);
+  for (int n : told) CHECK(n > effort::cases(4000) / 40);
 }
 
 TEST_CASE("bytes sent follow the ring formulas") {

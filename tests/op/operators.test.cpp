@@ -59,12 +59,19 @@ TEST_CASE("what may be split and what leaves partial sums") {
   CHECK(l.find('o')->units == 24);
   CHECK(l.find('0')->units == 8);
   CHECK(l.find('1')->units == 16);
+  auto r = loops_of(linear_relu{{.out = 24}}, {x});
+  CHECK(r.find('I')->units == 1);          // a function of a sum
+  CHECK(r.find('o')->units == 24);
+  CHECK(r.find('1')->units == 16);
   auto s = loops_of(softmax{}, {x});
   CHECK(s.find('E')->units == 1);
   auto a = loops_of(attention{.heads = 4}, {x, x, x});
   CHECK(a.find('e')->units == 4);          // by whole heads
   CHECK(a.find('q')->units == 16);
   CHECK(a.find('K')->units == 1);
+  auto f = loops_of(conv2d_relu{{.out = 12}}, {{4, 8, 6, 6}});
+  CHECK(f.find('C')->units == 1);
+  CHECK(f.find('n')->units == 4);
   auto c = loops_of(conv2d{.out = 12}, {{4, 8, 6, 6}});
   CHECK(c.find('c')->reduced);
   CHECK(c.find('H')->units == 1);

@@ -35,14 +35,14 @@ TEST_CASE("a step that lacks its updates is a forward step; findings end a repla
   facts known(s.p.cluster.size());
   for (bool updates : {true, false}) {
     findings out(100);
-    replay(s.t, s.p, s.q, known, out).run(updates);
+    detail::check::replay(s.t, s.p, s.q, known, out).run(updates);
     CHECK(out.take().empty());
   }
   std::erase_if(s.q.tasks, [&](task const& t) { return t.node >= 0 && s.t.graph.node(t.node).phase == step_phase::update; });
   for (buffer& b : s.q.buffers) b.last = std::min(b.last, static_cast<int>(s.q.tasks.size()) - 1);
   findings with(100), without(100), few(2);
-  replay(s.t, s.p, s.q, known, with).run(true);
-  replay(s.t, s.p, s.q, known, few).run(true);
+  detail::check::replay(s.t, s.p, s.q, known, with).run(true);
+  detail::check::replay(s.t, s.p, s.q, known, few).run(true);
   CHECK(!with.take().empty());
   CHECK(few.take().size() == 2);
 }

@@ -119,6 +119,22 @@ TEST_CASE("a match that is claimed where none is, is found out: all claims near 
   CHECK(alike < wrong / 20);
 }
 
+TEST_CASE("an axis counted from the right does not pass for another one than the same axis counted from the left") {
+  computation_graph c;
+  int const x = c.add_input("x", {4, 8}), y = c.add_input("y", {4, 8});
+  int const a = c.node(c.add(concat{1}, {x, y})).out[0];
+  c.add_output("z", c.node(c.add(concat{1}, {a, a})).out[0]);
+  open_graph g(unspread(c));
+  rule const r = parse_rule("t = concat{d}(x, y); concat{e}(t, t) => concat{d}(concat{e}(x, x), concat{e}(y, y)) where d != e",
+                            standard_vocabulary(), "test");
+  auto all = find_matches(r, g);
+  REQUIRE(all.size() == 1);
+  CHECK(!apply_rule(r, all[0], g).done());               // one axis: the two sides are not equal
+  CHECK(match_fault(r, all[0], g) == "");
+  all[0].parameter[0] = -1;
+  CHECK(match_fault(r, all[0], g) == "axis d counts from the left");
+}
+
 TEST_CASE("unknown rules, and records of another shape than the rule's, are refused by name") {
   computation_graph const g = subject();
   std::mt19937 draw(3);

@@ -1,4 +1,5 @@
 // tests/rewrite/rule_groups.test.cpp - every generated group is shipped whole and in order, and no other
+#include <tensorpar/rewrite/rules/activated.hpp>
 #include <tensorpar/rewrite/rules/attention.hpp>
 #include <tensorpar/rewrite/rules/batchedmatmul.hpp>
 #include <tensorpar/rewrite/rules/concat.hpp>
@@ -35,6 +36,7 @@ template <std::size_t N> void whole(shipped_rule const (&group)[N], std::string 
 }  // namespace
 
 TEST_CASE("groups are shipped whole, under the names of their families") {
+  whole(rules::activated, "activated");
   whole(rules::attention, "attention");
   whole(rules::batched_matmul, "batched matmul");
   whole(rules::concat, "concat");
@@ -65,7 +67,8 @@ TEST_CASE("rules about spreads change no operator") {
 }
 
 TEST_CASE("no group is shipped that this file does not know") {
-  std::size_t const known = std::size(rules::attention) + std::size(rules::batched_matmul) + std::size(rules::concat) +
+  std::size_t const known = std::size(rules::activated) + std::size(rules::attention) + std::size(rules::batched_matmul) +
+                            std::size(rules::concat) +
                             std::size(rules::convolution) + std::size(rules::element_wise) + std::size(rules::embedding) +
                             std::size(rules::heads) + std::size(rules::linear) + std::size(rules::matmul) +
                             std::size(rules::normalisation) + std::size(rules::pooling) + std::size(rules::spreads) +

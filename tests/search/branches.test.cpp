@@ -2,6 +2,7 @@
 #include <tensorpar/search/branches.hpp>
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include "handmade.hpp"
 #include "random_problem.hpp"
 #include <support/effort.hpp>
@@ -165,4 +166,57 @@ TEST_CASE("on random trees with random movements between any two operators the b
     exact += r->bound == want && cost == want;
   }
   CHECK(exact > cases / 10);
+}
+
+TEST_CASE("along a chain the answer is that of trying every state before every choice, ties to the first state") {
+  int ties = 0;
+  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(60)); ++seed) {
+    recipe r;
+    r.seed = seed;
+    r.devices = 2 + static_cast<int>(seed % 4);
+    r.extent = {seed % 2 ? 4 : 6};
+    r.max_axes = 2;
+    for (int k = 0, n = 2 + static_cast<int>(seed % 5); k < n; ++k) {
+      recipe::node x;
+      if (k > 0) x.from = {k - 1};
+      r.nodes.push_back(x);
+    }
+    mapping_problem p = problem_of(r);
+    for (choice_set& s : p.sets) for (double& x : s.seconds) x = std::floor(x / 40);          // so that there are ties
+    for (pair_cost& c : p.costs) for (double& x : c.seconds) x = std::floor(x / 40);
+    auto const place = [](int i) { return static_cast<std::size_t>(i); };
+    std::vector<double> t{0};
+    std::vector<std::vector<int>> from;
+    for (int v = 0; v < p.operators(); ++v) {
+      choice_set const& s = p.choices(v);
+      std::vector<double> next;
+      from.emplace_back();
+      for (int c = 0; c < s.count(); ++c) {
+        double best = never;
+        int first = -1;
+        for (std::size_t i = 0; i < t.size() && p.fits(v, c, {0, p.devices}); ++i) {
+          double between = 0;
+          for (operator_pair const& q : p.pairs) if (q.first == v - 1 && q.second == v) between = p.seconds(q, static_cast<int>(i), c);
+          double const x = t[i] + between + s.seconds[place(c)];
+          ties += x == best;
+          if (x < best) { best = x; first = static_cast<int>(i); }
+        }
+        next.push_back(best);
+        from.back().push_back(first);
+      }
+      t = next;
+    }
+    auto const least = std::min_element(t.begin(), t.end());
+    assignment want(place(p.operators()), 0);
+    int at = static_cast<int>(least - t.begin());
+    for (int v = p.operators(); v-- > 0; at = from[place(v)][place(at)]) want[place(v)] = at;
+    bool chain = true;                                          // what else there is between operators makes this another problem
+    for (operator_pair const& q : p.pairs) chain = chain && q.second == q.first + 1;
+    if (!chain) continue;
+    auto const got = map_branches(p);
+    REQUIRE(got);
+    CHECK(got->bound == *least);
+    CHECK(got->choices == want);
+  }
+  CHECK(ties > 100);
 }

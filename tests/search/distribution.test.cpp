@@ -9,6 +9,7 @@
 #include <tensorpar/rewrite/rule_text.hpp>
 #include <tensorpar/search/joint.hpp>
 #include <tensorpar/zoo/registry.hpp>
+#include "support/search_once.hpp"
 #include "support/spine.hpp"
 
 using namespace tensorpar;

@@ -7,6 +7,7 @@
 
 #include <random>
 #include <support/effort.hpp>
+#include <support/search_once.hpp>
 #include <support/spine.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine_presets.hpp>

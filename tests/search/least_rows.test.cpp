@@ -2,6 +2,7 @@
 #include <tensorpar/search/least_rows.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 #include <support/effort.hpp>
@@ -52,4 +53,28 @@ TEST_CASE("the least of all that was put, place by place, to the bit") {
   }
   CHECK(fours > effort::cases(20));
   CHECK(sums > effort::cases(200));
+}
+
+TEST_CASE("rows that lie in a table in any order: the table itself where they are in order, else a copy of them") {
+  std::mt19937 draw(2);
+  std::vector<double> table;
+  for (int i = 0; i < 3000; ++i) table.push_back(i);
+  std::vector<double> copy;
+  int same = 0;
+  for (int turn = 0; turn < effort::cases(300); ++turn) {
+    std::size_t const rows = 1 + draw() % 40, n = 1 + draw() % 40;
+    bool const across = draw() % 2, shuffled = draw() % 3 == 0;
+    std::vector<std::size_t> row, place;
+    for (std::size_t j = 0; j < rows; ++j) row.push_back(across ? j : j * n);
+    for (std::size_t y = 0; y < n; ++y) place.push_back(across ? y * rows : y);
+    if (shuffled) std::shuffle(row.begin(), row.end(), draw);
+    if (shuffled) std::shuffle(place.begin(), place.end(), draw);
+    double const* const got = detail::rows_at(table.data(), row, place, copy);
+    bool all = true;
+    for (std::size_t j = 0; j < rows; ++j) for (std::size_t y = 0; y < n; ++y) all = all && got[j * n + y] == table[row[j] + place[y]];
+    CHECK(all);
+    if (!across && !shuffled) CHECK(got == table.data());
+    same += got == table.data();
+  }
+  CHECK(same > effort::cases(300) / 8);
 }

@@ -85,3 +85,32 @@ TEST_CASE("search: limits of legal_spreads") {
   l.replicas = false;
   for (spread const& x : legal_spreads(s, 0, 16, 16, l)) for (grid_axis const& a : x.axes) CHECK(a.letter != '\0');
 }
+
+TEST_CASE("search: on machines of many divisors axes have few parts, or nearly all") {
+  auto const s = linear_space(i64{1} << 20, 8192, 8192 * 3);
+  spread_limits l;
+  l.max_axes = 2;
+  l.least_part = 1;
+  for (int room : {192, 4096}) {                         // 14 and 13 divisors: nothing is left out
+    auto const all = legal_spreads(s, 0, room, room, l);
+    spread_limits with = l;
+    with.most_divisors = 16;
+    CHECK(legal_spreads(s, 0, room, room, with) == all);
+  }
+  auto const all = legal_spreads(s, 0, 12288, 12288, l);
+  l.most_divisors = 16;
+  auto const some = legal_spreads(s, 0, 12288, 12288, l);
+  CHECK(some.size() < all.size());
+  std::size_t allowed = 0;
+  for (spread const& x : all) {
+    bool fits = true;
+    for (grid_axis const& a : x.axes) fits = fits && (a.degree <= 16 || a.degree >= 768);
+    if (!fits) continue;
+    REQUIRE(allowed < some.size());
+    CHECK(some[allowed++] == x);
+  }
+  CHECK(allowed == some.size());
+  l.most_divisors = 4;
+  for (spread const& x : legal_spreads(s, 0, 12288, 12288, l))
+    for (grid_axis const& a : x.axes) CHECK((a.degree <= 2 || a.degree >= 6144));
+}

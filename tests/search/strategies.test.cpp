@@ -2,6 +2,7 @@
 #include <tensorpar/search/strategies.hpp>
 
 #include <doctest/doctest.h>
+#include <support/search_once.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>

@@ -9,6 +9,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 #include "support/effort.hpp"
+#include "support/search_once.hpp"
 #include "support/spine.hpp"
 
 using namespace tensorpar;

@@ -35,6 +35,11 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(conv2d{.out = 2 * some(1, 4), .kernel = some(1, 3), .stride = some(1, 2), .bias = some(0, 1) == 1}, {image});
   put(conv2d{.out = 2 * c, .groups = c}, {image});
   put(conv2d{.out = 8, .kernel = 3, .kernel_w = 1, .pad_w = 0}, {image});
+  put(linear_relu{{.out = 2 * some(1, 6), .bias = some(0, 1) == 1}}, {some(0, 1) ? rows : words});
+  put(linear_sigmoid{{.out = 4}}, {rows});
+  put(linear_tanh{{.out = 2 * some(1, 6)}}, {words});
+  put(conv2d_relu{{.out = 2 * some(1, 4), .kernel = some(1, 3), .stride = some(1, 2), .bias = some(0, 1) == 1}}, {image});
+  put(conv2d_relu{{.out = 2 * c, .groups = c}}, {image});
   put(max_pool(), {image});
   put(avg_pool(3, 1, 1), {image});
   put(global_average{}, {image});

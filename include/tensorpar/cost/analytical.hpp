@@ -1,5 +1,6 @@
 // tensorpar/cost/analytical.hpp - the model that needs no measurement: roofline for operators, alpha-beta for movements
 #pragma once
+#include <algorithm>
 #include <tensorpar/cost/collectives.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/op/embedding.hpp>
@@ -53,21 +54,23 @@ struct analytical {
   }
 
   double seconds(move_query const& q) const {
+    if (q.step.kind == move_kind::exchange)
+      return q.before ? exchange(q, *q.before, *q.after) : exchange(q, layout_extents(q.step.before), layout_extents(q.step.after));
     double const before = part_bytes(q.step.before, q.logical, q.scalar_bytes);
     auto const link = [&](int level, i64 senders) { return link_at(q.on, level, senders); };
     switch (q.step.kind) {
       case move_kind::keep: return keep(q);
-      case move_kind::exchange: return exchange(q, before);
+      case move_kind::exchange: break;
       case move_kind::all_reduce:
-        return worst_group(q.step, q.on, [&](group_levels const& g) { return layered::all_reduce(g, before, link, use.algorithm); });
+        return worst(q, [&](group_levels const& g) { return layered::all_reduce(g, before, link, use.algorithm); });
       case move_kind::reduce_scatter:
-        return worst_group(q.step, q.on, [&](group_levels const& g) { return layered::reduce_scatter(g, before, link, use.algorithm); });
+        return worst(q, [&](group_levels const& g) { return layered::reduce_scatter(g, before, link, use.algorithm); });
       case move_kind::all_gather:
-        return worst_group(q.step, q.on, [&](group_levels const& g) {
+        return worst(q, [&](group_levels const& g) {
           return layered::reduce_scatter(g, before * static_cast<double>(layered::size(g)), link, use.algorithm);
         });
       case move_kind::all_to_all:
-        return worst_group(q.step, q.on, [&](group_levels const& g) { return layered::all_to_all(g, before, link, use.algorithm); });
+        return worst(q, [&](group_levels const& g) { return layered::all_to_all(g, before, link, use.algorithm); });
     }
     return 0;
   }
@@ -93,29 +96,32 @@ struct analytical {
     return worst;
   }
 
-  double exchange(move_query const& q, double before) const {
-    layout const &a = q.step.before, &b = q.step.after;
-    double const sums = static_cast<double>(a.degree(part_kind::sum));
-    double const received = part_bytes(b, q.logical, q.scalar_bytes) * sums;
-    double const sent = received * static_cast<double>(b.size()) / static_cast<double>(a.size());
+  template <class Visit> static double worst(move_query const& q, Visit const& visit) {
+    if (!q.groups) return worst_group(q.step, q.on, visit);
+    double most = 0;
+    for (group_levels const& g : *q.groups) {
+      double const s = visit(g);
+      most = s > most ? s : most;
+    }
+    return most;
+  }
+
+  double exchange(move_query const& q, layout_extents const& a, layout_extents const& b) const {
+    double const all = bytes_of(q.logical, q.scalar_bytes), before = all / static_cast<double>(a.parts);
+    double const sums = static_cast<double>(a.sums);
+    double const received = all / static_cast<double>(b.parts) * sums;
+    double const sent = received * static_cast<double>(b.size) / static_cast<double>(a.size);
     double pieces = sums;                                       // messages that a receiver waits for
-    for (int d = 0; d < q.logical.rank; ++d) {
-      i64 const x = a.degree(part_kind::shard, d), y = b.degree(part_kind::shard, d);
-      if (x > y) pieces *= static_cast<double>((x + y - 1) / y);
-    }
-    int low = a.start, high = a.start;
-    for (layout const* l : {&a, &b}) {
-      i64 last = l->start;
-      for (layout_axis const& x : l->axes) last += (x.degree - 1) * x.stride;
-      low = l->start < low ? l->start : low;
-      high = static_cast<int>(last) > high ? static_cast<int>(last) : high;
-    }
+    for (int d = 0; d < q.logical.rank; ++d)
+      if (a.degree[d] > b.degree[d]) pieces *= static_cast<double>((a.degree[d] + b.degree[d] - 1) / b.degree[d]);
+    int low = std::min(q.step.before.start, q.step.after.start), high = q.step.before.start;
+    for (i64 last : {a.last, b.last}) high = static_cast<int>(last) > high ? static_cast<int>(last) : high;
     if (low == high) return before / (use.memory_efficiency * q.on.kind_of(low).memory_bandwidth);
     int level = 0;
     while (level + 1 < static_cast<int>(q.on.links.size()) &&
            low / q.on.links[static_cast<std::size_t>(level)].group != high / q.on.links[static_cast<std::size_t>(level)].group)
       ++level;
-    i64 const talking = a.size() > b.size() ? a.size() : b.size(),
+    i64 const talking = a.size > b.size ? a.size : b.size,
               block = level ? q.on.links[static_cast<std::size_t>(level - 1)].group : 1;
     return link_at(q.on, level, talking < block ? talking : block).seconds(pieces, received > sent ? received : sent);
   }

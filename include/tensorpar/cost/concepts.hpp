@@ -1,8 +1,7 @@
 // tensorpar/cost/concepts.hpp - what a cost model is: seconds of an operator's part, seconds of a movement's step
 #pragma once
 #include <concepts>
-#include <tensorpar/ir/machine.hpp>
-#include <tensorpar/ir/movement.hpp>
+#include <tensorpar/cost/groups.hpp>
 
 namespace tensorpar {
 
@@ -15,6 +14,23 @@ struct compute_query {
   device_kind const& device;
 };
 
+/// Numbers that are read off a layout: devices, copies aside parts, partial sums, the parts of each axis, and the last device.
+struct layout_extents {
+  i64 size = 1, parts = 1, sums = 1, last = 0, degree[shape::max_rank] = {1, 1, 1, 1, 1, 1};
+  layout_extents() = default;
+  explicit layout_extents(layout const& l) : last(l.start) {
+    for (layout_axis const& x : l.axes) {
+      size *= x.degree;
+      last += (x.degree - 1) * x.stride;
+      if (x.kind == part_kind::sum) sums *= x.degree;
+      if (x.kind != part_kind::shard) continue;
+      parts *= x.degree;
+      degree[x.dim] *= x.degree;
+    }
+  }
+};
+static_assert(shape::max_rank == 6);
+
 /// One step of a movement on a machine, for its slowest group. `logical` is the whole tensor's shape; `step.before` and `step.after` say
 /// who holds which part of it.
 struct move_query {
@@ -22,6 +38,9 @@ struct move_query {
   shape const& logical;
   i64 scalar_bytes;
   machine const& on;
+  // where the asker knows it already:
+  std::vector<group_levels> const* groups = nullptr;                          // `ways_to_lie(step, on)`
+  layout_extents const *before = nullptr, *after = nullptr;                   // of `step.before` and `step.after`, both or neither
 };
 
 /// Bytes of a tensor's elements: integers as they are, real numbers in the size that is trained with.
@@ -48,7 +67,8 @@ template <class M> concept prices_moves = requires(M const& m, move_query const&
 /// Semantics: both are estimates of the same clock, in seconds, of work that runs alone on its lane.
 /// Laws (tests/support/laws/cost_model.hpp):
 ///  - finite and not negative;
-///  - deterministic: equal queries, equal answers (a model may remember, but not change its mind);
+///  - deterministic: equal queries, equal answers (a model may remember, but not change its mind), whether or not the asker of a movement
+///    adds what it knows of groups and layouts;
 ///  - a `keep` step (a local part of a copy) costs at most as much as an operator that reads and writes the whole part before it;
 ///  - the same step on a tensor with more elements costs at least as much. A model from measurements may break this one by the noise
 ///    of what it measured (profiled), and a model that fits curves by their error; such a model says so.

@@ -174,6 +174,13 @@ inline std::vector<group_levels> levels_by_residues(move_step const& m, machine 
   for (group_axis const& a : axes) size *= a.degree;
   i64 span = 1;
   std::sort(axes.begin(), axes.end(), [](group_axis const& a, group_axis const& b) { return a.stride < b.stride; });
+  std::size_t kept = 0;                                                    // one progression where one begins as the other ends
+  for (std::size_t k = 1; k < axes.size(); ++k) {
+    group_axis& last = axes[kept];
+    if (axes[k].stride == last.stride * last.degree) last.degree *= axes[k].degree;
+    else axes[++kept] = axes[k];
+  }
+  if (!axes.empty()) axes.resize(kept + 1);
   for (std::size_t k = 0; k + 1 < axes.size(); ++k) span += (axes[k].degree - 1) * axes[k].stride;
   if (!axes.empty() && span <= axes.back().stride) axes.back() = shortened(axes.back(), period);
   group_levels x;
@@ -208,6 +215,14 @@ inline std::vector<group_levels> levels_by_residues(move_step const& m, machine 
 }
 
 }  // namespace detail
+
+/// Every distinct way in which the step's groups lie over the links, most often one: it depends on the devices and the groups alone.
+inline std::vector<group_levels> ways_to_lie(move_step const& m, machine const& on) {
+  group_levels x;
+  x.levels = static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
+  if (detail::levels_by_digits(m, on, x)) return {x};
+  return detail::levels_by_residues(m, on);
+}
 
 /// Calls `visit(group_levels const&)` for every distinct way in which the step's groups lie over the links (most often one), and returns
 /// the largest answer. O(axes * levels) and no allocation where grid and link levels nest; else as `levels_by_residues`.

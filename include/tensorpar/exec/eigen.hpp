@@ -1,13 +1,11 @@
 // tensorpar/exec/eigen.hpp - the compute policy that runs every operator on this processor, vectorised with Eigen's packets
 #pragma once
+#include <tensorpar/exec/kernels_activated.hpp>
 #include <tensorpar/exec/kernels_attention.hpp>
 #include <tensorpar/exec/kernels_attention_parts.hpp>
 #include <tensorpar/exec/kernels_batch_norm.hpp>
-#include <tensorpar/exec/kernels_contraction.hpp>
-#include <tensorpar/exec/kernels_convolution.hpp>
 #include <tensorpar/exec/kernels_embedding.hpp>
 #include <tensorpar/exec/kernels_loss.hpp>
-#include <tensorpar/exec/kernels_pointwise.hpp>
 #include <tensorpar/exec/kernels_pooling.hpp>
 #include <tensorpar/exec/kernels_reduction.hpp>
 #include <tensorpar/exec/kernels_rms_norm.hpp>

@@ -21,27 +21,28 @@ template <class Scalar, class Function> void map_two(kernel_call const& c, Funct
 }
 }  // namespace detail
 
-template <class Scalar> struct kernel<Scalar, relu> {
-  static void run(kernel_call const& c, relu const&) {
-    detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::relu(x); });
+/// What a function makes of one number.
+template <class F> struct scalar_function;
+template <> struct scalar_function<relu> {
+  template <class Scalar> static Scalar of(Scalar x) { return scalar_traits<Scalar>::relu(x); }
+};
+template <> struct scalar_function<gelu> {
+  template <class Scalar> static Scalar of(Scalar x) { return scalar_traits<Scalar>::gelu(x); }
+};
+template <> struct scalar_function<sigmoid> {
+  template <class Scalar> static Scalar of(Scalar x) { return scalar_traits<Scalar>::sigmoid(x); }
+};
+template <> struct scalar_function<tanh_> {
+  template <class Scalar> static Scalar of(Scalar x) { return scalar_traits<Scalar>::tanh(x); }
+};
+template <class Scalar, class F>
+  requires requires(Scalar x) { scalar_function<F>::of(x); }
+struct kernel<Scalar, F> {
+  static void run(kernel_call const& c, F const&) {
+    detail::map_one<Scalar>(c, [](Scalar x) { return scalar_function<F>::of(x); });
   }
 };
-template <class Scalar> struct kernel<Scalar, gelu> {
-  static void run(kernel_call const& c, gelu const&) {
-    detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::gelu(x); });
-  }
-};
-template <class Scalar> struct kernel<Scalar, sigmoid> {
-  static void run(kernel_call const& c, sigmoid const&) {
-    detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::sigmoid(x); });
-  }
-};
-template <class Scalar> struct kernel<Scalar, tanh_> {
-  static void run(kernel_call const& c, tanh_ const&) {
-    detail::map_one<Scalar>(c, [](Scalar x) { return scalar_traits<Scalar>::tanh(x); });
-  }
-};
-// Derivatives: operands dy and v, where v is the operand (relu, gelu) or the result (sigmoid, tanh).
+// Derivatives: operands dy and v, where v is the operand (gelu) or the result (relu, sigmoid, tanh).
 template <class Scalar> struct kernel<Scalar, relu_grad> {
   static void run(kernel_call const& c, relu_grad const&) {
     detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * scalar_traits<Scalar>::relu_slope(v); });

@@ -9,18 +9,6 @@ namespace tensorpar {
 
 namespace detail {
 
-/// Integers that start as 0. In constant evaluation this takes no steps, where a fill loop takes two for each element; and a plain pointer
-/// is indexed for free, where operator[] is a call.
-struct zeros {
-  int* p;
-  constexpr explicit zeros(int n) : p(new int[static_cast<std::size_t>(n > 0 ? n : 1)]{}) {}
-  constexpr zeros(zeros&& o) noexcept : p(o.p) { o.p = nullptr; }
-  constexpr ~zeros() { delete[] p; }
-  zeros(zeros const&) = delete;
-  zeros& operator=(zeros const&) = delete;
-  zeros& operator=(zeros&&) = delete;
-};
-
 /// What a graph reduces to: pairs of parts, numbered after the nodes (node v is part v, pair i is part leaves + i).
 struct sp_reduction {
   bool ok = false;

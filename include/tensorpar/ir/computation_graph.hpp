@@ -22,6 +22,14 @@ struct graph_value {
   init start = init::zeros;               // parameters and states
   int stored_in = -1;                     // an update's result: the parameter or state it replaces
   int part = 0, parts = 1;                // inputs: which part of the batch along axis 0 it is (a graph that holds several micro-batches)
+
+  // made once a unit and not wherever one is copied: making code for strings and vectors is most of what compiling a model takes
+  graph_value() = default;
+  [[gnu::noinline, gnu::cold]] graph_value(graph_value const&) = default;
+  [[gnu::noinline, gnu::cold]] graph_value(graph_value&&) noexcept = default;
+  [[gnu::noinline, gnu::cold]] graph_value& operator=(graph_value const&) = default;
+  [[gnu::noinline, gnu::cold]] graph_value& operator=(graph_value&&) noexcept = default;
+  [[gnu::noinline, gnu::cold]] ~graph_value() = default;
 };
 
 struct graph_node {
@@ -38,6 +46,13 @@ struct graph_node {
   bool again = false;                     // a forward operator run once more, in the backward pass
   bool anew = false;                      // its operands are moved for it and others like it, not taken from the forward pass' copies
   bool in_place = false;                  // the result may take the place of the first operand, which nothing reads afterwards
+
+  graph_node() = default;   // as in graph_value
+  [[gnu::noinline, gnu::cold]] graph_node(graph_node const&) = default;
+  [[gnu::noinline, gnu::cold]] graph_node(graph_node&&) noexcept = default;
+  [[gnu::noinline, gnu::cold]] graph_node& operator=(graph_node const&) = default;
+  [[gnu::noinline, gnu::cold]] graph_node& operator=(graph_node&&) noexcept = default;
+  [[gnu::noinline, gnu::cold]] ~graph_node() = default;
 };
 
 struct graph_port {
@@ -73,12 +88,14 @@ class computation_graph {
     return r;
   }
 
-  int add_input(std::string name, shape const& s) { return add_value({s, value_role::input, -1, 0, std::move(name), init::zeros, -1}); }
-  int add_parameter(std::string name, shape const& s, init start) {
-    return add_value({s, value_role::parameter, -1, 0, std::move(name), start, -1});
+  int add_input(std::string name, shape const& s) { return add_value(s, value_role::input, std::move(name), init::zeros); }
+  int add_parameter(std::string name, shape const& s, init start) { return add_value(s, value_role::parameter, std::move(name), start); }
+  int add_state(std::string name, shape const& s) { return add_value(s, value_role::state, std::move(name), init::zeros); }
+  [[gnu::cold]] void add_output(std::string name, int x) {
+    graph_port& p = outputs.emplace_back();
+    p.name = std::move(name);
+    p.value = x;
   }
-  int add_state(std::string name, shape const& s) { return add_value({s, value_role::state, -1, 0, std::move(name), init::zeros, -1}); }
-  void add_output(std::string name, int x) { outputs.push_back({std::move(name), x}); }
   int output(std::string_view name) const {
     for (graph_port const& p : outputs) if (p.name == name) return p.value;
     return -1;
@@ -89,19 +106,25 @@ class computation_graph {
   [[gnu::cold]] int add(any_op const& o, std::vector<int> operands, std::string name = {}) {
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
     pool<shape> in;
-    for (int x : operands) in.push(type(x));
+    shape* const types = in.extend(static_cast<int>(operands.size()));
+    for (std::size_t i = 0; i < operands.size(); ++i) types[i] = type(operands[i]);
     if (in.size() < activations) refuse(o, name, " has too few operands", nullptr);
     inference const r = o.op->infer(o.attr, {in.begin(), activations});
     if (!r.ok()) refuse(o, name, nullptr, &r);
     int const id = node_count();
-    graph_node n;
-    n.op = o;
+    any_op const op = o;                   // it may be of a node of this graph
+    graph_node& n = nodes.emplace_back();
+    n.op = op;
     n.name = std::move(name);
     n.in = std::move(operands);
     n.activations = activations;
     n.origin = id;
-    for (int i = 0; i < r.n; ++i) n.out.push_back(add_value({r.out[i], value_role::activation, id, i, {}, init::zeros, -1}));
-    nodes.push_back(std::move(n));
+    for (int i = 0; i < r.n; ++i) {
+      int const x = add_value(r.out[i], value_role::activation, {}, init::zeros);
+      value(x).producer = id;
+      value(x).slot = i;
+      n.out.push_back(x);
+    }
     return id;
   }
   /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...
@@ -135,7 +158,15 @@ class computation_graph {
   }
 
  private:
-  [[gnu::cold]] int add_value(graph_value v) { values.push_back(std::move(v)); return static_cast<int>(values.size()) - 1; }
+  [[gnu::noinline, gnu::cold]] int add_value(shape const& s, value_role role, std::string&& name, init start) {
+    shape const type = s;                  // it may be of a value of this graph
+    graph_value& v = values.emplace_back();
+    v.type = type;
+    v.role = role;
+    v.name = std::move(name);
+    v.start = start;
+    return static_cast<int>(values.size()) - 1;
+  }
   /// Out of the way of what is compiled everywhere: `why`, or the complaint of the shape rule.
   [[noreturn, gnu::noinline, gnu::cold]] static void refuse(any_op const& o, std::string const& name, char const* why, inference const* r) {
     using detail::put_text;

@@ -33,6 +33,8 @@ struct op_info {
   i64 (*units)(i64 const*, char, shapes);                               // how often a loop may be split at most; 0: by its extents
   void (*derive)(i64 const*, gradient_builder&);                        // nullptr: not differentiable
   u64 type;                                                             // of the C++ type: tells two types of one name apart; not stable
+  bool weighty;                                                         // it may bring weights along
+  op_info const *first, *then;                                          // of an operator and a function in one: both; else nullptr
 
   /// The iteration space of the activations.
   constexpr loops pattern(i64 const* a, shapes in) const { return fixed ? *notation : notation_for(a, in); }
@@ -42,34 +44,42 @@ struct op_info {
 
 namespace detail {
 template <class T> constexpr u64 type_hash() { return name_hash(__PRETTY_FUNCTION__); }   // spells T; source_location does not under nvcc
-}  // namespace detail
-
-namespace detail {
-template <class T> constexpr i64 pack_attr(T const& x) {
-  if constexpr (std::is_same_v<T, axis>) return static_cast<i64>(x.id);
-  else if constexpr (std::is_floating_point_v<T>) return std::bit_cast<i64>(static_cast<double>(x));
-  else return static_cast<i64>(x);
-}
-template <class T> constexpr void unpack_attr(T& x, i64 v) {
-  if constexpr (std::is_same_v<T, axis>) x.id = static_cast<u64>(v);
-  else if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(std::bit_cast<double>(v));
-  else x = static_cast<T>(v);
-}
 template <class T> constexpr char kind_of_attr() {
   return std::is_same_v<T, axis> ? 'a' : std::is_floating_point_v<T> ? 'f' : std::is_same_v<T, bool> ? 'b' : 'i';
 }
+// Visitors of `describe`. Not lambdas: what those capture costs constant evaluation a step more for every attribute of every operator.
+struct attr_saver {
+  i64* to;
+  template <class T> constexpr void operator()(char const*, T const& x) {
+    if constexpr (std::is_same_v<T, axis>) *to++ = static_cast<i64>(x.id);
+    else if constexpr (std::is_floating_point_v<T>) *to++ = std::bit_cast<i64>(static_cast<double>(x));
+    else *to++ = static_cast<i64>(x);
+  }
+};
+struct attr_loader {
+  i64 const* from;
+  template <class T> constexpr void operator()(char const*, T& x) {
+    if constexpr (std::is_same_v<T, axis>) x.id = static_cast<u64>(*from++);
+    else if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(std::bit_cast<double>(*from++));
+    else x = static_cast<T>(*from++);
+  }
+};
 }  // namespace detail
 
 /// Attributes in the order in which `describe` lists them.
 template <class Op> constexpr int save(Op const& op, i64* to) {
-  int n = 0;
-  if constexpr (described<Op>) Op::describe(op, [&](char const*, auto const& x) { to[n++] = detail::pack_attr(x); });
-  return n;
+  if constexpr (described<Op>) {
+    detail::attr_saver s{to};
+    Op::describe(op, s);
+    return static_cast<int>(s.to - to);
+  } else return 0;
 }
 template <class Op> constexpr Op load(i64 const* from) {
   Op op{};
-  int n = 0;
-  if constexpr (described<Op>) Op::describe(op, [&](char const*, auto& x) { detail::unpack_attr(x, from[n++]); });
+  if constexpr (described<Op>) {
+    detail::attr_loader l{from};
+    Op::describe(op, l);
+  }
   return op;
 }
 template <class Op> constexpr int attr_count() {
@@ -117,21 +127,27 @@ template <class Op> struct erased {
     }
     return r;
   }();
+  template <class Other> static constexpr op_info const* of();
   static constexpr int arity() { if constexpr (requires { Op::arity; }) return Op::arity; else return 1; }
   static constexpr op_info make() {
     op_info r{Op::name, name_hash(Op::name), arity(), attr_count<Op>(), attrs.x, false, nullptr, nullptr, &infer, &no_weights, &flops,
-              &no_units, nullptr, type_hash<Op>()};
+              &no_units, nullptr, type_hash<Op>(), false, nullptr, nullptr};
     if constexpr (requires(Op const& o, shapes in) { o.notation_for(in); }) r.notation_for = &pattern;
     else { r.fixed = true; r.notation = &fixed<Op>::pattern; }
-    if constexpr (requires(Op const& o, shapes in) { o.weights(in); }) r.weights = &weights;
+    if constexpr (requires(Op const& o, shapes in) { o.weights(in); }) { r.weights = &weights; r.weighty = true; }
     if constexpr (requires(Op const& o, shapes in) { o.units('a', in); }) r.units = &units;
     if constexpr (differentiable<Op>) r.derive = &derive;
+    if constexpr (requires { typename Op::first; typename Op::then; }) {
+      r.first = of<typename Op::first>();
+      r.then = of<typename Op::then>();
+    }
     return r;
   }
 };
 }  // namespace detail
 
 template <operator_ Op> inline constexpr op_info info = detail::erased<Op>::make();
+template <class Op> template <class Other> constexpr op_info const* detail::erased<Op>::of() { return &info<Other>; }
 
 /// Where an operator was written.
 struct place {

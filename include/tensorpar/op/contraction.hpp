@@ -4,6 +4,15 @@
 
 namespace tensorpar {
 
+namespace detail {
+// What derivatives of several operators share: each operator of a model brings its own into the unit that lowers it.
+
+/// Of a product of operands 0 and 1, spelled a and b, as `out`: the product of the gradient and the other operand.
+template <class G> [[gnu::noinline, gnu::cold]] void derive_product(G& g, std::string_view a, std::string_view b, std::string_view out);
+/// Of operand i, which is added to (or scales) every position of the leading axes: the sum over those. `rest`: "o->o".
+template <class G> [[gnu::noinline, gnu::cold]] void derive_over_leads(G& g, int i, std::string_view rest);
+}  // namespace detail
+
 /// A product of one or two tensors summed over the letters missing on the right: "mk,kn->mn", "nhwo->o". Every letter is one axis.
 /// Its notation is its only attribute (32 characters, eight to a word), and its derivative permutes the operands.
 struct contraction {
@@ -52,15 +61,9 @@ struct contraction {
     std::string_view const whole = spelling.view();
     auto const arrow = whole.find("->");
     auto const comma = whole.find(',');
-    std::string_view const out = whole.substr(arrow + 2);
     if (comma == whole.npos) return;   // a plain sum occurs in derivatives only
-    std::string_view const a = whole.substr(0, comma), b = whole.substr(comma + 1, arrow - comma - 1);
-    auto spell = [](std::string_view x, std::string_view y, std::string_view z) {
-      notation_text t;
-      return contraction(t.put(x).put(',').put(y).put("->").put(z).view());
-    };
-    if (g.wanted(0)) g.give(0, g.emit(spell(out, b, a), {g.gradient(0), g.operand(1)}));
-    if (g.wanted(1)) g.give(1, g.emit(spell(out, a, b), {g.gradient(0), g.operand(0)}));
+    char const* const s = whole.data();
+    detail::derive_product(g, {s, comma}, {s + comma + 1, arrow - comma - 1}, {s + arrow + 2, whole.size() - arrow - 2});
   }
 };
 
@@ -73,8 +76,18 @@ namespace detail {
 }
 [[gnu::noinline]] constexpr contraction spell(std::string_view p, std::string_view q, std::string_view r) {
   notation_text t;
-  t.put(p).put(',').put(q).put("->").put(r);
+  t.put(p).put(",").put(q).put("->").put(r);
   return contraction(t.view());
+}
+template <class G> void derive_product(G& g, std::string_view a, std::string_view b, std::string_view out) {
+  for (int i = 0; i < 2; ++i)
+    if (g.wanted(i)) g.give(i, g.emit(spell(out, i ? a : b, i ? b : a), {g.gradient(0), g.operand(1 - i)}));
+}
+template <class G> void derive_over_leads(G& g, int i, std::string_view rest) {
+  if (!g.wanted(i)) return;
+  notation_text t = leads(g.type(g.operand(0)).rank - 1);
+  t.put(rest);
+  g.give(i, g.emit(contraction(t.view()), {g.gradient(0)}));
 }
 }  // namespace detail
 
@@ -87,25 +100,27 @@ struct linear {
   static constexpr auto notation = "...i, oi, o -> ...o";
   static constexpr void describe(auto& s, auto&& visit) { visit("out", s.out); visit("bias", s.bias); visit("to", s.to); }
   constexpr inference infer(shapes in) const {
-    if (in[0].rank < 1) return mismatch("linear takes at least one axis", in[0], scalar);
-    if (out < 1) return mismatch("linear: out must be positive", in[0], shape{dim(out)});
-    if (!in[0].last().is_static()) return mismatch("linear: last axis must be static", in[0], scalar);
-    if (is_integer(in[0].type)) return mismatch("linear takes real numbers", in[0], scalar);
-    return in[0].with(-1, dim(to ? to : in[0].last().name, out, axis{}));
+    shape const& x = in[0];
+    if (x.rank < 1) return mismatch("linear takes at least one axis", x, scalar);
+    if (out < 1) return mismatch("linear: out must be positive", x, shape{dim(out)});
+    dim const& last = x.d[x.rank - 1];
+    if (!last.is_static()) return mismatch("linear: last axis must be static", x, scalar);
+    if (is_integer(x.type)) return mismatch("linear takes real numbers", x, scalar);
+    return x.with(-1, dim(to ? to : last.name, out, axis{}));
   }
-  constexpr weight_list weights(shapes in) const {   // not const: g++ 12 takes a constructor of a const aggregate for a change of it
-    weight w{{dim(out), in[0].last()}, init::fan_in}, b{{dim(out)}, init::zeros};
-    return bias ? weight_list{w, b} : weight_list{w};
+  constexpr weight_list weights(shapes in) const {
+    weight_list r{};
+    r.add(init::fan_in, dim(out), in[0].last());
+    if (bias) r.add(init::zeros, dim(out));
+    return r;
   }
   constexpr double flops(shapes in, shapes y) const {
     return 2.0 * static_cast<double>(y[0].elements()) * static_cast<double>(in[0].last().n);
   }
   [[gnu::cold]] void derive(auto& g) const {
-    auto const lead = detail::leads(g.type(g.operand(0)).rank - 1);
-    auto with = [&](char c) { notation_text t = lead; t.put(c); return t; };
-    if (g.wanted(0)) g.give(0, g.emit(detail::spell(with('o').view(), "oi", with('i').view()), {g.gradient(0), g.operand(1)}));
-    if (g.wanted(1)) g.give(1, g.emit(detail::spell(with('o').view(), with('i').view(), "oi"), {g.gradient(0), g.operand(0)}));
-    if (bias && g.wanted(2)) { notation_text t = with('o'); t.put("->o"); g.give(2, g.emit(contraction(t.view()), {g.gradient(0)})); }
+    notation_text x = detail::leads(g.type(g.operand(0)).rank - 1), y = x;
+    detail::derive_product(g, x.put('i').view(), "oi", y.put('o').view());
+    if (bias) detail::derive_over_leads(g, 2, "o->o");
   }
 };
 
@@ -133,8 +148,7 @@ struct matmul {
     auto const lead = detail::leads(g.type(g.operand(0)).rank - 2);
     auto with = [&](char const* s) { notation_text t = lead; t.put(s); return t; };
     auto const a = with(transpose_a ? "km" : "mk"), b = with(transpose_b ? "nk" : "kn"), c = with("mn");
-    if (g.wanted(0)) g.give(0, g.emit(detail::spell(c.view(), b.view(), a.view()), {g.gradient(0), g.operand(1)}));
-    if (g.wanted(1)) g.give(1, g.emit(detail::spell(c.view(), a.view(), b.view()), {g.gradient(0), g.operand(0)}));
+    detail::derive_product(g, a.view(), b.view(), c.view());
   }
 };
 

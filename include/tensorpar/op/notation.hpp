@@ -78,7 +78,7 @@ struct notation_text {
   int n;
   constexpr notation_text() : s{}, n(0) {}
   constexpr notation_text& put(char c) { if (n < 63) s[n++] = c; return *this; }
-  constexpr notation_text& put(std::string_view t) { for (char c : t) put(c); return *this; }
+  [[gnu::noinline]] constexpr notation_text& put(std::string_view t) { for (char c : t) put(c); return *this; }
   constexpr std::string_view view() const { return {s, static_cast<std::size_t>(n)}; }
 };
 

@@ -1,5 +1,6 @@
 // tensorpar/op/operators.hpp - every operator, and the list of their types
 #pragma once
+#include <tensorpar/op/activated.hpp>
 #include <tensorpar/op/attention.hpp>
 #include <tensorpar/op/attention_parts.hpp>
 #include <tensorpar/op/axis_sum.hpp>
@@ -25,7 +26,7 @@ using forward_operators =
     op_set<linear, matmul, contraction, conv2d, pool2d, global_average, relu, gelu, sigmoid, tanh_, add, mul, scale, dropout, constant,
            softmax, layernorm, rmsnorm, channel_moments, normalize, concat, split_axes, slice_axis, transpose, reshape, flatten,
            merge_axes, split_axis, sum_axis, repeat_axis, embedding, embedding_bag, attention, attention_parts, softmax_merge,
-           attention_finish, cross_entropy, mean_squared_error>;
+           attention_finish, cross_entropy, mean_squared_error, linear_relu, linear_sigmoid, linear_tanh, conv2d_relu>;
 /// What `differentiate` adds.
 using backward_operators =
     op_set<conv2d_grad_x, conv2d_grad_w, pool2d_grad, global_average_grad, relu_grad, gelu_grad, sigmoid_grad, tanh__grad, softmax_grad,

@@ -6,14 +6,15 @@ namespace tensorpar {
 
 namespace detail {
 constexpr inference real_same(shapes in) {
-  if (is_integer(in[0].type)) return mismatch("takes real numbers", in[0], scalar);
+  shape const& x = in[0];
+  if (is_integer(x.type)) return mismatch("takes real numbers", x, scalar);
   for (int k = 1; k < in.n; ++k)
-    if (!fits(in[0], in[k]) || in[0].type != in[k].type) return mismatch("operands must have one shape", in[0], in[k]);
-  return in[0];
+    if (!fits(x, in[k]) || x.type != in[k].type) return mismatch("operands must have one shape", x, in[k]);
+  return x;
 }
 }  // namespace detail
 
-/// Derivative of a unary function f: dx = dy * f'(v), where v is the operand (relu, gelu) or the result (sigmoid, tanh).
+/// Derivative of a unary function f: dx = dy * f'(v), where v is the operand (gelu) or the result (relu, sigmoid, tanh).
 #define TENSORPAR_UNARY(NAME, SPELLED, FROM, COST, GRAD_COST)                                                          \
   struct NAME##_grad {                                                                                                 \
     static constexpr auto name = SPELLED "_grad";                                                                      \
@@ -29,7 +30,7 @@ constexpr inference real_same(shapes in) {
     constexpr double flops(shapes in, shapes) const { return COST * static_cast<double>(in[0].elements()); }           \
     [[gnu::cold]] void derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(NAME##_grad{}, {g.gradient(0), g.FROM(0)})); } \
   };
-TENSORPAR_UNARY(relu, "relu", operand, 1, 1)        ///< max(x, 0); derivative 0 at 0
+TENSORPAR_UNARY(relu, "relu", result, 1, 1)         ///< max(x, 0); derivative 0 at 0, which the result tells
 TENSORPAR_UNARY(gelu, "gelu", operand, 8, 12)       ///< x * Phi(x), tanh form (Hendrycks and Gimpel 2016)
 TENSORPAR_UNARY(sigmoid, "sigmoid", result, 4, 3)
 TENSORPAR_UNARY(tanh_, "tanh", result, 4, 3)

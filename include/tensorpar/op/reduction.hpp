@@ -56,16 +56,17 @@ struct layernorm {
     if (in[0].rank < 1) return mismatch("layernorm takes at least one axis", in[0], scalar);
     return detail::real_same(in);
   }
-  constexpr weight_list weights(shapes in) const { return {{{in[0].last()}, init::ones}, {{in[0].last()}, init::zeros}}; }
+  constexpr weight_list weights(shapes in) const {
+    weight_list r{};
+    r.add(init::ones, in[0].last());
+    r.add(init::zeros, in[0].last());
+    return r;
+  }
   constexpr double flops(shapes in, shapes) const { return 8.0 * static_cast<double>(in[0].elements()); }
   [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0)) g.give(0, g.emit(layernorm_grad_x{eps}, {g.gradient(0), g.operand(0), g.operand(1)}));
     if (g.wanted(1)) g.give(1, g.emit(layernorm_grad_gamma{eps}, {g.gradient(0), g.operand(0)}));
-    if (g.wanted(2)) {
-      notation_text t = detail::leads(g.type(g.operand(0)).rank - 1);
-      t.put("E->E");
-      g.give(2, g.emit(contraction(t.view()), {g.gradient(0)}));
-    }
+    detail::derive_over_leads(g, 2, "E->E");
   }
 };
 

@@ -54,10 +54,13 @@ struct binding {
 constexpr dim axis::operator()(i64 n) const { return dim(*this, n, axis{}); }
 constexpr binding axis::operator=(i64 n) const { return {*this, n}; }
 
-constexpr bool same_extent(dim const& a, dim const& b) { return a.n == b.n && a.sym == b.sym; }
-constexpr bool same_axis(dim const& a, dim const& b) { return a.name == b.name || !a.name || !b.name; }
-/// Equal extents, and axes that do not contradict each other (an unnamed axis fits any).
-constexpr bool fits(dim const& a, dim const& b) { return same_extent(a, b) && same_axis(a, b); }
+constexpr bool same_extent(dim const& a, dim const& b) { return a.n == b.n && a.sym.id == b.sym.id; }
+constexpr bool same_axis(dim const& a, dim const& b) { return a.name.id == b.name.id || !a.name.id || !b.name.id; }
+/// Equal extents, and axes that do not contradict each other (an unnamed axis fits any). Asked of every operand of a typed graph, where
+/// calls are most of what constant evaluation costs: the two above, written out.
+constexpr bool fits(dim const& a, dim const& b) {
+  return a.n == b.n && a.sym.id == b.sym.id && (a.name.id == b.name.id || !a.name.id || !b.name.id);
+}
 
 /// The kind of a tensor's elements. f32 stands for "a real number": an executor maps it to its own scalar.
 #pragma GCC diagnostic push
@@ -79,10 +82,11 @@ struct shape {
   shape() = default;
   constexpr shape(std::initializer_list<dim> l, dtype t = dtype::f32) : shape(blank()) {
     type = t;
-    for (dim const& x : l) {
-      if (rank == max_rank) throw "shape: at most 6 axes";
-      d[rank++] = x;
-    }
+    int const n = static_cast<int>(l.size());
+    if (n > max_rank) throw "shape: at most 6 axes";
+    dim const* const from = l.begin();
+    for (int i = 0; i < n; ++i) d[i] = from[i];
+    rank = n;
   }
   /// All zero. Constant evaluation takes it whole, where it would take an array of dims, which have constructors, one by one.
   static constexpr shape blank() { shape r{}; return r; }

@@ -131,11 +131,14 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g, l
   }
   std::vector<int> outputs;
   for (pattern_value v : r.source.outputs) outputs.push_back(source_value(v));
+  int place = -1;                        // one operator comes where the first of the source's was: what follows from the order stays
+  if (r.target.nodes.size() == 1)
+    for (int v : m.node) if (place < 0 || g.node(v).place < place) place = g.node(v).place;
   for (std::size_t i = 0; i < r.target.nodes.size(); ++i) {
     std::vector<int> in;
     for (pattern_value v : r.target.nodes[i].in)
       in.push_back(v.node < 0 ? nth(m.tensor, v.slot) : nth(g.node(nth(result.added, v.node)).out, v.slot));
-    result.added.push_back(g.add(ops[i], std::move(in), made[i]));
+    result.added.push_back(g.add(ops[i], std::move(in), made[i], {}, place));
   }
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     pattern_value const v = r.target.outputs[k];

@@ -118,6 +118,15 @@ inline constexpr axiom axioms[] = {
     {"linear of linear", axiom_kind::both, "linear(linear(x, v), w) => linear(x, matmul{0,0}(w, v))"},
     {"linear of transposed lead", axiom_kind::both,
      "linear(transpose{a,b}(x), w) => transpose{a,b}(linear(x, w)) where a inside x, b inside x"},
+    // functions of results (op/activated.hpp)
+    {"linear and relu", axiom_kind::both, "relu(linear(x, w)) => linear_relu(x, w)"},
+    {"linear and relu, biased", axiom_kind::both, "relu(linear(x, w, b)) => linear_relu(x, w, b)"},
+    {"linear and sigmoid", axiom_kind::both, "sigmoid(linear(x, w)) => linear_sigmoid(x, w)"},
+    {"linear and sigmoid, biased", axiom_kind::both, "sigmoid(linear(x, w, b)) => linear_sigmoid(x, w, b)"},
+    {"linear and tanh", axiom_kind::both, "tanh(linear(x, w)) => linear_tanh(x, w)"},
+    {"linear and tanh, biased", axiom_kind::both, "tanh(linear(x, w, b)) => linear_tanh(x, w, b)"},
+    {"conv2d and relu", axiom_kind::both, "relu(conv2d(x, w)) => conv2d_relu(x, w)"},
+    {"conv2d and relu, biased", axiom_kind::both, "relu(conv2d(x, w, b)) => conv2d_relu(x, w, b)"},
     // attention in parts (op/attention_parts.hpp): the monoid of states is associative, and attention is its value on all keys
     {"attention in parts", axiom_kind::forward,
      "attention_finish{heads}(attention_parts{heads}(x, split_axis{-2,n}(y), split_axis{-2,n}(z))) => attention{heads,0}(x, y, z)",

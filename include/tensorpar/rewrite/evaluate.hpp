@@ -213,7 +213,12 @@ template <number_algebra A> class operator_evaluator {
   operator_evaluator(A& a, any_op const& o, tensors const& in, std::vector<elements<T>>& out) : a_(a), o_(o), in_(in), out_(out) {}
   bool run() {
     auto at = [&](std::size_t k, std::size_t i) -> T const& { return in_[k].data[i]; };
-    if (is_parallel(o_) || o_.is<reshape>() || o_.is<flatten>() || o_.is<merge_axes>() || o_.is<split_axis>()) {
+    if (o_.op->first) {
+      any_op within = o_;
+      within.op = o_.op->first;
+      if (!operator_evaluator(a_, within, in_, out_).run()) return false;
+      each([&](std::size_t i) { return a_.apply(o_.op->then->id, out_[0].data[i]); });
+    } else if (is_parallel(o_) || o_.is<reshape>() || o_.is<flatten>() || o_.is<merge_axes>() || o_.is<split_axis>()) {
       out_[0].data = in_[0].data;
       out_[0].index = in_[0].index;
     } else if (is_function(*o_.op)) {

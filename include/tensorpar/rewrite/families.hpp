@@ -108,6 +108,12 @@ inline std::vector<family> standard_families() {
   add("attention, sequence", "x:a(tt)E", "inner#=2 k", "split_axis{-2,inner}(_); " + inner + outer);
   add("linear, apart", "x:ABI y:AB(JJ) w:O(IJJ)", "",
       "linear(_,_); !concat{-1}(_,_); !add(_,_); !slice{-1,0,extent(x,-1)}(_); !slice{-1,extent(x,-1),extent(y,-1)}(_)", 5, 2);
+  add("activated linear", "x:abI w:oI b:o", "",
+      "!linear(_,_); !linear(_,_,_); !relu(_); !sigmoid(_); !tanh(_); !linear_relu(_,_); !linear_relu(_,_,_); !linear_sigmoid(_,_); "
+      "!linear_sigmoid(_,_,_); !linear_tanh(_,_); !linear_tanh(_,_,_)",
+      2, 1);
+  add("activated convolution", "x:nCHH w:oCRR b:o", "stride#=1,2 pad#=1,1 pad_w#=-1,-1",
+      "!conv2d{groups=1}(_,_); !conv2d{groups=1}(_,_,_); !relu(_); !conv2d_relu{groups=1}(_,_); !conv2d_relu{groups=1}(_,_,_)", 2, 1);
   return all;
 }
 

@@ -55,6 +55,7 @@ class open_graph {
     std::string name;
     std::vector<int> in, out;
     bool alive = true;
+    int place = 0;                       // in the order of the closed graph, where others do not come first
   };
 
   explicit open_graph(spread_graph const& g) {
@@ -64,7 +65,7 @@ class open_graph {
     }
     for (int v = 0; v < g.graph.node_count(); ++v) {
       graph_node const& n = g.graph.node(v);
-      nodes_.push_back({n.op, n.name, n.in, n.out, true});
+      nodes_.push_back({n.op, n.name, n.in, n.out, true, v});
       for (int x : n.in) at(x).users.push_back(v);
       index_[n.op.op->id].push_back(v);
       ++alive_;
@@ -89,10 +90,11 @@ class open_graph {
   }
   auto const& index() const { return index_; }
 
-  /// Appends a node. Precondition: `results` is what its operands' spreads give. Returns its number.
-  int add(any_op o, std::vector<int> in, std::vector<parallel_shape> const& results, std::string name = {}) {
+  /// Appends a node. Precondition: `results` is what its operands' spreads give. Returns its number, which is its place too where none is
+  /// given.
+  int add(any_op o, std::vector<int> in, std::vector<parallel_shape> const& results, std::string name = {}, int place = -1) {
     int const v = node_count();
-    node_info n{o, std::move(name), std::move(in), {}, true};
+    node_info n{o, std::move(name), std::move(in), {}, true, place < 0 ? v : place};
     for (std::size_t k = 0; k < results.size(); ++k) {
       graph_value origin;
       origin.type = results[k].type;
@@ -138,7 +140,8 @@ class open_graph {
     return true;
   }
 
-  /// The graph as a whole, in topological order: of the nodes that may come next always the one with the smallest number.
+  /// The graph as a whole, in topological order: of the nodes that may come next always the one with the first place, then the smallest
+  /// number.
   /// O((nodes + operands) log nodes).
   /// `numbers`: by node, its number there or -1.
   spread_graph close(std::vector<int>* numbers = nullptr) const {
@@ -158,8 +161,8 @@ class open_graph {
               : o.role == value_role::state ? g.graph.add_state(o.name, o.type)
                                             : g.graph.add_parameter(o.name, o.type, o.start));
     }
-    std::vector<int> ready;   // a heap, smallest first
-    auto push = [&](int v) { ready.push_back(v); std::push_heap(ready.begin(), ready.end(), std::greater<>()); };
+    std::vector<std::pair<int, int>> ready;   // (place, number): a heap, smallest first
+    auto push = [&](int v) { ready.push_back({node(v).place, v}); std::push_heap(ready.begin(), ready.end(), std::greater<>()); };
     for (int v = 0; v < node_count(); ++v) {
       if (!node(v).alive) continue;
       for (int x : node(v).in) open[static_cast<std::size_t>(v)] += value(x).producer >= 0;
@@ -167,7 +170,7 @@ class open_graph {
     }
     while (!ready.empty()) {
       std::pop_heap(ready.begin(), ready.end(), std::greater<>());
-      int const v = ready.back();
+      int const v = ready.back().second;
       ready.pop_back();
       std::vector<int> in;
       for (int x : node(v).in) in.push_back(number[static_cast<std::size_t>(x)]);

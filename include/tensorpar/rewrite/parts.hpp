@@ -2,6 +2,7 @@
 #pragma once
 #include <tensorpar/ir/parallel_inference.hpp>
 #include <tensorpar/rewrite/evaluate.hpp>
+#include <utility>
 
 namespace tensorpar {
 
@@ -16,6 +17,12 @@ namespace detail {
 
 /// The operator as one device runs it when its loops are split so: what counts units of a split loop counts the device's own.
 inline any_op local_op(any_op o, iteration_space const& space, std::vector<i64> const& split, shapes activations) {
+  if (o.op->first) {
+    op_info const* const both = std::exchange(o.op, o.op->first);
+    o = local_op(o, space, split, activations);
+    o.op = both;
+    return o;
+  }
   auto of = [&](char c) -> i64 {
     for (std::size_t i = 0; i < space.loops.size(); ++i) if (space.loops[i].letter == c) return split[i];
     return 1;

@@ -26,6 +26,8 @@ inline std::string match_fault(rule const& r, rule_match const& m, open_graph co
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
     bool const function = r.parameters[p].kind == parameter_kind::function;
     if (!m.bound[p] || function != (m.function[p] != nullptr)) return "parameter " + r.parameters[p].name + " has no value";
+    // -1 and the last axis are one axis, but not for a condition that asks whether two axes differ
+    if (r.parameters[p].kind == parameter_kind::axis && m.parameter[p] < 0) return "axis " + r.parameters[p].name + " counts from the left";
     if (function && m.parameter[p] != 1) return "parameter " + r.parameters[p].name + " is a function and has a number";
   }
   for (std::size_t p = 0; p < nodes; ++p) {

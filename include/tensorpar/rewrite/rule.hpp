@@ -84,6 +84,7 @@ struct rule {
 ///   follows   from the operands' shapes or from their number: never written     label   a name, no meaning
 enum class attr_role : int { degree, axis, number, follows, label };
 inline attr_role role_of(op_info const& o, int i) {
+  if (o.first) return role_of(*o.first, i);
   std::string_view const a = o.attr_name(i), n = o.name;
   if (o.attr_kind(i) == 'a') return attr_role::label;
   if (a == "degree") return attr_role::degree;

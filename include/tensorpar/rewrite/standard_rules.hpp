@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <tensorpar/rewrite/rule_parser.hpp>
+#include <tensorpar/rewrite/rules/activated.hpp>
 #include <tensorpar/rewrite/rules/attention.hpp>
 #include <tensorpar/rewrite/rules/batchedmatmul.hpp>
 #include <tensorpar/rewrite/rules/concat.hpp>
@@ -37,6 +38,7 @@ inline std::vector<shipped_rule> shipped_rules() {
   take(rules::heads);
   take(rules::normalisation);
   take(rules::attention);
+  take(rules::activated);
   return all;
 }
 /// The rule read from right to left; nullopt where its target does not bind what its source names.

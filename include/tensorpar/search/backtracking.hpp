@@ -47,9 +47,9 @@ class substitution_search {
   static std::optional<piece_ends> ends_of(computation_graph const& g, piece_ends const& was) {
     piece_ends e = was;
     e.last = g.node_count() - 1;
-    if (was.readers) e.last = g.value(g.output("what goes on")).producer;
+    if (was.readers) e.last = g.value(g.output(beyond_last)).producer;
     if (was.anchor < 0) return e;
-    e.anchor = g.value(g.output("what came before")).producer;
+    e.anchor = g.value(g.output(beyond_anchor)).producer;
     int readers = 0;
     for (graph_node const& n : g.nodes) readers += static_cast<int>(std::count(n.in.begin(), n.in.end(), g.node(e.anchor).out[0]));
     return std::min(2, readers) == was.anchor_readers ? std::optional(e) : std::nullopt;
@@ -62,8 +62,8 @@ class substitution_search {
     if (!(o_.alpha >= 1)) throw error("alpha is " + std::to_string(o_.alpha), "substitutions", "1 or more");
     if (o_.priced < 1) throw error("a budget of " + std::to_string(o_.priced) + " graphs", "substitutions", "1 or more");
     computation_graph first = p.graph;
-    if (p.ends.readers) first.add_output("what goes on", first.node(p.ends.last).out[0]);
-    if (p.ends.anchor >= 0) first.add_output("what came before", first.node(p.ends.anchor).out[0]);
+    if (p.ends.readers) first.add_output(beyond_last, first.node(p.ends.last).out[0]);
+    if (p.ends.anchor >= 0) first.add_output(beyond_anchor, first.node(p.ends.anchor).out[0]);
     // an end keeps its number in every open graph made from this one
     int const anchor = p.ends.anchor, last = p.ends.readers ? p.ends.last : -1;
     canonical_forms form;
@@ -100,6 +100,7 @@ class substitution_search {
       if (states[detail::idx(i)].least > best * o_.alpha) continue;
       for (std::size_t k = 0; k < rules_.size() && r.exhausted; ++k) {
         rule const& what = rules_[k];
+        if (activates(what)) continue;                   // decided with the spreads: see piece_prices
         for (rule_match const& m : find_matches(what, states[detail::idx(i)].graph)) {
           if (std::any_of(m.node.begin(), m.node.end(), stays) || !all_bound(what, m)) continue;
           int const most = states[detail::idx(i)].most;

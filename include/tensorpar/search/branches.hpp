@@ -4,7 +4,8 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <tensorpar/search/evaluate.hpp>
+#include <tensorpar/search/branch_points.hpp>
+#include <utility>
 
 namespace tensorpar {
 
@@ -33,9 +34,9 @@ struct branch_problem {
 /// allows, one between operators of two branches does not count, and what a branch that starts or ends with a fork exchanges with f or x
 /// counts inside: all that can only lower the bound.
 class branch_mapper {
-  struct point { double t, p; int trace; };
-  using points = std::vector<point>;
-  struct decision { int op, choice, left, right; };      // op -1: of both below
+  using point = branch_point;
+  using points = branch_points;
+  using draft = branch_frontier::draft;
 
   branch_problem p_;
   i64 left_;                                             // of the budget: points made
@@ -43,9 +44,12 @@ class branch_mapper {
   struct partner { int op; std::vector<double> least; };  // by choice: of what is exchanged with this later operator
   std::vector<std::vector<partner>> later_;
   std::vector<std::vector<int>> ops_;                    // by entry of the tree, ascending
-  std::vector<decision> decisions_;
+  branch_frontier kept_;
   std::map<std::array<int, 7>, points> solved_;          // (entry, range, f, its class, x, its class)
   std::map<std::array<int, 5>, std::vector<points>> chains_;   // (entry, range, f, its class): by choice of the last operator before x
+  std::map<int, std::pair<std::vector<int>, std::vector<int>>> split_;   // series -> up to its last operator, and the forks after it
+  std::map<std::array<int, 3>, std::vector<int>> fitting_;               // by operator and range
+  std::vector<draft> ends_;                              // of the entry at hand
   std::map<std::array<int, 2>, std::vector<int>> class_; // (operator, entry) -> choice -> class of its movements to the entry's operators
 
   static std::size_t at(int i) { return idx(i); }
@@ -64,11 +68,22 @@ class branch_mapper {
   double over(operator_pair const* q, bool ascending, int ca, int cb) const {
     return !q ? 0 : ascending ? p_.tables->seconds(*q, ca, cb) : p_.tables->seconds(*q, cb, ca);
   }
-  double pair(int a, int ca, int b, int cb) const { return over(link(a, b), a < b, ca, cb); }
-  double outside(int v, int c, int f, int fc, int x, int xc) const {
-    double r = (f < 0 ? 0 : pair(v, c, f, fc)) + (x < 0 ? 0 : pair(v, c, x, xc));
-    for (partner const& q : later_[at(v)]) if (q.op != f && q.op != x) r += q.least[at(c)];
-    return r;
+  /// The choices of an operator that stand in a range.
+  std::vector<int> const& fitting(int v, device_range r) {
+    auto const [i, fresh] = fitting_.try_emplace({v, r.start, r.size});
+    for (int c = 0; c < choices(v).count() && fresh; ++c) if (fits(v, c, r)) i->second.push_back(c);
+    return i->second;
+  }
+  /// An operator by itself, with the operators f and x outside.
+  points alone(int v, device_range r, int f, int fc, int x, int xc) {
+    operator_pair const *const qf = f < 0 ? nullptr : link(v, f), *const qx = x < 0 ? nullptr : link(v, x);
+    ends_.clear();
+    for (int c : fitting(v, r)) {
+      double out = over(qf, v < f, c, fc) + over(qx, v < x, c, xc);
+      for (partner const& q : later_[at(v)]) if (q.op != f && q.op != x) out += q.least[at(c)];
+      ends_.push_back({choices(v).seconds[at(c)], out, -1, -1, c});
+    }
+    return best_of(ends_, v);
   }
   bool among(int e, int op) const { return e >= 0 && std::binary_search(ops_[at(e)].begin(), ops_[at(e)].end(), op); }
   /// Choices of an operator outside that mean the same to all operators of an entry share a number, that of the first of them.
@@ -89,61 +104,38 @@ class branch_mapper {
     }
     return i->second[at(choice)];
   }
-  int decide(int op, int choice, int left, int right) {
-    decisions_.push_back({op, choice, left, right});
-    return static_cast<int>(decisions_.size()) - 1;
-  }
-
-  struct draft { double t, p; int left, right, choice; };
-  /// Keeps what nothing else is better than; only these are remembered as decisions.
+  /// Keeps what nothing else is better than.
   points best_of(std::vector<draft>& all, int op) {
     left_ -= static_cast<i64>(all.size());
-    auto const before = [](draft const& a, draft const& b) {
-      return a.t != b.t ? a.t < b.t : a.p != b.p ? a.p < b.p : a.choice != b.choice ? a.choice < b.choice : a.left < b.left;
-    };
-    // the first in this order is kept, and all others must beat its p: most fall before anything is sorted
-    draft const* first = nullptr;
-    for (draft const& d : all) if (d.t + d.p < never && (!first || before(d, *first))) first = &d;
-    points r;
-    if (first) {
-      draft const best = *first;
-      r.push_back({best.t, best.p, decide(op, best.choice, best.left, best.right)});
-      std::erase_if(all, [&](draft const& d) { return !(d.p < best.p && d.t + d.p < never); });
-      std::sort(all.begin(), all.end(), before);
-      for (draft const& d : all)
-        if (d.p < r.back().p) r.push_back({d.t, d.p, decide(op, d.choice, d.left, d.right)});
-    }
-    all.clear();
-    return r;
-  }
-
-  void composed(points const& a, points const& b, bool side, std::vector<draft>& to) {
-    left_ -= static_cast<i64>(a.size() * b.size());
-    if (left_ < 0) return;
-    for (point const& x : a)
-      for (point const& y : b) to.push_back({side ? std::max(x.t, y.t) : x.t + y.t, x.p + y.p, x.trace, y.trace, -1});
+    return kept_.best_of(all, op);
   }
 
   points const& solve(int e, device_range r, int f, int fc, int x, int xc) {
     int const cf = class_of(f, fc, e), cx = class_of(x, xc, e);
     std::array<int, 7> const key{e, r.start, r.size, cf < 0 ? -1 : f, cf, cx < 0 ? -1 : x, cx};
     if (auto const i = solved_.find(key); i != solved_.end()) return i->second;
-    std::vector<draft> all;
     points made;
     if (left_ < 0) {
     } else if (kind(e) == sp_kind::leaf) {
-      int const v = op_of(e);
-      for (int c = 0; c < choices(v).count(); ++c)
-        if (fits(v, c, r)) all.push_back({choices(v).seconds[at(c)], outside(v, c, f, fc, x, xc), -1, -1, c});
-      made = best_of(all, v);
+      made = alone(op_of(e), r, f, fc, x, xc);
     } else if (kind(e) == sp_kind::parallel) {
       int const a = (*p_.tree)[e].left, b = (*p_.tree)[e].right;
-      composed(solve(a, r, f, fc, x, xc), solve(b, r, f, fc, x, xc), false, all);
+      std::vector<branch_frontier::composition> some;
+      i64 pairs = 0;
+      auto const compose = [&](points const& left, points const& right, bool side) {
+        i64 const n = static_cast<i64>(left.size() * right.size());
+        left_ -= n;
+        pairs += n;
+        some.push_back({&left, &right, side});               // references into a map stay
+      };
+      points const& first = solve(a, r, f, fc, x, xc);
+      compose(first, solve(b, r, f, fc, x, xc), false);
       for (auto const& [ra, rb] : divisions(r, p_.grain)) {
-        points const& left = solve(a, ra, f, fc, x, xc);     // references into a map stay
-        if (!left.empty()) composed(left, solve(b, rb, f, fc, x, xc), true, all);
+        points const& left = solve(a, ra, f, fc, x, xc);
+        if (!left.empty()) compose(left, solve(b, rb, f, fc, x, xc), true);
       }
-      made = best_of(all, -1);
+      if (left_ >= 0) made = kept_.best_of(some);
+      left_ -= pairs;
     } else made = series(e, r, f, fc, x, xc);
     return solved_.emplace(key, std::move(made)).first->second;
   }
@@ -161,7 +153,7 @@ class branch_mapper {
     return best;
   }
 
-  int both(int a, int b) { return a < 0 ? b : b < 0 ? a : decide(-1, -1, a, b); }
+  int both(int a, int b) { return a < 0 ? b : b < 0 ? a : kept_.decide(-1, -1, a, b); }
   /// The same of several forks in a row.
   point inner(std::vector<int> const& forks, device_range r, int f, int fc, int x, int xc) {
     point all{0, 0, -1};
@@ -170,6 +162,68 @@ class branch_mapper {
       all = {all.t + b.t, 0, both(all.trace, b.trace)};
     }
     return all;
+  }
+
+  /// Have all points of all states the same p? Then of each state the one with the least t is enough.
+  static bool level(std::vector<points> const& now) {
+    double const* p = nullptr;
+    for (points const& some : now)
+      for (point const& x : some) {
+        if (p && x.p != *p) return false;
+        p = &x.p;
+      }
+    return true;
+  }
+  /// The next operator of a chain after states that are level, with no fork between: what best_of keeps of all pairs, by classes of what is
+  /// exchanged. Additions keep order, so the least of a class is the least of its sums; equal sums are told apart as best_of does.
+  template <class Entrants>
+  void join_level(std::vector<points> const& now, operator_pair const* met, bool ascending, Entrants const& enter, int v,
+                  std::vector<points>& next) {
+    auto const classes = [&](bool rows) -> choice_classes const& { return p_.tables->classes[at(rows ? met->rows : met->cols)]; };
+    std::vector<points> of_class(met ? at(classes(ascending).count) : 1);
+    double p = 0;
+    for (std::size_t i = 0; i < now.size(); ++i)
+      for (point const& y : now[i]) {
+        of_class[met ? at(classes(ascending).of[i]) : 0].push_back(y);
+        p = y.p;
+      }
+    // of class k and the j-th entrant: base[k * step + other[j]]
+    double const nothing = 0;
+    double const* const base = met ? p_.tables->costs[at(met->cost)].seconds.data() : &nothing;
+    std::size_t const cols = met ? at(p_.tables->costs[at(met->cost)].cols) : 0, step = ascending ? cols : 1;
+    std::vector<std::size_t> other(enter.size(), 0);
+    for (std::size_t j = 0; j < enter.size() && met; ++j)
+      other[j] = at(classes(!ascending).of[at(enter[j].choice)]) * (ascending ? 1 : cols);
+    i64 all = 0;                                                 // points, of which each entrant leaves some out
+    struct state { double t = never; std::size_t kind = 0; bool ties = false; i64 left_out = 0; };
+    std::vector<state> best(enter.size());
+    for (std::size_t k = 0; k < of_class.size(); ++k) {
+      if (of_class[k].empty()) continue;
+      double least = never;
+      for (point const& y : of_class[k]) least = std::min(least, y.t);
+      i64 const n = static_cast<i64>(of_class[k].size());
+      all += n;
+      double const* const row = base + k * step;
+      for (std::size_t j = 0; j < enter.size(); ++j) {
+        double const between = row[other[j]], t = least + between + enter[j].own;
+        state& b = best[j];
+        if (between == never) b.left_out += n;
+        else if (t < b.t) b = {t, k, false, b.left_out};
+        else if (t == b.t) b.ties = true;
+      }
+    }
+    for (std::size_t j = 0; j < enter.size(); ++j) {
+      auto const& [c, own, out] = enter[j];
+      state const& b = best[j];
+      left_ -= all - b.left_out;
+      if (!(b.t + (p + out) < never)) continue;
+      int trace = std::numeric_limits<int>::max();
+      for (std::size_t k = b.ties ? 0 : b.kind; k < (b.ties ? of_class.size() : b.kind + 1); ++k) {
+        double const between = base[k * step + other[j]];
+        for (point const& y : of_class[k]) if (y.t + between + own == b.t) trace = std::min(trace, y.trace);
+      }
+      next[at(c)].push_back({b.t, p + out, kept_.decide(v, c, trace, -1)});
+    }
   }
 
   /// By choice of the chain's last operator, up to and with it (one state where the chain has no operator of its own). What it exchanges
@@ -201,10 +255,17 @@ class branch_mapper {
       std::vector<points> next(at(choices(v).count()));
       std::vector<draft> all;
       operator_pair const* const met = last < 0 ? nullptr : link(last, v);
-      for (int c = 0; c < choices(v).count() && left_ >= 0; ++c) {
-        if (!fits(v, c, r)) continue;
-        double own = choices(v).seconds[at(c)], out = f < 0 ? 0 : pair(v, c, f, fc);
+      struct entrant { int choice; double own, out; };
+      std::vector<entrant> enter;
+      operator_pair const* const qf = f < 0 ? nullptr : link(v, f);
+      for (int c : fitting(v, r)) {
+        double own = choices(v).seconds[at(c)], out = over(qf, v < f, c, fc);
         for (partner const& u : later_[at(v)]) if (!counted(u.op)) (among(e, u.op) ? own : out) += u.least[at(c)];
+        enter.push_back({c, own, out});
+      }
+      if (forks.empty() && level(now)) join_level(now, met, last < v, std::exchange(enter, {}), v, next);
+      for (auto const& [c, own, out] : enter) {
+        if (left_ < 0) break;
         for (std::size_t i = 0; i < now.size(); ++i) {
           if (now[i].empty()) continue;
           int const before = static_cast<int>(i);
@@ -223,31 +284,36 @@ class branch_mapper {
   }
 
   points series(int e, device_range r, int f, int fc, int x, int xc) {
-    std::vector<int> parts = elements(e), tail;
+    auto const [known, fresh] = split_.try_emplace(e);
+    auto& [parts, tail] = known->second;
+    if (fresh) parts = elements(e);
     while (!parts.empty() && kind(parts.back()) != sp_kind::leaf) {
       tail.insert(tail.begin(), parts.back());
       parts.pop_back();
     }
     int const last = parts.empty() ? -1 : op_of(parts.back());
     std::vector<points> const& ends = chain(parts, tail, e, r, f, fc, x);
-    std::vector<draft> all;
+    std::vector<draft>& all = ends_;
+    operator_pair const* const met = x < 0 || last < 0 ? nullptr : link(last, x);
+    if (tail.empty()) {
+      all.clear();
+      for (std::size_t i = 0; i < ends.size() && left_ >= 0; ++i)
+        if (!ends[i].empty()) {
+          double const out = over(met, last < x, static_cast<int>(i), xc);
+          for (point const& y : ends[i]) all.push_back({y.t, y.p + out, y.trace, -1, -1});
+        }
+      return best_of(all, -1);
+    }
+    std::vector<draft> with_forks;
     for (std::size_t i = 0; i < ends.size() && left_ >= 0; ++i) {
       if (ends[i].empty()) continue;
       int const c = static_cast<int>(i);
-      double const out = x < 0 || last < 0 ? 0 : pair(last, c, x, xc);
+      double const out = over(met, last < x, c, xc);
       point const b = inner(tail, r, last < 0 ? f : last, last < 0 ? fc : c, x, xc);
       if (b.t == never) continue;
-      for (point const& y : ends[i]) all.push_back({y.t + b.t, y.p + out, y.trace, b.trace, -1});
+      for (point const& y : ends[i]) with_forks.push_back({y.t + b.t, y.p + out, y.trace, b.trace, -1});
     }
-    return best_of(all, -1);
-  }
-
-  void read(int trace, assignment& to) const {
-    if (trace < 0) return;
-    decision const& d = decisions_[at(trace)];
-    if (d.op >= 0) to[at(d.op)] = d.choice;
-    read(d.left, to);
-    read(d.right, to);
+    return best_of(with_forks, -1);
   }
 
  public:
@@ -315,7 +381,7 @@ class branch_mapper {
     branch_optimum r{assignment(p_.set_of->size(), 0), never};
     int best = -1;
     for (point const& q : all) if (q.t + q.p < r.bound) { r.bound = q.t + q.p; best = q.trace; }
-    read(best, r.choices);
+    kept_.read(best, r.choices);
     return r;
   }
 };

@@ -45,6 +45,7 @@ class eliminator {
   struct product { int table; std::vector<int> classes; };
   std::map<std::vector<int>, product> known_;
   int joined_ = 0, asked_ = 0;
+  std::vector<std::vector<double>> expanded_;                    // of the join at hand, kept for their memory
   // of the problem at hand
   std::vector<int> const* set_of_ = nullptr;
   std::vector<factor> factors_;
@@ -120,12 +121,13 @@ class eliminator {
     for (argument const& a : around) { dims.push_back(size(a.classes)); cells *= at(size(a.classes)); }
     int const inner = n ? dims.back() : 1;
     // every factor as group of v -> its neighbours' joint classes, last neighbour contiguous
-    struct expanded { std::vector<double> v; std::vector<std::size_t> stride; std::size_t block; bool last; };
+    struct expanded { double const* v; std::vector<std::size_t> stride; std::size_t block; bool last; };
     std::vector<expanded> e;
+    if (expanded_.size() < factors.size()) expanded_.resize(factors.size());
     for (int f : factors) {
       factor const& q = factors_[at(f)];
       table const& t = tables_[at(q.table)];
-      expanded x{{}, std::vector<std::size_t>(at(n), 0), 1, false};
+      expanded x{nullptr, std::vector<std::size_t>(at(n), 0), 1, false};
       std::vector<std::vector<std::size_t>> offset(at(n));
       std::vector<std::size_t> own(at(groups), 0);
       std::size_t stride = 1;
@@ -146,17 +148,15 @@ class eliminator {
         }
         stride *= at(t.dims[k]);
       }
-      x.v.resize(at(groups) * x.block);
-      for (int j = 0; j < groups; ++j) {
-        double* to = x.v.data() + at(j) * x.block;
-        std::vector<int> c(which.size(), 0);
-        for (std::size_t y = 0; y < x.block; ++y) {
-          std::size_t from = own[at(j)];
-          for (std::size_t k = 0; k < which.size(); ++k) from += offset[at(which[k])][at(c[k])];
-          to[y] = t.v[from];
-          for (std::size_t k = 0; k < which.size() && ++c[k] == dims[at(which[k])]; ++k) c[k] = 0;
-        }
+      std::vector<std::size_t> from(1, 0);                           // of a block: places in the table
+      for (std::size_t k = which.size(); k-- > 0;) {
+        std::vector<std::size_t> const& o = offset[at(which[k])];
+        std::vector<std::size_t> wider;
+        wider.reserve(from.size() * o.size());
+        for (std::size_t a : from) for (std::size_t b : o) wider.push_back(a + b);
+        from = std::move(wider);
       }
+      x.v = rows_at(t.v, own, from, expanded_[e.size()]);
       e.push_back(std::move(x));
     }
     std::vector<double> out(cells, never);
@@ -181,7 +181,7 @@ class eliminator {
             double const *one = nullptr, *two = nullptr;
             std::size_t rows = 0;
             for (std::size_t k = 0; k < e.size(); ++k) {
-              double const* const x = e[k].v.data() + at(j) * e[k].block + from[k];
+              double const* const x = e[k].v + at(j) * e[k].block + from[k];
               if (!e[k].last) start += *x;
               else if (++rows == 1) one = x;
               else if (rows == 2) two = x;

@@ -22,6 +22,7 @@ struct value_flow {
   value_slot from;
   std::vector<value_slot> to;     // equal layouts are delivered once
   int times;
+  bool activation = false;        // the receiver is a function that may be computed with what makes the value
 };
 using value_flows = std::vector<value_flow>;
 
@@ -36,6 +37,8 @@ struct operator_group {
   std::vector<int> nodes;         // of the training graph, ascending, the forward operator first
   value_flows inner;
   std::vector<value_everywhere> everywhere;
+  op_info const* with_function = nullptr;   // the operator that is the forward one and the function of its result in one
+  bool apart = false;             // it is such a function: what it takes by itself is a matter of both
 };
 
 /// A training graph seen from its forward operators: a group for each, and what travels between two of them: activations, gradients, the
@@ -118,6 +121,14 @@ class training_flows {
       }
   }
 
+  /// Notes that a function may be computed with the operator that makes what it alone reads. Before anything is asked.
+  void activate(int op, int function, op_info const* both) {
+    groups[static_cast<std::size_t>(op)].with_function = both;
+    groups[static_cast<std::size_t>(function)].apart = true;
+    int const x = g_.node(op).out[0];
+    for (value_flow& f : between.at({op, function})) f.activation = f.activation || f.value == x;
+  }
+
   /// Where a parameter lives: as operand of its home.
   value_slot home_slot(int x) const { return source_of(x, -1).second; }
 
@@ -125,7 +136,7 @@ class training_flows {
   void put(std::vector<i64>& key, value_flows const& all) const {
     for (value_flow const& f : all) {
       put(key, g_.type(f.value));
-      key.push_back(f.times * 2 + f.from_first);
+      key.push_back(f.times * 4 + f.from_first * 2 + f.activation);
       put(key, f.from);
       key.push_back(static_cast<i64>(f.to.size()));
       for (value_slot const& s : f.to) put(key, s);
@@ -153,6 +164,7 @@ class training_flows {
       key.push_back(static_cast<i64>(n.letters.size()));
       for (char c : n.letters) key.push_back(c);
     }
+    key.push_back(q.apart ? 1 : q.with_function ? static_cast<i64>(q.with_function->id) : 0);
     put(key, q.inner);
     for (value_everywhere const& e : q.everywhere) {
       put(key, e.from);

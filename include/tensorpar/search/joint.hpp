@@ -2,9 +2,12 @@
 #pragma once
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tensorpar/plan/rewritten.hpp>
+#include <tensorpar/search/activate.hpp>
 #include <tensorpar/search/backtracking.hpp>
 #include <tensorpar/search/optimize.hpp>
+#include <tensorpar/search/substitution_rules.hpp>
 
 namespace tensorpar {
 
@@ -46,45 +49,6 @@ struct joint_result : search_result {
   computation_graph graph;               // that the plan runs: `rewritten(declared, plan)`, which takes rules of your own too, is the same
   joint_statistics rewriting;
 };
-
-namespace detail {
-/// Does the target compute all that the source does, and then something that comes to nothing? (f(x) => split(merge(f(x))))
-inline bool repeats_source(rule const& r) {
-  std::vector<int> same;
-  for (pattern_node const& n : r.source.nodes) {
-    int found = -1;
-    for (std::size_t k = 0; k < r.target.nodes.size() && found < 0; ++k) {
-      pattern_node const& m = r.target.nodes[k];
-      bool equal = (n.op ? n.op->id : 0) == (m.op ? m.op->id : 0) && n.function == m.function && n.attr == m.attr;
-      equal = equal && n.in.size() == m.in.size();
-      for (std::size_t i = 0; i < n.in.size() && equal; ++i) {
-        pattern_value const want = n.in[i].node < 0 ? n.in[i] : pattern_value{same[idx(n.in[i].node)], n.in[i].slot};
-        equal = m.in[i] == want;
-      }
-      if (equal) found = static_cast<int>(k);
-    }
-    if (found < 0) return false;
-    same.push_back(found);
-  }
-  return true;
-}
-}  // namespace detail
-
-/// The shipped rules, either way round, that change operators and name no spread: what spreads there are is the mapping's choice. Without
-/// those that leave their source as it is and add what comes to nothing.
-inline std::vector<rule> const& substitution_rules() {
-  static std::vector<rule> const all = [] {
-    std::vector<rule> r;
-    for (rule const& x : rules_both_ways()) {
-      bool spreads = x.source.nodes.empty();
-      for (pattern_graph const* g : {&x.source, &x.target})
-        for (pattern_node const& n : g->nodes) spreads = spreads || (n.op && is_parallel(*n.op));
-      if (!spreads && !detail::repeats_source(x)) r.push_back(x);
-    }
-    return r;
-  }();
-  return all;
-}
 
 namespace detail {
 
@@ -196,17 +160,20 @@ template <cost_model M> class part_pricing {
     objective_options objective;
     training_options training;
     elimination_limits limits;
+    std::vector<rule const*> activating;
   } with_;
   std::optional<piece_prices<M>> all_;
   i64 tables_ = 0, remembered_ = 0;
 
  public:
   part_pricing(arguments a, std::shared_ptr<layout_prices<M>> const& moves, bool remember) : with_(std::move(a)) {
-    if (remember) all_.emplace(with_.on, with_.model, with_.spreads, with_.objective, with_.training, with_.limits, moves);
+    auto const& w = with_;
+    if (remember) all_.emplace(w.on, w.model, w.spreads, w.objective, w.training, w.limits, moves, w.activating);
   }
   piece_table operator()(computation_graph const& g, piece_ends const& ends) {
     if (all_) return (*all_)(g, ends);
-    piece_prices<M> alone(with_.on, with_.model, with_.spreads, with_.objective, with_.training, with_.limits);
+    auto const fresh = std::make_shared<layout_prices<M>>(with_.model, with_.on, with_.objective.scalar_bytes);
+    piece_prices<M> alone(with_.on, with_.model, with_.spreads, with_.objective, with_.training, with_.limits, fresh, with_.activating);
     piece_table t = alone(g, ends);
     tables_ += alone.tables();
     remembered_ += alone.remembered();
@@ -220,6 +187,8 @@ template <cost_model M> class part_pricing {
 struct developed {
   struct choice {
     computation_graph graph;
+    open_graph open;                                     // the same, not closed yet
+    std::vector<int> number;                             // of its nodes in the graph, or -1
     std::vector<rewrite_record> records;
     std::vector<std::pair<int, int>> order;              // what stands in a part and depends on no other comes after the part before
   };
@@ -242,11 +211,11 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   std::vector<std::vector<int>> groups;
   if (o.split)
     for (rule const& r : rules)
-      for (rule_match const& m : find_matches(r, whole)) groups.push_back(m.node);
+      if (!activates(r)) for (rule_match const& m : find_matches(r, whole)) groups.push_back(m.node);
   std::vector<int> const cuts = o.split ? choose_cuts(declared, step, groups, o.least_part) : std::vector<int>{};
   std::vector<graph_piece> const parts = pieces(declared, cuts);
   objective_options const priced{space.grain, o.search.scalar_bytes, o.search.micro_batches, o.search.save_memory};
-  part_pricing<M> price({on, model, space.spreads, priced, t, o.search.mapping.elimination}, prices, o.remember);
+  part_pricing<M> price({on, model, space.spreads, priced, t, o.search.mapping.elimination, activating(rules)}, prices, o.remember);
   developed r;
   canonical_forms form;
   std::map<std::vector<i64>, int> known;
@@ -268,19 +237,17 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   part_chain const chain(kinds);
   auto const sequential = chain.best(kind, false), bounded = chain.best(kind, true);
   auto const choose = [&](std::vector<int> const& variant) {
-    developed::choice c;
-    open_graph changed = whole;
+    developed::choice c{{}, whole, {}, {}, {}};
     std::vector<std::pair<int, int>> after;              // in the numbers of the open graph
     for (std::size_t k = 0; k < parts.size(); ++k) {
       std::vector<int> made;
-      apply_in_whole(changed, parts[k], kinds[idx(kind[k])].all[idx(variant[k])].steps, c.records, made);
+      apply_in_whole(c.open, parts[k], kinds[idx(kind[k])].all[idx(variant[k])].steps, c.records, made);
       for (int v : made) if (k > 0) after.push_back({cuts[k - 1], v});
     }
-    std::vector<int> number;
-    c.graph = c.records.empty() ? declared : changed.close(&number).graph;
+    c.graph = c.open.close(&c.number).graph;
     for (auto const& [u, v] : after) {
-      if (!changed.node(v).alive || !c.graph.predecessors(number[idx(v)]).empty()) continue;
-      c.order.push_back({number[idx(u)], number[idx(v)]});       // ascending: what is new has larger numbers
+      if (!c.open.node(v).alive || !c.graph.predecessors(c.number[idx(v)]).empty()) continue;
+      if (c.number[idx(u)] < c.number[idx(v)]) c.order.push_back({c.number[idx(u)], c.number[idx(v)]});
     }
     r.all.push_back(std::move(c));
   };
@@ -294,27 +261,56 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   r.bound = r.statistics.bound = bounded.least * (1 - 1e-9);
   return r;
 }
+/// `optimize` of a graph that rules made of the declared one, functions computed with their operators by more of them.
+template <cost_model M>
+joint_result optimize_changed(computation_graph const& declared, developed::choice c, machine const& on, M const& model, search_options o,
+                              std::vector<rule const*> const& activating, std::shared_ptr<layout_prices<M>> const& prices) {
+  activation_choice with{activating, {}};
+  o.order = c.order;
+  joint_result r;
+  static_cast<search_result&>(r) = optimize_with(c.graph, on, model, o, prices, &with);
+  r.graph = std::move(c.graph);
+  r.plan.rewrites = std::move(c.records);
+  if (r.feasible() && !with.chosen.empty()) {
+    activated_graph a = activate(c.open, c.number, with.chosen, r.plan.nodes);
+    plan p = r.plan;
+    p.graph = a.graph.hash();
+    training_graph const step = differentiate(a.graph, {o.loss, o.optimizer, o.micro_batches});
+    std::vector<i64> const bytes = arena_sizes(step, p)(a.nodes);
+    std::vector<i64> room;
+    for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
+    if (shortage_in(bytes, room, false)) {               // other tensors at other times: it may be that they fit only apart
+      static_cast<search_result&>(r) = optimize_with(r.graph, on, model, o, prices);
+      r.plan.rewrites = std::move(p.rewrites);
+    } else {
+      r.cost.bytes = bytes;
+      p.nodes = std::move(a.nodes);
+      p.rewrites.insert(p.rewrites.end(), a.records.begin(), a.records.end());
+      r.plan = std::move(p);
+      r.graph = std::move(a.graph);
+    }
+  }
+  if (!r.plan.rewrites.empty()) r.plan.serial = declared.hash();
+  return r;
+}
 /// The best plan of what was developed and of the declared graph.
 template <cost_model M>
 joint_result map_developed(computation_graph const& declared, machine const& on, M const& model, joint_options const& o, developed d,
                            std::shared_ptr<layout_prices<M>> const& prices) {
-  joint_result r;
-  r.rewriting = d.statistics;
-  static_cast<search_result&>(r) = optimize_with(declared, on, model, o.search, prices);
-  r.graph = declared;
+  std::vector<rule const*> const some = activating(o.rules ? *o.rules : substitution_rules());
+  std::vector<int> same(idx(declared.node_count()));
+  std::iota(same.begin(), same.end(), 0);
+  joint_result r = optimize_changed(declared, {declared, open_graph(unspread(declared)), same, {}, {}}, on, model, o.search, some, prices);
   search_options plain = o.search;
   plain.compare = false;
   for (developed::choice& c : d.all) {
     if (c.records.empty()) continue;
-    plain.order = c.order;
-    search_result x = optimize_with(c.graph, on, model, plain, prices);
+    joint_result x = optimize_changed(declared, std::move(c), on, model, plain, some, prices);
     if (!x.feasible() || (r.feasible() && r.cost.seconds <= x.cost.seconds)) continue;
     x.baselines = std::move(r.baselines);
-    static_cast<search_result&>(r) = std::move(x);
-    r.graph = std::move(c.graph);
-    r.plan.serial = declared.hash();
-    r.plan.rewrites = std::move(c.records);
+    r = std::move(x);
   }
+  r.rewriting = d.statistics;
   r.rewriting.steps = static_cast<int>(r.plan.rewrites.size());
   r.moves_priced = static_cast<i64>(prices->asked());
   return r;
@@ -374,20 +370,24 @@ joint_result optimize_jointly(computation_graph const& declared, machine const& 
 }
 
 /// What joint search is compared with (Unity, 6.4): first the graph that is fastest on one device, with all the memory it needs, then the
-/// best spreads for that graph, or for the declared one if these are better. Bound and gap are of the mapping alone.
+/// best spreads for that graph. Bound and gap are of the mapping alone.
 template <cost_model M>
 joint_result optimize_one_after_the_other(computation_graph const& declared, machine const& on, M const& model,
                                           joint_options const& options = {}) {
   if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
-  detail::require_bound(declared);
-  team workers(options.search.threads);
-  joint_options o = options;
-  o.search = detail::shared_by(workers, o.search);
   machine one{on.name, {on.kind_of(0)}, {0}, {}};
   one.kinds[0].memory = std::numeric_limits<i64>::max();
-  i64 const bytes = o.search.scalar_bytes;
-  detail::developed d = detail::develop(declared, one, model, o, std::make_shared<layout_prices<M>>(model, one, bytes));
-  return detail::map_developed(declared, on, model, o, std::move(d), std::make_shared<layout_prices<M>>(model, on, bytes));
+  joint_options alone = options;
+  alone.search.compare = false;
+  joint_result r = optimize_jointly(declared, one, model, alone);
+  if (!r.feasible()) return r;
+  std::vector<rewrite_record> records = std::move(r.plan.rewrites);
+  static_cast<search_result&>(r) = optimize(r.graph, on, model, options.search);
+  if (options.search.compare) r.baselines = optimize(declared, on, model, options.search).baselines;
+  r.rewriting.steps = static_cast<int>(records.size());
+  if (!records.empty()) r.plan.serial = declared.hash();
+  r.plan.rewrites = std::move(records);
+  return r;
 }
 
 }  // namespace tensorpar

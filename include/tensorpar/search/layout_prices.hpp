@@ -1,5 +1,6 @@
 // tensorpar/search/layout_prices.hpp - layouts and shapes as small numbers, and the price of moving between them, asked once each
 #pragma once
+#include <algorithm>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/search/move_book.hpp>
@@ -111,17 +112,52 @@ template <cost_model M> class layout_prices {
   interner layout_id_, shape_id_;
   std::vector<i64> key_;
   std::vector<layout> layouts_;
+  std::vector<layout_extents> extents_;                 // of each
   std::vector<shape> shapes_;
   triple_table known_;
   move_book moves_;
   std::vector<std::vector<double>> step_seconds_;       // shape -> step; below 0: not known
   move_step whole_;                                     // what is done in one go, for the model to see
+  int whole_to_ = -1;                                   // where it leads
+  interner place_id_;                                   // devices and groups of steps
+  std::vector<int> place_;                              // step -> how its groups lie; -1: not known
+  std::vector<std::vector<group_levels>> lie_;
+
+  std::vector<group_axis> places_;
+  /// Which devices axes name, however they are written: by stride, and as one axis where one begins as another ends.
+  void put_places() {
+    std::sort(places_.begin(), places_.end(), [](group_axis const& a, group_axis const& b) { return a.stride < b.stride; });
+    std::size_t const first = key_.size();
+    for (group_axis const& a : places_) {
+      std::size_t const n = key_.size();
+      if (n > first && a.stride == key_[n - 1] * key_[n - 2]) key_[n - 2] *= a.degree;
+      else key_.insert(key_.end(), {a.degree, a.stride});
+    }
+  }
+  /// How a step's groups lie does not depend on shapes, and steps of many kinds and axes share it.
+  std::vector<group_levels> const& ways(int step) {
+    auto const i = static_cast<std::size_t>(step);
+    if (i >= place_.size()) place_.resize(i + 1, -1);
+    if (place_[i] < 0) {
+      move_step const& m = moves_.step(step);
+      key_.assign(1, m.before.start);
+      places_.clear();
+      for (layout_axis const& a : m.before.axes) places_.push_back({a.degree, a.stride});
+      put_places();
+      key_.push_back(-1);
+      places_ = m.group;
+      put_places();
+      place_[i] = place_id_(key_);
+      if (place_[i] == static_cast<int>(lie_.size())) lie_.push_back(ways_to_lie(m, on_));
+    }
+    return lie_[static_cast<std::size_t>(place_[i])];
+  }
 
   double seconds_of_step(int shape_id, shape const& s, int step) {
     auto& known = step_seconds_[static_cast<std::size_t>(shape_id)];
     auto const i = static_cast<std::size_t>(step);
     if (i >= known.size()) known.resize(i + 1, -1.0);
-    if (known[i] < 0) known[i] = model_.seconds(move_query{moves_.step(step), s, scalar_bytes_, on_});
+    if (known[i] < 0) known[i] = model_.seconds(move_query{moves_.step(step), s, scalar_bytes_, on_, &ways(step)});
     return known[i];
   }
   double seconds_of_movement(int shape_id, int from, int to) {
@@ -130,8 +166,10 @@ template <cost_model M> class layout_prices {
     if (m.count == 0) {
       whole_.kind = m.whole;
       whole_.before = layout_of(from);
-      whole_.after = layout_of(to);
-      return model_.seconds(move_query{whole_, s, scalar_bytes_, on_});
+      if (whole_to_ != to) whole_.after = layout_of(to);
+      whole_to_ = to;
+      auto const extents = [&](int i) { return &extents_[static_cast<std::size_t>(i)]; };
+      return model_.seconds(move_query{whole_, s, scalar_bytes_, on_, nullptr, extents(from), extents(to)});
     }
     double t = 0;
     for (int k = 0; k < m.count; ++k) t += seconds_of_step(shape_id, s, m.first[k]);
@@ -147,7 +185,7 @@ template <cost_model M> class layout_prices {
     k.assign(1, l.start);
     for (layout_axis const& a : l.axes) { k.push_back(static_cast<i64>(a.kind) * 8 + a.dim); k.push_back(a.degree); k.push_back(a.stride); }
     int const i = layout_id_(k);
-    if (i == static_cast<int>(layouts_.size())) layouts_.push_back(l);
+    if (i == static_cast<int>(layouts_.size())) { layouts_.push_back(l); extents_.emplace_back(l); }
     return i;
   }
   int id(shape const& s) {

@@ -1,8 +1,26 @@
 // tensorpar/search/least_rows.hpp - the least of many rows of numbers, place by place
 #pragma once
+#include <algorithm>
 #include <tensorpar/search/problem.hpp>
 
 namespace tensorpar::detail {
+
+/// Rows of numbers that lie in a table at row[j] + place[y]: the table itself where they lie there in order, else a copy.
+inline double const* rows_at(double const* table, std::vector<std::size_t> const& row, std::vector<std::size_t> const& place,
+                             std::vector<double>& copy) {
+  std::size_t const n = place.size();
+  bool in_order = true;
+  for (std::size_t y = 0; y < n && in_order; ++y) in_order = place[y] == y;
+  for (std::size_t j = 0; j < row.size() && in_order; ++j) in_order = row[j] == j * n;
+  if (in_order) return table;
+  if (copy.size() < row.size() * n) copy.resize(row.size() * n);
+  // in squares that stay in the cache, as either side may be the one that lies in a row
+  for (std::size_t j0 = 0; j0 < row.size(); j0 += 16)
+    for (std::size_t y0 = 0; y0 < n; y0 += 16)
+      for (std::size_t j = j0; j < std::min(j0 + 16, row.size()); ++j)
+        for (std::size_t y = y0; y < std::min(y0 + 16, n); ++y) copy[j * n + y] = table[row[j] + place[y]];
+  return copy.data();
+}
 
 /// A row of least sums that takes rows of numbers, each with a number that is added to all of it. Rows are taken four at a time, so that
 /// the result is read and written once for them.

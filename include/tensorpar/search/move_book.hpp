@@ -23,6 +23,7 @@ class move_book {
   static constexpr int unknown = 0, kept = 1, exchanged = 2, listed = 3;   // from there on: a place in lists_
   std::vector<std::vector<int>> known_;  // to -> from
   std::vector<int> lists_;               // each: how many, then numbers of steps
+  std::vector<move_step> made_;          // of the movement at hand
   std::deque<move_step> steps_;
   std::vector<int> slots_ = std::vector<int>(1024, 0);                     // open addressing: numbers of steps, from 1
 
@@ -55,11 +56,11 @@ class move_book {
     return static_cast<int>(steps_.size() - 1);
   }
   int entry_for(layout const& from, layout const& to, shape const& s) {
-    std::vector<move_step> all = movement(from, to, s);
-    if (all.size() == 1 && all[0].group.empty()) return all[0].kind == move_kind::keep ? kept : exchanged;
+    made_.clear();
+    if (!detail::movement_in_steps(from, to, s.rank, made_)) return detail::holds_already(from, to, s) ? kept : exchanged;
     int const at = static_cast<int>(lists_.size());
-    lists_.push_back(static_cast<int>(all.size()));
-    for (move_step& m : all) {
+    lists_.push_back(static_cast<int>(made_.size()));
+    for (move_step& m : made_) {
       int const n = number(std::move(m));
       lists_.push_back(n);
     }

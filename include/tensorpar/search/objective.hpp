@@ -1,6 +1,7 @@
 // tensorpar/search/objective.hpp - from a training graph, a machine and a cost model to a mapping problem
 #pragma once
 #include <tensorpar/graph/relaxation.hpp>
+#include <tensorpar/search/activation_sites.hpp>
 #include <tensorpar/search/choice_book.hpp>
 
 namespace tensorpar {
@@ -10,10 +11,12 @@ namespace detail {
 template <cost_model M> class objective_builder {
  public:
   /// `order`: operators (first) that come before others (second, a larger number) although no tensor says so.
-  /// `kept`: of flows, see there.
-  objective_builder(training_graph const& t, choice_book<M>& book, std::vector<std::pair<int, int>> const& order = {}, bool kept = false)
+  /// `kept`: of flows, see there. `sites`: functions are computed with their operators where that is allowed and pays.
+  objective_builder(training_graph const& t, choice_book<M>& book, std::vector<std::pair<int, int>> const& order = {}, bool kept = false,
+                    std::vector<activation_site> const& sites = {})
       : t_(t), g_(t.graph), book_(book), flows_(t, book.options().micro_batches, kept) {
     if (t_.forward_nodes < 1) throw error("the graph has no operators", "search", "at least one operator");
+    for (activation_site const& s : sites) flows_.activate(s.op, s.function, s.both.op);
     make_tree(order);
     book_.number_shapes(t_, flows_);
     ranges_ = reachable_ranges(tree_, book_.on().size(), book_.options().grain);

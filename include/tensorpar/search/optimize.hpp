@@ -46,11 +46,13 @@ struct search_result {
 };
 
 /// Rich on small machines, affordable on large ones: any grid size up to 4 devices; one device or at least half of them up to 16; one or
-/// all of them beyond (where loops do not divide so, the largest power of two among them). Two axes (up to 4 devices that is no limit).
+/// all of them beyond (where loops do not divide so, the largest power of two among them). Two axes (up to 4 devices that is no limit), of
+/// few parts or nearly as many as there are devices where these have more than 16 divisors.
 inline spread_limits usual_limits(int devices) {
   spread_limits l;
   l.max_axes = 2;
   l.least_part = devices <= 16 ? 2 : 1;
+  l.most_divisors = 16;
   return l;
 }
 
@@ -93,10 +95,17 @@ inline double quick_bar(mapping_problem const& p, spread_limits const& l, mappin
   return evaluator(p)(q.back(least_sum(q.problem, seconds, o.elimination).choices)).seconds;
 }
 
+/// Functions may be computed with their operators by these rules; where they are in the plan that was found. Not where memory is short,
+/// and not in baselines.
+struct activation_choice {
+  std::vector<rule const*> rules;
+  std::vector<activation_site> chosen;
+};
+
 /// `optimize` with prices of movements that other searches found, for this machine, cost model and size of numbers.
 template <cost_model M>
 search_result optimize_with(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
-                            std::shared_ptr<layout_prices<M>> const& prices) {
+                            std::shared_ptr<layout_prices<M>> const& prices, activation_choice* activation = nullptr) {
   if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
   if (o.micro_batches < 1) throw error("micro_batches is " + std::to_string(o.micro_batches), "optimize", "1 or more");
   require_bound(forward);
@@ -108,13 +117,32 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
   t.micro_batches = o.micro_batches;
   training_graph const graph = differentiate(forward, t);
   choice_book<M> book(on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches, o.save_memory}, prices);
-  objective_builder<M> build(graph, book, o.order);
+  std::vector<activation_site> sites;
+  if (activation) sites = activation_sites(forward, forward.node_count(), activation->rules);
+  objective_builder<M> build(graph, book, o.order, false, sites);
+  std::optional<objective_builder<M>> apart;
+  if (!sites.empty()) apart.emplace(graph, book, o.order);
   // One axis per operator holds the baselines, and its fastest assignment is a bar that many choices of the whole space cannot clear.
   spread_limits one_axis = r.space.spreads;
   one_axis.max_axes = std::min(one_axis.max_axes, 1);
   one_axis.least_part = on.size();                     // baselines may leave devices idle
-  mapping_problem const narrow = build.make(one_axis, never, true);
+  mapping_problem const narrow = (apart ? *apart : build).make(one_axis, never, true);
   if (o.compare) r.baselines = baselines(narrow, forward);
+  std::vector<baseline> others;                        // the same strategies, functions computed with their operators; and where
+  std::vector<std::vector<activation_site>> other_sites;
+  auto const chosen = [&](mapping_problem const& q, assignment const& a) {
+    std::vector<activation_site> some;
+    for (activation_site const& s : sites) {
+      auto const v = idx(s.op), u = idx(s.function);
+      if (book.together(q.set_of[v], a[v], q.set_of[u], a[u])) some.push_back(s);
+    }
+    return some;
+  };
+  if (apart && o.compare) {
+    mapping_problem const with = build.make(one_axis, never, true);
+    others = baselines(with, forward);
+    for (baseline const& b : others) other_sites.push_back(chosen(with, b.choices));
+  }
   mapping_problem p = build.make(r.space.spreads, quick_bar(narrow, r.space.spreads, o.mapping));
   r.plan.model = o.model;
   r.plan.graph = forward.hash();
@@ -130,6 +158,7 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
   mapping_result m = best_mapping(p, time_only);
   m.cost.bytes = need(m.choices);
   m.infeasible = shortage_in(m.cost.bytes, p.capacity, false);
+  sites = m.infeasible ? std::vector<activation_site>{} : chosen(p, m.choices);
   if (m.infeasible) {                                  // what fits may be slower than the bar
     double const bound = m.time_bound;
     if (o.save_memory) {
@@ -137,7 +166,7 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
       if (on.size() > 8) all.grain = on.size();        // in sequence: what is short of memory has work for all devices
       choice_book<M> saving(on, model, all, prices);
       p = saving_builder<M>(graph, saving, recomputable(forward, graph), o.order).make(r.space.spreads);
-    } else p = build.make(r.space.spreads);
+    } else p = (apart ? *apart : build).make(r.space.spreads);
     m = fit_arenas(p, o.mapping, need);
     m.bound = m.found() ? std::min(bound, m.cost.seconds) : bound;
     if (!m.found()) m.infeasible->proven = kept_bytes(graph, o.scalar_bytes) > all_memory(on);
@@ -152,15 +181,19 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
   r.cost = m.cost;
   std::vector<node_choice> nodes;
   if (m.found()) nodes = node_choices(p, m.choices);
-  for (baseline& b : r.baselines) {                    // where the search is not exact, they may be better
+  auto const consider = [&](baseline& b, std::vector<activation_site> const& with) {   // where the search is not exact, they may be better
     b.cost.bytes = arenas(b.nodes);
-    if (shortage_in(b.cost.bytes, narrow.capacity, false) || (!nodes.empty() && b.cost.seconds >= r.cost.seconds)) continue;
+    if (shortage_in(b.cost.bytes, narrow.capacity, false) || (!nodes.empty() && b.cost.seconds >= r.cost.seconds)) return;
     nodes = node_choices(narrow, b.choices);
+    sites = with;
     r.cost = b.cost;
     r.bound = std::min(r.bound, r.cost.seconds);
     r.infeasible.reset();
-  }
+  };
+  for (baseline& b : r.baselines) consider(b, {});
+  for (std::size_t k = 0; k < others.size(); ++k) consider(others[k], other_sites[k]);
   if (r.infeasible) return r;
+  if (activation) activation->chosen = std::move(sites);
   r.gap = r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
   r.plan.nodes = std::move(nodes);
   r.plan.cost = r.cost.seconds;

@@ -21,6 +21,9 @@ struct piece_table {
   std::vector<double> const& bounds() const { return bound.empty() ? seconds : bound; }
 };
 
+/// Outputs of a part that stand for what reads its last operator's result and its anchor's elsewhere.
+inline constexpr char const *beyond_last = "what goes on", *beyond_anchor = "what came before";
+
 /// Prices parts of networks, one part after another, for one machine, cost model and space of spreads. What parts have in common is worked
 /// out once.
 /// Law (tests): the least sum of the tables of a graph's parts over the choices where they meet is the least sum of the whole graph; where
@@ -32,11 +35,13 @@ template <cost_model M> class piece_prices {
   piece_prices(machine const& on, M const& model, spread_limits const& spreads, objective_options const& o, training_options const& t,
                elimination_limits const& limits = {})
       : piece_prices(on, model, spreads, o, t, limits, std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes)) {}
-  /// With prices of movements that others share, as choice_book has it.
+  /// With prices of movements that others share, as choice_book has it. `activating`: rules by which functions are computed with their
+  /// operators where that is allowed and pays.
   piece_prices(machine const& on, M const& model, spread_limits const& spreads, objective_options const& o, training_options const& t,
-               elimination_limits const& limits, std::shared_ptr<layout_prices<M>> known)
+               elimination_limits const& limits, std::shared_ptr<layout_prices<M>> known, std::vector<rule const*> activating = {})
       : book_(on, model, o, std::move(known)),
         training_(t),
+        activating_(std::move(activating)),
         eliminate_(book_.tables, seconds_, limits),
         relaxed_(relaxed_tables_, relaxed_seconds_, limits),
         scaled_(book_.tables, relaxed_tables_, least_, on.size()) {
@@ -88,6 +93,7 @@ template <cost_model M> class piece_prices {
 
   choice_book<M> book_;
   training_options training_;
+  std::vector<rule const*> activating_;
   std::vector<std::vector<double>> seconds_;                       // by choice set
   detail::eliminator eliminate_;
   // the same, but what happens on k of n devices counts k/n
@@ -116,7 +122,8 @@ template <cost_model M> class piece_prices {
     training_graph const t = differentiate(h, training_);
     std::vector<std::pair<int, int>> order;
     for (int v = anchor + 1; v < h.node_count() && anchor >= 0; ++v) if (h.predecessors(v).empty()) order.push_back({anchor, v});
-    detail::objective_builder<M> build(t, book_, order);
+    auto const beyond = [](std::string const& name) { return name == beyond_last || name == beyond_anchor; };
+    detail::objective_builder<M> build(t, book_, order, false, activation_sites(h, operators, activating_, beyond));
     problem p{build.choose(), {}, build.tree()};
     p.pairs = build.pairs(p.sets);
     p.sets.resize(detail::idx(operators));

@@ -68,15 +68,8 @@ struct mapping_tables {
   }
 };
 
-/// What is to be decided, as numbers. Plain data: engines and tests know nothing else of models, machines and cost models.
-/// The cost of an assignment is defined on the tree, in a device range (first: all devices):
-///   leaf: its seconds; a spread must start where the range starts and fit into it;
-///   series: both parts in the same range, one after the other (sum), plus what moves between them;
-///   parallel: the same, or side by side: one part on the first k devices and the other on the rest, either way round, k a multiple of
-///   `grain`; then the larger part counts, plus what moves between them.
-/// A pair is counted where its two operators first lie in one sub-tree, so skip connections count wherever they lead.
-/// Bytes: on every device the sum over the operators that use it must not exceed its capacity.
-struct mapping_problem : mapping_tables {
+/// All of a problem but what choices and pairs cost.
+struct problem_frame {
   int devices = 1;
   int grain = 1;
   std::vector<i64> capacity;            // bytes, by device
@@ -85,7 +78,17 @@ struct mapping_problem : mapping_tables {
   std::vector<operator_pair> pairs;     // ascending, each pair of operators once
   sp_binary tree;
   bool relaxed = false;                 // the graph is not series-parallel: the tree orders more than the graph does
+};
 
+/// What is to be decided, as numbers. Plain data: engines and tests know nothing else of models, machines and cost models.
+/// The cost of an assignment is defined on the tree, in a device range (first: all devices):
+///   leaf: its seconds; a spread must start where the range starts and fit into it;
+///   series: both parts in the same range, one after the other (sum), plus what moves between them;
+///   parallel: the same, or side by side: one part on the first k devices and the other on the rest, either way round, k a multiple of
+///   `grain`; then the larger part counts, plus what moves between them.
+/// A pair is counted where its two operators first lie in one sub-tree, so skip connections count wherever they lead.
+/// Bytes: on every device the sum over the operators that use it must not exceed its capacity.
+struct mapping_problem : mapping_tables, problem_frame {
   int operators() const { return static_cast<int>(set_of.size()); }
   choice_set const& choices(int v) const { return sets[detail::idx(set_of[detail::idx(v)])]; }
   bool fits(int v, int choice, device_range r) const {

@@ -27,7 +27,8 @@ struct smaller_problem {
 
 /// Keeps the choices for which keep(set, choice) holds. Precondition: at least one of every set. O(choices + pair costs).
 template <class Keep> smaller_problem with_choices(mapping_problem const& p, Keep const& keep_it) {
-  smaller_problem r{p, {}};
+  smaller_problem r;
+  static_cast<problem_frame&>(r.problem) = p;
   for (std::size_t number = 0; number < p.sets.size(); ++number) {
     choice_set const& s = p.sets[number];
     std::vector<int> keep;
@@ -41,29 +42,33 @@ template <class Keep> smaller_problem with_choices(mapping_problem const& p, Kee
       t.seconds.push_back(s.seconds[k]);
       t.bytes.push_back(s.bytes[k]);
     }
-    r.problem.sets[number] = std::move(t);
+    r.problem.sets.push_back(std::move(t));
     r.original.push_back(std::move(keep));
   }
   std::vector<std::vector<int>> kept;            // classes -> new class -> old class
-  for (choice_classes& c : r.problem.classes) {
+  for (choice_classes const& c : p.classes) {
     std::vector<int> number(detail::idx(c.count), -1), old, of;
     for (int i : r.original[detail::idx(c.set)]) {
       int& n = number[detail::idx(c.of[detail::idx(i)])];
       if (n < 0) { n = static_cast<int>(old.size()); old.push_back(c.of[detail::idx(i)]); }
       of.push_back(n);
     }
-    c.of = std::move(of);
-    c.count = static_cast<int>(old.size());
+    r.problem.classes.push_back({c.set, static_cast<int>(old.size()), std::move(of)});
     kept.push_back(std::move(old));
   }
   std::vector<char> done(p.costs.size(), 0);
+  r.problem.costs.resize(p.costs.size());
   for (operator_pair const& q : p.pairs) {
     auto const k = detail::idx(q.cost);
     if (done[k]) continue;                       // equal cost, equal classes: they were made together
     done[k] = 1;
     auto const &rows = kept[detail::idx(q.rows)], &cols = kept[detail::idx(q.cols)];
     pair_cost c{static_cast<int>(rows.size()), static_cast<int>(cols.size()), {}};
-    for (int x : rows) for (int y : cols) c.seconds.push_back(p.costs[k].at(x, y));
+    c.seconds.reserve(rows.size() * cols.size());
+    for (int x : rows) {
+      double const* const row = p.costs[k].seconds.data() + detail::idx(x) * detail::idx(p.costs[k].cols);
+      for (int y : cols) c.seconds.push_back(row[y]);
+    }
     r.problem.costs[k] = std::move(c);
   }
   return r;
@@ -116,9 +121,16 @@ class scaled_pairs {
       auto const &a = least_[detail::idx(from_.classes[detail::idx(q.rows)].set)],
                  &b = least_[detail::idx(from_.classes[detail::idx(q.cols)].set)];
       pair_cost c{static_cast<int>(row_choice.size()), static_cast<int>(col_choice.size()), {}};
-      for (int x : row_choice)
-        for (int y : col_choice)
-          c.seconds.push_back(from_.seconds(q, x, y) * std::max(a[detail::idx(x)], b[detail::idx(y)]) / devices_);
+      auto const &row_class = from_.classes[detail::idx(q.rows)].of, &col_class = from_.classes[detail::idx(q.cols)].of;
+      pair_cost const& whole = from_.costs[detail::idx(q.cost)];
+      std::vector<std::pair<int, int>> places;                     // by column: where it is in a row, and on how many devices
+      for (int y : col_choice) places.push_back({col_class[detail::idx(y)], b[detail::idx(y)]});
+      c.seconds.reserve(row_choice.size() * col_choice.size());
+      for (int x : row_choice) {
+        double const* const row = whole.seconds.data() + detail::idx(row_class[detail::idx(x)]) * detail::idx(whole.cols);
+        int const size = a[detail::idx(x)];
+        for (auto const& [y, other] : places) c.seconds.push_back(row[y] * std::max(size, other) / devices_);
+      }
       it->second = {0, 0, static_cast<int>(to_.costs.size()), rows, cols};
       to_.costs.push_back(std::move(c));
     }
@@ -130,7 +142,11 @@ class scaled_pairs {
 /// side on k and m - k of m devices the longer takes at least k/m of the one plus (m-k)/m of the other, so what happens on k of all n
 /// devices counts k/n, with the smallest range in which a choice can stand. O(choices + pair costs).
 inline mapping_problem relaxed_sum(mapping_problem const& p, std::vector<std::vector<int>> const& pairs_of_entry) {
-  mapping_problem r = p;
+  mapping_problem r;
+  static_cast<problem_frame&>(r) = p;
+  r.sets = p.sets;
+  r.classes = p.classes;
+  r.costs.resize(p.costs.size());                                                       // only those are there that stay as they are
   auto const ranges = reachable_ranges(p.tree, p.devices, p.grain);
   std::vector<std::vector<int>> least(p.sets.size());                                   // set -> choice -> size of that range
   for (int i = 0; i < p.tree.size(); ++i) {
@@ -148,7 +164,11 @@ inline mapping_problem relaxed_sum(mapping_problem const& p, std::vector<std::ve
   }
   scaled_pairs scaled(p, r, least, p.devices);
   for (std::size_t e = 0; e < pairs_of_entry.size(); ++e)
-    if (ranges[e].size() > 1) for (int k : pairs_of_entry[e]) r.pairs[detail::idx(k)] = scaled(p.pairs[detail::idx(k)]);
+    for (int k : pairs_of_entry[e]) {
+      operator_pair& q = r.pairs[detail::idx(k)];
+      if (ranges[e].size() > 1) q = scaled(p.pairs[detail::idx(k)]);
+      else if (pair_cost& c = r.costs[detail::idx(q.cost)]; c.seconds.empty()) c = p.costs[detail::idx(q.cost)];
+    }
   return r;
 }
 

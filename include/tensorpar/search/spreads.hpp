@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/ir/layout.hpp>
+#include <utility>
 #include <vector>
 
 namespace tensorpar {
@@ -14,6 +15,8 @@ struct spread_limits {
   i64 any_size_up_to = 4;        // on machines of at most so many devices every grid size and replica count is tried; on larger ones one
   i64 least_part = 2;            // device or at least 1 / least_part of the room, where loops cannot be split over all of it the largest
                                  // power of two in it too, and replica counts that divide the machine or are powers of two
+  int most_divisors = 0;         // where a room has more divisors than that, the degrees of axes are at most as large as the half smallest
+                                 // of so many, or at least as large as the half largest: the space of large machines stays small. 0: all
   friend bool operator==(spread_limits const&, spread_limits const&) = default;
 };
 
@@ -22,16 +25,40 @@ inline bool allows_size(spread_limits const& l, i64 size, i64 room, i64 machine)
   return size == 1 || machine <= l.any_size_up_to || size * l.least_part >= room;
 }
 
+/// Degrees in between are left out: (largest that is small, smallest that is large). O(sqrt(room)).
+inline std::pair<i64, i64> left_out_between(spread_limits const& l, i64 room) {
+  std::vector<i64> lesser;
+  int divisors = 0;
+  for (i64 d = 1; d * d <= room; ++d)
+    if (room % d == 0) {
+      lesser.push_back(d);
+      divisors += d * d == room ? 1 : 2;
+    }
+  if (l.most_divisors < 2 || divisors <= l.most_divisors) return {room, room};
+  i64 const low = lesser[static_cast<std::size_t>(l.most_divisors / 2 - 1)];
+  return {low, room / low};
+}
+
 /// Every legal spread of a node on devices start, start + 1, ..., start + room - 1 of a machine of `machine` devices: ordered lists of axes
 /// over distinct splittable loops (and at most one replica axis), each degree at least 2 and a divisor of the loop's units, on the first
 /// product-of-degrees devices of the room, the last axis innermost (stride 1). The order of axes matters on hierarchical machines.
 /// Canonical order: one device first, then depth first by loop (as the notation lists them, replicas last) and degree. O(result).
 inline std::vector<spread> legal_spreads(iteration_space const& s, int start, int room, int machine, spread_limits const& l = {}) {
-  struct letter { char c; i64 units; };
-  std::vector<letter> letters;
-  for (node_loop const& p : s.loops) if (p.units > 1) letters.push_back({p.letter, p.units});
-  if (l.replicas) letters.push_back({'\0', 0});
   bool const any = machine <= l.any_size_up_to;
+  auto const [low, high] = left_out_between(l, room);
+  auto const between = [&, low = low, high = high](i64 d) { return d > low && d < high; };
+  struct letter { char c; std::vector<i64> degrees; };
+  std::vector<letter> letters;
+  for (node_loop const& p : s.loops) {
+    if (p.units < 2) continue;
+    letters.push_back({p.letter, {}});
+    for (i64 d = 2; d <= room && d <= p.units; ++d) if (p.units % d == 0 && !between(d)) letters.back().degrees.push_back(d);
+  }
+  if (l.replicas) {
+    letters.push_back({'\0', {}});
+    for (i64 d = 2; d <= room; ++d)
+      if ((any || machine % d == 0 || (d & (d - 1)) == 0) && !between(d)) letters.back().degrees.push_back(d);
+  }
   std::vector<spread> r;
   std::vector<grid_axis> axes;
   std::vector<char> used(letters.size(), 0);
@@ -51,8 +78,8 @@ inline std::vector<spread> legal_spreads(iteration_space const& s, int start, in
     for (std::size_t i = 0; i < letters.size(); ++i) {
       if (used[i]) continue;
       used[i] = 1;
-      for (i64 d = 2; d * size <= room; ++d) {
-        if (letters[i].c ? letters[i].units % d : !any && machine % d && (d & (d - 1))) continue;
+      for (i64 d : letters[i].degrees) {
+        if (d * size > room) break;
         axes.push_back({letters[i].c, d, 1});
         self(self, size * d);
         axes.pop_back();

@@ -151,6 +151,7 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   mapping_problem const two_axes = build.make(limits);
   limits.max_axes = 1;
   limits.least_part = on.size();                                     // some leave devices idle
+  limits.most_divisors = 0;
   mapping_problem const one_axis = build.make(limits);
   std::string const batch = batch_loops(t.graph, t.forward_nodes);
   plan like;

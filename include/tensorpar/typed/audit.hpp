@@ -8,28 +8,29 @@ namespace tensorpar {
 
 namespace detail {
 
+/// The least power of two with room for twice as many.
+constexpr int table_size(int most) {
+  int size = 16;
+  while (size < 2 * most + 2) size *= 2;
+  return size;
+}
 /// A set of hashed names in one open table: linear in constant evaluation, where sorting is not.
 class name_table {
   struct entry {
     u64 hash;
-    int kind, id;
+    int kind, id;   // kind + 1; 0: free
   };
-  pool<entry> slot_;
-  u64 mask_ = 0;
+  zeroed<entry> slot_;
+  u64 mask_;
 
  public:
-  constexpr explicit name_table(int most) {
-    u64 size = 16;
-    while (size < 2 * static_cast<u64>(most) + 2) size *= 2;
-    mask_ = size - 1;
-    slot_ = pool<entry>(static_cast<int>(size), entry{0, -1, -1});
-  }
+  constexpr explicit name_table(int most) : slot_(table_size(most)), mask_(static_cast<u64>(table_size(most)) - 1) {}
   /// The entry that was there with this hash and kind, -1 if none was; then this one is.
   constexpr int insert(u64 hash, int kind, int id) {
     for (u64 i = hash & mask_;; i = (i + 1) & mask_) {
-      entry& e = slot_[static_cast<int>(i)];
-      if (e.kind < 0) { e = {hash, kind, id}; return -1; }
-      if (e.hash == hash && e.kind == kind) return e.id;
+      entry& e = slot_.p[i];
+      if (e.kind == 0) { e = {hash, kind + 1, id}; return -1; }
+      if (e.hash == hash && e.kind == kind + 1) return e.id;
     }
   }
 };
@@ -46,14 +47,27 @@ template <class... A, class... B> constexpr bool own_name_taken(op_info const& o
   return false;
 }
 
+// The loops over all operators and values use plain pointers: in constant evaluation calls are most of the price.
+
 /// Operators are told apart by the hash of their names, so two types must not share it.
 constexpr model_complaint find_operator_clash(graph_view const& g) {
-  name_table t(g.nodes.n);
-  for (int v = 0; v < g.nodes.n; ++v) {
-    model_node const& n = g.nodes[v];
-    int const before = t.insert(n.op->id, 0, v);
-    if (before < 0 ? own_name_taken(*n.op, forward_operators{}, backward_operators{}) : g.nodes[before].op->type != n.op->type)
-      return {complaint_kind::name_clash, mismatch("two operator types have one name", scalar, scalar), n.op, n.name, n.at};
+  model_node const* const nodes = g.nodes.p;
+  int const size = table_size(g.nodes.n);
+  zeros first_(size);          // the first node of an operator, and one; by the hash of the name
+  int* const first = first_.p;
+  u64 const mask = static_cast<u64>(size) - 1;
+  for (int v = 0, n = g.nodes.n; v < n; ++v) {
+    op_info const& o = *nodes[v].op;
+    u64 i = o.id & mask;
+    while (first[i] && nodes[first[i] - 1].op->id != o.id) i = (i + 1) & mask;
+    bool clash = false;
+    if (first[i]) clash = nodes[first[i] - 1].op->type != o.type;
+    else {
+      first[i] = v + 1;
+      clash = own_name_taken(o, forward_operators{}, backward_operators{});
+    }
+    if (clash)
+      return {complaint_kind::name_clash, mismatch("two operator types have one name", scalar, scalar), &o, nodes[v].name, nodes[v].at};
   }
   return {};
 }
@@ -64,13 +78,14 @@ constexpr model_complaint find_clash(graph_view const& g) {
     for (slice<model_port> side : {a, b})
       for (model_port const& p : side)
         if (p.name.text && t.insert(hash_of(p.name), 0, 0) >= 0)
-          return {complaint_kind::name_clash, mismatch(why, g.values[p.value].type, scalar), nullptr, p.name, p.at};
+          return {complaint_kind::name_clash, mismatch(why, g.values[p.value].type, scalar), &no_operator, p.name, p.at};
     return {};
   };
   if (auto c = ports(g.inputs, g.weights, "two inputs or weights have one name"); !c.ok()) return c;
   if (auto c = ports(g.outputs, {nullptr, 0}, "two outputs have one name"); !c.ok()) return c;
   int named = 0;
-  for (model_node const& n : g.nodes) named += n.name != nullptr;
+  model_node const* const nodes = g.nodes.p;
+  for (int v = 0, n = g.nodes.n; v < n; ++v) if (nodes[v].name) ++named;
   if (named == 0) return {};
   name_table t(named);
   for (model_node const& n : g.nodes)
@@ -81,24 +96,32 @@ constexpr model_complaint find_clash(graph_view const& g) {
 
 /// Every result, input and weight is an operand, an output, carried to the next turn, or discarded on purpose.
 constexpr model_complaint find_dangling(graph_view const& g) {
-  pool<char> used(g.values.n, 0);
-  for (int x : g.operands) used[x] = 1;
-  for (model_value const& v : g.values) if (v.source >= 0) used[v.source] = 1;
+  zeros used_(g.values.n);
+  int* const used = used_.p;
+  int const* const operands = g.operands.p;
+  model_value const* const values = g.values.p;
+  int const all = g.values.n;
+  for (int i = 0, n = g.operands.n; i < n; ++i) used[operands[i]] = 1;
+  if (!g.regions.empty()) for (int x = 0; x < all; ++x) if (values[x].source >= 0) used[values[x].source] = 1;
   for (model_port const& p : g.outputs) used[p.value] = 1;
   auto complain = [&](int x, op_info const* op, label name, place at) -> model_complaint {
     return {complaint_kind::dangling_tensor, mismatch("neither used nor an output", g.values[x].type, scalar), op, name, at};
   };
-  for (model_port const& p : g.inputs) if (!used[p.value] && !g.values[p.value].discarded) return complain(p.value, nullptr, p.name, p.at);
-  for (model_port const& p : g.weights) if (!used[p.value] && !g.values[p.value].discarded) return complain(p.value, nullptr, p.name, p.at);
-  for (int x = 0; x < g.values.n; ++x) {
-    model_value const& v = g.values[x];
-    if (used[x] || v.discarded) continue;
-    if (v.role == model_role::activation) { model_node const& n = g.nodes[v.producer]; return complain(x, n.op, n.name, n.at); }
+  for (slice<model_port> side : {g.inputs, g.weights})
+    for (model_port const& p : side)
+      if (!used[p.value] && !g.values[p.value].discarded) return complain(p.value, &no_operator, p.name, p.at);
+  for (int x = 0; x < all; ++x) {
+    if (used[x]) continue;
+    model_value const& v = values[x];
+    if (v.role != model_role::activation || v.discarded) continue;
+    model_node const& n = g.nodes[v.producer];
+    return complain(x, n.op, n.name, n.at);
   }
   for (model_region const& r : g.regions)
     for (int i = 0; i < r.carried; ++i) {
-      if (!used[r.value0 + i] && !g.values[r.value0 + i].discarded) return complain(r.value0 + i, nullptr, "block's argument", r.at);
-      if (!used[r.value_end + i] && !g.values[r.value_end + i].discarded) return complain(r.value_end + i, nullptr, "block's result", r.at);
+      int const argument = r.value0 + i, result = r.value_end + i;
+      if (!used[argument] && !g.values[argument].discarded) return complain(argument, &no_operator, "block's argument", r.at);
+      if (!used[result] && !g.values[result].discarded) return complain(result, &no_operator, "block's result", r.at);
     }
   return {};
 }

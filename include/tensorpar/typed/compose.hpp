@@ -50,8 +50,8 @@ template <class A> struct only {
 };
 constexpr place place_of(std::source_location const& l) { return {l.file_name(), static_cast<int>(l.line())}; }
 constexpr any_op at(any_op o, place p) { o.at = p; return o; }
-constexpr ref put(any_op const& o, place p, ref x) { return x.g->add(at(o, p), &x, 1); }
-constexpr ref put(any_op const& o, place p, ref x, ref y) { ref const in[2]{x, y}; return x.g->add(at(o, p), in, 2); }
+constexpr ref put(any_op o, place p, ref x) { o.at = p; return x.g->add(o, &x, 1); }
+constexpr ref put(any_op o, place p, ref x, ref y) { o.at = p; ref const in[2]{x, y}; return x.g->add(o, in, 2); }
 /// Stands in complaints about repeated blocks.
 struct repeat_op {
   static constexpr auto name = "repeat";

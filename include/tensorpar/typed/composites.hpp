@@ -5,10 +5,14 @@
 
 namespace tensorpar {
 
+// Templates, though of one type each: who does not use them does not compile the operators that they are made of.
+
 /// Batch normalisation of [n,c,h,w] (Ioffe and Szegedy 2015): sums per channel over the whole batch, then x normalised by them. Two
 /// operators, so that a split batch still has the statistics of the whole batch.
 constexpr auto batch_norm(double eps = 1e-5, std::source_location l = std::source_location::current()) {
-  return [eps, at = detail::place_of(l)](ref x) { return detail::put(normalize{eps}, at, x, detail::put(channel_moments{}, at, x)); };
+  return [eps, at = detail::place_of(l)](std::same_as<ref> auto x) {
+    return detail::put(normalize{eps}, at, x, detail::put(channel_moments{}, at, x));
+  };
 }
 
 /// Multi-head attention (Vaswani et al. 2017) spelled with primitives: projections, heads split off as an axis, softmax(q k^T / sqrt(d)) v,
@@ -18,8 +22,8 @@ constexpr auto batch_norm(double eps = 1e-5, std::source_location l = std::sourc
 struct multi_head_attention_t {
   i64 heads;
   place at;
-  constexpr ref operator()(ref x) const { return (*this)(all(x, x, x)); }
-  constexpr ref operator()(bundle const& x) const {
+  constexpr ref operator()(std::same_as<ref> auto x) const { return (*this)(all(x, x, x)); }
+  constexpr ref operator()(std::same_as<bundle> auto const& x) const {
     model_builder& g = *x.r[0].g;
     if (x.n != 3)
       return g.fail(detail::at(attention{heads}, at), mismatch("attention takes query, key and value", shape{dim(x.n)}, scalar));

@@ -36,35 +36,30 @@ struct draft {
   bool fits;
   frozen<draft_sizes> tables;
 };
-constexpr void copy_tables(graph_view const& v, auto& to) {
-  auto copy = []<class T>(slice<T> from, T* row) { for (T const& x : from) *row++ = x; };
-  copy(v.nodes, to.nodes);
-  copy(v.values, to.values);
-  copy(v.operands, to.operands);
-  copy(v.producers, to.producers);
-  copy(v.attrs, to.attrs);
-  copy(v.regions, to.regions);
-  copy(v.inputs, to.inputs);
-  copy(v.weights, to.weights);
-  copy(v.outputs, to.outputs);
+// From arrays to arrays, without iterators, calls and pointers: one step for each element.
+constexpr void copy_tables(auto const& from, table_sizes const& z, auto& to) {
+  for (int i = 0, n = z.nodes; i < n; ++i) to.nodes[i] = from.nodes[i];
+  for (int i = 0, n = z.values; i < n; ++i) to.values[i] = from.values[i];
+  for (int i = 0, n = z.operands; i < n; ++i) to.operands[i] = from.operands[i];
+  for (int i = 0, n = z.producers; i < n; ++i) to.producers[i] = from.producers[i];
+  for (int i = 0, n = z.attrs; i < n; ++i) to.attrs[i] = from.attrs[i];
+  for (int i = 0, n = z.regions; i < n; ++i) to.regions[i] = from.regions[i];
+  for (int i = 0, n = z.inputs; i < n; ++i) to.inputs[i] = from.inputs[i];
+  for (int i = 0, n = z.weights; i < n; ++i) to.weights[i] = from.weights[i];
+  for (int i = 0, n = z.outputs; i < n; ++i) to.outputs[i] = from.outputs[i];
 }
 constexpr graph_view tables_view(auto const& f, table_sizes const& z) {
   return {{f.nodes, z.nodes},     {f.values, z.values}, {f.operands, z.operands}, {f.producers, z.producers}, {f.attrs, z.attrs},
           {f.regions, z.regions}, {f.inputs, z.inputs}, {f.weights, z.weights},   {f.outputs, z.outputs}};
 }
 template <class M> consteval draft make_draft() {
-  model_builder g;
+  draft r{};
+  model_builder g(r.tables);
   M::define(g);
   graph_view const v = g.view();
-  draft r{};
-  table_sizes const &z = r.size = {v.nodes.n,   v.values.n, v.operands.n, v.producers.n, v.attrs.n,
-                                   v.regions.n, v.inputs.n, v.weights.n,  v.outputs.n},
-                    &most = draft_sizes;
-  r.first = g.ok() ? model_complaint{} : g.complaints()[0];
-  r.fits = z.nodes <= most.nodes && z.values <= most.values && z.operands <= most.operands && z.producers <= most.producers &&
-           z.attrs <= most.attrs && z.regions <= most.regions && z.inputs <= most.inputs && z.weights <= most.weights &&
-           z.outputs <= most.outputs;
-  if (r.fits) copy_tables(v, r.tables);
+  r.size = {v.nodes.n, v.values.n, v.operands.n, v.producers.n, v.attrs.n, v.regions.n, v.inputs.n, v.weights.n, v.outputs.n};
+  if (!g.ok()) r.first = g.complaints()[0];
+  r.fits = g.in_place();
   return r;
 }
 template <class M> inline constexpr draft draft_of = make_draft<M>();
@@ -72,11 +67,11 @@ template <class M> inline constexpr table_sizes sizes_of = draft_of<M>.size;
 template <class M> consteval auto freeze() {
   frozen<sizes_of<M>> f{};
   if constexpr (draft_of<M>.fits) {
-    copy_tables(tables_view(draft_of<M>.tables, sizes_of<M>), f);
+    copy_tables(draft_of<M>.tables, sizes_of<M>, f);
   } else {
     model_builder g;
     M::define(g);
-    copy_tables(g.view(), f);
+    copy_tables(g.view(), sizes_of<M>, f);
   }
   return f;
 }

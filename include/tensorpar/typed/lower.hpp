@@ -19,7 +19,8 @@ class lowering {
   slice<binding> const bound_;
   computation_graph out_;
   pool<int> now_;               // value of the model -> value of the result, in the current turn
-  pool<u64> names_;             // hashes of the names given to nodes, kept as an open table
+  int const slots_;
+  zeroed<u64> names_;           // hashes of the names given to nodes, kept as an open table
   int next_ = 0;                       // region
 
   int& now(int v) { return now_[v]; }
@@ -36,23 +37,26 @@ class lowering {
     if (!d.is_static()) { put_text(valid, d.sym); put_text(valid, " = n})"); }
     throw error(std::move(what), of, std::move(valid));
   }
-  [[gnu::noinline, gnu::cold]] static std::string spelled(label const& l) {
-    std::string s(l.text);
-    if (l.index >= 0) { put_text(s, "."); put_text(s, i64{l.index}); }
+  [[noreturn, gnu::noinline, gnu::cold]] static void too_large() {
+    throw error("the unrolled model is too large", "lower", "at most 67108864 operators");
+  }
+  /// "linear7", "x.3", "head@2"; without a number (below zero) the text alone.
+  [[gnu::noinline, gnu::cold]] static std::string numbered(std::string_view text, char const* mark, i64 number) {
+    std::string s;
+    put_text(s, text);
+    if (number >= 0) { put_text(s, mark); put_text(s, number); }
     return s;
   }
-  [[gnu::noinline, gnu::cold]] static void add_turn(std::string& s, int region, i64 turn) {
-    if (region >= 0) { put_text(s, "@"); put_text(s, turn); }
-  }
+  static std::string spelled(label const& l) { return numbered(l.text, ".", l.index); }
 
   /// `wanted`, or that with underscores behind it where it is taken (an unnamed operator's "linear7" may be somebody's name).
   [[gnu::noinline, gnu::cold]] void make_unique(std::string& wanted) {
     for (;; put_text(wanted, "_")) {
-      u64 const mask = static_cast<u64>(names_.size()) - 1, h = name_hash(wanted) | 1;   // 0: a free slot
+      u64 const mask = static_cast<u64>(slots_) - 1, h = name_hash(wanted) | 1;   // 0: a free slot
       u64 i = h & mask;
-      while (names_[static_cast<int>(i)] && names_[static_cast<int>(i)] != h) i = (i + 1) & mask;
-      if (names_[static_cast<int>(i)]) continue;
-      names_[static_cast<int>(i)] = h;
+      while (names_.p[i] && names_.p[i] != h) i = (i + 1) & mask;
+      if (names_.p[i]) continue;
+      names_.p[i] = h;
       return;
     }
   }
@@ -62,43 +66,45 @@ class lowering {
       int k = 0;
       while (g_.weights[k].value != v) ++k;
       label const& l = g_.weights[k].name;
-      std::string name;
-      if (l.text) name = spelled(l); else { put_text(name, "weight"); put_text(name, i64{k}); }
-      add_turn(name, x.region, turn);
+      std::string name = l.text ? spelled(l) : numbered("weight", "", k);
+      if (x.region >= 0) { put_text(name, "@"); put_text(name, turn); }
       make_unique(name);
-      now(v) = out_.add_parameter(name, bound(x.type, name), x.start);
+      parameter(v, name, name);
     }
     return now(v);
   }
-  [[gnu::cold]] void one(int v, i64 turn) {
-    model_node const& n = g_.nodes[v];
-    std::string name(n.name ? std::string_view(n.name) : n.op->name);
-    if (n.name) add_turn(name, n.region, turn); else put_text(name, i64{out_.node_count()});
+  [[gnu::noinline, gnu::cold]] void parameter(int v, std::string name, std::string const& of) {
+    model_value const& x = g_.values[v];
+    now(v) = out_.add_parameter(std::move(name), bound(x.type, of), x.start);
+  }
+  [[gnu::noinline, gnu::cold]] std::string name_of_node(model_node const& n, i64 turn) {
+    std::string name = n.name ? numbered(n.name, "@", n.region < 0 ? -1 : turn) : numbered(n.op->name, "", out_.node_count());
     make_unique(name);
+    return name;
+  }
+  [[gnu::noinline, gnu::cold]] void one(int v, i64 turn) {
+    model_node const& n = g_.nodes[v];
+    std::string name = name_of_node(n, turn);
     std::vector<int> in;
     for (int i = 0; i < n.operand_count; ++i) {
       int const x = g_.operands[n.in0 + i];
-      if (x >= n.out0) {               // the operator's own weight
-        model_value const& w = g_.values[x];
-        std::string weight = name;
-        put_text(weight, ".");
-        put_text(weight, i64{i - n.activations});
-        now(x) = out_.add_parameter(std::move(weight), bound(w.type, name), w.start);
-        in.push_back(now(x));
-      } else in.push_back(value_of(x, turn));
+      if (x >= n.out0) parameter(x, numbered(name, ".", i - n.activations), name);   // the operator's own weight
+      int const operand = value_of(x, turn);
+      in.push_back(operand);
     }
     any_op op = g_.op(v);
     // two dropouts of one model, or of two turns of a block, must not draw the same mask
     if (op.is<dropout>()) op.attr[1] = static_cast<i64>(hasher().add(op.attr[1]).add(out_.node_count()).value() >> 1);
-    int const id = out_.add(op, std::move(in), name);
-    out_.node(id).region = n.region;
-    out_.node(id).turn = static_cast<int>(turn);
-    for (int i = 0; i < n.result_count; ++i) now(n.out0 + i) = out_.node(id).out[static_cast<std::size_t>(i)];
+    graph_node& made = out_.node(out_.add(op, std::move(in), std::move(name)));
+    made.region = n.region;
+    made.turn = static_cast<int>(turn);
+    for (int i = 0; i < n.result_count; ++i) now(n.out0 + i) = made.out[static_cast<std::size_t>(i)];
   }
-  [[gnu::cold]] void block(int r, i64 outer_turn) {
+  [[gnu::noinline, gnu::cold]] void block(int r, i64 outer_turn) {
     model_region const& q = g_.regions[r];
-    pool<int> carried;
-    for (int i = 0; i < q.carried; ++i) carried.push(value_of(g_.values[q.value0 + i].source, outer_turn));
+    pool<int> carried_;
+    int* const carried = carried_.extend(q.carried);
+    for (int i = 0; i < q.carried; ++i) carried[i] = value_of(g_.values[q.value0 + i].source, outer_turn);
     int const inner = next_;
     for (i64 t = 0; t < q.times; ++t) {
       for (int x = q.value0; x < q.value_end; ++x) now(x) = -1;
@@ -114,7 +120,7 @@ class lowering {
     while (r >= 0 && r != outer) r = g_.regions[r].parent;
     return r == outer;
   }
-  [[gnu::cold]] void range(int first, int last, int region, i64 turn) {
+  [[gnu::noinline, gnu::cold]] void range(int first, int last, int region, i64 turn) {
     for (int v = first;;) {
       if (next_ < g_.regions.n && g_.regions[next_].parent == region && g_.regions[next_].first == v) {
         int const r = next_++;
@@ -125,18 +131,25 @@ class lowering {
     }
   }
 
- public:
-  [[gnu::cold]] lowering(graph_view const& g, slice<binding> b) : g_(g), bound_(b), now_(g.values.n, -1) {
+  [[gnu::noinline, gnu::cold]] static int slots_for(graph_view const& g) {
     i64 most = g.weights.n;
     for (model_node const& n : g.nodes) most += g.times(n.region);
     for (model_region const& r : g.regions) most += g.weights.n ? g.times(r.parent) * r.times : 0;
-    if (most > (i64{1} << 26)) throw error("the unrolled model is too large", "lower", "at most 67108864 operators");
+    if (most > (i64{1} << 26)) too_large();
     int slots = 16;
     while (slots < 2 * most) slots *= 2;
-    names_ = pool<u64>(slots, 0);
+    return slots;
   }
+
+ public:
+  [[gnu::cold]] lowering(graph_view const& g, slice<binding> b)
+      : g_(g), bound_(b), now_(g.values.n, -1), slots_(slots_for(g)), names_(slots_) {}
   [[gnu::cold]] computation_graph run() {
-    for (model_port const& p : g_.inputs) now(p.value) = out_.add_input(spelled(p.name), bound(g_.values[p.value].type, spelled(p.name)));
+    for (model_port const& p : g_.inputs) {
+      std::string name = spelled(p.name);
+      shape const s = bound(g_.values[p.value].type, name);
+      now(p.value) = out_.add_input(std::move(name), s);
+    }
     range(0, g_.nodes.n, -1, 0);
     for (model_port const& p : g_.outputs) out_.add_output(spelled(p.name), value_of(p.value, 0));
     return std::move(out_);
@@ -167,7 +180,9 @@ class lowering {
 /// Its weights are parameters "<node>.0", "<node>.1" ...; a shared weight has its own name or "weight<k>".
 /// Precondition: the model was accepted (typed<M>, or builder.ok() and audit). Throws `error` for a symbol without a size, sizes below 1,
 /// and where a shape rule refuses the bound sizes. O(unrolled operators).
-inline computation_graph lower(graph_view const& g, slice<binding> bound) { return detail::lowering(g, bound).run(); }
+[[gnu::noinline, gnu::cold]] inline computation_graph lower(graph_view const& g, slice<binding> bound) {
+  return detail::lowering(g, bound).run();
+}
 inline computation_graph lower(graph_view const& g, std::initializer_list<binding> bound = {}) {
   return lower(g, slice<binding>{bound.begin(), static_cast<int>(bound.size())});
 }

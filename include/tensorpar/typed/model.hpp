@@ -54,13 +54,67 @@ class model_builder {
     return false;
   }
   constexpr ref fail(any_op const& o, char const* rule, shape const& a, shape const& b) { return fail(o, mismatch(rule, a, b)); }
-  constexpr void operand(int v) {
-    operands_.push(v);
-    if (int const p = values_[v].producer; p >= 0) producers_.push(p);
+  /// Operands that exist and may be used, of these types.
+  constexpr ref add(any_op const& o, ref const* x, int k, shape const* in) {
+    op_info const& op = *o.op;
+    int const activations = op.arity < 0 ? k : op.arity;
+    if (k < activations) return fail(o, "too few operands", k > 0 ? in[0] : scalar, scalar);
+    inference const r = op.infer(o.attr, {in, activations});
+    if (r.rule) return fail(o, r.rule, r.out[0], r.out[1]);
+    bool const shared = k > activations;
+    if (!op.weighty) {
+      if (shared) return fail(o, "wrong number of operands", in[0], in[k - 1]);
+      return write(o, x, k, activations, r, weight_list{});
+    }
+    weight_list const w = op.weights(o.attr, {in, activations});
+    if (shared) {
+      if (k != activations + w.n) return fail(o, "wrong number of operands", in[0], in[k - 1]);
+      for (int i = 0; i < w.n; ++i) {
+        if (!fits(in[activations + i], w.w[i].type)) return fail(o, "shared weight does not fit", in[activations + i], w.w[i].type);
+        model_value& s = values_[x[activations + i].v];
+        if (s.open_start) { s.start = w.w[i].start; s.open_start = false; }
+      }
+    }
+    return write(o, x, k, activations, r, w);
+  }
+  /// The tables of an operator that was accepted; its own weights are made unless k operands contain them.
+  constexpr ref write(any_op const& o, ref const* x, int k, int activations, inference const& r, weight_list const& w) {
+    int const id = nodes_.size(), in0 = operands_.size(), pred0 = producers_.size(), attr0 = attrs_.size(), out0 = values_.size();
+    int const own = k > activations ? 0 : w.n, attrs = o.op->attrs;
+    model_value* const v = values_.extend(r.n + own);
+    model_value const* const values = v - out0;
+    for (int i = 0; i < r.n; ++i) v[i] = {id, -1, model_role::activation, current_, init::zeros, false, false, r.out[i]};
+    for (int i = 0; i < own; ++i) v[r.n + i] = {-1, -1, model_role::parameter, current_, w.w[i].start, false, false, w.w[i].type};
+    int* const operands = operands_.extend(k + own);
+    int preds = 0;
+    for (int i = 0; i < k; ++i) {
+      int const y = operands[i] = x[i].v;
+      if (int const p = values[y].producer; p >= 0) { producers_.push(p); ++preds; }
+    }
+    for (int i = 0; i < own; ++i) operands[k + i] = out0 + r.n + i;
+    if (attrs > 0) {
+      i64* const a = attrs_.extend(attrs);
+      for (int i = 0; i < attrs; ++i) a[i] = o.attr[i];
+    }
+    nodes_.push({o.op, o.name, o.at, attr0, in0, activations, activations + w.n, out0, r.n, pred0, preds, current_});
+    return {this, out0};
   }
 
  public:
   using location = std::source_location;
+
+  constexpr model_builder() = default;
+  /// Writes into tables that somebody else owns, as long as they suffice: what is already where it is wanted need not be copied.
+  template <class Tables>
+    requires requires(Tables& t) { t.producers[0]; }
+  constexpr explicit model_builder(Tables& t)
+      : nodes_(t.nodes), values_(t.values), operands_(t.operands), producers_(t.producers), attrs_(t.attrs), regions_(t.regions),
+        inputs_(t.inputs), weights_(t.weights), outputs_(t.outputs) {}
+  /// Are all tables still those that were given?
+  constexpr bool in_place() const {
+    return nodes_.in_lent() && values_.in_lent() && operands_.in_lent() && producers_.in_lent() && attrs_.in_lent() && regions_.in_lent() &&
+           inputs_.in_lent() && weights_.in_lent() && outputs_.in_lent();
+  }
 
   /// A tensor that the host feeds. Names of inputs differ.
   constexpr ref input(label name, shape const& s, location l = location::current()) {
@@ -87,7 +141,8 @@ class model_builder {
   constexpr void output(label name, ref x, location l = location::current()) {
     if (x.v < 0) return;
     if (!visible(x.v)) {
-      refuse({complaint_kind::shape_mismatch, {"tensor of a repeated block, used outside", x.type(), scalar}, nullptr, name, where(l)});
+      refuse({complaint_kind::shape_mismatch, mismatch("tensor of a repeated block, used outside", x.type(), scalar), &no_operator, name,
+              where(l)});
       return;
     }
     outputs_.push({name, x.v, where(l)});
@@ -95,43 +150,21 @@ class model_builder {
   /// Says that a result is not used on purpose (one part of a split, say).
   constexpr void discard(ref x) { if (x.v >= 0) values_[x.v].discarded = true; }
 
+  // Constant evaluation of a model is this function, and calls are most of its price: tables are reached by plain pointers here.
+
   /// Appends an operator. k counts the activations, or activations and all weights where weights are shared.
   constexpr ref add(any_op const& o, ref const* x, int k) {
     if (k > bundle::max) return fail(o, "a join takes at most 32 operands", scalar, shape{dim(k)});
-    struct { shape x[bundle::max]; } several{};          // cheap in constant evaluation (see pool)
-    shape const* in = several.x;
+    model_value const* const values = values_.begin();
     for (int i = 0; i < k; ++i) {
       if (x[i].v < 0) return {this, -1};
-      if (!visible(x[i].v)) return fail(o, "tensor of a repeated block, used outside", x[i].type(), scalar);
-      if (k > 1) several.x[i] = values_[x[i].v].type;
+      if (values[x[i].v].region >= 0 && !visible(x[i].v))
+        return fail(o, "tensor of a repeated block, used outside", x[i].type(), scalar);
     }
-    if (k == 1) in = &values_[x[0].v].type;
-    int const activations = o.op->arity < 0 ? k : o.op->arity;
-    if (k < activations) return fail(o, "too few operands", k > 0 ? in[0] : scalar, scalar);
-    inference const r = o.op->infer(o.attr, {in, activations});
-    if (r.rule) return fail(o, r.rule, r.out[0], r.out[1]);
-    weight_list const w = o.op->weights(o.attr, {in, activations});
-    bool const shared = k > activations;
-    if (shared) {
-      if (k != activations + w.n) return fail(o, "wrong number of operands", in[0], in[k - 1]);
-      for (int i = 0; i < w.n; ++i) {
-        if (!fits(in[activations + i], w.w[i].type)) return fail(o, "shared weight does not fit", in[activations + i], w.w[i].type);
-        model_value& s = values_[x[activations + i].v];
-        if (s.open_start) { s.start = w.w[i].start; s.open_start = false; }
-      }
-    }
-    int const id = nodes_.size(), in0 = operands_.size(), pred0 = producers_.size(), attr0 = attrs_.size(), out0 = values_.size();
-    for (int i = 0; i < k; ++i) operand(x[i].v);
-    for (int i = 0; i < o.op->attrs; ++i) attrs_.push(o.attr[i]);
-    for (int i = 0; i < r.n; ++i) value(id, model_role::activation, r.out[i]);
-    if (!shared)
-      for (int i = 0; i < w.n; ++i) {
-        int const v = value(-1, model_role::parameter, w.w[i].type);
-        values_[v].start = w.w[i].start;
-        operands_.push(v);
-      }
-    nodes_.push({o.op, o.name, o.at, attr0, in0, activations, activations + w.n, out0, r.n, pred0, producers_.size() - pred0, current_});
-    return {this, out0};
+    if (k == 1) return add(o, x, 1, &values[x[0].v].type);
+    struct { shape x[bundle::max]; } several{};          // cheap in constant evaluation (see pool)
+    for (int i = 0; i < k; ++i) several.x[i] = values[x[i].v].type;
+    return add(o, x, k, several.x);
   }
   constexpr ref fail(any_op const& o, complaint const& c) {
     refuse({complaint_kind::shape_mismatch, c, o.op, o.name, o.at});

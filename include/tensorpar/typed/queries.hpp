@@ -15,9 +15,16 @@ template <class G> constexpr i64 value_times_of(G const& g, int x) {
   if constexpr (requires { { value_times(g, x) } -> std::convertible_to<i64>; }) return value_times(g, x);
   else return 1;
 }
+// Plain pointers, no iterators, and no call that can be spared: calls are most of the price in constant evaluation.
 constexpr i64 parameters(graph_view const& g) {
   i64 n = 0;
-  for (model_value const& v : g.values) if (v.role == model_role::parameter) n += v.type.elements() * g.times(v.region);
+  model_value const* const values = g.values.p;
+  for (int x = 0, all = g.values.n; x < all; ++x) {
+    if (values[x].role != model_role::parameter) continue;
+    i64 e = 1;
+    for (int i = 0, rank = values[x].type.rank; i < rank; ++i) e *= values[x].type.d[i].n;
+    n += values[x].region < 0 ? e : e * g.times(values[x].region);
+  }
   return n;
 }
 template <operator_graph G> constexpr i64 parameters(G const& g) {
@@ -26,20 +33,28 @@ template <operator_graph G> constexpr i64 parameters(G const& g) {
   return n;
 }
 constexpr double flops(graph_view const& g, slice<binding> b) {
-  pool<shape> bound;                   // by value: an operator's results are a slice of it, and so is a single operand
-  for (model_value const& v : g.values) {
-    shape& s = bound[bound.push(v.type)];
-    for (int k = 0; k < s.rank; ++k)
-      if (s.d[k].sym)
-        for (binding const& x : b) if (x.sym == s.d[k].sym) { s.d[k].n *= x.n; s.d[k].sym = axis(u64{0}); break; }
+  pool<shape> bound_;                  // by value: an operator's results are a slice of it, and so is a single operand
+  shape* const bound = bound_.extend(g.values.n);
+  model_value const* const values = g.values.p;
+  bool const shared = !g.weights.empty();   // an operator's own weights are nobody's activations
+  for (int x = 0, all = g.values.n; x < all; ++x) {
+    if (!shared && values[x].role == model_role::parameter) continue;
+    shape& s = bound[x];
+    s = values[x].type;
+    for (int k = 0, rank = s.rank; k < rank; ++k)
+      if (s.d[k].sym.id)
+        for (binding const& y : b) if (y.sym.id == s.d[k].sym.id) { s.d[k].n *= y.n; s.d[k].sym.id = 0; break; }
   }
   double total = 0;
   shape in[bundle::max];
-  for (model_node const& n : g.nodes) {
-    int const* operands = g.operands.p + n.in0;
-    for (int i = 0; n.activations > 1 && i < n.activations; ++i) in[i] = bound[operands[i]];
-    shapes const x{n.activations == 1 ? bound.begin() + operands[0] : in, n.activations}, y{bound.begin() + n.out0, n.result_count};
-    total += n.op->flops(g.attrs.p + n.attr0, x, y) * static_cast<double>(g.times(n.region));
+  model_node const* const nodes = g.nodes.p;
+  for (int v = 0, all = g.nodes.n; v < all; ++v) {
+    model_node const& n = nodes[v];
+    int const* const operands = g.operands.p + n.in0;
+    int const k = n.activations;
+    if (k > 1) for (int i = 0; i < k; ++i) in[i] = bound[operands[i]];
+    double const once = n.op->flops(g.attrs.p + n.attr0, {k == 1 ? bound + operands[0] : in, k}, {bound + n.out0, n.result_count});
+    total += n.region < 0 ? once : once * static_cast<double>(g.times(n.region));
   }
   return total;
 }

@@ -79,12 +79,16 @@ struct graph_view {
   }
 };
 
+/// What a complaint about an input, output or weight names: an operator without a name. No nullptr: under -fsanitize=undefined g++ 12
+/// compares no pointer in constants, and the error type would have no name.
+inline constexpr op_info no_operator{};
+
 /// Why a model is refused. Of several complaints the first one is told.
 enum class complaint_kind : int { none, shape_mismatch, dangling_tensor, name_clash };
 struct model_complaint {
   complaint_kind kind = complaint_kind::none;
   complaint why{nullptr, scalar, scalar};
-  op_info const* op = nullptr;          // nullptr: an input, output or weight
+  op_info const* op = &no_operator;     // of an input, output or weight no_operator
   label name;                           // of the operator, input, output or weight
   place at{nullptr, 0};
   constexpr bool ok() const { return kind == complaint_kind::none; }

@@ -60,7 +60,7 @@ struct text {
 /// "linear", "linear(head)", "input(x)"
 constexpr text subject(model_complaint const& c, char const* otherwise) {
   text t;
-  if (c.op) t.put(c.op->name); else t.put(otherwise);
+  if (c.op->name.empty()) t.put(otherwise); else t.put(c.op->name);
   return c.name.text ? t.put('(').put(c.name).put(')') : t;
 }
 

@@ -124,6 +124,10 @@ template <class M> void check_cost_model(M const& m, machine const& on, cost_law
       CHECK(std::isfinite(t));
       CHECK(t >= 0);
       CHECK(t == m.seconds(q));
+      layout_extents const from(step.before), to(step.after);                // what the asker tells changes nothing
+      std::vector<group_levels> ways;
+      if (!step.group.empty()) ways = ways_to_lie(step, on);
+      CHECK(t == m.seconds(move_query{step, s, 4, on, step.group.empty() ? nullptr : &ways, &from, &to}));
       if (which.monotone) CHECK(t >= before);
       before = t;
       if (step.kind != move_kind::keep || !which.keep_is_a_copy_at_most) continue;

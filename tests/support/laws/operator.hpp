@@ -32,6 +32,13 @@ inline constexpr loop_attribute loop_attributes[] = {
     {"attention_finish", "heads", 'e'},      {"attention_finish_grad", "heads", 'e'},
 };
 inline any_op part_of(any_op o, char letter, i64 parts) {
+  if (o.op->first) {
+    any_op within = o;
+    within.op = o.op->first;
+    within = part_of(within, letter, parts);
+    within.op = o.op;
+    return within;
+  }
   for (loop_attribute const& a : loop_attributes)
     if (o.op->name == a.op && letter == a.letter)
       for (int i = 0; i < o.op->attrs; ++i) if (o.op->attr_name(i) == a.attr) o.attr[i] /= parts;

@@ -1,0 +1,96 @@
+// tensorpar/search/branch_points.hpp - points of two costs that no other is better than, and the decisions that lead to them
+#pragma once
+#include <algorithm>
+#include <tensorpar/search/evaluate.hpp>
+#include <vector>
+
+namespace tensorpar::detail {
+
+/// What a branch may take: seconds inside (t), seconds of what it exchanges with operators outside (p), and how it comes about.
+struct branch_point { double t, p; int trace; };
+/// Ascending t, descending p.
+using branch_points = std::vector<branch_point>;
+
+/// Points that nothing else is better than. Ties: less p, then the smaller choice, then the smaller traces.
+class branch_frontier {
+  struct decision { int op, choice, left, right; };      // op -1: of both below
+  std::vector<decision> decisions_;
+
+ public:
+  struct draft { double t, p; int left, right, choice; };
+  /// Every point of the one with every point of the other, in sequence or side by side.
+  struct composition { branch_points const *left, *right; bool side; };
+
+  int decide(int op, int choice, int left, int right) {
+    decisions_.push_back({op, choice, left, right});
+    return static_cast<int>(decisions_.size()) - 1;
+  }
+
+  /// Only points that are kept are remembered as decisions. Leaves `all` empty.
+  branch_points best_of(std::vector<draft>& all, int op) {
+    // the first in this order is kept, and all others must beat its p: most fall before anything is sorted
+    draft const* first = nullptr;
+    for (draft const& d : all) if (d.t + d.p < never && (!first || before(d, *first))) first = &d;
+    if (!first) {
+      all.clear();
+      return {};
+    }
+    draft const best = *first;
+    std::erase_if(all, [&](draft const& d) { return !(d.p < best.p && d.t + d.p < never); });
+    return keep(best, all, op);
+  }
+  /// The same of all points of these, of which only those are made that have a chance.
+  branch_points best_of(std::vector<composition> const& some) {
+    draft first{never, never, -1, -1, -1};
+    bool found = false;
+    for (composition const& c : some)
+      for (branch_point const& x : *c.left) {
+        if (found && x.t > first.t) break;               // t is no less with any other, and no less further on
+        for (branch_point const& y : *c.right) {
+          draft const d = composed(x, y, c.side);
+          if (found && d.t > first.t) break;
+          if (d.t + d.p < never && (!found || before(d, first))) { first = d; found = true; }
+        }
+      }
+    if (!found) return {};
+    made_.clear();
+    for (composition const& c : some)
+      for (branch_point const& x : *c.left)
+        for (std::size_t k = c.right->size(); k-- > 0;) {
+          draft const d = composed(x, (*c.right)[k], c.side);
+          if (!(d.p < first.p)) break;                   // p is no less before
+          if (d.t + d.p < never) made_.push_back(d);
+        }
+    return keep(first, made_, -1);
+  }
+
+  void read(int trace, assignment& to) const {
+    if (trace < 0) return;
+    decision const& d = decisions_[idx(trace)];
+    if (d.op >= 0) to[idx(d.op)] = d.choice;
+    read(d.left, to);
+    read(d.right, to);
+  }
+
+ private:
+  std::vector<draft> made_;
+
+  static bool before(draft const& a, draft const& b) {
+    return a.t != b.t ? a.t < b.t : a.p != b.p ? a.p < b.p : a.choice != b.choice ? a.choice < b.choice :
+           a.left != b.left ? a.left < b.left : a.right < b.right;
+  }
+  static draft composed(branch_point const& x, branch_point const& y, bool side) {
+    return {side ? std::max(x.t, y.t) : x.t + y.t, x.p + y.p, x.trace, y.trace, -1};
+  }
+  branch_points keep(draft const& best, std::vector<draft>& others, int op) {
+    branch_points r;
+    r.push_back({best.t, best.p, decide(op, best.choice, best.left, best.right)});
+    std::sort(others.begin(), others.end(), before);
+    for (draft const& d : others)
+      if (d.p < r.back().p) r.push_back({d.t, d.p, decide(op, d.choice, d.left, d.right)});
+    others.clear();
+    return r;
+  }
+};
+
+}  // namespace tensorpar::detail

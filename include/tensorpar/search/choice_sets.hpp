@@ -1,0 +1,379 @@
+// tensorpar/search/choice_sets.hpp - choices of operators and what each takes by itself, made once however many graphs ask
+#pragma once
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <tensorpar/search/evaluate.hpp>
+#include <tensorpar/search/flow_lines.hpp>
+#include <tensorpar/search/flows.hpp>
+#include <tensorpar/search/layout_lists.hpp>
+#include <tensorpar/search/spreads.hpp>
+
+namespace tensorpar {
+
+struct objective_options {
+  int grain = 1;                  // side by side: ranges are divided at multiples of this
+  i64 scalar_bytes = 4;
+  int micro_batches = 1;          // forward, backward and their movements count so many times, updates once
+  bool shard_updates = false;     // copies of a weight share its update where that is faster (ZeRO-2, plan/memory_saving.hpp)
+};
+
+/// Choice sets by all that they depend on; see choice_book.
+template <cost_model M> class choice_sets {
+ public:
+  mapping_tables tables;
+
+  choice_sets(choice_sets const&) = delete;
+  choice_sets& operator=(choice_sets const&) = delete;
+
+  machine const& on() const { return on_; }
+  objective_options const& options() const { return o_; }
+  std::shared_ptr<layout_prices<M>> const& prices() const { return shared_; }
+
+  /// Numbers the shapes that flows are about.
+  void number_shapes(training_graph const& t, training_flows& f) {
+    auto const number = [&](value_flows& all) {
+      for (value_flow& x : all) x.shape_id = prices_.id(t.graph.type(x.value));
+    };
+    for (operator_group& q : f.groups) {
+      number(q.inner);
+      for (value_everywhere& e : q.everywhere) e.shape_id = prices_.id(t.graph.type(e.value));
+    }
+    for (auto& [ab, all] : f.between) number(all);
+  }
+
+  /// The choice set of a forward operator that may stand in these ranges (ascending by start and size).
+  int set_for(training_graph const& t, training_flows const& flows, int f, std::vector<device_range> const& ranges) {
+    int const whole = set_for(t, flows, f, ranges, choice_saving{});
+    bool updates = false;
+    for (int v : flows.groups[detail::idx(f)].nodes) updates = updates || t.graph.node(v).phase == step_phase::update;
+    if (!o_.shard_updates || !updates) return whole;
+    int const parts = set_for(t, flows, f, ranges, {weight_sharding::update, false});
+    int const set = set_id_({-1, whole, parts});
+    if (set < static_cast<int>(tables.sets.size())) return set;
+    choice_set c = tables.sets[detail::idx(whole)];
+    choice_set const& other = tables.sets[detail::idx(parts)];
+    c.savings.assign(c.spreads.size(), {});
+    for (std::size_t i = 0; i < c.spreads.size(); ++i) {
+      if (!(other.seconds[i] < c.seconds[i] * (1 - 1e-12))) continue;
+      c.seconds[i] = other.seconds[i];
+      c.bytes[i] = other.bytes[i];
+      c.savings[i] = other.savings[i];
+    }
+    tables.sets.push_back(std::move(c));
+    kinds_.push_back(kinds_[detail::idx(whole)]);
+    std::erase_if(kinds_.back().layouts, [&](auto const& slot) { return in_parts(set, slot.first[0]); });
+    return set;
+  }
+  /// The same where every choice saves this. The graph says what is computed again and where weights live.
+  int set_for(training_graph const& t, training_flows const& flows, int f, std::vector<device_range> const& ranges, choice_saving saving) {
+    std::vector<i64> key = flows.key_of(f);
+    key.push_back(static_cast<i64>(saving.sharding) * 2 + saving.recompute);
+    for (device_range r : ranges) key.push_back(static_cast<i64>(r.start) * (1 << 20) + r.size);
+    int const set = set_id_(key);
+    if (set < static_cast<int>(tables.sets.size())) return set;
+    operator_group const& q = flows.groups[detail::idx(f)];
+    kind_of_group k;
+    for (int v : q.nodes) {
+      k.spaces.push_back(space_of(t.graph, v));
+      k.letters.push_back(t.graph.node(v).letters);
+      k.update.push_back(t.graph.node(v).phase == step_phase::update);
+    }
+    k.ranges = ranges;
+    k.choices = spreads_in(k.spaces.front(), ranges);
+    choice_set c;
+    c.spreads = k.choices->spreads;
+    for (spread const& s : c.spreads) c.sizes.push_back(static_cast<int>(s.size()));
+    if (!(saving == choice_saving{})) c.savings.assign(c.spreads.size(), saving);
+    tables.sets.push_back(std::move(c));
+    kinds_.push_back(std::move(k));
+    price(t, set, q);
+    return set;
+  }
+
+  /// Leaves the choices out for which `keep` has no excess, in all sets: `excess[set][choice]` seconds above the set's least, `never` for
+  /// those that go. From then on pairs of choices that exceed `slack` together cost `never`. Precondition: no pair was asked for yet.
+  void leave_out(std::vector<std::vector<double>> const& excess, double slack) {
+    slack_ = slack;
+    excess_.assign(tables.sets.size(), {});
+    for (std::size_t s = 0; s < tables.sets.size(); ++s) {
+      choice_set& c = tables.sets[s];
+      keep_layouts(kinds_[s], excess[s]);
+      auto const sift = [&](auto& of) {
+        if (of.empty()) return;
+        std::size_t n = 0;
+        for (std::size_t i = 0; i < excess[s].size(); ++i) if (excess[s][i] != never) of[n++] = of[i];
+        of.resize(n);
+      };
+      for (double x : excess[s]) if (x != never) excess_[s].push_back(x);
+      sift(c.spreads);
+      sift(c.savings);
+      sift(c.sizes);
+      sift(c.seconds);
+      sift(c.bytes);
+      sift(kinds_[s].own);
+      sift(kinds_[s].function);
+    }
+  }
+
+  /// The devices of the smallest range in which each choice of a set can stand.
+  std::vector<int> least_ranges(int set) const {
+    choice_set const& c = tables.sets[detail::idx(set)];
+    std::vector<int> r;
+    for (int i = 0; i < c.count(); ++i) {
+      int least = on_.size();
+      for (device_range x : kinds_[detail::idx(set)].ranges)
+        if (c.spreads[detail::idx(i)].start == x.start && c.sizes[detail::idx(i)] <= x.size) least = std::min(least, x.size);
+      r.push_back(least);
+    }
+    return r;
+  }
+
+ protected:
+  choice_sets(machine const& on, M const& model, objective_options const& o, std::shared_ptr<layout_prices<M>> known)
+      : on_(on), model_(model), o_(o), shared_(std::move(known)), prices_(*shared_) {}
+
+  void start(spread_limits const& l) {
+    limits_ = l;
+    tables = {};
+    kinds_.clear();
+    spreads_.clear();
+    set_id_ = {};
+    excess_.clear();
+    slack_ = never;
+  }
+
+  /// What operators with the same loops and ranges share.
+  struct spread_list {
+    std::string loops;                                        // that may be split
+    std::vector<spread> spreads;
+    layout_lists lists;
+  };
+  /// What all operators of a choice set share.
+  struct kind_of_group {
+    std::vector<iteration_space> spaces;
+    std::vector<std::string> letters;
+    std::vector<char> update;                                 // by node
+    std::shared_ptr<spread_list> choices;
+    std::map<std::array<int, 3>, std::vector<int> const*> layouts;   // slot -> choice -> layout
+    std::vector<device_range> ranges;                         // where it may stand
+    std::vector<double> own, function;                        // by choice: seconds of a function by itself, which are not in the set's;
+                                                              // what a function computed with the operator adds to it
+  };
+
+  machine const& on_;
+  M const& model_;
+  objective_options o_;
+  std::shared_ptr<layout_prices<M>> shared_;
+  layout_prices<M>& prices_;
+  spread_limits limits_;
+  std::vector<std::vector<double>> excess_;       // set -> choice -> seconds above the set's least, where there is a bar;
+  double slack_ = never;                          // how much all operators may be above their least together
+  std::vector<kind_of_group> kinds_;
+  std::map<std::vector<i64>, std::shared_ptr<spread_list>> spreads_;   // by loops and ranges
+  interner set_id_;
+
+  std::shared_ptr<spread_list> const& spreads_in(iteration_space const& space, std::vector<device_range> const& ranges) {
+    std::vector<i64> key;
+    std::string loops;
+    for (node_loop const& l : space.loops) {
+      if (l.units < 2) continue;
+      loops.push_back(l.letter);
+      key.insert(key.end(), {l.letter, l.units});
+    }
+    for (device_range r : ranges) key.insert(key.end(), {-1 - r.start, r.size});
+    auto const [at, fresh] = spreads_.try_emplace(std::move(key));
+    if (!fresh) return at->second;
+    at->second = std::make_shared<spread_list>();
+    at->second->loops = std::move(loops);
+    auto& all = at->second->spreads;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      if (i + 1 < ranges.size() && ranges[i + 1].start == ranges[i].start) continue;   // the largest range from this start has them all
+      auto some = legal_spreads(space, ranges[i].start, ranges[i].size, on_.size(), limits_);
+      all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+    }
+    return at->second;
+  }
+  /// May the copies of a node share its work, each choice in its own way?
+  bool in_parts(int set, int local) const {
+    return kinds_[detail::idx(set)].update[detail::idx(local)] && !tables.sets[detail::idx(set)].savings.empty();
+  }
+  std::vector<int> const& layouts(int set, value_slot const& s) {
+    kind_of_group& k = kinds_[detail::idx(set)];
+    auto const [at, fresh] = k.layouts.try_emplace({s.local, s.port, s.result}, nullptr);
+    if (!fresh) return *at->second;
+    choice_set const& all = tables.sets[detail::idx(set)];
+    auto const& space = k.spaces[detail::idx(s.local)];
+    auto const& own = k.letters[detail::idx(s.local)];
+    auto const id = [&](layout const& l) { return prices_.id(l); };
+    if (!in_parts(set, s.local)) {
+      at->second = &k.choices->lists.at(all.spreads, k.choices->loops, space, own, s.port, s.result, id);
+      return *at->second;
+    }
+    std::vector<int> list;
+    for (int i = 0; i < all.count(); ++i) {
+      spread const& c = all.spreads[detail::idx(i)];
+      std::string const letters = all.saving(i).sharding != weight_sharding::none ? sharded_letters(space, own, c) : own;
+      list.push_back(id(s.result ? result_layout(space, letters, c, s.port) : operand_layout(space, letters, c, s.port)));
+    }
+    at->second = &k.choices->lists.add(std::move(list));
+    return *at->second;
+  }
+  /// Leaves choices out of the layouts of a set.
+  static void keep_layouts(kind_of_group& k, std::vector<double> const& excess) {
+    auto left = std::make_shared<spread_list>();
+    left->loops = k.choices->loops;
+    std::map<std::vector<int> const*, std::vector<int> const*> kept;
+    for (auto& [slot, list] : k.layouts) {
+      auto const [at, fresh] = kept.try_emplace(list, nullptr);
+      if (fresh) {
+        std::vector<int> some;
+        for (std::size_t i = 0; i < excess.size(); ++i) if (excess[i] != never) some.push_back((*list)[i]);
+        at->second = &left->lists.add(std::move(some));
+      }
+      list = at->second;
+    }
+    k.choices = std::move(left);
+  }
+
+  double compute_seconds(any_op const& op, std::vector<shape> const& in, std::vector<shape> const& out, int start, int size) const {
+    double worst = 0;
+    std::vector<char> asked(on_.kinds.size(), 0);
+    for (int d = start; d < start + size; ++d) {
+      auto const kind = detail::idx(on_.device[detail::idx(d)]);
+      if (asked[kind]) continue;
+      asked[kind] = 1;
+      double const s = model_.seconds(compute_query{
+          op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, o_.scalar_bytes, on_.kinds[kind]});
+      worst = s > worst ? s : worst;
+      if (on_.kinds.size() == 1) break;
+    }
+    return worst;
+  }
+
+  void price(training_graph const& t, int set, operator_group const& q) {
+    computation_graph const& g = t.graph;
+    choice_set& c = tables.sets[detail::idx(set)];
+    auto const n = detail::idx(c.count());
+    c.seconds.assign(n, 0);
+    c.bytes.assign(n, 0);
+    std::vector<shape> in, out;
+    std::vector<std::vector<int> const*> read, made;
+    std::vector<int> const& alike = alike_in(set);
+    std::vector<double> of_kind;
+    for (std::size_t k0 = 0; k0 < q.nodes.size(); ++k0) {
+      graph_node const& node = g.node(q.nodes[k0]);
+      int const local = static_cast<int>(k0);
+      double const times = node.phase == step_phase::update ? 1 : o_.micro_batches;
+      read.clear();
+      made.clear();
+      for (std::size_t k = 0; k < node.in.size(); ++k) read.push_back(&layouts(set, {local, static_cast<int>(k), false}));
+      for (std::size_t k = 0; k < node.out.size(); ++k) made.push_back(&layouts(set, {local, static_cast<int>(k), true}));
+      bool const shared = on_.kinds.size() == 1 && !in_parts(set, local);      // equal parts on equal devices
+      auto const each = [&](any_op const& op, auto&& visit) {
+        of_kind.assign(n, -1);
+        for (std::size_t i = 0; i < n; ++i) {
+          double& seconds = of_kind[shared ? detail::idx(alike[i]) : i];
+          if (seconds < 0) {
+            in.clear();
+            out.clear();
+            for (std::size_t k = 0; k < node.in.size(); ++k) in.push_back(part_of(prices_.layout_of((*read[k])[i]), g.type(node.in[k])));
+            for (std::size_t k = 0; k < node.out.size(); ++k) out.push_back(part_of(prices_.layout_of((*made[k])[i]), g.type(node.out[k])));
+            seconds = compute_seconds(op, in, out, c.spreads[i].start, c.sizes[i]);
+          }
+          visit(i, times * seconds);
+        }
+      };
+      kind_of_group& kind = kinds_[detail::idx(set)];
+      bool const forward = local == 0;
+      if (forward && q.with_function) {
+        any_op both = node.op;
+        both.op = q.with_function;
+        each(both, [&](std::size_t, double x) { kind.function.push_back(x); });
+      }
+      each(node.op, [&](std::size_t i, double x) {
+        if (forward && q.with_function) kind.function[i] -= x;
+        if (forward && q.apart) kind.own.push_back(x);
+        else c.seconds[i] += x;
+      });
+    }
+    std::vector<int> wanted;
+    for (value_flow const& f : q.inner) {
+      std::vector<int> const& have = layouts(set, f.from);
+      layout_columns const wants = columns_of(set, f.to);
+      for (std::size_t i = 0; i < n; ++i) {
+        different(wants, i, wanted);
+        for (int w : wanted) c.seconds[i] += f.times * prices_.seconds(f.shape_id, have[i], w);
+      }
+    }
+    for (value_everywhere const& e : q.everywhere) {
+      std::vector<int> const& have = layouts(set, e.from);
+      int const all = prices_.id(canonical(layout{0, {{part_kind::copy, -1, on_.size(), 1}}}));
+      for (std::size_t i = 0; i < n; ++i) c.seconds[i] += prices_.seconds(e.shape_id, have[i], all);
+    }
+    add_bytes(t, set, q);
+  }
+
+  /// An estimate that adds up over operators: parameters in their home layout and their gradients, optimizer state, results, and operands
+  /// as this operator wants them (its own copies where they were moved). Gradients of activations, which come and go, and scratch space
+  /// are not counted; counting moved and unmoved operands alike makes up for them in deep networks. An operator that is recomputed keeps
+  /// nothing but the inputs that it reads.
+  void add_bytes(training_graph const& t, int set, operator_group const& q) {
+    computation_graph const& g = t.graph;
+    choice_set& c = tables.sets[detail::idx(set)];
+    bool const recompute = c.count() > 0 && c.saving(0).recompute;
+    std::vector<int> counted;
+    std::vector<int> const& alike = alike_in(set);
+    std::vector<i64> of_kind;
+    auto const put = [&](int x, value_slot const& s, i64 times) {
+      auto const& l = layouts(set, s);
+      bool const shared = !in_parts(set, s.local);
+      of_kind.assign(c.bytes.size(), -1);
+      for (std::size_t i = 0; i < c.bytes.size(); ++i) {
+        i64& b = of_kind[shared ? detail::idx(alike[i]) : i];
+        if (b < 0) b = prices_.bytes(l[i], g.type(x));
+        c.bytes[i] += times * b;
+      }
+    };
+    auto const add = [&](int x, value_slot const& s, i64 times) {
+      if (std::find(counted.begin(), counted.end(), x) != counted.end()) return;
+      counted.push_back(x);
+      put(x, s, times);
+    };
+    graph_node const& forward = g.node(q.nodes[0]);
+    for (std::size_t k = 0; k < q.nodes.size(); ++k) {
+      graph_node const& n = g.node(q.nodes[k]);
+      if (!is_update(n.op)) continue;
+      int const x = n.in[0], local = static_cast<int>(k);
+      int const operand = static_cast<int>(std::find(forward.in.begin(), forward.in.end(), x) - forward.in.begin());
+      value_slot const whole{0, operand, false};
+      add(x, t.home[detail::idx(x)] == q.nodes[k] ? value_slot{local, 0, false} : whole, 1);
+      put(x, o_.micro_batches > 1 ? whole : value_slot{local, 1, false}, 1);       // of micro-batches, gradients are added up first
+      for (std::size_t s = 2; s < n.in.size(); ++s)
+        if (g.value(n.in[s]).role == value_role::state) add(n.in[s], {local, static_cast<int>(s), false}, 1);
+    }
+    for (std::size_t k = 0; k < forward.in.size(); ++k) {
+      value_role const role = g.value(forward.in[k]).role;
+      if (role == value_role::activation && recompute) continue;
+      add(forward.in[k], {0, static_cast<int>(k), false}, role == value_role::parameter ? 2 : 1);
+    }
+    for (std::size_t k = 0; k < forward.out.size() && !recompute; ++k) add(forward.out[k], {0, static_cast<int>(k), true}, 1);
+  }
+
+  /// Choice -> number of those with parts of the same sizes.
+  std::vector<int> const& alike_in(int set) {
+    spread_list& k = *kinds_[detail::idx(set)].choices;
+    return k.lists.alike(tables.sets[detail::idx(set)].spreads, k.loops);
+  }
+
+  /// The layouts at these slots, lists that slots share once.
+  layout_columns columns_of(int set, std::vector<value_slot> const& slots) {
+    layout_columns r;
+    for (value_slot const& s : slots)
+      if (auto const* const l = &layouts(set, s); std::find(r.begin(), r.end(), l) == r.end()) r.push_back(l);
+    return r;
+  }
+};
+
+}  // namespace tensorpar

@@ -1,0 +1,41 @@
+// tests/ir/computation_graph.test.cpp - graphs made node by node, from parts of themselves too, and what they refuse
+#include <tensorpar/ir/computation_graph.hpp>
+#include <doctest/doctest.h>
+
+#include <string>
+#include <tensorpar/op/operators.hpp>
+
+using namespace tensorpar;
+
+TEST_CASE("values and nodes may be made from shapes and operators of the same graph, however often its room moves") {
+  computation_graph g;
+  int const x = g.add_input("x", {4, 8});
+  int last = g.node(g.add(scale{0.5}, {x})).out[0];
+  for (int i = 0; i < 300; ++i) {
+    int const y = g.add_input("y" + std::to_string(i), g.type(last));
+    int const w = g.add_parameter("w" + std::to_string(i), g.value(y).type, init::ones);
+    int const v = g.add_state("s" + std::to_string(i), g.type(w));
+    CHECK(g.type(v) == shape{4, 8});
+    last = g.node(g.add(g.node(i).op, {last})).out[0];
+    REQUIRE(g.node(i + 1).op == any_op(scale{0.5}));
+    REQUIRE(g.type(last) == shape{4, 8});
+  }
+  CHECK(g.node_count() == 301);
+  CHECK(g.values.size() == 1 + 301 + 900);
+}
+
+TEST_CASE("what does not fit is refused with the operator, both shapes and the reason") {
+  computation_graph g;
+  int const x = g.add_input("x", {4, 8}), y = g.add_input("y", {4, 6});
+  std::string text;
+  try {
+    g.add(add{}, {x, y}, "sum");
+  } catch (error const& e) {
+    text = e.what();
+  }
+  CHECK(text.find("operator add 'sum'") != text.npos);
+  CHECK(text.find("[4,8]") != text.npos);
+  CHECK(text.find("[4,6]") != text.npos);
+  CHECK_THROWS_WITH_AS(g.add(add{}, {x}), doctest::Contains("has too few operands"), error);
+  CHECK(g.node_count() == 0);
+}

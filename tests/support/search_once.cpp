@@ -1,0 +1,7 @@
+#include "search_once.hpp"
+
+namespace tensorpar {
+template search_result optimize(computation_graph const&, machine const&, analytical const&, search_options const&);
+template joint_result optimize_jointly(computation_graph const&, machine const&, analytical const&, joint_options const&);
+template joint_result optimize_one_after_the_other(computation_graph const&, machine const&, analytical const&, joint_options const&);
+}  // namespace tensorpar

@@ -1,0 +1,10 @@
+// the searches under the analytical model, compiled once for all tests (support/search_once.cpp)
+#pragma once
+#include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/search/joint.hpp>
+
+namespace tensorpar {
+extern template search_result optimize(computation_graph const&, machine const&, analytical const&, search_options const&);
+extern template joint_result optimize_jointly(computation_graph const&, machine const&, analytical const&, joint_options const&);
+extern template joint_result optimize_one_after_the_other(computation_graph const&, machine const&, analytical const&, joint_options const&);
+}  // namespace tensorpar

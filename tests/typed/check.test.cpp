@@ -1,0 +1,53 @@
+// tests/typed/check.test.cpp - a complaint is an undefined type whose arguments are its words; no complaint is the model itself
+#include <tensorpar/typed/check.hpp>
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+#include <tensorpar/op/contraction.hpp>
+
+using namespace tensorpar;
+
+namespace {
+struct my_model {};
+constexpr axis rows{"rows"};
+
+constexpr model_complaint fine{};
+constexpr model_complaint mismatched{complaint_kind::shape_mismatch, mismatch("inner dimensions differ", shape{rows, 8}, shape{6, 4}),
+                                     &info<matmul>, label("head"), {"dir/m.cpp", 12}};
+constexpr model_complaint dangling{complaint_kind::dangling_tensor, mismatch("never used", shape{rows, 8}, scalar), &no_operator, label("x", 3),
+                                   {"m.cpp", 5}};
+constexpr model_complaint clash{complaint_kind::name_clash, mismatch("two inputs of one name", scalar, scalar), &no_operator, label("x"),
+                                {"m.cpp", 6}};
+
+template <model_complaint const& C> using verdict = typename detail::verdict_type<my_model, C>::type;
+template <class T> constexpr std::string_view spelled() { return __PRETTY_FUNCTION__; }
+template <class T> concept complete = requires { sizeof(T); };
+
+static_assert(std::is_same_v<verdict<fine>, my_model>);
+static_assert(!complete<verdict<mismatched>> && !complete<verdict<dangling>> && !complete<verdict<clash>>);
+
+bool says(std::string_view all, std::initializer_list<std::string_view> words) {
+  for (std::string_view w : words)
+    if (all.find(w) == all.npos) {
+      MESSAGE(std::string(w), " is not in ", std::string(all));
+      return false;
+    }
+  return true;
+}
+}  // namespace
+
+TEST_CASE("the words of a complaint are lifted with an end, so that compilers print them as text") {
+  static constexpr detail::text words = detail::text{}.put("inner dimensions differ");
+  constexpr auto lifted = detail::lift<refused::because, words>();
+  static_assert(sizeof lifted.s == 24);
+  CHECK(std::string_view(lifted.s) == "inner dimensions differ");
+  CHECK(lifted == refused::because<24>{"inner dimensions differ"});
+}
+
+TEST_CASE("the type's name is the message: operator, shapes, reason, place and model") {
+  CHECK(says(spelled<verdict<mismatched>>(),
+             {"SHAPE_MISMATCH", "matmul(head)", "[rows,8]", "[6,4]", "inner dimensions differ", "m.cpp:12", "my_model"}));
+  CHECK(says(spelled<verdict<dangling>>(), {"DANGLING_TENSOR", "input or weight(x.3)", "[rows,8]", "never used", "m.cpp:5", "my_model"}));
+  CHECK(says(spelled<verdict<clash>>(), {"NAME_CLASH", "two inputs of one name", "m.cpp:6", "my_model"}));
+}
