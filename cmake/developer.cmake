@@ -72,6 +72,21 @@ if(TENSORPAR_CUDA)
   enable_language(CUDA)
 endif()
 
+# tensorpar_mpi_run(NAME TARGET PROCESSES [property value ...]): one ctest entry that runs the target by mpirun. TENSORPAR_MPIRUN is the
+# command up to the number of processes.
+if(TENSORPAR_MPI)
+  set(TENSORPAR_MPIRUN ${MPIEXEC_EXECUTABLE})
+  execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE _version ERROR_QUIET)
+  if(_version MATCHES "Open MPI|OpenRTE")
+    list(APPEND TENSORPAR_MPIRUN --oversubscribe)       # more processes than processors
+  endif()
+  set(TENSORPAR_MPI_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+endif()
+function(tensorpar_mpi_run name target processes)
+  add_test(NAME ${name} COMMAND ${TENSORPAR_MPIRUN} ${MPIEXEC_NUMPROC_FLAG} ${processes} $<TARGET_FILE:${target}>)
+  set_tests_properties(${name} PROPERTIES PROCESSORS 2 ENVIRONMENT "${TENSORPAR_MPI_ENVIRONMENT}" ${ARGN})
+endfunction()
+
 # tensorpar_runs(TARGET target LABEL label NAME name [ARGS_FILE file]): one ctest entry per line of the file (arguments, split as a shell
 # does), or one without arguments when there is no such file. Lines that start with # are comments; one that starts with `then` runs after
 # the line before it, where that left its files.

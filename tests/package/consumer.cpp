@@ -18,6 +18,10 @@
 #ifdef WITH_Z3
 #include <tensorpar/rewrite/z3.hpp>
 #endif
+#ifdef WITH_MPI
+#include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/mpi.hpp>
+#endif
 
 int main() {
   static_assert(tensorpar::name_hash("") == 14695981039346656037ull);
@@ -37,6 +41,12 @@ int main() {
   if (tensorpar::prover().prove(tensorpar::parse_rule("combine{d,k}(partition{d,k}(x)) => x")).status != tensorpar::proof_status::proved)
     return 1;
   parts += " z3";
+#endif
+#ifdef WITH_MPI
+  static_assert(tensorpar::full_communicator<tensorpar::comm::mpi, float>);
+  int major = 0, minor = 0;
+  if (MPI_Get_version(&major, &minor) != MPI_SUCCESS || major < 3) return 1;
+  parts += " mpi";
 #endif
   std::printf("tensorpar %d.%d: %s\n", tensorpar::version_major, tensorpar::version_minor, parts.c_str());
   return 0;

@@ -5,7 +5,7 @@ file(GLOB old ${WORK}/find_package_*)
 file(REMOVE_RECURSE ${WORK}/none ${old})
 set(configure ${CMAKE_COMMAND} -S ${SOURCE} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DTENSORPAR_BUILD_TESTS=OFF
   -DTENSORPAR_BUILD_EXAMPLES=OFF -DTENSORPAR_BUILD_BENCH=OFF)
-run(${configure} -B ${WORK}/all_build -DTENSORPAR_Z3=${Z3})
+run(${configure} -B ${WORK}/all_build -DTENSORPAR_Z3=${Z3} -DTENSORPAR_MPI=${MPI})
 run(${CMAKE_COMMAND} --install ${WORK}/all_build --prefix ${WORK}/first)
 file(RENAME ${WORK}/first ${WORK}/moved)
 
@@ -23,7 +23,11 @@ set(parts "json;eigen;threads")
 if(Z3)
   list(APPEND parts z3)
 endif()
-set(hide -DCMAKE_DISABLE_FIND_PACKAGE_Z3=ON -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON -DCMAKE_DISABLE_FIND_PACKAGE_Threads=ON)
+if(MPI)
+  list(APPEND parts mpi)
+endif()
+set(hide -DCMAKE_DISABLE_FIND_PACKAGE_Z3=ON -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON -DCMAKE_DISABLE_FIND_PACKAGE_Threads=ON
+  -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON)
 consume(find_package "" ${find} ${hide})  # the core asks for no part's third party
 consume(find_package "json" ${find} -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 consume(find_package "${parts}" ${find})

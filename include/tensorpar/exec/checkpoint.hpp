@@ -75,15 +75,7 @@ template <class Run> void check_payload(Run const& run, safetensors_file const& 
     for (auto const& w : wanted) in.read<typename Run::scalar>(w.first);  // elements that are none are found before any is stored
 }
 
-}  // namespace detail
-
-/// Saves the run as `dir`/step-<steps>, and returns that path once all is on the disk: the files are written in a folder with another name,
-/// synced, renamed. A process that dies at any point leaves the checkpoints that were there, or those and the new one.
-/// Afterwards the `keep_last` newest stay and older ones are removed. Throws `error` if the system refuses, another process saves to `dir`,
-/// or a complete checkpoint of a later step is there: which of the two is the run's latest could not be told later.
-template <resumable Run> std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2) {
-  if constexpr (requires { run.failed(); })
-    if (run.failed()) throw error("a run that failed in the middle of a step", "save_checkpoint", "a run whose steps all ended well");
+template <class Run> std::string write_checkpoint(Run const& run, std::string const& dir, int keep_last) {
   if (keep_last < 1) throw error("checkpoints to keep: " + std::to_string(keep_last), "save_checkpoint", "at least 1");
   detail::make_folders(dir);
   detail::folder_lock const lock(dir);
@@ -127,6 +119,69 @@ template <resumable Run> std::string save_checkpoint(Run const& run, std::string
   for (detail::step_folder const& s : detail::step_folders(dir))
     if (s.old || ++kept > keep_last) detail::discard(dir, s.name());
   return whole;
+}
+
+/// A run of several processes as the one that writes sees it: the others hear that a value is fetched, and fetch it too.
+template <class Run> struct leading_run {
+  Run const& run;
+  using scalar = typename Run::scalar;
+  auto const& graph() const { return run.graph(); }
+  auto const& program() const { return run.program(); }
+  auto const& plan_value() const { return run.plan_value(); }
+  u64 steps() const { return run.steps(); }
+  u64 seed() const { return run.seed(); }
+  std::vector<scalar> fetch(int value) const {
+    run.hear_leader(&value, sizeof value);
+    return run.fetch(value);
+  }
+};
+
+/// The leader's path or error, on every process.
+template <class Run> std::string write_together(Run const& run, std::string const& dir, int keep_last) {
+  std::string said[3];                       // the path; or what is wrong, and where and what is valid, with `wrong`
+  int wrong = 0, over = -1;
+  if (run.leads()) {
+    try {
+      said[0] = write_checkpoint(leading_run<Run>{run}, dir, keep_last);
+    } catch (error const& e) {
+      wrong = 1;
+      said[0] = e.problem(), said[1] = e.where(), said[2] = e.valid();
+    } catch (std::exception const& e) {
+      wrong = 1;
+      said[0] = e.what();
+    }
+    run.hear_leader(&over, sizeof over);
+  } else {
+    for (int value = 0;;) {
+      run.hear_leader(&value, sizeof value);
+      if (value < 0) break;
+      run.fetch(value);
+    }
+  }
+  run.hear_leader(&wrong, sizeof wrong);
+  for (std::string& s : said) {
+    u64 n = s.size();
+    run.hear_leader(&n, sizeof n);
+    s.resize(n);
+    run.hear_leader(s.data(), n);
+  }
+  if (wrong) throw error(said[0], said[1], said[2]);
+  return said[0];
+}
+
+}  // namespace detail
+
+/// Saves the run as `dir`/step-<steps>, and returns that path once all is on the disk: the files are written in a folder with another name,
+/// synced, renamed. A process that dies at any point leaves the checkpoints that were there, or those and the new one.
+/// Afterwards the `keep_last` newest stay and older ones are removed. Throws `error` if the system refuses, another process saves to `dir`,
+/// or a complete checkpoint of a later step is there: which of the two is the run's latest could not be told later.
+/// Several processes (exec/processes.hpp) call it together: the one that leads writes, and all return or throw what it does.
+template <resumable Run> std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2) {
+  if constexpr (requires { run.failed(); })
+    if (run.failed()) throw error("a run that failed in the middle of a step", "save_checkpoint", "a run whose steps all ended well");
+  if constexpr (requires(void* p) { run.hear_leader(p, u64{}); { run.leads() } -> std::same_as<bool>; })
+    return detail::write_together(run, dir, keep_last);
+  else return detail::write_checkpoint(run, dir, keep_last);
 }
 
 /// Puts a checkpoint's parameters, optimizer state, step and seed into a run of the same model, under any plan, on any number of devices.

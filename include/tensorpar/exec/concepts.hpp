@@ -34,7 +34,9 @@ concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, ke
 /// Semantics of all operations: blocking; every member of a group calls the same operations on it in the same order; an operation that some
 /// member never joins, or joins with other arguments, ends in an exception on every member. Buffers must outlive the operation on *every*
 /// member.
-/// Minimal definition: this and the collectives a plan needs. Models: comm::threads.
+/// Optional: `static constexpr bool overlaps = true`: operations may run on another thread than the device's computing, which then goes on
+/// meanwhile (one thread of a rank communicates; the hub's `fail` may be called from the other).
+/// Minimal definition: this and the collectives a plan needs. Models: comm::threads, comm::mpi.
 template <class Comm>
 concept communicator = requires(Comm& c, Comm const& cc, typename Comm::group const& g, slice<int> members) {
   { cc.rank() } -> std::same_as<int>;

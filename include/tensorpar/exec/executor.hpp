@@ -2,14 +2,16 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
-#include <tensorpar/exec/arena_memory.hpp>
 #include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/device_memory.hpp>
 #include <tensorpar/exec/host.hpp>
 #include <tensorpar/exec/kernel.hpp>
-#include <tensorpar/exec/move.hpp>
+#include <tensorpar/exec/lanes.hpp>
+#include <tensorpar/exec/prepared_task.hpp>
+#include <tensorpar/exec/processes.hpp>
 #include <tensorpar/exec/random.hpp>
 #include <tensorpar/exec/scalar.hpp>
 #include <tensorpar/exec/workers.hpp>
@@ -24,9 +26,12 @@ struct step_result {
   double seconds = 0;
 };
 
-/// Runs a plan's program in this process. Compute: a compute policy (exec/concepts.hpp) with its scalar; Comm: a communicator whose `hub`
-/// joins one endpoint per device. Every device's memory is one arena of exactly program().arena[d] bytes, allocated here and never again.
+/// Runs a plan's program. Compute: a compute policy (exec/concepts.hpp) with its scalar; Comm: a communicator whose `hub` joins one
+/// endpoint per device. Every device's memory is one arena of exactly program().arena[d] bytes, allocated here and never again.
+/// Where Comm::overlaps is true, a device has a thread that communicates beside the one that computes (exec/lanes.hpp).
 /// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
+/// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
+/// runs the tasks of its own devices; all call `step`, `fetch` and `copies_agree` together and get the same answers.
 template <compute_policy Compute, class Comm>
   requires(require_communicator<Comm, typename Compute::scalar_type>())   // full_communicator, or the name of what is missing
 class executor {
@@ -48,11 +53,14 @@ class executor {
   training_graph const& graph() const { return graph_; }
   tensorpar::plan const& plan_value() const { return plan_; }
   int devices() const { return plan_.cluster.size(); }
-  std::vector<i64> allocated_bytes() const {
-    std::vector<i64> r;
-    for (auto const& a : arenas_) r.push_back(a.size());
-    return r;
-  }
+  /// The devices of this process.
+  std::vector<int> const& local_devices() const { return local_; }
+  /// Is device 0 one of them? Of several processes exactly one says so.
+  bool leads() const { return memory_.here(0); }
+  /// The bytes of the process that leads replace everybody's. All processes call it together.
+  void hear_leader(void* p, std::size_t bytes) const { detail::share(hub_, 0, p, bytes); }
+  /// By device; 0 for those of other processes.
+  std::vector<i64> allocated_bytes() const { return memory_.bytes(); }
 
   /// Parameters from their `init` and zero optimizer state, by seed and logical index alone: the same under every plan.
   void initialise(u64 seed) {
@@ -75,47 +83,20 @@ class executor {
 
   /// Writes a whole parameter or state into every device's part. Values that no task reads have no buffer and are skipped.
   void store(int value, std::vector<scalar> const& all) {
-    int const b = persistent_of(value);
+    int const b = memory_.persistent_of(value);
     if (b < 0) return;
-    buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
-    if (static_cast<i64>(all.size()) != q.type.elements())
+    if (i64 const n = program_.buffers[static_cast<std::size_t>(b)].type.elements(); static_cast<i64>(all.size()) != n)
       throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) + " elements", "executor",
-                  std::to_string(q.type.elements()));
-    tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
-    for (int d : q.devices) {
-      tensor_block const mine = block_of(q.where, q.type, d);
-      copy_box(mine, whole, all.data(), mine, reinterpret_cast<scalar*>(address(b, d)));
-    }
+                  std::to_string(n));
+    memory_.scatter(b, all);
   }
   /// The whole of a parameter or state. Empty if it has no buffer.
   std::vector<scalar> fetch(int value) const {
-    int const b = persistent_of(value);
-    if (b < 0) return {};
-    buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
-    std::vector<scalar> all(static_cast<std::size_t>(q.type.elements()));
-    tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
-    for (int d : q.devices) {
-      tensor_block const mine = block_of(q.where, q.type, d);
-      copy_box(mine, mine, reinterpret_cast<scalar const*>(address(b, d)), whole, all.data());
-    }
-    return all;
+    int const b = memory_.persistent_of(value);
+    return b < 0 ? std::vector<scalar>{} : memory_.gather(b, hub_);
   }
   /// Do all copies of every parameter and state agree in every bit?
-  bool copies_agree() const {
-    for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
-      buffer const& q = program_.buffers[b];
-      if (!q.persistent || q.where.degree(part_kind::copy) == 1) continue;
-      for (int d : q.devices)
-        for (int e : q.devices) {
-          if (e <= d) continue;
-          tensor_block const x = block_of(q.where, q.type, d), y = block_of(q.where, q.type, e);
-          if (std::equal(x.offset, x.offset + x.rank, y.offset) &&
-              std::memcmp(address(static_cast<int>(b), d), address(static_cast<int>(b), e), static_cast<std::size_t>(q.bytes)) != 0)
-            return false;
-        }
-    }
-    return true;
-  }
+  bool copies_agree() const { return memory_.copies_agree(hub_); }
 
   /// Has a step failed? Parameters may then be half updated.
   bool failed() const { return failed_; }
@@ -124,7 +105,8 @@ class executor {
   u64 seed() const { return seed_; }
   void set_seed(u64 s) { seed_ = s; }
 
-  /// One training step on a batch of micro_batches * the graph's own batch. `record`, if given, receives what happened when.
+  /// One training step on a batch of micro_batches * the graph's own batch. `record`, if given, receives what happened when on
+  /// this process's devices.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     if (failed_) throw error("this executor has failed before", "executor", "a new executor");
     for (std::size_t x = 0; x < graph_.gradient.size(); ++x) {
@@ -134,29 +116,36 @@ class executor {
       if (it == batch.end()) throw error("the batch lacks input '" + v.name + "'", "batch", "every input of the model");
       check_input(v.name, it->second, v.type, plan_.micro_batches * v.parts);
     }
-    std::vector<std::vector<span>> spans(static_cast<std::size_t>(devices()));
-    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(devices()));
-    std::vector<std::size_t> at(static_cast<std::size_t>(devices()), 0);           // the task that each device is at
+    std::size_t const workers = order_.size();
+    std::vector<std::vector<span>> spans(workers);
+    std::vector<std::exception_ptr> errors(workers);
+    std::vector<std::size_t> at(workers, program_.tasks.size());             // the task that each worker is at
     step_state const state{.step = steps_, .seed = seed_, .learning_rate = learning_rate};
+    for (auto& p : progress_) p->restart();
     auto const t0 = std::chrono::steady_clock::now();
-    auto work = [&](int d) {
+    auto work = [&](int worker) {
+      auto const w = static_cast<std::size_t>(worker);
+      int const d = device_of(w), own = static_cast<int>(w % lanes);
+      lane_progress& progress = *progress_[w / lanes];
       try {
-        Comm& comm = endpoints_[static_cast<std::size_t>(d)];
-        for (std::size_t i : mine_[static_cast<std::size_t>(d)]) {
+        for (std::size_t k = 0; k < order_[w].size(); ++k) {
+          if (lanes > 1 && !progress.await(own, waits_[w][k])) return;
+          std::size_t const i = at[w] = order_[w][k];
           auto const a = std::chrono::steady_clock::now();
-          at[static_cast<std::size_t>(d)] = i;
-          run(d, i, batch, state, comm);
+          run(d, i, batch, state, *endpoints_[static_cast<std::size_t>(d)]);
           if (record) {
             task const& t = program_.tasks[i];
-            std::chrono::duration<double> const s = a - t0, e = std::chrono::steady_clock::now() - t0;
-            spans[static_cast<std::size_t>(d)].push_back(
-                {d, t.kind == task_kind::compute ? lane::compute : lane::communication, static_cast<int>(i), t.name, s.count(), e.count()});
+            std::chrono::duration<double> const begin = a - t0, end = std::chrono::steady_clock::now() - t0;
+            lane const where = t.kind == task_kind::compute ? lane::compute : lane::communication;
+            spans[w].push_back({d, where, static_cast<int>(i), t.name, begin.count(), end.count()});
           }
+          at[w] = program_.tasks.size();
+          if (lanes > 1) progress.ended(own);
         }
-        at[static_cast<std::size_t>(d)] = program_.tasks.size();
       } catch (...) {
-        errors[static_cast<std::size_t>(d)] = std::current_exception();
-        hub_.fail(std::current_exception(), d);
+        errors[w] = std::current_exception();
+        hub_.fail(spans_processes<typename Comm::hub> ? with_task(d, at[w]) : std::current_exception(), d);
+        progress.stop();
       }
     };
     workers_.run(work);
@@ -164,7 +153,12 @@ class executor {
     if (failed_) rethrow_with_tasks(at);
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
-    r.loss = loss();
+    try {
+      r.loss = loss();
+    } catch (...) {          // another process failed in this step
+      failed_ = true;
+      throw;
+    }
     if (record) {
       record->spans.clear();
       record->seconds = 0;
@@ -178,26 +172,20 @@ class executor {
   }
 
  private:
-  /// What a device prepares once for a task.
-  struct prepared {
-    std::vector<tensor_block> in, out;
-    std::vector<void const*> in_at;
-    std::vector<void*> out_at;
-    std::vector<std::pair<int, int>> feeds;        // (operand, value): inputs that the host writes before this task
-    void* workspace = nullptr;
-    bool first_share = true;
-    prepared_move move;
-    std::optional<typename Comm::group> group;
-  };
+  using prepared = detail::prepared_task<typename Comm::group>;
 
   training_graph graph_;
   tensorpar::plan plan_;
   tensorpar::program program_;
-  typename Comm::hub hub_;
-  std::vector<Comm> endpoints_;
+  mutable typename Comm::hub hub_;                  // also reading may take the other processes
+  std::vector<int> local_;                          // the devices of this process
+  std::vector<std::optional<Comm>> endpoints_;      // by device
   Compute compute_;
   detail::worker_pool workers_;
-  std::vector<detail::arena_memory> arenas_;
+  detail::device_memory<scalar> memory_;
+  std::vector<std::unique_ptr<lane_progress>> progress_;   // by device of this process
+  std::vector<std::vector<std::size_t>> order_;     // by worker: its tasks; the workers of a device follow one another
+  std::vector<std::vector<int>> waits_;             // parallel, where there are two lanes: see lane_waits
   std::vector<std::vector<std::size_t>> mine_;      // by device: its tasks
   std::vector<std::vector<prepared>> ready_;        // by device, parallel to mine_
   std::vector<std::vector<std::size_t>> slot_;      // by task: position in mine_ of each device (by device number)
@@ -206,18 +194,28 @@ class executor {
   u64 steps_ = 0, seed_ = 0;
   bool failed_ = false;
 
+  static constexpr std::size_t lanes = requires { requires Comm::overlaps; } ? 2 : 1;
+  int device_of(std::size_t worker) const { return local_[worker / lanes]; }
+  prepared& ready_of(std::size_t task, int device) {
+    auto const d = static_cast<std::size_t>(device);
+    return ready_[d][slot_[task][d]];
+  }
+
   executor(training_graph graph, plan p, tensorpar::program const* made)
       : graph_(std::move(graph)),
         plan_(sized(std::move(p))),
         program_(made ? *made : as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
         hub_(plan_.cluster.size()),
-        workers_(plan_.cluster.size()) {
+        local_(detail::local_ranks(hub_, plan_.cluster.size())),
+        endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
+        workers_(static_cast<int>(local_.size() * lanes)),
+        memory_(program_, local_) {
     for (graph_node const& n : graph_.graph.nodes)
       if (!Compute::supports(n.op))
         throw error("operator " + spell(n.op) + " has no kernel in this compute policy", "executor", "an operator of the policy");
-    for (i64 bytes : program_.arena) arenas_.emplace_back(bytes);
-    for (int d = 0; d < devices(); ++d) endpoints_.emplace_back(hub_, d);
+    for (int d : local_) endpoints_[static_cast<std::size_t>(d)].emplace(hub_, d);
     prepare();
+    assign();
   }
 
   /// The program, if it is the one that the plan was sealed with (or it was not).
@@ -230,6 +228,19 @@ class executor {
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
   static pipelined_step resized(pipelined_step s) { s.plan.scalar_bytes = sizeof(scalar); return s; }
 
+  /// The error that device d is stopped by, and the task it was at: other processes do not know that.
+  std::exception_ptr with_task(int d, std::size_t i) const {
+    try {
+      throw;
+    } catch (error const& e) {
+      if (i >= program_.tasks.size()) return std::current_exception();
+      std::string where = e.where();
+      where.append(where.empty() ? "device " : ", device ").append(std::to_string(d)).append(" in task ").append(std::to_string(i));
+      return std::make_exception_ptr(error(e.problem(), where.append(" (").append(program_.tasks[i].name).append(")"), e.valid()));
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
   /// The first failure, with the tasks that devices were at: first the one that failed, then some of those that had not come to the end.
   [[noreturn]] void rethrow_with_tasks(std::vector<std::size_t> const& at) const {
     try {
@@ -238,31 +249,17 @@ class executor {
       int first = -1, told = 0;
       if constexpr (requires { hub_.failed_rank(); }) first = hub_.failed_rank();
       std::string where = e.where();
-      auto tell = [&](int d) {
-        std::size_t const i = at[static_cast<std::size_t>(d)];
-        if (i >= program_.tasks.size() || ++told > 8) return;
-        where.append(where.empty() ? "device " : ", device ").append(std::to_string(d)).append(" in task ").append(std::to_string(i));
-        where.append(" (").append(program_.tasks[i].name).append(")");
+      bool const told_first = where.find(" in task ") != where.npos;         // by another process
+      auto tell = [&](std::size_t w) {
+        if (at[w] >= program_.tasks.size() || ++told > 8) return;
+        where.append(where.empty() ? "device " : ", device ").append(std::to_string(device_of(w))).append(" in task ");
+        where.append(std::to_string(at[w])).append(" (").append(program_.tasks[at[w]].name).append(")");
       };
-      if (first >= 0 && first < devices()) tell(first);
-      for (int d = 0; d < devices(); ++d) if (d != first) tell(d);
+      for (bool now : {true, false})
+        for (std::size_t w = 0; w < at.size(); ++w)
+          if ((device_of(w) == first) == now && !(now && told_first)) tell(w);
       throw error(e.problem(), where, e.valid());
     }
-  }
-
-  std::byte* address(int b, int device) const {
-    buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
-    auto const i = std::lower_bound(q.devices.begin(), q.devices.end(), device) - q.devices.begin();
-    return arenas_[static_cast<std::size_t>(device)].data() + q.offset[static_cast<std::size_t>(i)];
-  }
-  bool has(int b, int device) const {
-    auto const& d = program_.buffers[static_cast<std::size_t>(b)].devices;
-    return std::binary_search(d.begin(), d.end(), device);
-  }
-  int persistent_of(int value) const {
-    for (std::size_t b = 0; b < program_.buffers.size(); ++b)
-      if (program_.buffers[b].persistent && program_.buffers[b].value == value) return static_cast<int>(b);
-    return -1;
   }
 
   void prepare() {
@@ -279,24 +276,25 @@ class executor {
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
       task const& t = program_.tasks[i];
       for (int d : t.devices) {
+        if (!memory_.here(d)) continue;
         prepared p;
         auto put = [&](std::vector<int> const& side, std::vector<tensor_block>& blocks, auto& at) {
           for (int b : side) {
             buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
-            bool const here = has(b, d);
+            bool const here = memory_.has(b, d);
             blocks.push_back(here ? block_of(q.where, q.type, d) : tensor_block{});
-            at.push_back(here ? address(b, d) : nullptr);
+            at.push_back(here ? memory_.address(b, d) : nullptr);
           }
         };
         put(t.in, p.in, p.in_at);
         put(t.out, p.out, p.out_at);
-        if (t.workspace >= 0) p.workspace = address(t.workspace, d);
+        if (t.workspace >= 0) p.workspace = memory_.address(t.workspace, d);
         if (t.kind != task_kind::compute) {
           p.move = prepare_move(t.step, program_.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type, d);
           std::vector<int> const& m = p.move.group.devices;
-          if (!m.empty()) p.group.emplace(endpoints_[static_cast<std::size_t>(d)].make_group({m.data(), static_cast<int>(m.size())}));
+          if (!m.empty()) p.group.emplace(endpoints_[static_cast<std::size_t>(d)]->make_group({m.data(), static_cast<int>(m.size())}));
         } else {
-          p.first_share = is_first_share(t, d);
+          p.first_share = detail::is_first_share(graph_.graph, t, d);
           for (std::size_t k = 0; k < t.in.size(); ++k) {
             buffer const& q = program_.buffers[static_cast<std::size_t>(t.in[k])];
             if (q.value < 0 || graph_.graph.value(q.value).role != value_role::input || q.first != static_cast<int>(i)) continue;
@@ -314,23 +312,27 @@ class executor {
     for (std::size_t d = 0; d < n; ++d) for (std::size_t k = 0; k < mine_[d].size(); ++k) slot_[mine_[d][k]][d] = k;
   }
 
-  /// Of the devices that hold partial sums of one result, exactly one has all digits over reduced loops zero.
-  bool is_first_share(task const& t, int d) const {
-    graph_node const& n = graph_.graph.node(t.node);
-    iteration_space const space = space_of(graph_.graph, t.node);
-    layout grid{t.grid.start, {}};
-    for (grid_axis const& a : t.grid.axes) grid.axes.push_back({part_kind::copy, -1, a.degree, a.stride});
-    auto const c = grid.coordinates(d);
-    for (std::size_t k = 0; k < t.grid.axes.size(); ++k) {
-      node_loop const* l = followed(space, n.letters, t.grid.axes[k].letter);
-      if (l && l->reduced && c[k] != 0) return false;
+  /// Gives the tasks of each device to its workers.
+  void assign() {
+    order_.resize(local_.size() * lanes);
+    waits_.resize(order_.size());
+    for (std::size_t l = 0; l < local_.size(); ++l) {
+      progress_.push_back(std::make_unique<lane_progress>());
+      auto const d = static_cast<std::size_t>(local_[l]);
+      std::vector<lane_task> touches;
+      for (std::size_t i : mine_[d]) touches.push_back(detail::touched_by(program_, i, local_[l], ready_of(i, local_[l]).feeds, memory_));
+      std::vector<int> const waits = lanes > 1 ? lane_waits(touches) : std::vector<int>(touches.size());
+      for (std::size_t k = 0; k < touches.size(); ++k) {
+        std::size_t const w = l * lanes + (lanes > 1 && touches[k].communicates ? 1 : 0);
+        order_[w].push_back(mine_[d][k]);
+        waits_[w].push_back(waits[k]);
+      }
     }
-    return true;
   }
 
   void run(int d, std::size_t i, host_batch const& batch, step_state state, Comm& comm) {
     task const& t = program_.tasks[i];
-    prepared& p = ready_[static_cast<std::size_t>(d)][slot_[i][static_cast<std::size_t>(d)]];
+    prepared& p = ready_of(i, d);
     if (t.kind != task_kind::compute) {
       scalar const* src = p.in_at.empty() ? nullptr : static_cast<scalar const*>(p.in_at[0]);
       scalar* dst = p.out_at.empty() ? nullptr : static_cast<scalar*>(p.out_at[0]);
@@ -340,8 +342,8 @@ class executor {
       return;
     }
     for (auto const& [k, value] : p.feeds)
-      feed(value, t.micro_batch + graph_.graph.value(value).part, batch, p.in[static_cast<std::size_t>(k)],
-           const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
+      detail::feed_box<scalar>(batch.find(graph_.graph.value(value).name)->second, t.micro_batch + graph_.graph.value(value).part,
+                               p.in[static_cast<std::size_t>(k)], const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
     kernel_call c;
     c.op = &t.op;
     c.inputs = static_cast<int>(p.in.size());
@@ -357,23 +359,9 @@ class executor {
     compute_.run(c);
   }
 
-  /// The host writes this device's box of a micro-batch of an input.
-  void feed(int value, int micro, host_batch const& batch, tensor_block const& box, void* to) const {
-    host_tensor const& h = batch.find(graph_.graph.value(value).name)->second;
-    i64 const skip = micro * box.logical_elements();
-    tensor_block whole = box;
-    for (int k = 0; k < box.rank; ++k) { whole.local[k] = box.global[k]; whole.offset[k] = 0; }
-    if (is_integer(box.type)) { copy_box(box, whole, h.index.data() + skip, box, static_cast<std::int32_t*>(to)); return; }
-    float const* src = h.real.data() + skip;
-    scalar* dst = static_cast<scalar*>(to);
-    detail::rows_of(box, whole, box, [&](i64 a, i64 b, i64 n) {
-      for (i64 i = 0; i < n; ++i) dst[b + i] = scalar_traits<scalar>::from_double(static_cast<double>(src[a + i]));
-    });
-  }
-
   /// The loss: its partial sums added, averaged over micro-batches.
   double loss() const {
-    double total = 0;
+    std::vector<double> shares;
     for (int made : losses_) {
       buffer const& q = program_.buffers[static_cast<std::size_t>(made)];
       for (i64 k = 0, n = q.where.size(); k < n; ++k) {
@@ -381,9 +369,13 @@ class executor {
         auto const c = q.where.coordinates(d);
         bool counted = true;
         for (std::size_t a = 0; a < q.where.axes.size(); ++a) counted = counted && (q.where.axes[a].kind != part_kind::copy || c[a] == 0);
-        if (counted) total += to_double(*reinterpret_cast<scalar const*>(address(made, d)));
+        if (!counted) continue;
+        shares.push_back(memory_.here(d) ? to_double(*reinterpret_cast<scalar const*>(memory_.address(made, d))) : 0);
       }
     }
+    detail::add_up(hub_, shares);
+    double total = 0;
+    for (double s : shares) total += s;
     return total / (plan_.micro_batches * std::max<double>(1, static_cast<double>(graph_.losses.size())));
   }
   static double to_double(scalar x) {

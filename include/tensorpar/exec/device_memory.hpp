@@ -1,0 +1,115 @@
+// tensorpar/exec/device_memory.hpp - the arenas of a program's devices, and the whole values that are spread over them
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tensorpar/exec/arena_memory.hpp>
+#include <tensorpar/exec/boxes.hpp>
+#include <tensorpar/exec/processes.hpp>
+#include <tensorpar/plan/program.hpp>
+#include <vector>
+
+namespace tensorpar::detail {
+
+/// One arena of exactly program.arena[d] bytes for every device d of this process, allocated once. Outlived by the program.
+template <class Scalar> class device_memory {
+  program const* program_;
+  std::vector<arena_memory> arenas_;               // of a device of another process: empty
+  std::vector<char> here_;
+  std::map<int, int> persistent_;                  // value -> buffer
+
+  buffer const& buffer_of(int b) const { return program_->buffers[static_cast<std::size_t>(b)]; }
+
+  /// The devices of a buffer by the box that they hold, ascending within one; boxes in order of their offsets.
+  static std::map<std::vector<i64>, std::vector<int>> boxes_of(buffer const& q) {
+    std::map<std::vector<i64>, std::vector<int>> r;
+    for (int d : q.devices) {
+      tensor_block const box = block_of(q.where, q.type, d);
+      r[std::vector<i64>(box.offset, box.offset + box.rank)].push_back(d);
+    }
+    return r;
+  }
+
+ public:
+  device_memory(program const& q, std::vector<int> const& local) : program_(&q), here_(q.arena.size(), 0) {
+    for (int d : local) here_[static_cast<std::size_t>(d)] = 1;
+    for (std::size_t d = 0; d < q.arena.size(); ++d) arenas_.emplace_back(here_[d] ? q.arena[d] : 0);
+    for (std::size_t b = q.buffers.size(); b-- > 0;)
+      if (q.buffers[b].persistent) persistent_[q.buffers[b].value] = static_cast<int>(b);
+  }
+  /// Is this a device of this process?
+  bool here(int device) const { return here_[static_cast<std::size_t>(device)] != 0; }
+  std::vector<i64> bytes() const {
+    std::vector<i64> r;
+    for (arena_memory const& a : arenas_) r.push_back(a.size());
+    return r;
+  }
+  /// Precondition: has(b, device), here(device). O(log devices).
+  i64 offset(int b, int device) const {
+    buffer const& q = buffer_of(b);
+    auto const i = std::lower_bound(q.devices.begin(), q.devices.end(), device) - q.devices.begin();
+    return q.offset[static_cast<std::size_t>(i)];
+  }
+  std::byte* address(int b, int device) const { return arenas_[static_cast<std::size_t>(device)].data() + offset(b, device); }
+  bool has(int b, int device) const {
+    auto const& d = buffer_of(b).devices;
+    return std::binary_search(d.begin(), d.end(), device);
+  }
+  /// The buffer of a parameter or state, or -1.
+  int persistent_of(int value) const {
+    auto const i = persistent_.find(value);
+    return i == persistent_.end() ? -1 : i->second;
+  }
+
+  /// Writes a whole value into the parts of this process's devices. Precondition: all holds the buffer's elements.
+  void scatter(int b, std::vector<Scalar> const& all) const {
+    buffer const& q = buffer_of(b);
+    tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
+    for (int d : q.devices) {
+      if (!here(d)) continue;
+      tensor_block const mine = block_of(q.where, q.type, d);
+      copy_box(mine, whole, all.data(), mine, reinterpret_cast<Scalar*>(address(b, d)));
+    }
+  }
+  /// The whole value, on every process.
+  template <class Hub> std::vector<Scalar> gather(int b, Hub& hub) const {
+    buffer const& q = buffer_of(b);
+    std::vector<Scalar> all(static_cast<std::size_t>(q.type.elements())), part;
+    tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
+    for (auto const& [offset, holders] : boxes_of(q)) {
+      int const d = holders[0];
+      tensor_block const mine = block_of(q.where, q.type, d);
+      Scalar const* from = here(d) ? reinterpret_cast<Scalar const*>(address(b, d)) : nullptr;
+      if constexpr (spans_processes<Hub>) {
+        part.assign(static_cast<std::size_t>(mine.elements()), Scalar{});
+        if (from) std::copy(from, from + mine.elements(), part.begin());
+        share(hub, d, part.data(), part.size() * sizeof(Scalar));
+        from = part.data();
+      }
+      copy_box(mine, mine, from, whole, all.data());
+    }
+    return all;
+  }
+  /// Do all copies of every persistent value agree in every bit? The same answer on every process.
+  template <class Hub> bool copies_agree(Hub& hub) const {
+    std::vector<double> differing(program_->arena.size(), 0);                      // by device
+    std::vector<std::byte> first;
+    for (std::size_t b = 0; b < program_->buffers.size(); ++b) {
+      buffer const& q = program_->buffers[b];
+      if (!q.persistent || q.where.degree(part_kind::copy) == 1) continue;
+      first.resize(static_cast<std::size_t>(q.bytes));
+      for (auto const& [offset, holders] : boxes_of(q)) {
+        if (holders.size() < 2) continue;
+        if (here(holders[0])) std::memcpy(first.data(), address(static_cast<int>(b), holders[0]), first.size());
+        share(hub, holders[0], first.data(), first.size());
+        for (int d : holders)
+          if (here(d) && std::memcmp(first.data(), address(static_cast<int>(b), d), first.size()) != 0)
+            differing[static_cast<std::size_t>(d)] = 1;
+      }
+    }
+    add_up(hub, differing);
+    return std::all_of(differing.begin(), differing.end(), [](double x) { return x == 0; });
+  }
+};
+
+}  // namespace tensorpar::detail

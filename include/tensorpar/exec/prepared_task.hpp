@@ -1,0 +1,70 @@
+// tensorpar/exec/prepared_task.hpp - what a device finds out once about a task, so that a step only computes and moves
+#pragma once
+#include <optional>
+#include <tensorpar/exec/device_memory.hpp>
+#include <tensorpar/exec/host.hpp>
+#include <tensorpar/exec/lanes.hpp>
+#include <tensorpar/exec/move.hpp>
+#include <tensorpar/exec/scalar.hpp>
+#include <utility>
+#include <vector>
+
+namespace tensorpar::detail {
+
+template <class Group> struct prepared_task {
+  std::vector<tensor_block> in, out;
+  std::vector<void const*> in_at;
+  std::vector<void*> out_at;
+  std::vector<std::pair<int, int>> feeds;        // (operand, value): inputs that the host writes before this task
+  void* workspace = nullptr;
+  bool first_share = true;
+  prepared_move move;
+  std::optional<Group> group;
+};
+
+/// Of the devices among which a task splits a sum, exactly one has all digits over reduced loops zero: it adds what is added once (a bias).
+inline bool is_first_share(computation_graph const& g, task const& t, int d) {
+  graph_node const& n = g.node(t.node);
+  iteration_space const space = space_of(g, t.node);
+  layout grid{t.grid.start, {}};
+  for (grid_axis const& a : t.grid.axes) grid.axes.push_back({part_kind::copy, -1, a.degree, a.stride});
+  auto const c = grid.coordinates(d);
+  for (std::size_t k = 0; k < t.grid.axes.size(); ++k) {
+    node_loop const* l = followed(space, n.letters, t.grid.axes[k].letter);
+    if (l && l->reduced && c[k] != 0) return false;
+  }
+  return true;
+}
+
+/// The memory of device d that task number i touches there.
+template <class Scalar>
+lane_task touched_by(program const& q, std::size_t i, int d, std::vector<std::pair<int, int>> const& feeds,
+                     device_memory<Scalar> const& memory) {
+  task const& t = q.tasks[i];
+  lane_task r{t.kind != task_kind::compute, {}, {}};
+  auto put = [&](std::vector<byte_range>& side, int b) {
+    if (b < 0 || !memory.has(b, d)) return;
+    i64 const at = memory.offset(b, d);
+    side.push_back({at, at + q.buffers[static_cast<std::size_t>(b)].bytes});
+  };
+  for (int b : t.in) put(r.reads, b);
+  for (int b : t.out) put(r.writes, b);
+  put(r.writes, t.workspace);
+  for (auto const& f : feeds) put(r.writes, t.in[static_cast<std::size_t>(f.first)]);
+  return r;
+}
+
+/// The host writes a device's box of one micro-batch of an input.
+template <class Scalar> void feed_box(host_tensor const& h, int micro, tensor_block const& box, void* to) {
+  i64 const skip = micro * box.logical_elements();
+  tensor_block whole = box;
+  for (int k = 0; k < box.rank; ++k) { whole.local[k] = box.global[k]; whole.offset[k] = 0; }
+  if (is_integer(box.type)) { copy_box(box, whole, h.index.data() + skip, box, static_cast<std::int32_t*>(to)); return; }
+  float const* src = h.real.data() + skip;
+  Scalar* dst = static_cast<Scalar*>(to);
+  rows_of(box, whole, box, [&](i64 a, i64 b, i64 n) {
+    for (i64 i = 0; i < n; ++i) dst[b + i] = scalar_traits<Scalar>::from_double(static_cast<double>(src[a + i]));
+  });
+}
+
+}  // namespace tensorpar::detail

@@ -1,0 +1,71 @@
+// tests/exec/mpi/training.cpp - a plan's program run by one process per device: the same parameters as serial training, or as threads
+#include "session.hpp"
+#include "support/effort.hpp"
+#include "support/random_pipeline.hpp"
+#include "support/spine.hpp"
+#include <doctest/doctest.h>
+#include <tensorpar/exec/mpi.hpp>
+
+using namespace tests;
+
+namespace {
+
+void equal_to_serial(computation_graph const& g, u64 seed) {
+  std::mt19937 draw(static_cast<unsigned>(seed));                             // the same plans on every process
+  for (int trial = 0; trial < effort::cases(6); ++trial) {
+    training_options o;
+    o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
+    if (trial % 2) o.optimizer.clip_norm = 0.5;
+    o.micro_batches = trial % 3 == 1 ? 2 : 1;
+    plan p = random_plan(g, mpi().size(), draw), s = serial_plan(g);
+    p.micro_batches = s.micro_batches = o.micro_batches;
+    CAPTURE(trial);
+    {
+      executor_of<prime_field, comm::mpi> a(differentiate(g, o), p);
+      executor_of<prime_field> b(differentiate(g, o), s);
+      bool const exact = train(a, 2) == train(b, 2);
+      CHECK(exact);
+      CHECK(a.copies_agree());
+      auto const me = static_cast<std::size_t>(mpi().rank());
+      CHECK(a.allocated_bytes()[me] == a.program().arena[me]);
+    }
+    {
+      executor_of<double, comm::mpi> a(differentiate(g, o), p);
+      executor_of<double> b(differentiate(g, o), p);                          // sums have one order in both: equal to the bit
+      bool const same = train(a, 2) == train(b, 2);
+      CHECK(same);
+      host_batch const batch = random_batch(g, o.micro_batches, 9);
+      CHECK(a.step(batch, 0.1).loss == b.step(batch, 0.1).loss);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a residual MLP under random spreads equals serial training, and threads to the bit") { equal_to_serial(residual_mlp(), 1); }
+TEST_CASE("a convolutional net under random spreads equals serial training, and threads to the bit") { equal_to_serial(small_cnn(), 2); }
+TEST_CASE("a transformer under random spreads equals serial training, and threads to the bit") { equal_to_serial(small_transformer(), 3); }
+
+TEST_CASE("pipelines, whose passes send and receive, equal threads to the bit") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(4);
+  if (mpi().size() < 2) return;
+  for (int trial = 0; trial < effort::cases(8); ++trial) {
+    plan p = random_pipeline(g, {.devices = mpi().size()}, 1, i64{1} << (trial % 4), draw);
+    if (trial % 2)
+      for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+    CAPTURE(trial);
+    auto const run = [&](auto& e) {
+      e.initialise(7);
+      double loss = 0;
+      for (int k = 0; k < 2; ++k)
+        loss = e.step(random_batch(g, static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit), static_cast<u64>(k)), 0.125).loss;
+      return std::pair{parameters_of(e), loss};
+    };
+    executor_of<double, comm::mpi> a(expand(g, p));
+    executor_of<double> b(expand(g, p));
+    bool const same = run(a) == run(b);
+    CHECK(same);
+    CHECK(a.copies_agree());
+  }
+}
