@@ -141,6 +141,36 @@ void joint(std::string const& model, int nodes, bool split, double seconds, doub
     if (b.name == "random walk") line(name.c_str(), "step, algebra and then a random walk", b.cost.seconds, "s", r.cost.seconds);
 }
 
+/// Rules and spreads together, median of three searches, in seconds.
+double median_search(computation_graph const& g, machine const& on) {
+  std::vector<double> took;
+  for (int i = 0; i < 3; ++i) {
+    auto const from = std::chrono::steady_clock::now();
+    if (!optimize_jointly(g, on, analytical{}).feasible()) throw error("no plan fits", "bench", "a cluster with more memory");
+    took.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
+  }
+  std::sort(took.begin(), took.end());
+  return took[1];
+}
+/// 64 times as many devices: how much longer the search takes.
+void growth(std::string const& model) {
+  double seconds[2];
+  int const nodes[] = {32, 2048};
+  for (int k : {0, 1}) {
+    machine const on = preset("summit:" + std::to_string(nodes[k]));
+    i64 samples = on.size();
+    for (zoo::entry const& e : zoo::entries()) if (e.name == model) samples *= e.samples_per_device;
+    seconds[k] = median_search(zoo::make(model, samples), on);
+  }
+  line((model + " on 12288").c_str(), "joint search", seconds[1], "s", 0);
+  line((model + " on 12288").c_str(), "joint search, times that on 192", seconds[1] / seconds[0], "", 2);
+}
+void large(std::string const& model, int nodes, i64 samples, double most_seconds) {
+  machine const on = preset("dgx-h100:" + std::to_string(nodes));
+  line((model + ", " + std::to_string(samples) + " samples on " + std::to_string(on.size()) + " H100").c_str(), "joint search",
+       median_search(zoo::make(model, samples), on), "s", most_seconds);
+}
+
 /// A model that does not fit without sharded weights or recomputation, trained with AdamW in single precision.
 void short_of_memory(std::string const& model, int nodes, i64 samples, double most_seconds) {
   machine const on = preset("dgx-h100:" + std::to_string(nodes));
@@ -209,6 +239,10 @@ int main(int argc, char** argv) {
                                                      {"xdl", 1.9}, {"candle_uno", 1.6}, {"mlp_unify", 2.0}};
     for (auto const& [model, faster] : models) joint(model, nodes, true, 0, faster);
   }
+  for (char const* model : {"resnext50_artifact", "inception_v3_artifact", "bert_artifact", "dlrm", "xdl", "candle_uno", "mlp_unify"})
+    growth(model);
+  large("llama3_8b", 8, 64, 1);
+  large("llama3_405b", 512, 512, 5);
   // table 2: without splits; without splits and caches
   joint("resnext50_artifact", 1, false, 4 * 60 + 1);
   joint("resnext50_artifact", 2, false, 11 * 60 + 15);

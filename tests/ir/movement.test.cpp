@@ -168,7 +168,9 @@ TEST_CASE("every movement keeps the logical tensor, whatever the layouts") {
         placed next;
         for (i64 j = 0; j < m.after.size(); ++j)
           next[m.after.device(j)] = std::vector<i64>(static_cast<std::size_t>(part_of(m.after, s).elements()), -1);
+        i64 largest = 0;
         for (transfer const& t : transfers(m, s)) {
+          largest = std::max(largest, t.box.elements());
           tensor_block const x = block_of(m.before, s, t.from), y = block_of(m.after, s, t.to);
           for (i64 e = 0; e < t.box.elements(); ++e) {
             i64 rest = e, i = 0, j = 0, index[shape::max_rank];
@@ -178,6 +180,7 @@ TEST_CASE("every movement keeps the logical tensor, whatever the layouts") {
             to = (t.adds ? to : 0) + now.at(t.from)[static_cast<std::size_t>(i)];
           }
         }
+        CHECK(packing_scalars(m, s) == largest);
         now = next;
       } else if (m.after.degree(P) == 1 || m.after.degree(P) == m.before.degree(P)) {
         now = carry_out(m, s, now);
@@ -193,6 +196,15 @@ TEST_CASE("every movement keeps the logical tensor, whatever the layouts") {
     CHECK(now == want);
   }
   CHECK(collectives > (effort::slow ? 20 : 100));
+}
+
+TEST_CASE("what an exchange packs is found without going through all pairs of devices") {
+  move_step m;
+  m.before = at({{S, 0, 12288, 1}});
+  m.after = at({{S, 1, 4096, 3}, {C, -1, 3, 1}});
+  CHECK(packing_scalars(m, shape{24576, 12288}) == 2 * 3);
+  m.after = at({{S, 0, 8192, 1}});                                 // parts of two and of three: of one axis, so they meet in two at most
+  CHECK(packing_scalars(m, shape{24576, 12288}) == 2 * 12288);
 }
 
 TEST_CASE("nothing moves where every device that needs a box has it: device by device") {

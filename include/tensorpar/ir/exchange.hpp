@@ -1,5 +1,6 @@
 // tensorpar/ir/exchange.hpp - the general movement spelled out: who sends which box to whom, and what packing a movement needs
 #pragma once
+#include <algorithm>
 #include <tensorpar/ir/movement.hpp>
 
 namespace tensorpar {
@@ -63,6 +64,23 @@ inline std::vector<transfer> transfers(move_step const& m, shape const& s) {
   return r;
 }
 
+/// Scalars of an exchange's largest transfer. Parts of an axis meet independently of other axes, and every combination occurs: a product
+/// over axes, whatever the number of devices. O(sum of degrees).
+inline i64 largest_transfer(move_step const& m, shape const& s) {
+  i64 r = 1;
+  for (int d = 0; d < s.rank; ++d) {
+    i64 const n = s.d[d].n, a = n / m.before.degree(part_kind::shard, d), b = n / m.after.degree(part_kind::shard, d);
+    i64 most = 0;
+    for (i64 at = 0; at < n && most < a && most < b;) {                     // from border to border of either's parts
+      i64 const next = std::min((at / a + 1) * a, (at / b + 1) * b);
+      most = std::max(most, next - at);
+      at = next;
+    }
+    r *= most;
+  }
+  return r;
+}
+
 /// Do the parts of a block along axis d lie one after the other, in the order of the members' device numbers?
 inline bool parts_contiguous(move_step const& m, shape const& local, int d) {
   for (std::size_t i = 1; i < m.group.size(); ++i) if (m.group[i].stride > m.group[i - 1].stride) return false;
@@ -81,11 +99,7 @@ inline i64 packing_scalars(move_step const& m, shape const& s) {
     case move_kind::all_to_all:
       return (parts_contiguous(m, before, m.to_dim) ? 0 : before.elements()) +
              (parts_contiguous(m, after, m.from_dim) ? 0 : after.elements());
-    case move_kind::exchange: {
-      i64 most = 0;
-      for (transfer const& t : transfers(m, s)) most = t.box.elements() > most ? t.box.elements() : most;
-      return most;
-    }
+    case move_kind::exchange: return largest_transfer(m, s);
   }
   return 0;
 }

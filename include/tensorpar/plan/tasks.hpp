@@ -23,9 +23,9 @@ class unroller {
  public:
   program out;
 
-  /// `only`: lists this device alone, in buffers and tasks; -1: all.
-  unroller(training_graph const& t, plan const& p, workspace_rule w, int only = -1)
-      : t_(t), g_(t.graph), plan_(p), workspace_(w), only_(only) {
+  /// `only`: lists this device alone, in buffers and tasks; -1: all. Without `keep` tasks are counted only, for buffers' lives.
+  unroller(training_graph const& t, plan const& p, workspace_rule w, int only = -1, bool keep = true)
+      : t_(t), g_(t.graph), plan_(p), workspace_(w), only_(only), keep_(keep) {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
     if (!p.pipeline.empty())
@@ -68,7 +68,7 @@ class unroller {
   }
   /// Lifetimes to the end of the step, and offsets.
   void finish(bool updates) {
-    int const end = std::max(0, static_cast<int>(out.tasks.size()) - 1);
+    int const end = std::max(0, (keep_ ? static_cast<int>(out.tasks.size()) : now_) - 1);         // halves of exchanges may be apart
     for (buffer& b : out.buffers) if (b.persistent) { b.first = 0; b.last = end; }
     std::vector<char> kept(g_.values.size(), 0);
     if (updates) for (int x : t_.losses) kept[static_cast<std::size_t>(x)] = 2;
@@ -83,6 +83,8 @@ class unroller {
   plan const& plan_;
   workspace_rule workspace_;
   int only_;
+  bool keep_;
+  int now_ = 0;                                                 // tasks so far
   std::vector<spread> checked_;                                 // whose devices are known to be good
   std::vector<iteration_space> spaces_;
   std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
@@ -162,7 +164,7 @@ class unroller {
     b.devices = devices(l);
     b.where = std::move(l);
     b.persistent = persistent;
-    b.first = b.last = static_cast<int>(out.tasks.size());
+    b.first = b.last = now_;
     out.buffers.push_back(std::move(b));
     return static_cast<int>(out.buffers.size()) - 1;
   }
@@ -193,11 +195,12 @@ class unroller {
     return own;
   }
 
-  void use(int b) { at(b).last = std::max(at(b).last, static_cast<int>(out.tasks.size())); }
+  void use(int b) { at(b).last = std::max(at(b).last, now_); }
   void append(task t) {
     for (int b : t.in) use(b);
     for (int b : t.out) use(b);
-    out.tasks.push_back(std::move(t));
+    ++now_;
+    if (keep_) out.tasks.push_back(std::move(t));
   }
 
   /// A buffer that holds value x in layout l: an existing one, the host's (inputs come in any layout), or one moved there.
@@ -227,7 +230,7 @@ class unroller {
       t.micro_batch = micro_;
       t.in = {from};
       t.devices = s.kind == move_kind::exchange ? joined(devices(s.before), devices(s.after)) : devices(s.after);
-      t.name = std::string(name_of(s.kind)) + " for " + label(consumer);
+      if (keep_) t.name = std::string(name_of(s.kind)) + " for " + label(consumer);
       bool const ends = home >= 0 && i + 1 == steps.size();
       from = ends ? home : add_buffer(x, g_.type(x), s.after, false);
       t.out = {from};
@@ -251,7 +254,7 @@ class unroller {
     t.node = v;
     t.micro_batch = micro_;
     t.op = n.op;
-    t.name = label(v);
+    if (keep_) t.name = label(v);
     t.grid = grid_of(v);
     // An addition of gradients that lie alike is done where they lie, even as partial sums: addition is linear.
     bool const alike = n.op.is<tensorpar::add>() && n.phase == step_phase::backward &&
@@ -269,13 +272,13 @@ class unroller {
       return;
     }
     t.devices = devices(grid_layout(t.grid));
-    int const before = static_cast<int>(out.tasks.size());
+    int const before = now_;
     for (std::size_t k = 0; k < n.in.size(); ++k)
       t.in.push_back(bring(n.in[k], operand_layout(space(v), n.letters, t.grid, static_cast<int>(k)), v));
     // the host feeds an input where it is first read: here, not where a later operand is moved
     for (std::size_t k = 0; k < n.in.size(); ++k)
       if (g_.value(n.in[k]).role == value_role::input && at(t.in[k]).first >= before)
-        at(t.in[k]).first = static_cast<int>(out.tasks.size());
+        at(t.in[k]).first = now_;
     std::vector<std::pair<int, int>> elsewhere;             // what was updated in parts, and where all of it belongs
     std::vector<shape> in, res;
     for (int b : t.in) in.push_back(part_of(at(b).where, at(b).type));
@@ -316,6 +319,12 @@ class unroller {
   }
 };
 
+inline int require_device(int device, plan const& p) {
+  if (device < 0 || device >= p.cluster.size())
+    throw error("device " + std::to_string(device) + " does not exist", "unroll", "devices 0 to " + std::to_string(p.cluster.size() - 1));
+  return device;
+}
+
 }  // namespace detail
 
 /// The program of one training step: every operator on its devices, movements where producer's and consumer's layouts differ (shared by
@@ -339,16 +348,17 @@ inline program unroll(pipelined_step const& s, workspace_rule w = no_workspace) 
 /// `unroll(t, p, w)` as one device sees it: buffers and tasks list this device or nobody, and only its arena is filled; other devices'
 /// workspaces are left out. O(micro-batches * nodes * log), however many devices there are.
 inline program unroll_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
-  if (device < 0 || device >= p.cluster.size())
-    throw error("device " + std::to_string(device) + " does not exist", "unroll", "devices 0 to " + std::to_string(p.cluster.size() - 1));
-  detail::unroller u(t, p, w, device);
+  detail::unroller u(t, p, w, detail::require_device(device, p));
   u.run(true);
   u.finish(true);
   return std::move(u.out);
 }
 /// Bytes of one device's arena: `unroll(t, p, w).arena[device]`. O(micro-batches * nodes * log).
 inline i64 arena_on(int device, training_graph const& t, plan const& p, workspace_rule w = no_workspace) {
-  return unroll_on(device, t, p, w).arena[static_cast<std::size_t>(device)];
+  detail::unroller u(t, p, w, detail::require_device(device, p), false);
+  u.run(true);
+  u.finish(true);
+  return u.out.arena[static_cast<std::size_t>(device)];
 }
 /// The forward operators alone, all outputs kept: for evaluation.
 inline program unroll_forward(training_graph const& t, plan const& p, workspace_rule w = no_workspace) {

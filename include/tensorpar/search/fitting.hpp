@@ -145,15 +145,17 @@ template <class Arenas> class arena_fitter {
   }
   struct trial { assignment choices; std::vector<i64> need; };
   /// The faster assignment up to some operator, the leaner from there on, or the other way round: halving what lies between as much as
-  /// fits and as little as does not. All that was tried.
+  /// fits and as little as does not, counted in operators whose choices differ. All that was tried.
   std::vector<trial> spliced(assignment const& fast, assignment const& lean, bool first) const {
     std::vector<trial> r;
-    int const n = p_.operators();
-    int fits = 0, not_yet = n;
+    std::vector<std::size_t> differ;
+    for (std::size_t v = 0; v < fast.size(); ++v) if (fast[v] != lean[v]) differ.push_back(v);
+    if (!first) std::reverse(differ.begin(), differ.end());
+    std::size_t fits = 0, not_yet = differ.size();
     while (not_yet - fits > 1) {
-      int const k = (fits + not_yet) / 2;
+      std::size_t const k = (fits + not_yet) / 2;
       assignment a = lean;
-      for (int v = 0; v < n; ++v) if (first ? v < k : v >= n - k) a[idx(v)] = fast[idx(v)];
+      for (std::size_t i = 0; i < k; ++i) a[differ[i]] = fast[differ[i]];
       std::vector<i64> need = arenas_(a);
       (shortage_in(need, p_.capacity, false) ? not_yet : fits) = k;
       r.push_back({std::move(a), std::move(need)});

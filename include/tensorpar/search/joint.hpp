@@ -60,6 +60,7 @@ class part_chain {
     std::vector<int> variant, bound_variant;             // that are least in sequence, and by their bounds
   };
   std::vector<merged> kinds_;
+  static constexpr double tie = 1 - 1e-9;                // a rounding is no gain: of equals the first, which has fewest steps
 
  public:
   explicit part_chain(std::vector<piece_variants> const& all) {
@@ -69,11 +70,11 @@ class part_chain {
       m.bound_variant = m.variant;
       for (std::size_t k = 1; k < v.all.size(); ++k)
         for (std::size_t i = 0; i < m.seconds.size(); ++i) {
-          if (v.all[k].table.bounds()[i] < m.bound[i]) {
-            m.bound[i] = v.all[k].table.bounds()[i];
-            m.bound_variant[i] = static_cast<int>(k);
+          if (double const b = v.all[k].table.bounds()[i]; b < m.bound[i]) {
+            if (b < m.bound[i] * tie) m.bound_variant[i] = static_cast<int>(k);
+            m.bound[i] = b;
           }
-          if (v.all[k].table.seconds[i] >= m.seconds[i]) continue;
+          if (v.all[k].table.seconds[i] >= m.seconds[i] * tie) continue;
           m.seconds[i] = v.all[k].table.seconds[i];
           m.variant[i] = static_cast<int>(k);
         }
