@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -60,20 +61,32 @@ i64 samples_per_device(std::string const& spec) {
   return 1;                                                   // zoo::make says what is wrong
 }
 
+/// A search's name without case, spaces and hyphens, short forms written out.
+std::string name_of_search(std::string const& given) {
+  std::string plain;
+  for (unsigned char c : given) if (std::isalnum(c)) plain += static_cast<char>(std::tolower(c));
+  std::pair<char const*, char const*> const forms[] = {
+      {"dp", "dataparallel"}, {"tp", "tensorparallel"},  {"zero1", "zero2"},
+      {"grid", "uniformgrid"}, {"mcmc", "randomwalk"}, {"sequential", "oneaftertheother"}};
+  for (auto const& [form, whole] : forms) if (plain == form) plain = whole;
+  return plain;
+}
+
 joint_result search(settings const& s, computation_graph const& g, machine const& on, joint_options const& o) {
   analytical const model;
-  if (s.search == "unity") return optimize_jointly(g, on, model, o);
-  if (s.search == "one-after-the-other") return optimize_one_after_the_other(g, on, model, o);
+  std::string const name = name_of_search(s.search);
+  if (name == "unity") return optimize_jointly(g, on, model, o);
+  if (name == "oneaftertheother") return optimize_one_after_the_other(g, on, model, o);
   joint_result r;
   static_cast<search_result&>(r) = optimize(g, on, model, o.search);
   r.graph = g;
-  if (s.search == "mapping") return r;
+  if (name == "mapping") return r;
   std::vector<baseline> all = r.baselines;
   for (baseline& b : strategies(g, on, model, o.search, {.seed = s.seed})) all.push_back(std::move(b));
   std::string valid = "unity, mapping, one-after-the-other";
   for (baseline const& b : all) {
     valid += ", " + b.name;
-    if (b.name != s.search) continue;
+    if (name_of_search(b.name) != name) continue;
     std::vector<i64> capacity;
     for (int d = 0; d < on.size(); ++d) capacity.push_back(on.kind_of(d).memory);
     r.infeasible = shortage_in(b.cost.bytes, capacity, true);
@@ -86,7 +99,7 @@ joint_result search(settings const& s, computation_graph const& g, machine const
     r.gap = (r.cost.seconds - r.bound) / r.cost.seconds;
     return r;
   }
-  throw error("search \"" + s.search + "\"", "--search", valid);
+  throw error("no search \"" + s.search + "\" for this model", "--search", valid);
 }
 
 std::string lacks_text(std::vector<i64> const& bytes, machine const& on) {
@@ -185,7 +198,7 @@ int work(settings const& s) {
   o.watch = &watch;
   joint_result r = search(s, declared, on, o);
   double const took = seconds_since(start);
-  if (s.search == "unity" || s.search == "one-after-the-other" || s.search == "mapping")
+  if (std::string const name = name_of_search(s.search); name == "unity" || name == "oneaftertheother" || name == "mapping")
     for (baseline& b : strategies(declared, on, analytical{}, o.search, {.seed = s.seed})) r.baselines.push_back(std::move(b));
   if (!r.feasible()) {
     shortage const& w = *r.infeasible;
@@ -256,7 +269,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0}, i64{1} << 40));
   app.add_option("--search", s.search,
                  "unity: rules and spreads together; mapping: spreads alone; one-after-the-other: rules for one device, then spreads; or what "
-                 "it is compared with: \"data parallel\", ZeRO-2, ZeRO-3, Megatron, \"uniform grid\", expert, \"random walk\" ...")
+                 "it is compared with: \"data parallel\" (dp), \"tensor parallel\" (tp), ZeRO-2, ZeRO-3, Megatron, \"uniform grid\", "
+                 "expert, \"random walk\" (mcmc) ...")
       ->capture_default_str();
   app.add_option("--budget", s.budget, "seconds after which no further graph is looked at; 0: none")->check(CLI::Range(0.0, 1e9));
   app.add_option("--graphs", s.graphs, "graphs priced per part of the model, at most")->check(CLI::Range(1, 1'000'000))->capture_default_str();

@@ -2,9 +2,11 @@
 #include <tensorpar/exec/device_memory.hpp>
 #include <doctest/doctest.h>
 
+#include "../../examples/far_device.hpp"
 #include "support/spine.hpp"
 
 using namespace tests;
+using far::far_memory;
 
 namespace {
 struct sample {
@@ -19,14 +21,14 @@ std::vector<float> counted(i64 n) {
 }
 }  // namespace
 
-TEST_CASE("what is spread comes back whole, copies agree, and a copy that was changed is found") {
+TEST_CASE_TEMPLATE("what is spread comes back whole, copies agree, and a copy that was changed is found", M, host_memory, far_memory) {
   std::mt19937 draw(4);
   int changed = 0;
   for (int trial = 0; trial < 20; ++trial) {
     int const n = 1 + trial % 6;
     sample const s(random_plan(small_transformer(), n, draw));
     comm::threads_hub hub(n);
-    detail::device_memory<float> const memory(s.made, detail::local_ranks(hub, n));
+    detail::device_memory<float, M> const memory(s.made, detail::local_ranks(hub, n));
     CHECK(memory.bytes() == s.made.arena);
     for (std::size_t k = 0; k < s.made.buffers.size(); ++k) {
       buffer const& q = s.made.buffers[k];
@@ -45,7 +47,11 @@ TEST_CASE("what is spread comes back whole, copies agree, and a copy that was ch
     for (std::size_t k = 0; k < s.made.buffers.size(); ++k) {
       buffer const& q = s.made.buffers[k];
       if (!q.persistent || q.where.degree(part_kind::copy) == 1) continue;
-      memory.address(static_cast<int>(k), q.devices.back())[0] ^= std::byte{1};
+      int const last = q.devices.back();
+      unsigned char byte = 0;
+      memory.memory(last).read(&byte, memory.address(static_cast<int>(k), last), 1);
+      byte ^= 1;
+      memory.memory(last).write(memory.address(static_cast<int>(k), last), &byte, 1);
       CHECK(!memory.copies_agree(hub));
       ++changed;
       break;

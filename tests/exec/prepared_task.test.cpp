@@ -67,8 +67,8 @@ TEST_CASE("a device gets its box of its micro-batch, whatever the scalar") {
       tensor_block const box = block_of(halves, rows, d);
       std::vector<double> real(static_cast<std::size_t>(box.elements()));
       std::vector<prime_field> field(real.size());
-      detail::feed_box<double>(h, micro, box, real.data());
-      detail::feed_box<prime_field>(h, micro, box, field.data());
+      detail::feed_box<double>(h, micro, box, real.data(), host_memory{});
+      detail::feed_box<prime_field>(h, micro, box, field.data(), host_memory{});
       for (int r = 0; r < 4; ++r)
         for (int c = 0; c < 3; ++c) {
           double const want = micro * 24 + r * 6 + d * 3 + c;
@@ -78,6 +78,7 @@ TEST_CASE("a device gets its box of its micro-batch, whatever the scalar") {
     }
   host_tensor labels{shape({8}, dtype::i32), {}, {0, 1, 2, 3, 4, 5, 6, 7}};
   std::vector<std::int32_t> got(2);
-  detail::feed_box<float>(labels, 1, block_of(layout{0, {{part_kind::shard, 0, 2, 1}}}, shape({4}, dtype::i32), 1), got.data());
+  tensor_block const second = block_of(layout{0, {{part_kind::shard, 0, 2, 1}}}, shape({4}, dtype::i32), 1);
+  detail::feed_box<float>(labels, 1, second, got.data(), host_memory{});
   CHECK(got == std::vector<std::int32_t>{6, 7});
 }

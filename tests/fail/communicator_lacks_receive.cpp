@@ -1,31 +1,12 @@
 // expect: COMMUNICATOR_LACKS<.*send_or_receive.*half_a_network
 // A communicator without one of the operations that a plan may ask for, handed to the executor.
+#include "support/exec_archetypes.hpp"
 #include <tensorpar/exec/executor.hpp>
 
-using namespace tensorpar;
+using namespace tests;
 
-struct computes {
-  using scalar_type = float;
-  static bool supports(any_op const&);
-  static i64 workspace(any_op const&, shapes, shapes);
-  void run(kernel_call const&) const;
-};
-struct a_group {
-  int size() const;
-  int index() const;
-};
-struct half_a_network {
-  using group = a_group;
-  int rank() const;
-  int size() const;
-  group make_group(slice<int>);
-  void all_reduce(group const&, float const*, float*, i64);
-  void reduce_scatter(group const&, float const*, float*, i64);
-  void all_gather(group const&, float const*, float*, i64);
-  void all_to_all(group const&, float const*, float*, i64);
-  void broadcast(group const&, int, float*, i64);
-  void barrier(group const&);
-  void send(int, int, float const*, i64);
+struct half_a_network : communicator_with<with_all_reduce, with_reduce_scatter, with_all_gather, with_all_to_all, with_broadcast,
+                                          with_barrier, with_send> {
 #ifndef TENSORPAR_FAIL
   void receive(int, int, float*, i64);
 #endif

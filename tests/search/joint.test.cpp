@@ -64,7 +64,7 @@ TEST_CASE("as good as every graph that all shipped rules lead to, under every sp
   std::mt19937 draw(11);
   int better = 0, graphs = 0;
   analytical const model;
-  int const cases = effort::cases(500);
+  int const cases = effort::cases(effort::slow ? 160 : 500);
   for (int turn = 0; turn < cases; ++turn) {
     computation_graph const g = drawn(draw);
     machine const on = cluster(1 + turn % 4, draw);

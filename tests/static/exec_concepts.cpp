@@ -1,25 +1,24 @@
 // tests/static/exec_concepts.cpp - models, archetypes and negatives of the concepts an executor is built from
+#include "support/exec_archetypes.hpp"
 #include <tensorpar/exec/eigen.hpp>
 #include <tensorpar/exec/threads.hpp>
+#include <tensorpar/exec/virtual_ranks.hpp>
 #include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/memory.hpp>
 
-using namespace tensorpar;
+using namespace tests;
 
 static_assert(compute_policy<compute::eigen<float>> && compute_policy<compute::eigen<double>> &&
               compute_policy<compute::eigen<prime_field>>);
 static_assert(full_communicator<comm::threads, float> && full_communicator<comm::threads, double> &&
               full_communicator<comm::threads, prime_field>);
 static_assert(full_communicator<comm::threads, std::int32_t>);
+static_assert(full_communicator<comm::virtual_ranks<host_memory>, float> &&
+              full_communicator<comm::virtual_ranks<host_memory>, prime_field>);
 
 namespace {
 
-/// Does only what is required; each negative lacks one thing.
-struct computes {
-  using scalar_type = float;
-  static bool supports(any_op const&);
-  static i64 workspace(any_op const&, shapes, shapes);
-  void run(kernel_call const&) const;
-};
+// each negative lacks one thing
 struct no_scalar {
   static bool supports(any_op const&);
   static i64 workspace(any_op const&, shapes, shapes);
@@ -50,16 +49,33 @@ static_assert(compute_policy<computes>);
 static_assert(!compute_policy<no_scalar> && !compute_policy<no_supports> && !compute_policy<no_workspace> && !compute_policy<no_run> &&
               !compute_policy<run_not_const> && !compute_policy<int>);
 
-struct a_group {
-  int size() const;
-  int index() const;
+// a base's members of a name are hidden by another thing of that name
+struct no_allocate : remembers { int allocate; };
+struct no_release : remembers { int release; };
+struct no_write : remembers { int write; };
+struct no_read : remembers { int read; };
+struct no_move_box : remembers { int move_box; };
+struct no_wait : remembers { int wait; };
+struct not_copied : remembers {
+  not_copied(not_copied const&) = delete;
 };
-struct base {
-  using group = a_group;
-  int rank() const;
-  int size() const;
-  group make_group(slice<int>);
+struct floats_alone : remembers {
+  void move_box(tensor_block const&, tensor_block const&, float const*, tensor_block const&, float*, bool) const;
 };
+static_assert(memory_policy<host_memory> && memory_policy<remembers>);
+static_assert(!memory_policy<no_allocate> && !memory_policy<no_release> && !memory_policy<no_write> && !memory_policy<no_read> &&
+              !memory_policy<no_move_box> && !memory_policy<no_wait> && !memory_policy<not_copied> && !memory_policy<floats_alone> &&
+              !memory_policy<int>);
+
+struct elsewhere : computes {
+  using memory = remembers;
+  explicit elsewhere(device_place);
+  remembers device_memory() const;
+};
+static_assert(compute_policy<elsewhere>);
+static_assert(std::same_as<tensorpar::detail::memory_of<elsewhere>, remembers> &&
+              std::same_as<tensorpar::detail::memory_of<computes>, host_memory>);
+
 struct no_group_type {
   int rank() const;
   int size() const;
@@ -92,23 +108,15 @@ struct group_without_size {
   int size() const;
   group make_group(slice<int>);
 };
-static_assert(communicator<base>);
+static_assert(communicator<base_communicator>);
 static_assert(!communicator<no_group_type> && !communicator<no_rank> && !communicator<no_size> && !communicator<no_make_group> &&
               !communicator<group_without_index> && !communicator<group_without_size> && !communicator<int>);
 
-// one part per collective; an archetype inherits exactly those it is given
-struct with_all_reduce { void all_reduce(a_group const&, float const*, float*, i64); };
-struct with_reduce_scatter { void reduce_scatter(a_group const&, float const*, float*, i64); };
-struct with_all_gather { void all_gather(a_group const&, float const*, float*, i64); };
-struct with_all_to_all { void all_to_all(a_group const&, float const*, float*, i64); };
-struct with_broadcast { void broadcast(a_group const&, int, float*, i64); };
-struct with_barrier { void barrier(a_group const&); };
-struct with_send { void send(int, int, float const*, i64); };
-struct with_receive { void receive(int, int, float*, i64); };
-template <class... Part> struct archetype : base, Part... {};
-
-using everything = archetype<with_all_reduce, with_reduce_scatter, with_all_gather, with_all_to_all, with_broadcast, with_barrier,
-                             with_send, with_receive>;
+template <class... Part> using archetype = communicator_with<Part...>;
+using base = base_communicator;
+using everything = whole_communicator;
+struct everything_elsewhere : everything { using memory = remembers; };
+static_assert(require_same_memory<computes, everything>() && require_same_memory<elsewhere, everything_elsewhere>());
 static_assert(full_communicator<everything, float> && !full_communicator<everything, double*>);
 static_assert(has_all_reduce<archetype<with_all_reduce>, float> && !has_all_reduce<base, float>);
 static_assert(has_reduce_scatter<archetype<with_reduce_scatter>, float> && !has_reduce_scatter<base, float>);

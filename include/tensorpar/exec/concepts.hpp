@@ -16,6 +16,9 @@ namespace tensorpar {
 /// the parts' results laid side by side (loop in the result) or added (loop absent from it) are the whole's: exactly over an exact scalar,
 /// up to rounding otherwise.
 /// `run` may be called from several threads at once. Complexity: run O(the operator's work), supports O(1).
+/// Optional: `Policy::memory`, a `memory_policy`, and `p.device_memory()` of it: where all that it computes lies, if not in the host's
+/// memory; `run` may then return before its work is done, as long as later calls for this device find it done. A constructor that takes a
+/// `device_place`: a policy is made for every device; without it, by default.
 /// Minimal definition: all four. Models: compute::eigen.
 template <class Policy>
 concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, kernel_call const& c) {
@@ -36,7 +39,7 @@ concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, ke
 /// member.
 /// Optional: `static constexpr bool overlaps = true`: operations may run on another thread than the device's computing, which then goes on
 /// meanwhile (one thread of a rank communicates; the hub's `fail` may be called from the other).
-/// Minimal definition: this and the collectives a plan needs. Models: comm::threads, comm::mpi.
+/// Minimal definition: this and the collectives a plan needs. Models: comm::threads, comm::mpi, comm::virtual_ranks.
 template <class Comm>
 concept communicator = requires(Comm& c, Comm const& cc, typename Comm::group const& g, slice<int> members) {
   { cc.rank() } -> std::same_as<int>;

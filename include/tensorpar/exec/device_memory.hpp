@@ -12,9 +12,9 @@
 namespace tensorpar::detail {
 
 /// One arena of exactly program.arena[d] bytes for every device d of this process, allocated once. Outlived by the program.
-template <class Scalar> class device_memory {
+template <class Scalar, memory_policy Memory = host_memory> class device_memory {
   program const* program_;
-  std::vector<arena_memory> arenas_;               // of a device of another process: empty
+  std::vector<arena_memory<Memory>> arenas_;       // of a device of another process: empty
   std::vector<char> here_;
   std::map<int, int> persistent_;                  // value -> buffer
 
@@ -31,9 +31,14 @@ template <class Scalar> class device_memory {
   }
 
  public:
-  device_memory(program const& q, std::vector<int> const& local) : program_(&q), here_(q.arena.size(), 0) {
-    for (int d : local) here_[static_cast<std::size_t>(d)] = 1;
-    for (std::size_t d = 0; d < q.arena.size(); ++d) arenas_.emplace_back(here_[d] ? q.arena[d] : 0);
+  /// `in`: the memory of each local device; none: default ones.
+  device_memory(program const& q, std::vector<int> const& local, std::vector<Memory> const& in = {})
+      : program_(&q), arenas_(q.arena.size()), here_(q.arena.size(), 0) {
+    for (std::size_t k = 0; k < local.size(); ++k) {
+      auto const d = static_cast<std::size_t>(local[k]);
+      here_[d] = 1;
+      arenas_[d] = arena_memory<Memory>(q.arena[d], in.empty() ? Memory{} : in[k]);
+    }
     for (std::size_t b = q.buffers.size(); b-- > 0;)
       if (q.buffers[b].persistent) persistent_[q.buffers[b].value] = static_cast<int>(b);
   }
@@ -41,7 +46,7 @@ template <class Scalar> class device_memory {
   bool here(int device) const { return here_[static_cast<std::size_t>(device)] != 0; }
   std::vector<i64> bytes() const {
     std::vector<i64> r;
-    for (arena_memory const& a : arenas_) r.push_back(a.size());
+    for (arena_memory<Memory> const& a : arenas_) r.push_back(a.size());
     return r;
   }
   /// Precondition: has(b, device), here(device). O(log devices).
@@ -51,6 +56,7 @@ template <class Scalar> class device_memory {
     return q.offset[static_cast<std::size_t>(i)];
   }
   std::byte* address(int b, int device) const { return arenas_[static_cast<std::size_t>(device)].data() + offset(b, device); }
+  Memory const& memory(int device) const { return arenas_[static_cast<std::size_t>(device)].memory(); }
   bool has(int b, int device) const {
     auto const& d = buffer_of(b).devices;
     return std::binary_search(d.begin(), d.end(), device);
@@ -65,10 +71,13 @@ template <class Scalar> class device_memory {
   void scatter(int b, std::vector<Scalar> const& all) const {
     buffer const& q = buffer_of(b);
     tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
+    std::vector<Scalar> part;
     for (int d : q.devices) {
       if (!here(d)) continue;
       tensor_block const mine = block_of(q.where, q.type, d);
-      copy_box(mine, whole, all.data(), mine, reinterpret_cast<Scalar*>(address(b, d)));
+      part.resize(static_cast<std::size_t>(mine.elements()));
+      copy_box(mine, whole, all.data(), mine, part.data());
+      memory(d).write(address(b, d), part.data(), q.bytes);
     }
   }
   /// The whole value, on every process.
@@ -79,32 +88,31 @@ template <class Scalar> class device_memory {
     for (auto const& [offset, holders] : boxes_of(q)) {
       int const d = holders[0];
       tensor_block const mine = block_of(q.where, q.type, d);
-      Scalar const* from = here(d) ? reinterpret_cast<Scalar const*>(address(b, d)) : nullptr;
-      if constexpr (spans_processes<Hub>) {
-        part.assign(static_cast<std::size_t>(mine.elements()), Scalar{});
-        if (from) std::copy(from, from + mine.elements(), part.begin());
-        share(hub, d, part.data(), part.size() * sizeof(Scalar));
-        from = part.data();
-      }
-      copy_box(mine, mine, from, whole, all.data());
+      part.assign(static_cast<std::size_t>(mine.elements()), Scalar{});
+      if (here(d)) memory(d).read(part.data(), address(b, d), q.bytes);
+      share(hub, d, part.data(), part.size() * sizeof(Scalar));
+      copy_box(mine, mine, part.data(), whole, all.data());
     }
     return all;
   }
   /// Do all copies of every persistent value agree in every bit? The same answer on every process.
   template <class Hub> bool copies_agree(Hub& hub) const {
     std::vector<double> differing(program_->arena.size(), 0);                      // by device
-    std::vector<std::byte> first;
+    std::vector<std::byte> first, other;
     for (std::size_t b = 0; b < program_->buffers.size(); ++b) {
       buffer const& q = program_->buffers[b];
       if (!q.persistent || q.where.degree(part_kind::copy) == 1) continue;
       first.resize(static_cast<std::size_t>(q.bytes));
+      other.resize(first.size());
       for (auto const& [offset, holders] : boxes_of(q)) {
         if (holders.size() < 2) continue;
-        if (here(holders[0])) std::memcpy(first.data(), address(static_cast<int>(b), holders[0]), first.size());
+        if (here(holders[0])) memory(holders[0]).read(first.data(), address(static_cast<int>(b), holders[0]), q.bytes);
         share(hub, holders[0], first.data(), first.size());
-        for (int d : holders)
-          if (here(d) && std::memcmp(first.data(), address(static_cast<int>(b), d), first.size()) != 0)
-            differing[static_cast<std::size_t>(d)] = 1;
+        for (int d : holders) {
+          if (!here(d)) continue;
+          memory(d).read(other.data(), address(static_cast<int>(b), d), q.bytes);
+          if (std::memcmp(first.data(), other.data(), first.size()) != 0) differing[static_cast<std::size_t>(d)] = 1;
+        }
       }
     }
     add_up(hub, differing);

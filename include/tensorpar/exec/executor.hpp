@@ -28,12 +28,14 @@ struct step_result {
 
 /// Runs a plan's program. Compute: a compute policy (exec/concepts.hpp) with its scalar; Comm: a communicator whose `hub` joins one
 /// endpoint per device. Every device's memory is one arena of exactly program().arena[d] bytes, allocated here and never again.
+/// All of them lie in the policy's memory (exec/memory.hpp), which the host need not be able to read.
 /// Where Comm::overlaps is true, a device has a thread that communicates beside the one that computes (exec/lanes.hpp).
 /// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
 /// runs the tasks of its own devices; all call `step`, `fetch` and `copies_agree` together and get the same answers.
 template <compute_policy Compute, class Comm>
-  requires(require_communicator<Comm, typename Compute::scalar_type>())   // full_communicator, or the name of what is missing
+  requires(require_communicator<Comm, typename Compute::scalar_type>() &&   // full_communicator, or the name of what is missing
+           require_same_memory<Compute, Comm>())
 class executor {
  public:
   using scalar = typename Compute::scalar_type;
@@ -134,6 +136,7 @@ class executor {
           auto const a = std::chrono::steady_clock::now();
           run(d, i, batch, state, *endpoints_[static_cast<std::size_t>(d)]);
           if (record) {
+            memory_.memory(d).wait();
             task const& t = program_.tasks[i];
             std::chrono::duration<double> const begin = a - t0, end = std::chrono::steady_clock::now() - t0;
             lane const where = t.kind == task_kind::compute ? lane::compute : lane::communication;
@@ -142,6 +145,7 @@ class executor {
           at[w] = program_.tasks.size();
           if (lanes > 1) progress.ended(own);
         }
+        memory_.memory(d).wait();
       } catch (...) {
         errors[w] = std::current_exception();
         hub_.fail(spans_processes<typename Comm::hub> ? with_task(d, at[w]) : std::current_exception(), d);
@@ -180,9 +184,9 @@ class executor {
   mutable typename Comm::hub hub_;                  // also reading may take the other processes
   std::vector<int> local_;                          // the devices of this process
   std::vector<std::optional<Comm>> endpoints_;      // by device
-  Compute compute_;
+  std::vector<std::optional<Compute>> compute_;     // by device
   detail::worker_pool workers_;
-  detail::device_memory<scalar> memory_;
+  detail::device_memory<scalar, detail::memory_of<Compute>> memory_;
   std::vector<std::unique_ptr<lane_progress>> progress_;   // by device of this process
   std::vector<std::vector<std::size_t>> order_;     // by worker: its tasks; the workers of a device follow one another
   std::vector<std::vector<int>> waits_;             // parallel, where there are two lanes: see lane_waits
@@ -208,12 +212,13 @@ class executor {
         hub_(plan_.cluster.size()),
         local_(detail::local_ranks(hub_, plan_.cluster.size())),
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
+        compute_(detail::policies_for<Compute>(local_, plan_.cluster.size())),
         workers_(static_cast<int>(local_.size() * lanes)),
-        memory_(program_, local_) {
+        memory_(program_, local_, detail::memories_of(compute_, local_)) {
     for (graph_node const& n : graph_.graph.nodes)
       if (!Compute::supports(n.op))
         throw error("operator " + spell(n.op) + " has no kernel in this compute policy", "executor", "an operator of the policy");
-    for (int d : local_) endpoints_[static_cast<std::size_t>(d)].emplace(hub_, d);
+    for (int d : local_) detail::join(endpoints_[static_cast<std::size_t>(d)], hub_, d, memory_.memory(d));
     prepare();
     assign();
   }
@@ -338,12 +343,15 @@ class executor {
       scalar* dst = p.out_at.empty() ? nullptr : static_cast<scalar*>(p.out_at[0]);
       // halves of different exchanges may pass one another, so each has a tag of its own
       int const tag = t.kind == task_kind::move ? 0 : 1 + (t.kind == task_kind::send ? static_cast<int>(i) : t.other_half);
-      run_move(t.step, p.move, src, dst, static_cast<scalar*>(p.workspace), comm, p.group, tag);
+      run_move(t.step, p.move, src, dst, static_cast<scalar*>(p.workspace), comm, p.group, tag, memory_.memory(d));
       return;
     }
-    for (auto const& [k, value] : p.feeds)
-      detail::feed_box<scalar>(batch.find(graph_.graph.value(value).name)->second, t.micro_batch + graph_.graph.value(value).part,
-                               p.in[static_cast<std::size_t>(k)], const_cast<void*>(p.in_at[static_cast<std::size_t>(k)]));
+    for (auto const& [k, value] : p.feeds) {
+      graph_value const& v = graph_.graph.value(value);
+      auto const operand = static_cast<std::size_t>(k);
+      detail::feed_box<scalar>(batch.find(v.name)->second, t.micro_batch + v.part, p.in[operand], const_cast<void*>(p.in_at[operand]),
+                               memory_.memory(d));
+    }
     kernel_call c;
     c.op = &t.op;
     c.inputs = static_cast<int>(p.in.size());
@@ -356,7 +364,7 @@ class executor {
     c.first_share = p.first_share;
     c.state = state;
     c.state.micro_batch = static_cast<u64>(t.micro_batch + graph_.graph.node(t.node).part);
-    compute_.run(c);
+    compute_[static_cast<std::size_t>(d)]->run(c);
   }
 
   /// The loss: its partial sums added, averaged over micro-batches.
@@ -370,7 +378,9 @@ class executor {
         bool counted = true;
         for (std::size_t a = 0; a < q.where.axes.size(); ++a) counted = counted && (q.where.axes[a].kind != part_kind::copy || c[a] == 0);
         if (!counted) continue;
-        shares.push_back(memory_.here(d) ? to_double(*reinterpret_cast<scalar const*>(memory_.address(made, d))) : 0);
+        scalar x(0);
+        if (memory_.here(d)) memory_.memory(d).read(&x, memory_.address(made, d), sizeof(scalar));
+        shares.push_back(to_double(x));
       }
     }
     detail::add_up(hub_, shares);

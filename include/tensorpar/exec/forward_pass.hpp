@@ -31,7 +31,7 @@ template <compute_policy Compute> class forward_pass {
     p.nodes.resize(forward.nodes.size());
     p.scalar_bytes = sizeof(scalar);
     program_ = unroll_forward(graph_, p, &Compute::workspace);
-    memory_ = detail::arena_memory(program_.arena[0]);
+    memory_ = memory(program_.arena[0], detail::memory_in(compute_));
   }
 
   /// Copies every parameter of a trained executor, by name. Throws `error` if one is missing or has another size.
@@ -46,7 +46,7 @@ template <compute_policy Compute> class forward_pass {
       std::vector<scalar> const all = from < 0 ? std::vector<scalar>{} : trained.fetch(from);
       if (static_cast<i64>(all.size()) != b.type.elements())
         throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass", spell(b.type));
-      std::copy(all.begin(), all.end(), at<scalar>(b));
+      memory_.memory().write(at(b), all.data(), b.bytes);
     }
   }
 
@@ -61,12 +61,12 @@ template <compute_policy Compute> class forward_pass {
         buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
         if (graph_.graph.value(q.value).role == value_role::input && q.first == static_cast<int>(i)) feed(q, batch);
         in.push_back(block_of(q.where, q.type, 0));
-        in_at.push_back(at<std::byte>(q));
+        in_at.push_back(at(q));
       }
       for (int b : t.out) {
         buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
         out.push_back(block_of(q.where, q.type, 0));
-        out_at.push_back(at<std::byte>(q));
+        out_at.push_back(at(q));
       }
       kernel_call c;
       c.op = &t.op;
@@ -76,7 +76,7 @@ template <compute_policy Compute> class forward_pass {
       c.in_block = in.data();
       c.out = out_at.data();
       c.out_block = out.data();
-      if (t.workspace >= 0) c.workspace = at<std::byte>(program_.buffers[static_cast<std::size_t>(t.workspace)]);
+      if (t.workspace >= 0) c.workspace = at(program_.buffers[static_cast<std::size_t>(t.workspace)]);
       compute_.run(c);
     }
   }
@@ -84,26 +84,28 @@ template <compute_policy Compute> class forward_pass {
   std::vector<scalar> output(std::string_view name) const {
     int const x = graph_.graph.output(name);
     for (buffer const& b : program_.buffers)
-      if (x >= 0 && b.value == x) return {at<scalar>(b), at<scalar>(b) + b.type.elements()};
+      if (x >= 0 && b.value == x) {
+        std::vector<scalar> all(static_cast<std::size_t>(b.type.elements()));
+        memory_.memory().read(all.data(), at(b), b.bytes);
+        return all;
+      }
     throw error("the model has no output '" + std::string(name) + "'", "forward_pass", "an output of the model");
   }
 
  private:
+  using memory = detail::arena_memory<detail::memory_of<Compute>>;
   training_graph graph_;
   program program_;
-  detail::arena_memory memory_;
-  Compute compute_;
+  Compute compute_ = detail::made_for<Compute>({});
+  memory memory_{0, detail::memory_in(compute_)};
 
-  template <class T> T* at(buffer const& b) const { return reinterpret_cast<T*>(memory_.data() + b.offset[0]); }
+  std::byte* at(buffer const& b) const { return memory_.data() + b.offset[0]; }
   void feed(buffer const& b, host_batch const& batch) const {
     std::string const& name = graph_.graph.value(b.value).name;
     auto const it = batch.find(name);
     if (it == batch.end()) throw error("the batch lacks input '" + name + "'", "forward_pass", "every input of the model");
     check_input(name, it->second, b.type, 1);
-    if (is_integer(b.type.type)) std::copy(it->second.index.begin(), it->second.index.end(), at<std::int32_t>(b));
-    else
-      std::transform(it->second.real.begin(), it->second.real.end(), at<scalar>(b),
-                     [](float v) { return scalar_traits<scalar>::from_double(static_cast<double>(v)); });
+    detail::feed_box<scalar>(it->second, 0, block_of(b.where, b.type, 0), at(b), memory_.memory());
   }
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <optional>
-#include <tensorpar/exec/boxes.hpp>
 #include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/memory.hpp>
 #include <tensorpar/ir/exchange.hpp>
 #include <tensorpar/plan/program.hpp>
 #include <vector>
@@ -55,16 +55,19 @@ inline prepared_move prepare_move(move_step const& m, shape const& s, int device
 }
 
 /// Carries out this device's share of a movement task. src, dst: its blocks before and after (or null); pack: the packing space that
-/// `packing_scalars` asks for; group: made from p.group.devices; tag: of the messages of an exchange. An exchange without dst only sends,
-/// one without src only receives. Communication failures propagate as the communicator's exception.
-template <class S, class Comm>
+/// `packing_scalars` asks for; group: made from p.group.devices; tag: of the messages of an exchange; memory: where all of them lie. An
+/// exchange without dst only sends, one without src only receives. Communication failures propagate as the communicator's exception.
+template <class S, class Comm, memory_policy Memory = host_memory>
   requires full_communicator<Comm, S>
 void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, S* pack, Comm& comm,
-              std::optional<typename Comm::group> const& group, int tag = 0) {
+              std::optional<typename Comm::group> const& group, int tag = 0, Memory const& memory = {}) {
   using detail::part_along;
+  auto const copy = [&](tensor_block const& box, tensor_block const& from, S const* a, tensor_block const& to, S* b, bool adds = false) {
+    memory.move_box(box, from, a, to, b, adds);
+  };
   i64 const n = static_cast<i64>(p.group.devices.size());
   switch (m.kind) {
-    case move_kind::keep: copy_box(p.after, p.before, src, p.after, dst); return;
+    case move_kind::keep: copy(p.after, p.before, src, p.after, dst); return;
     case move_kind::all_reduce: comm.all_reduce(*group, src, dst, p.before.elements()); return;
     case move_kind::reduce_scatter: {
       S const* in = src;
@@ -72,7 +75,7 @@ void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, 
         i64 const chunk = p.before.elements() / n;
         for (i64 k = 0; k < n; ++k) {
           tensor_block const part = part_along(p.before, m.to_dim, p.group.place[static_cast<std::size_t>(k)], n);
-          copy_box(part, p.before, src, part, pack + k * chunk);
+          copy(part, p.before, src, part, pack + k * chunk);
         }
         in = pack;
       }
@@ -86,7 +89,7 @@ void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, 
       if (!direct)
         for (i64 k = 0; k < n; ++k) {
           tensor_block const part = part_along(p.after, m.from_dim, p.group.place[static_cast<std::size_t>(k)], n);
-          copy_box(part, part, pack + k * chunk, p.after, dst);
+          copy(part, part, pack + k * chunk, p.after, dst);
         }
       return;
     }
@@ -99,7 +102,7 @@ void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, 
       if (!direct_in) {
         for (i64 k = 0; k < n; ++k) {
           tensor_block const part = part_along(p.before, m.to_dim, p.group.place[static_cast<std::size_t>(k)], n);
-          copy_box(part, p.before, src, part, pack + k * chunk);
+          copy(part, p.before, src, part, pack + k * chunk);
         }
         in = pack;
       }
@@ -108,7 +111,7 @@ void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, 
       if (!direct_out)
         for (i64 k = 0; k < n; ++k) {
           tensor_block const part = part_along(p.after, m.from_dim, p.group.place[static_cast<std::size_t>(k)], n);
-          copy_box(part, part, out + k * chunk, p.after, dst);
+          copy(part, part, out + k * chunk, p.after, dst);
         }
       return;
     }
@@ -116,15 +119,13 @@ void run_move(move_step const& m, prepared_move const& p, S const* src, S* dst, 
       for (transfer const& t : p.transfers) {
         i64 const count = t.box.elements();
         if (t.from == t.to) {
-          if (t.adds) add_box(t.box, p.before, src, p.after, dst);
-          else copy_box(t.box, p.before, src, p.after, dst);
+          copy(t.box, p.before, src, p.after, dst, t.adds);
         } else if (t.from == comm.rank()) {
-          copy_box(t.box, p.before, src, t.box, pack);
+          copy(t.box, p.before, src, t.box, pack);
           comm.send(t.to, tag, static_cast<S const*>(pack), count);
         } else {
           comm.receive(t.from, tag, pack, count);
-          if (t.adds) add_box(t.box, t.box, static_cast<S const*>(pack), p.after, dst);
-          else copy_box(t.box, t.box, static_cast<S const*>(pack), p.after, dst);
+          copy(t.box, t.box, pack, p.after, dst, t.adds);
         }
       }
       return;

@@ -37,9 +37,9 @@ inline bool is_first_share(computation_graph const& g, task const& t, int d) {
 }
 
 /// The memory of device d that task number i touches there.
-template <class Scalar>
+template <class Scalar, class Memory>
 lane_task touched_by(program const& q, std::size_t i, int d, std::vector<std::pair<int, int>> const& feeds,
-                     device_memory<Scalar> const& memory) {
+                     device_memory<Scalar, Memory> const& memory) {
   task const& t = q.tasks[i];
   lane_task r{t.kind != task_kind::compute, {}, {}};
   auto put = [&](std::vector<byte_range>& side, int b) {
@@ -55,16 +55,21 @@ lane_task touched_by(program const& q, std::size_t i, int d, std::vector<std::pa
 }
 
 /// The host writes a device's box of one micro-batch of an input.
-template <class Scalar> void feed_box(host_tensor const& h, int micro, tensor_block const& box, void* to) {
+template <class Scalar, class Memory>
+void feed_box(host_tensor const& h, int micro, tensor_block const& box, void* to, Memory const& memory) {
   i64 const skip = micro * box.logical_elements();
   tensor_block whole = box;
   for (int k = 0; k < box.rank; ++k) { whole.local[k] = box.global[k]; whole.offset[k] = 0; }
-  if (is_integer(box.type)) { copy_box(box, whole, h.index.data() + skip, box, static_cast<std::int32_t*>(to)); return; }
-  float const* src = h.real.data() + skip;
-  Scalar* dst = static_cast<Scalar*>(to);
-  rows_of(box, whole, box, [&](i64 a, i64 b, i64 n) {
-    for (i64 i = 0; i < n; ++i) dst[b + i] = scalar_traits<Scalar>::from_double(static_cast<double>(src[a + i]));
-  });
+  auto put = [&]<class Element, class From>(std::vector<Element> part, From const* from, auto convert) {
+    rows_of(box, whole, box, [&](i64 a, i64 b, i64 n) {
+      for (i64 i = 0; i < n; ++i) part[static_cast<std::size_t>(b + i)] = convert(from[a + i]);
+    });
+    memory.write(to, part.data(), static_cast<i64>(part.size() * sizeof(Element)));
+  };
+  auto const n = static_cast<std::size_t>(box.elements());
+  auto const number = [](float x) { return scalar_traits<Scalar>::from_double(static_cast<double>(x)); };
+  if (is_integer(box.type)) put(std::vector<std::int32_t>(n), h.index.data() + skip, [](std::int32_t x) { return x; });
+  else put(std::vector<Scalar>(n), h.real.data() + skip, number);
 }
 
 }  // namespace tensorpar::detail

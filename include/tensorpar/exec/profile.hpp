@@ -2,10 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
-#include <memory>
-#include <new>
 #include <set>
 #include <tensorpar/cost/profiled.hpp>
+#include <tensorpar/exec/arena_memory.hpp>
 #include <tensorpar/exec/concepts.hpp>
 #include <tensorpar/exec/random.hpp>
 #include <tensorpar/exec/scalar.hpp>
@@ -24,12 +23,13 @@ namespace detail {
 /// One operator's blocks on one device, in memory of their own; buffers that the task names twice are one block, as in the arena.
 template <class Compute> class kernel_bench {
   using scalar = typename Compute::scalar_type;
+  using memory = arena_memory<memory_of<Compute>>;
   struct block_memory {
     int buffer;
     tensor_block block;
-    std::unique_ptr<std::byte[], void (*)(std::byte*)> at;
+    memory at;
   };
-  Compute compute_;
+  Compute compute_ = made_for<Compute>({});
   task const& task_;
   std::vector<block_memory> memory_;
   std::vector<tensor_block> in_, out_;
@@ -37,13 +37,10 @@ template <class Compute> class kernel_bench {
   std::vector<void*> out_at_;
   kernel_call call_;
 
-  static std::unique_ptr<std::byte[], void (*)(std::byte*)> space(i64 elements, i64 size) {
-    std::size_t const n = static_cast<std::size_t>(std::max<i64>(elements, 1) * size);
-    return {static_cast<std::byte*>(::operator new (n, std::align_val_t{64})),
-            [](std::byte* p) { ::operator delete (p, std::align_val_t{64}); }};
-  }
+  memory space(i64 elements, i64 size) const { return memory(std::max<i64>(elements, 1) * size, memory_in(compute_)); }
   static i64 element_bytes(tensor_block const& b) { return is_integer(b.type) ? bytes_of(b.type) : static_cast<i64>(sizeof(scalar)); }
 
+  void wait() const { memory_in(compute_).wait(); }
   block_memory& place(program const& p, int b, int device) {
     for (block_memory& m : memory_)
       if (m.buffer == b) return m;
@@ -56,14 +53,14 @@ template <class Compute> class kernel_bench {
   void fill(random_stream const& r, i64 index_end) {
     u64 drawn = 0;
     for (block_memory& m : memory_) {
-      i64 const n = m.block.elements();
-      for (i64 i = 0; i < n; ++i, ++drawn) {
-        double const x = r.uniform(drawn);
-        if (is_integer(m.block.type))
-          reinterpret_cast<std::int32_t*>(m.at.get())[i] = static_cast<std::int32_t>(x * static_cast<double>(index_end));
-        else
-          reinterpret_cast<scalar*>(m.at.get())[i] = scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x);
-      }
+      auto const n = static_cast<std::size_t>(m.block.elements());
+      auto put = [&]<class Element>(std::vector<Element> all, auto made) {
+        for (Element& e : all) e = made(r.uniform(drawn++));
+        m.at.memory().write(m.at.data(), all.data(), static_cast<i64>(n * sizeof(Element)));
+      };
+      if (is_integer(m.block.type))
+        put(std::vector<std::int32_t>(n), [&](double x) { return static_cast<std::int32_t>(x * static_cast<double>(index_end)); });
+      else put(std::vector<scalar>(n), [](double x) { return scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x); });
     }
   }
 
@@ -74,13 +71,13 @@ template <class Compute> class kernel_bench {
     for (int b : t.in) {
       block_memory& m = place(p, b, device);
       in_.push_back(m.block);
-      in_at_.push_back(m.at.get());
+      in_at_.push_back(m.at.data());
       in.push_back(m.block.local_shape());
     }
     for (int b : t.out) {
       block_memory& m = place(p, b, device);
       out_.push_back(m.block);
-      out_at_.push_back(m.at.get());
+      out_at_.push_back(m.at.data());
       out.push_back(m.block.local_shape());
     }
     call_.op = &task_.op;
@@ -96,7 +93,7 @@ template <class Compute> class kernel_bench {
     workspace.rank = 1;
     workspace.local[0] = workspace.global[0] = scratch;
     memory_.push_back({-1, workspace, space(scratch, sizeof(scalar))});
-    call_.workspace = memory_.back().at.get();
+    call_.workspace = memory_.back().at.data();
     draw(r);
   }
 
@@ -111,6 +108,7 @@ template <class Compute> class kernel_bench {
       fill(r, *end);
       try {
         compute_.run(call_);
+        wait();
         return;
       } catch (error const&) {
         if (*end == 1) throw;
@@ -123,6 +121,7 @@ template <class Compute> class kernel_bench {
     auto const start = std::chrono::steady_clock::now();
     for (int n = 1;; ++n) {
       compute_.run(call_);
+      wait();
       double const t = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (t > 0 && t >= least) return t / n;
     }

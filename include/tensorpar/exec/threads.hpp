@@ -14,19 +14,7 @@ namespace tensorpar::comm {
 class threads {
  public:
   using hub = threads_hub;
-
-  class group {
-   public:
-    int size() const { return static_cast<int>(state_->members.size()); }
-    int index() const { return index_; }
-    int member(int i) const { return state_->members[static_cast<std::size_t>(i)]; }
-
-   private:
-    friend class threads;
-    group(hub::group_state* s, int i) : state_(s), index_(i) {}
-    hub::group_state* state_;
-    int index_;
-  };
+  using group = threads_group;
 
   /// Throws `error` unless 0 <= rank < h.size().
   threads(hub& h, int rank) : hub_(&h), rank_(rank) {
@@ -36,14 +24,9 @@ class threads {
   int rank() const { return rank_; }
   int size() const { return hub_->size(); }
 
-  group make_group(slice<int> members) {
-    hub::group_state& s = hub_->group_of(members, rank_);
-    int i = 0;
-    while (s.members[static_cast<std::size_t>(i)] != rank_) ++i;
-    return {&s, i};
-  }
+  group make_group(slice<int> members) { return {*hub_, members, rank_}; }
 
-  void barrier(group const& g) { hub_->open(*g.state_, g.index_, {"barrier", 0, 0, -1, nullptr, nullptr}); }
+  void barrier(group const& g) { hub_->open(g.state(), g.index(), {"barrier", 0, 0, -1, nullptr, nullptr}); }
 
   template <class Element> void all_reduce(group const& g, Element const* in, Element* out, i64 n) {
     open(g, "all_reduce", in, out, n);
@@ -51,22 +34,22 @@ class threads {
     Element part[block];
     if (n <= block) {                                          // everybody adds everything: one meeting less
       sum(g, 0, n, part);
-      hub_->meet(*g.state_, g.index_);
+      hub_->meet(g.state(), g.index());
       copy(out, part, n);
       return;
     }
-    i64 const from = n * g.index_ / members, to = n * (g.index_ + 1) / members;
+    i64 const from = n * g.index() / members, to = n * (g.index() + 1) / members;
     for (i64 at = from; at < to; at += block) {
       i64 const len = to - at < block ? to - at : block;
       sum(g, at, len, part);
       copy(out + at, part, len);
     }
-    hub_->meet(*g.state_, g.index_);
+    hub_->meet(g.state(), g.index());
     for (int j = 0; j < members; ++j)
-      if (j != g.index_)
-        copy(out + n * j / members, static_cast<Element const*>(call_of(g, j).out) + n * j / members,
+      if (j != g.index())
+        copy(out + n * j / members, static_cast<Element const*>(g.call_of(j).out) + n * j / members,
              n * (j + 1) / members - n * j / members);
-    hub_->meet(*g.state_, g.index_);
+    hub_->meet(g.state(), g.index());
   }
 
   template <class Element> void reduce_scatter(group const& g, Element const* in, Element* out, i64 n) {
@@ -74,29 +57,29 @@ class threads {
     Element part[block];
     for (i64 at = 0; at < n; at += block) {
       i64 const len = n - at < block ? n - at : block;
-      sum(g, g.index_ * n + at, len, part);
+      sum(g, g.index() * n + at, len, part);
       copy(out + at, part, len);
     }
-    hub_->meet(*g.state_, g.index_);
+    hub_->meet(g.state(), g.index());
   }
 
   template <class Element> void all_gather(group const& g, Element const* in, Element* out, i64 n) {
     open(g, "all_gather", in, out, n);
-    for (int j = 0; j < g.size(); ++j) copy(out + j * n, static_cast<Element const*>(call_of(g, j).in), n);
-    hub_->meet(*g.state_, g.index_);
+    for (int j = 0; j < g.size(); ++j) copy(out + j * n, static_cast<Element const*>(g.call_of(j).in), n);
+    hub_->meet(g.state(), g.index());
   }
 
   template <class Element> void all_to_all(group const& g, Element const* in, Element* out, i64 n) {
     open(g, "all_to_all", in, out, n);
-    for (int j = 0; j < g.size(); ++j) copy(out + j * n, static_cast<Element const*>(call_of(g, j).in) + g.index_ * n, n);
-    hub_->meet(*g.state_, g.index_);
+    for (int j = 0; j < g.size(); ++j) copy(out + j * n, static_cast<Element const*>(g.call_of(j).in) + g.index() * n, n);
+    hub_->meet(g.state(), g.index());
   }
 
   /// Precondition: 0 <= root < g.size().
   template <class Element> void broadcast(group const& g, int root, Element* data, i64 n) {
     open(g, "broadcast", data, data, n, root);
-    if (root != g.index_) copy(data, static_cast<Element const*>(call_of(g, root).in), n);
-    hub_->meet(*g.state_, g.index_);
+    if (root != g.index()) copy(data, static_cast<Element const*>(g.call_of(root).in), n);
+    hub_->meet(g.state(), g.index());
   }
 
   template <class Element> void send(int to, int tag, Element const* data, i64 n) {
@@ -123,14 +106,13 @@ class threads {
   }
   template <class Element> void open(group const& g, char const* what, Element const* in, Element* out, i64 n, int root = -1) {
     static_assert(std::is_trivially_copyable_v<Element>);
-    hub_->open(*g.state_, g.index_, {what, n, sizeof(Element), root, in, out});
+    hub_->open(g.state(), g.index(), {what, n, sizeof(Element), root, in, out});
   }
-  static hub::call const& call_of(group const& g, int j) { return g.state_->calls[static_cast<std::size_t>(j)]; }
   /// to[i] = sum of all members' in[at + i], in group order.
   template <class Element> static void sum(group const& g, i64 at, i64 n, Element* to) {
-    copy(to, static_cast<Element const*>(call_of(g, 0).in) + at, n);
+    copy(to, static_cast<Element const*>(g.call_of(0).in) + at, n);
     for (int j = 1; j < g.size(); ++j) {
-      Element const* x = static_cast<Element const*>(call_of(g, j).in) + at;
+      Element const* x = static_cast<Element const*>(g.call_of(j).in) + at;
       for (i64 i = 0; i < n; ++i) to[i] += x[i];
     }
   }
@@ -144,11 +126,11 @@ class threads {
 
 /// Runs work(endpoint) for every rank of a hub, each on its own thread, and waits for all. What one rank throws stops the others and is
 /// thrown here.
-template <class Work> void run_ranks(threads_hub& h, Work const& work) {
+template <class Endpoint = threads, class Work> void run_ranks(threads_hub& h, Work const& work) {
   std::vector<std::thread> running;
   auto one = [&h, &work](int rank) {
     try {
-      threads endpoint(h, rank);
+      Endpoint endpoint(h, rank);
       work(endpoint);
     } catch (...) {
       h.fail(std::current_exception(), rank);

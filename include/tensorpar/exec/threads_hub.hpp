@@ -269,4 +269,23 @@ class threads_hub {
   int failed_rank_ = -1;
 };
 
+/// A group as one of its members sees it.
+class threads_group {
+ public:
+  /// Throws as `threads_hub::group_of`.
+  threads_group(threads_hub& h, slice<int> members, int rank) : state_(&h.group_of(members, rank)) {
+    while (member(index_) != rank) ++index_;
+  }
+  int size() const { return static_cast<int>(state_->members.size()); }
+  int index() const { return index_; }
+  int member(int i) const { return state_->members[static_cast<std::size_t>(i)]; }
+  threads_hub::group_state& state() const { return *state_; }
+  /// What member j calls, in the operation in progress.
+  threads_hub::call const& call_of(int j) const { return state_->calls[static_cast<std::size_t>(j)]; }
+
+ private:
+  threads_hub::group_state* state_;
+  int index_ = 0;
+};
+
 }  // namespace tensorpar::comm
