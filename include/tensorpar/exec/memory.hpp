@@ -1,5 +1,6 @@
 // tensorpar/exec/memory.hpp - where a device's numbers lie: all that the host does with memory that it may not be able to read
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +18,8 @@ namespace tensorpar {
 /// blocks; src, dst addresses of float or std::int32_t in its memory, or of what scalar the policy has):
 ///  - `m.allocate(n)`                            std::byte*: n > 0 zero bytes, aligned to 64; throws `error` where there is no such room
 ///  - `m.release(p, n)`                          gives back what `allocate(n)` gave
-///  - `m.write(p, h, n)`                         the host's bytes go there; h may change as soon as the call returns
-///  - `m.read(h, p, n)`                          and come back; the bytes are at h when the call returns
+///  - `m.write(p, h, n)`                         the host's bytes go there, and h may change at once; n may be 0, p and h null
+///  - `m.read(h, p, n)`                          and come back, and are at h when the call returns; n may be 0 here too
 ///  - `m.move_box(box, from, src, to, dst, adds)`  as `copy_box`, or where `adds` as `add_box`, inside the memory (exec/boxes.hpp)
 ///  - `m.wait()`                                 returns once everything asked for on this device is done
 /// Laws (tests/support/laws/memory.hpp): what was written is read again, at any offset; `move_box` of host_memory's scalars gives the bits
@@ -46,8 +47,8 @@ struct host_memory {
     return p;
   }
   void release(std::byte* p, i64) const { ::operator delete(p, std::align_val_t{64}); }
-  void write(void* p, void const* h, i64 n) const { std::memcpy(p, h, static_cast<std::size_t>(n)); }
-  void read(void* h, void const* p, i64 n) const { std::memcpy(h, p, static_cast<std::size_t>(n)); }
+  void write(void* p, void const* h, i64 n) const { std::copy_n(static_cast<std::byte const*>(h), n, static_cast<std::byte*>(p)); }
+  void read(void* h, void const* p, i64 n) const { write(h, p, n); }
   template <class S>
   void move_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to, S* dst, bool adds) const {
     if (adds) add_box(box, from, src, to, dst);
