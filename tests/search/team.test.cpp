@@ -53,3 +53,14 @@ TEST_CASE("of units that throw, the first one's exception comes, and there is wo
     }
   }
 }
+
+TEST_CASE("round after round, with more threads than units: who comes late neither works nor is waited for") {
+  team workers(8);
+  long sum = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<int> done(3, 0);
+    workers.run(3, [&](int i, int) { done[static_cast<std::size_t>(i)] += round; });
+    sum += std::accumulate(done.begin(), done.end(), 0L);
+  }
+  CHECK(sum == 3L * 3000 * 2999 / 2);
+}

@@ -22,8 +22,8 @@ class team {
   void (*call_)(void const*, int, int) = nullptr;
   void const* self_ = nullptr;
   u64 round_ = 0;
-  int units_ = 0, busy_ = 0;
-  bool stop_ = false;
+  int units_ = 0, busy_ = 0;                           // busy: threads that are in this round
+  bool open_ = false, stop_ = false;
   std::atomic<int> next_{0};
   std::atomic<int> failed_{0};                         // the first unit that threw, or how many there are
   std::exception_ptr error_;                           // what it threw
@@ -48,9 +48,10 @@ class team {
     for (;;) {
       {
         std::unique_lock lock(m_);
-        start_.wait(lock, [&] { return stop_ || round_ != seen; });
+        start_.wait(lock, [&] { return stop_ || (open_ && round_ != seen); });
         if (stop_) return;
         seen = round_;
+        ++busy_;
       }
       work(member);
       std::lock_guard lock(m_);
@@ -91,12 +92,13 @@ class team {
       units_ = units;
       next_ = 0;
       failed_ = units;
-      busy_ = static_cast<int>(threads_.size());
+      open_ = true;
       ++round_;
     }
     start_.notify_all();
     work(0);
     std::unique_lock lock(m_);
+    open_ = false;                                     // nothing is left to begin: who did not come in time is not waited for
     done_.wait(lock, [&] { return busy_ == 0; });
     if (!error_) return;
     std::exception_ptr const e = std::exchange(error_, nullptr);
