@@ -18,10 +18,10 @@ function(tensorpar_install_core)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/tensorpar)
 endfunction()
 
-# tensorpar_part(name PACKAGE package [VERSION v] LINK target): the target tensorpar::name = the core + one third party, if the option
+# tensorpar_part(name PACKAGE package [VERSION v] LINK targets): the target tensorpar::name = the core + one third party, if the option
 # TENSORPAR_<NAME> is on. Installed, it is a component that looks for its package only when asked for.
 function(tensorpar_part name)
-  cmake_parse_arguments(arg "" "PACKAGE;VERSION;LINK" "" ${ARGN})
+  cmake_parse_arguments(arg "" "PACKAGE;VERSION" "LINK" ${ARGN})
   string(TOUPPER ${name} upper)
   if(NOT TENSORPAR_${upper})
     return()

@@ -11,9 +11,9 @@ using namespace tensorpar;
 // [quoted: memory]
 /// Addresses are moved to where no program has memory, so whoever uses one without asking the memory first ends with a fault.
 struct far_memory {
-  u64 shift = u64{1} << 47;
+  u64 shift;
 
-  static far_memory of_device(int d) { return {(u64{1} << 47) + (static_cast<u64>(d) << 40)}; }
+  explicit far_memory(int device) : shift((u64{1} << 47) + (static_cast<u64>(device) << 40)) {}
   template <class T> T* near(T* p) const { return p ? reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(p) - shift) : p; }
 
   std::byte* allocate(i64 n) const {
@@ -38,7 +38,7 @@ template <class Scalar> class far_compute {
  public:
   using scalar_type = Scalar;
   using memory = far_memory;
-  explicit far_compute(device_place at) : memory_(far_memory::of_device(at.device)) {}
+  explicit far_compute(device_place at) : memory_(at.device) {}
   far_memory device_memory() const { return memory_; }
   static bool supports(any_op const& o) { return compute::eigen<Scalar>::supports(o); }
   static i64 workspace(any_op const& o, shapes in, shapes out) { return compute::eigen<Scalar>::workspace(o, in, out); }

@@ -13,7 +13,7 @@ TEST_CASE("an arena is aligned, zero and of the size asked for") {
     for (tensorpar::i64 i = 0; i < bytes; ++i) REQUIRE(m.data()[i] == std::byte{0});
   }
   CHECK(arena_memory(0).data() == nullptr);
-  arena_memory a(128), b;
+  arena_memory a(128), b(0);
   std::byte* const p = a.data();
   b = std::move(a);
   arena_memory const c(std::move(b));

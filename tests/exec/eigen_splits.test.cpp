@@ -1,53 +1,22 @@
 // tests/exec/eigen_splits.test.cpp - every operator, every loop, every number of parts: the parts make the whole
 #include "../support/laws/compute.hpp"
-#include "samples.hpp"
+#include "each_call.hpp"
 #include <set>
 #include "support/eigen_once.hpp"
 
 using namespace tensorpar;
 
-namespace {
-
-template <class... Op> std::set<std::string> names_of(op_set<Op...>) { return {std::string(Op::name)...}; }
-
-/// All forward samples, everything that their derivatives emit, and the rest.
-template <class Policy, class Visit> void each_call(Visit&& visit) {
-  using scalar = typename Policy::scalar_type;
-  std::mt19937_64 r(5);
-  step_state state;
-  state.step = 7;
-  state.seed = 11;
-  state.micro_batch = 1;
-  state.learning_rate = 0.25;
-  for (auto const& list : {tests::forward_samples(), tests::other_samples()})
-    for (tests::sample const& s : list) {
-      auto const x = tests::operands_of<scalar>(s, r);
-      visit(s.op, x, state);
-      if (!s.differentiable()) continue;
-      auto const y = tests::run_whole<Policy>(s.op, x, state);
-      std::vector<tests::dense<scalar>> dy;
-      for (auto const& t : y) dy.push_back(tests::random_dense<scalar>(t.block.local_shape(), s.end, r));
-      if (!y.empty() && y[0].integer()) continue;
-      tests::eager<Policy> const g(s.op, x, y, dy, state);
-      for (auto const& e : g.emitted) visit(e.op, e.operands, state);
-    }
-}
-
-}  // namespace
-
 TEST_CASE("in the prime field the parts of every split make the whole exactly") {
   std::set<std::string> seen, split;
   int tried = 0;
-  each_call<compute::eigen<prime_field>>([&](any_op const& o, auto const& x, step_state const& state) {
+  tests::each_call<compute::eigen<prime_field>>([&](any_op const& o, auto const& x, step_state const& state) {
     int const n = tests::check_splits<compute::eigen<prime_field>>(o, x, state, 0);
     tests::check_deterministic<compute::eigen<prime_field>>(o, x, state);
     seen.insert(std::string(o.op->name));
     if (n) split.insert(std::string(o.op->name));
     tried += n;
   });
-  std::set<std::string> all = names_of(forward_operators{});
-  all.merge(names_of(backward_operators{}));
-  all.merge(names_of(tensorpar::detail::spread_operators{}));
+  std::set<std::string> all = tests::names_of_all();
   for (std::string const& name : all) CHECK_MESSAGE(seen.count(name), (name + " was never run"));
   all.erase("clip_factor");                                    // scalars have no loop
   for (std::string const& name : all) CHECK_MESSAGE(split.count(name), (name + " was never split"));
@@ -55,7 +24,7 @@ TEST_CASE("in the prime field the parts of every split make the whole exactly") 
 }
 
 TEST_CASE("over double the parts of every split make the whole up to rounding") {
-  each_call<compute::eigen<double>>([&](any_op const& o, auto const& x, step_state const& state) {
+  tests::each_call<compute::eigen<double>>([&](any_op const& o, auto const& x, step_state const& state) {
     tests::check_splits<compute::eigen<double>>(o, x, state, 1e-12);
     tests::check_deterministic<compute::eigen<double>>(o, x, state);
   });

@@ -15,10 +15,13 @@ using namespace tests;
 using far::far_compute, far::far_memory, far::far_threads;
 
 namespace {
+struct first_far : far_memory {
+  first_far() : far_memory(0) {}
+};
 template <class S> using far_executor = executor<far_compute<S>, far_threads>;
 }
 
-TEST_CASE_TEMPLATE("memory keeps bytes and moves boxes", M, host_memory, far_memory) {
+TEST_CASE_TEMPLATE("memory keeps bytes and moves boxes", M, host_memory, first_far) {
   check_bytes(M{}, 1);
   check_boxes<float>(M{}, 2);
   check_boxes<double>(M{}, 3);

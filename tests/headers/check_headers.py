@@ -45,7 +45,7 @@ class checker:
         for folder in self.args.system_include:
             command += ["-isystem", folder]
         if self.nvcc:
-            command += ["-arch=sm_90", "-ptx", "-Werror=all-warnings"]
+            command += ["-arch=sm_90", "-ptx", "--expt-relaxed-constexpr", "-Werror=all-warnings"]
         else:
             command += warnings + ["-O0", "-c"]
             if self.args.ccache:

@@ -7,12 +7,11 @@ namespace tensorpar::detail {
 
 /// One allocation of exactly the planned size, zero at first.
 template <memory_policy Memory = host_memory> class arena_memory {
-  Memory memory_{};
+  Memory memory_;
   std::byte* p_ = nullptr;
   i64 bytes_ = 0;
 
  public:
-  arena_memory() requires std::default_initializable<Memory> = default;
   explicit arena_memory(i64 bytes, Memory memory = {}) : memory_(std::move(memory)), bytes_(bytes) {
     if (bytes_) p_ = memory_.allocate(bytes_);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <tensorpar/exec/arena_memory.hpp>
 #include <tensorpar/exec/boxes.hpp>
 #include <tensorpar/exec/processes.hpp>
@@ -14,8 +15,7 @@ namespace tensorpar::detail {
 /// One arena of exactly program.arena[d] bytes for every device d of this process, allocated once. Outlived by the program.
 template <class Scalar, memory_policy Memory = host_memory> class device_memory {
   program const* program_;
-  std::vector<arena_memory<Memory>> arenas_;       // of a device of another process: empty
-  std::vector<char> here_;
+  std::vector<std::optional<arena_memory<Memory>>> arenas_;   // of a device of another process: none
   std::map<int, int> persistent_;                  // value -> buffer
 
   buffer const& buffer_of(int b) const { return program_->buffers[static_cast<std::size_t>(b)]; }
@@ -31,22 +31,22 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   }
 
  public:
-  /// `in`: the memory of each local device; none: default ones.
-  device_memory(program const& q, std::vector<int> const& local, std::vector<Memory> const& in = {})
-      : program_(&q), arenas_(q.arena.size()), here_(q.arena.size(), 0) {
+  /// `in`: the memory of each local device.
+  device_memory(program const& q, std::vector<int> const& local, std::vector<Memory> const& in) : program_(&q), arenas_(q.arena.size()) {
     for (std::size_t k = 0; k < local.size(); ++k) {
       auto const d = static_cast<std::size_t>(local[k]);
-      here_[d] = 1;
-      arenas_[d] = arena_memory<Memory>(q.arena[d], in.empty() ? Memory{} : in[k]);
+      arenas_[d].emplace(q.arena[d], in[k]);
     }
     for (std::size_t b = q.buffers.size(); b-- > 0;)
       if (q.buffers[b].persistent) persistent_[q.buffers[b].value] = static_cast<int>(b);
   }
+  /// In memory that needs nothing to be made.
+  device_memory(program const& q, std::vector<int> const& local) : device_memory(q, local, std::vector<Memory>(local.size())) {}
   /// Is this a device of this process?
-  bool here(int device) const { return here_[static_cast<std::size_t>(device)] != 0; }
+  bool here(int device) const { return arenas_[static_cast<std::size_t>(device)].has_value(); }
   std::vector<i64> bytes() const {
     std::vector<i64> r;
-    for (arena_memory<Memory> const& a : arenas_) r.push_back(a.size());
+    for (auto const& a : arenas_) r.push_back(a ? a->size() : 0);
     return r;
   }
   /// Precondition: has(b, device), here(device). O(log devices).
@@ -55,8 +55,8 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
     auto const i = std::lower_bound(q.devices.begin(), q.devices.end(), device) - q.devices.begin();
     return q.offset[static_cast<std::size_t>(i)];
   }
-  std::byte* address(int b, int device) const { return arenas_[static_cast<std::size_t>(device)].data() + offset(b, device); }
-  Memory const& memory(int device) const { return arenas_[static_cast<std::size_t>(device)].memory(); }
+  std::byte* address(int b, int device) const { return arenas_[static_cast<std::size_t>(device)]->data() + offset(b, device); }
+  Memory const& memory(int device) const { return arenas_[static_cast<std::size_t>(device)]->memory(); }
   bool has(int b, int device) const {
     auto const& d = buffer_of(b).devices;
     return std::binary_search(d.begin(), d.end(), device);

@@ -1,5 +1,6 @@
 // tensorpar/exec/eigen.hpp - the compute policy that runs every operator on this processor, vectorised with Eigen's packets
 #pragma once
+#include <tensorpar/exec/kernel_table.hpp>
 #include <tensorpar/exec/kernels_activated.hpp>
 #include <tensorpar/exec/kernels_attention.hpp>
 #include <tensorpar/exec/kernels_attention_parts.hpp>
@@ -11,46 +12,24 @@
 #include <tensorpar/exec/kernels_rms_norm.hpp>
 #include <tensorpar/exec/kernels_structural.hpp>
 #include <tensorpar/exec/kernels_update.hpp>
-#include <tensorpar/op/operators.hpp>
 
 namespace tensorpar {
 
 namespace detail {
-struct kernel_entry {
-  u64 id = 0;                            // 0: an empty slot (under -fsanitize=undefined g++ 12 compares no function pointer in a constant)
-  void (*run)(kernel_call const&) = nullptr;
-  i64 (*workspace)(any_op const&, shapes, shapes) = nullptr;
-};
 template <class Scalar, class Op> void run_kernel(kernel_call const& c) { kernel<Scalar, Op>::run(c, load<Op>(c.op->attr)); }
 template <class Scalar, class Op> i64 kernel_workspace(any_op const& o, shapes in, shapes out) {
   if constexpr (requires(Op const& op) { kernel<Scalar, Op>::workspace(op, in, out); })
     return kernel<Scalar, Op>::workspace(load<Op>(o.attr), in, out);
   else return 0;
 }
-
-/// A hash table from operator ids to kernels, made when the program is compiled: open addressing, at most a quarter full.
-template <class Scalar> struct kernel_table {
-  static constexpr int slots = 512;
-  kernel_entry entry[slots];
-  int count = 0;
-  static constexpr int slot_of(u64 id) { return static_cast<int>(mix(id) & (slots - 1)); }
-  template <class... Op> constexpr void add(op_set<Op...>) {
-    (put({name_hash(Op::name), &run_kernel<Scalar, Op>, &kernel_workspace<Scalar, Op>}), ...);
-  }
-  /// A later entry of the same name replaces the earlier one.
-  constexpr void put(kernel_entry const& e) {
-    int i = slot_of(e.id);
-    while (entry[i].id && entry[i].id != e.id) i = (i + 1) % slots;
-    if (!entry[i].id && ++count > slots / 4) throw "kernel_table: too many operators";
-    entry[i] = e;
-  }
-  constexpr kernel_entry const* find(u64 id) const {
-    for (int i = slot_of(id); entry[i].id; i = (i + 1) % slots) if (entry[i].id == id) return &entry[i];
-    return nullptr;
+template <class Scalar> struct kernel_entry {
+  u64 id = 0;
+  void (*run)(kernel_call const&) = nullptr;
+  i64 (*workspace)(any_op const&, shapes, shapes) = nullptr;
+  template <class Op> static constexpr kernel_entry make() {
+    return {name_hash(Op::name), &run_kernel<Scalar, Op>, &kernel_workspace<Scalar, Op>};
   }
 };
-using spread_operators =
-    op_set<parallel::partition, parallel::combine, parallel::replicate, parallel::reduce, parallel::pipeline, parallel::batch>;
 }  // namespace detail
 
 namespace compute {
@@ -62,35 +41,28 @@ namespace compute {
 /// Compile time: the kernels are some 70 operators of vectorised code. A program of several sources compiles them once with
 /// `extern template class tensorpar::compute::eigen<float>;` in a header and the same line without `extern` in one source.
 template <class Scalar, class Own = op_set<>> class eigen {
-  static detail::kernel_entry const* find(u64 id);
+  static detail::kernel_entry<Scalar> const* find(u64 id);
 
  public:
   using scalar_type = Scalar;
   static bool supports(any_op const& o) { return o.op && find(o.op->id); }
   /// Scratch scalars for these local shapes. Precondition: supports(o).
   static i64 workspace(any_op const& o, shapes in, shapes out) {
-    detail::kernel_entry const* e = find(o.op->id);
+    detail::kernel_entry<Scalar> const* e = find(o.op->id);
     assert(e);
     return e->workspace(o, in, out);
   }
   /// Throws `error` for operators without a kernel and for indices in the data that are out of range.
   void run(kernel_call const& c) const {
-    detail::kernel_entry const* e = find(c.op->op->id);
+    detail::kernel_entry<Scalar> const* e = find(c.op->op->id);
     if (!e) throw error("no kernel for operator " + std::string(c.op->op->name), "compute::eigen", "add it to the policy's op_set");
     e->run(c);
   }
 };
 
 // Not inline: compilers instantiate inline members in spite of `extern template`.
-template <class Scalar, class Own> detail::kernel_entry const* eigen<Scalar, Own>::find(u64 id) {
-  static constexpr detail::kernel_table<Scalar> table = [] {
-    detail::kernel_table<Scalar> t{};
-    t.add(forward_operators{});
-    t.add(backward_operators{});
-    t.add(detail::spread_operators{});
-    t.add(Own{});
-    return t;
-  }();
+template <class Scalar, class Own> detail::kernel_entry<Scalar> const* eigen<Scalar, Own>::find(u64 id) {
+  static constexpr auto table = detail::table_of_all<detail::kernel_entry<Scalar>, Own>();
   return table.find(id);
 }
 

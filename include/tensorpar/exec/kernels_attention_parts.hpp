@@ -2,34 +2,11 @@
 #pragma once
 #include <tensorpar/exec/eigen_gemm.hpp>
 #include <tensorpar/exec/kernels_reduction.hpp>
-#include <tensorpar/op/attention_parts.hpp>
+#include <tensorpar/exec/softmax_state.hpp>
 
 namespace tensorpar {
 
 namespace detail {
-/// e^(m - n). An exact scalar's scores are not shifted (see top_of), so that its states are plain sums.
-template <class Scalar> Scalar rescaling(Scalar m, Scalar n) {
-  if constexpr (scalar_traits<Scalar>::exact) return Scalar(1);
-  else return scalar_traits<Scalar>::exp(m - n);
-}
-/// A block of states: one part and head of one batch element at a time.
-template <class Scalar> struct state_block {
-  i64 batches, parts, queries, width, head;           // width: of the block's values; head: of one head's values
-  /// Of a tensor of states with this many heads in all.
-  state_block(tensor_block const& x, i64 heads)
-      : batches(x.local[0]), parts(x.local[1]), queries(x.local[2]), width(x.local[3]), head(value_width(x.global[3], heads) / heads) {
-    width = width / (head + 2) * head;
-  }
-  i64 heads() const { return width / head; }
-  /// Where the columns of a head begin.
-  i64 at(i64 b, i64 p, i64 i, i64 h) const { return (((b * parts + p) * queries + i) * heads() + h) * (head + 2); }
-};
-/// Which of n numbers that lie `step` apart is the largest, the first if there are several.
-template <class Scalar> i64 place_of_top(Scalar const* x, i64 n, i64 step) {
-  i64 at = 0;
-  for (i64 i = 1; i < n; ++i) if (scalar_traits<Scalar>::greater(x[i * step], x[at * step])) at = i;
-  return at;
-}
 /// Brings n states, `step` apart from x on, to the largest of their maxima (column m), which is returned: calls visit(state's place, its
 /// factor) for each.
 template <class Scalar, class Visit> Scalar each_rescaled(Scalar const* x, i64 n, i64 step, i64 m, Visit&& visit) {
@@ -60,22 +37,20 @@ template <class Scalar> struct kernel<Scalar, attention_parts> {
     Scalar const *q = detail::operand<Scalar>(c, 0), *k = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2);
     Scalar *y = detail::result<Scalar>(c), *w = static_cast<Scalar*>(c.workspace);
     i64 const row = s.heads() * (s.head + 2);
-    for (i64 b = 0; b < s.batches; ++b)
-      for (i64 p = 0; p < s.parts; ++p)
-        for (i64 h = 0; h < s.heads(); ++h) {
-          i64 const at_q = b * s.queries * s.width + h * s.head, at_k = (b * s.parts + p) * keys * s.width + h * s.head;
-          multiply<Scalar>(s.queries, keys, s.head, {q + at_q, s.width, 1}, {k + at_k, 1, s.width}, {w, keys, 1});
-          for (i64 i = 0; i < s.queries; ++i) {
-            Scalar* weight = w + i * keys;
-            for (i64 j = 0; j < keys; ++j) weight[j] = weight[j] * factor;
-            Scalar const top = detail::top_of(weight, keys);
-            for (i64 j = 0; j < keys; ++j) weight[j] = traits::exp(weight[j] - top);
-            Scalar* state = y + s.at(b, p, i, h);
-            state[s.head] = detail::sum_of<Scalar>(keys, [weight](i64 j) { return weight[j]; });
-            state[s.head + 1] = top;
-          }
-          multiply<Scalar>(s.queries, s.head, keys, {w, keys, 1}, {v + at_k, s.width, 1}, {y + s.at(b, p, 0, h), row, 1});
-        }
+    s.each_part_and_head([&](i64 at_q, i64 b, i64 p, i64 h) {
+      i64 const at_k = (b * s.parts + p) * keys * s.width + h * s.head;
+      multiply<Scalar>(s.queries, keys, s.head, {q + at_q, s.width, 1}, {k + at_k, 1, s.width}, {w, keys, 1});
+      for (i64 i = 0; i < s.queries; ++i) {
+        Scalar* weight = w + i * keys;
+        for (i64 j = 0; j < keys; ++j) weight[j] = weight[j] * factor;
+        Scalar const top = detail::top_of(weight, keys);
+        for (i64 j = 0; j < keys; ++j) weight[j] = traits::exp(weight[j] - top);
+        Scalar* state = y + s.at(b, p, i, h);
+        state[s.head] = detail::sum_of<Scalar>(keys, [weight](i64 j) { return weight[j]; });
+        state[s.head + 1] = top;
+      }
+      multiply<Scalar>(s.queries, s.head, keys, {w, keys, 1}, {v + at_k, s.width, 1}, {y + s.at(b, p, 0, h), row, 1});
+    });
   }
 };
 /// With P the weights and (G, g, h) the gradients of o, l and m: dP = G V^T + g, dS = P dP, and where the largest score is, on which all
@@ -94,32 +69,29 @@ template <class Scalar> struct kernel<Scalar, attention_parts_grad> {
     Scalar *dq = detail::result<Scalar>(c, 0), *dk = detail::result<Scalar>(c, 1), *dv = detail::result<Scalar>(c, 2);
     Scalar *w = static_cast<Scalar*>(c.workspace), *x = w + s.queries * keys, *one = x + s.queries * keys;
     for (i64 e = 0; e < c.out_block[0].elements(); ++e) dq[e] = Scalar(0);
-    for (i64 b = 0; b < s.batches; ++b)
-      for (i64 p = 0; p < s.parts; ++p)
-        for (i64 h = 0; h < s.heads(); ++h) {
-          i64 const at_q = b * s.queries * s.width + h * s.head, at_k = (b * s.parts + p) * keys * s.width + h * s.head,
-                    at = s.at(b, p, 0, h);
-          multiply<Scalar>(s.queries, keys, s.head, {q + at_q, s.width, 1}, {k + at_k, 1, s.width}, {w, keys, 1});
-          multiply<Scalar>(s.queries, keys, s.head, {d + at, row, 1}, {v + at_k, 1, s.width}, {x, keys, 1});
-          for (i64 i = 0; i < s.queries; ++i) {
-            Scalar *weight = w + i * keys, *score = x + i * keys;
-            Scalar const* g = d + at + i * row + s.head;
-            for (i64 j = 0; j < keys; ++j) weight[j] = weight[j] * factor;
-            i64 const place = detail::place_of_top(weight, keys, 1);
-            Scalar const top = detail::top_of(weight, keys);
-            for (i64 j = 0; j < keys; ++j) {
-              weight[j] = traits::exp(weight[j] - top);
-              score[j] = weight[j] * (score[j] + g[0]);
-            }
-            if constexpr (!traits::exact) score[place] += g[1] - detail::sum_of<Scalar>(keys, [score](i64 j) { return score[j]; });
-            for (i64 j = 0; j < keys; ++j) score[j] = score[j] * factor;
-          }
-          multiply<Scalar>(keys, s.head, s.queries, {w, 1, keys}, {d + at, row, 1}, {dv + at_k, s.width, 1});
-          multiply<Scalar>(keys, s.head, s.queries, {x, 1, keys}, {q + at_q, s.width, 1}, {dk + at_k, s.width, 1});
-          multiply<Scalar>(s.queries, s.head, keys, {x, keys, 1}, {k + at_k, s.width, 1}, {one, s.head, 1});
-          for (i64 i = 0; i < s.queries; ++i)
-            for (i64 e = 0; e < s.head; ++e) dq[at_q + i * s.width + e] += one[i * s.head + e];
+    s.each_part_and_head([&](i64 at_q, i64 b, i64 p, i64 h) {
+      i64 const at_k = (b * s.parts + p) * keys * s.width + h * s.head, at = s.at(b, p, 0, h);
+      multiply<Scalar>(s.queries, keys, s.head, {q + at_q, s.width, 1}, {k + at_k, 1, s.width}, {w, keys, 1});
+      multiply<Scalar>(s.queries, keys, s.head, {d + at, row, 1}, {v + at_k, 1, s.width}, {x, keys, 1});
+      for (i64 i = 0; i < s.queries; ++i) {
+        Scalar *weight = w + i * keys, *score = x + i * keys;
+        Scalar const* g = d + at + i * row + s.head;
+        for (i64 j = 0; j < keys; ++j) weight[j] = weight[j] * factor;
+        i64 const place = detail::place_of_top(weight, keys, 1);
+        Scalar const top = detail::top_of(weight, keys);
+        for (i64 j = 0; j < keys; ++j) {
+          weight[j] = traits::exp(weight[j] - top);
+          score[j] = weight[j] * (score[j] + g[0]);
         }
+        if constexpr (!traits::exact) score[place] += g[1] - detail::sum_of<Scalar>(keys, [score](i64 j) { return score[j]; });
+        for (i64 j = 0; j < keys; ++j) score[j] = score[j] * factor;
+      }
+      multiply<Scalar>(keys, s.head, s.queries, {w, 1, keys}, {d + at, row, 1}, {dv + at_k, s.width, 1});
+      multiply<Scalar>(keys, s.head, s.queries, {x, 1, keys}, {q + at_q, s.width, 1}, {dk + at_k, s.width, 1});
+      multiply<Scalar>(s.queries, s.head, keys, {x, keys, 1}, {k + at_k, s.width, 1}, {one, s.head, 1});
+      for (i64 i = 0; i < s.queries; ++i)
+        for (i64 e = 0; e < s.head; ++e) dq[at_q + i * s.width + e] += one[i * s.head + e];
+    });
   }
 };
 

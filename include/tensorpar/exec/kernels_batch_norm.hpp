@@ -19,8 +19,8 @@ template <class Scalar> struct channel_statistics {
   channel_statistics(Scalar const* sums, i64 local_channels, i64 count, double e)
       : moments(sums), channels(local_channels), per_count(scalar_traits<Scalar>::reciprocal(scalar_traits<Scalar>::from_integer(count))),
         eps(scalar_traits<Scalar>::from_double(e)) {}
-  Scalar mean(i64 ch) const { return moments[ch] * per_count; }
-  Scalar rsqrt(i64 ch) const {
+  constexpr Scalar mean(i64 ch) const { return moments[ch] * per_count; }
+  constexpr Scalar rsqrt(i64 ch) const {
     Scalar const m = mean(ch);
     return scalar_traits<Scalar>::rsqrt(scalar_traits<Scalar>::not_below_zero(moments[channels + ch] * per_count - m * m) + eps);
   }

@@ -1,33 +1,14 @@
 // tensorpar/exec/kernels_convolution.hpp - kernels of two-dimensional convolution: windows unrolled into columns, then a matrix product
 #pragma once
+#include <tensorpar/exec/convolution_sizes.hpp>
 #include <tensorpar/exec/eigen_gemm.hpp>
 #include <tensorpar/exec/kernels.hpp>
-#include <tensorpar/op/convolution.hpp>
 
 namespace tensorpar {
 
 namespace detail {
-/// Local sizes of a convolution. A block holds whole groups, or (one group) some channels.
-struct convolution_block {
-  window w;
-  i64 images, channels, height, width, filters, high, wide, groups, depth;   // depth: channels per group
-  convolution_block(window const& v, tensor_block const& x, tensor_block const& y, i64 per_group)
-      : w(v),
-        images(x.local[0]),
-        channels(x.local[1]),
-        height(x.local[2]),
-        width(x.local[3]),
-        filters(y.local[1]),
-        high(y.local[2]),
-        wide(y.local[3]),
-        groups(channels / per_group),
-        depth(per_group) {}
-  i64 rows() const { return depth * w.kernel_h * w.kernel_w; }
-  i64 points() const { return high * wide; }
-  i64 per_group() const { return filters / groups; }
-  /// The image itself is its column matrix.
-  bool direct() const { return w.kernel_h == 1 && w.kernel_w == 1 && w.stride == 1 && w.pad_h == 0 && w.pad_w == 0; }
-
+struct convolution_block : convolution_sizes {
+  using convolution_sizes::convolution_sizes;
   /// Calls visit(row of the column matrix, its start, image offset of result row y's first element, first and past-last result column
   /// inside the image).
   template <class Visit> void each_row(Visit&& visit) const {
@@ -62,21 +43,17 @@ struct convolution_block {
 }  // namespace detail
 
 template <class Scalar> struct kernel<Scalar, conv2d> {
-  static i64 workspace(conv2d const& op, shapes in, shapes out) {
-    auto const w = op.window();
-    return in[1].d[1].n * w.kernel_h * w.kernel_w * out[0].d[2].n * out[0].d[3].n;
-  }
+  static i64 workspace(conv2d const& op, shapes in, shapes out) { return detail::column_scalars(op, in, out); }
   static void run(kernel_call const& c, conv2d const& op) {
     detail::convolution_block const b(op.window(), c.in_block[0], c.out_block[0], c.in_block[1].local[1]);
     Scalar const *x = detail::operand<Scalar>(c, 0), *filter = detail::operand<Scalar>(c, 1);
     Scalar *y = detail::result<Scalar>(c), *col = static_cast<Scalar*>(c.workspace);
-    for (i64 n = 0; n < b.images; ++n)
-      for (i64 g = 0; g < b.groups; ++g) {
-        Scalar const* image = x + (n * b.channels + g * b.depth) * b.height * b.width;
-        if (!b.direct()) b.unroll(image, col);
-        multiply<Scalar>(b.per_group(), b.points(), b.rows(), {filter + g * b.per_group() * b.rows(), b.rows(), 1},
-                         {b.direct() ? image : col, b.points(), 1}, {y + (n * b.filters + g * b.per_group()) * b.points(), b.points(), 1});
-      }
+    b.each_group([&](i64 at, i64 filters, i64 points) {
+      Scalar const* image = x + at;
+      if (!b.direct()) b.unroll(image, col);
+      multiply<Scalar>(b.per_group(), b.points(), b.rows(), {filter + filters, b.rows(), 1},
+                       {b.direct() ? image : col, b.points(), 1}, {y + points, b.points(), 1});
+    });
     if (op.bias && c.first_share) {
       Scalar const* bias = detail::operand<Scalar>(c, 2);
       for (i64 r = 0; r < b.images * b.filters; ++r)
@@ -86,43 +63,36 @@ template <class Scalar> struct kernel<Scalar, conv2d> {
 };
 
 template <class Scalar> struct kernel<Scalar, conv2d_grad_x> {
-  static i64 workspace(conv2d_grad_x const& op, shapes in, shapes) {
-    auto const w = op.window();
-    return in[1].d[1].n * w.kernel_h * w.kernel_w * in[0].d[2].n * in[0].d[3].n;
-  }
+  static i64 workspace(conv2d_grad_x const& op, shapes in, shapes out) { return detail::column_scalars(op, in, out); }
   static void run(kernel_call const& c, conv2d_grad_x const& op) {
     detail::convolution_block const b(op.window(), c.out_block[0], c.in_block[0], c.in_block[1].local[1]);
     Scalar const *d = detail::operand<Scalar>(c, 0), *filter = detail::operand<Scalar>(c, 1);
     Scalar *x = detail::result<Scalar>(c), *col = static_cast<Scalar*>(c.workspace);
     i64 const all = c.out_block[0].elements();
     if (!b.direct()) for (i64 i = 0; i < all; ++i) x[i] = Scalar(0);
-    for (i64 n = 0; n < b.images; ++n)
-      for (i64 g = 0; g < b.groups; ++g) {
-        Scalar* image = x + (n * b.channels + g * b.depth) * b.height * b.width;
-        multiply<Scalar>(b.rows(), b.points(), b.per_group(), {filter + g * b.per_group() * b.rows(), 1, b.rows()},
-                         {d + (n * b.filters + g * b.per_group()) * b.points(), b.points(), 1}, {b.direct() ? image : col, b.points(), 1});
-        if (!b.direct()) b.roll_up(col, image);
-      }
+    b.each_group([&](i64 at, i64 filters, i64 points) {
+      Scalar* image = x + at;
+      multiply<Scalar>(b.rows(), b.points(), b.per_group(), {filter + filters, 1, b.rows()},
+                       {d + points, b.points(), 1}, {b.direct() ? image : col, b.points(), 1});
+      if (!b.direct()) b.roll_up(col, image);
+    });
   }
 };
 
 template <class Scalar> struct kernel<Scalar, conv2d_grad_w> {
-  static i64 workspace(conv2d_grad_w const&, shapes in, shapes out) {
-    return out[0].d[1].n * out[0].d[2].n * out[0].d[3].n * in[0].d[2].n * in[0].d[3].n;
-  }
+  static i64 workspace(conv2d_grad_w const& op, shapes in, shapes out) { return detail::column_scalars(op, in, out); }
   static void run(kernel_call const& c, conv2d_grad_w const& op) {
     detail::convolution_block const b(op.window(), c.in_block[1], c.in_block[0], c.out_block[0].local[1]);
     Scalar const *d = detail::operand<Scalar>(c, 0), *x = detail::operand<Scalar>(c, 1);
     Scalar *y = detail::result<Scalar>(c), *col = static_cast<Scalar*>(c.workspace);
     i64 const all = c.out_block[0].elements();
     for (i64 i = 0; i < all; ++i) y[i] = Scalar(0);
-    for (i64 n = 0; n < b.images; ++n)
-      for (i64 g = 0; g < b.groups; ++g) {
-        Scalar const* image = x + (n * b.channels + g * b.depth) * b.height * b.width;
-        if (!b.direct()) b.unroll(image, col);
-        multiply<Scalar>(b.per_group(), b.rows(), b.points(), {d + (n * b.filters + g * b.per_group()) * b.points(), b.points(), 1},
-                         {b.direct() ? image : col, 1, b.points()}, {y + g * b.per_group() * b.rows(), b.rows(), 1}, true);
-      }
+    b.each_group([&](i64 at, i64 filters, i64 points) {
+      Scalar const* image = x + at;
+      if (!b.direct()) b.unroll(image, col);
+      multiply<Scalar>(b.per_group(), b.rows(), b.points(), {d + points, b.points(), 1},
+                       {b.direct() ? image : col, 1, b.points()}, {y + filters, b.rows(), 1}, true);
+    });
   }
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <tensorpar/exec/kernels.hpp>
 #include <tensorpar/exec/random.hpp>
-#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/exec/scalar_function.hpp>
 
 namespace tensorpar {
 
@@ -21,20 +21,6 @@ template <class Scalar, class Function> void map_two(kernel_call const& c, Funct
 }
 }  // namespace detail
 
-/// What a function makes of one number.
-template <class F> struct scalar_function;
-template <> struct scalar_function<relu> {
-  template <class Scalar> static Scalar of(Scalar x) { return scalar_traits<Scalar>::relu(x); }
-};
-template <> struct scalar_function<gelu> {
-  template <class Scalar> static Scalar of(Scalar x) { return scalar_traits<Scalar>::gelu(x); }
-};
-template <> struct scalar_function<sigmoid> {
-  template <class Scalar> static Scalar of(Scalar x) { return scalar_traits<Scalar>::sigmoid(x); }
-};
-template <> struct scalar_function<tanh_> {
-  template <class Scalar> static Scalar of(Scalar x) { return scalar_traits<Scalar>::tanh(x); }
-};
 template <class Scalar, class F>
   requires requires(Scalar x) { scalar_function<F>::of(x); }
 struct kernel<Scalar, F> {
@@ -42,25 +28,11 @@ struct kernel<Scalar, F> {
     detail::map_one<Scalar>(c, [](Scalar x) { return scalar_function<F>::of(x); });
   }
 };
-// Derivatives: operands dy and v, where v is the operand (gelu) or the result (relu, sigmoid, tanh).
-template <class Scalar> struct kernel<Scalar, relu_grad> {
-  static void run(kernel_call const& c, relu_grad const&) {
-    detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * scalar_traits<Scalar>::relu_slope(v); });
-  }
-};
-template <class Scalar> struct kernel<Scalar, gelu_grad> {
-  static void run(kernel_call const& c, gelu_grad const&) {
-    detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * scalar_traits<Scalar>::gelu_slope(v); });
-  }
-};
-template <class Scalar> struct kernel<Scalar, sigmoid_grad> {
-  static void run(kernel_call const& c, sigmoid_grad const&) {
-    detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * v * (Scalar(1) - v); });
-  }
-};
-template <class Scalar> struct kernel<Scalar, tanh__grad> {
-  static void run(kernel_call const& c, tanh__grad const&) {
-    detail::map_two<Scalar>(c, [](Scalar d, Scalar v) { return d * (Scalar(1) - v * v); });
+template <class Scalar, class F>
+  requires requires(Scalar x) { scalar_function<F>::of(x, x); }
+struct kernel<Scalar, F> {
+  static void run(kernel_call const& c, F const&) {
+    detail::map_two<Scalar>(c, [](Scalar a, Scalar b) { return scalar_function<F>::of(a, b); });
   }
 };
 
@@ -72,9 +44,6 @@ template <class Scalar> struct kernel<Scalar, add> {
     i64 const n = c.out_block[0].elements();
     for (i64 i = 0; i < n; ++i) y[i] = a[i] + b[i];
   }
-};
-template <class Scalar> struct kernel<Scalar, mul> {
-  static void run(kernel_call const& c, mul const&) { detail::map_two<Scalar>(c, [](Scalar a, Scalar b) { return a * b; }); }
 };
 template <class Scalar> struct kernel<Scalar, scale> {
   static void run(kernel_call const& c, scale const& op) {

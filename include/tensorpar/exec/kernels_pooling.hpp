@@ -10,7 +10,7 @@ namespace detail {
 struct window_part {
   i64 top, bottom, left, right;
 };
-inline window_part clipped(window const& w, i64 y, i64 x, i64 height, i64 width) {
+constexpr window_part clipped(window const& w, i64 y, i64 x, i64 height, i64 width) {
   i64 const t = y * w.stride - w.pad_h, l = x * w.stride - w.pad_w, b = t + w.kernel_h, r = l + w.kernel_w;
   return {t < 0 ? 0 : t, b > height ? height : b, l < 0 ? 0 : l, r > width ? width : r};
 }

@@ -13,26 +13,27 @@ namespace tensorpar {
 /// greater (a strict weak order); reciprocal; not_below_zero (clears a negative rounding error).
 template <class Scalar> struct scalar_traits;
 
-/// Real numbers. Derivatives of sigmoid and tanh are polynomials of the results, so kernels write them out.
+/// Real numbers; functions are constexpr so that nvcc compiles them for the GPU too. Derivatives of sigmoid and tanh are polynomials of the
+/// results, so kernels write them out.
 template <std::floating_point Real> struct scalar_traits<Real> {
   static constexpr auto name = sizeof(Real) == 4 ? "float" : "double";
   static constexpr bool exact = false;
   static constexpr Real from_double(double x) { return static_cast<Real>(x); }
   static constexpr Real from_integer(i64 x) { return static_cast<Real>(x); }
-  static Real exp(Real x) { return std::exp(x); }
-  static Real log(Real x) { return std::log(x); }
-  static Real tanh(Real x) { return std::tanh(x); }
-  static Real sqrt(Real x) { return std::sqrt(x); }
-  static Real rsqrt(Real x) { return 1 / std::sqrt(x); }
-  static Real sigmoid(Real x) {
+  static constexpr Real exp(Real x) { return std::exp(x); }
+  static constexpr Real log(Real x) { return std::log(x); }
+  static constexpr Real tanh(Real x) { return std::tanh(x); }
+  static constexpr Real sqrt(Real x) { return std::sqrt(x); }
+  static constexpr Real rsqrt(Real x) { return 1 / std::sqrt(x); }
+  static constexpr Real sigmoid(Real x) {
     Real const e = std::exp(-std::fabs(x));                      // never overflows
     return x >= 0 ? 1 / (1 + e) : e / (1 + e);
   }
-  static Real relu(Real x) { return x > 0 ? x : Real(0); }
-  static Real relu_slope(Real x) { return x > 0 ? Real(1) : Real(0); }
+  static constexpr Real relu(Real x) { return x > 0 ? x : Real(0); }
+  static constexpr Real relu_slope(Real x) { return x > 0 ? Real(1) : Real(0); }
   /// x * Phi(x) in its tanh form (Hendrycks and Gimpel 2016, section 2).
-  static Real gelu(Real x) { return Real(0.5) * x * (1 + std::tanh(bend * (x + cube * x * x * x))); }
-  static Real gelu_slope(Real x) {
+  static constexpr Real gelu(Real x) { return Real(0.5) * x * (1 + std::tanh(bend * (x + cube * x * x * x))); }
+  static constexpr Real gelu_slope(Real x) {
     Real const t = std::tanh(bend * (x + cube * x * x * x));
     return Real(0.5) * (1 + t) + Real(0.5) * x * (1 - t * t) * bend * (1 + 3 * cube * x * x);
   }

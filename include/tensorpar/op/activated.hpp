@@ -57,7 +57,7 @@ template <class Op, class F> struct activated : Op {
   /// That of op, with capitals for what is summed over.
   constexpr notation_text notation_for(shapes in) const {
     notation_text t;
-    if constexpr (requires { Op::notation_for(in); }) t = Op::notation_for(in);
+    if constexpr (requires(Op const& o) { o.notation_for(in); }) t = Op::notation_for(in);
     else t.put(Op::notation);
     std::string_view const all = t.view(), result = all.substr(all.find("->"));
     for (int i = 0; i < t.n; ++i)

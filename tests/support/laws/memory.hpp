@@ -53,8 +53,8 @@ template <class S, memory_policy M> void check_boxes(M const& m, unsigned seed) 
       }
     }
     std::vector<S> a(static_cast<std::size_t>(from.elements())), b(static_cast<std::size_t>(to.elements())), got(b.size());
-    for (S& x : a) x = static_cast<S>(draw() % 1000);
-    for (S& x : b) x = static_cast<S>(draw() % 1000);
+    for (S& x : a) x = static_cast<S>(static_cast<int>(draw() % 1000));
+    for (S& x : b) x = static_cast<S>(static_cast<int>(draw() % 1000));
     i64 const an = static_cast<i64>(a.size() * sizeof(S)), bn = static_cast<i64>(b.size() * sizeof(S));
     std::byte *const p = m.allocate(an), *const q = m.allocate(bn);
     m.write(p, a.data(), an);

@@ -1,0 +1,141 @@
+// bench/cuda/bench.cu - one GPU: memory-bound operators beside the speed of a copy, matrix products beside cuBLASLt called with scratch
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <tensorpar/exec/arena_memory.hpp>
+#include <tensorpar/exec/cuda/teams.cuh>
+
+using namespace tensorpar;
+
+namespace {
+
+/// Median of 5 of the seconds that one of 10 calls takes, by the GPU's own clock.
+double seconds(cudaStream_t stream, std::function<void()> const& call) {
+  cudaEvent_t from = nullptr, to = nullptr;
+  cuda_check(cudaEventCreate(&from), "cudaEventCreate");
+  cuda_check(cudaEventCreate(&to), "cudaEventCreate");
+  for (int i = 0; i < 3; ++i) call();
+  std::vector<double> took;
+  for (int k = 0; k < 5; ++k) {
+    cuda_check(cudaEventRecord(from, stream), "cudaEventRecord");
+    for (int i = 0; i < 10; ++i) call();
+    cuda_check(cudaEventRecord(to, stream), "cudaEventRecord");
+    cuda_check(cudaEventSynchronize(to), "cudaEventSynchronize");
+    float ms = 0;
+    cuda_check(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime");
+    took.push_back(ms / 1e4);
+  }
+  cudaEventDestroy(from);
+  cudaEventDestroy(to);
+  std::nth_element(took.begin(), took.begin() + 2, took.end());
+  return took[2];
+}
+
+void row(std::string const& name, char const* metric, double value, char const* unit, double reference) {
+  std::printf(R"({"bench":"cuda","case":"%s","metric":"%s","value":%.6g,"unit":"%s","reference":%.6g,"ratio":%.4f})" "\n", name.c_str(),
+              metric, value, unit, reference, reference > 0 ? value / reference : 0);
+  std::fflush(stdout);
+}
+
+/// One operator on whole tensors of floats in the GPU's memory.
+class operation {
+  compute::cuda<float> const& policy_;
+  any_op op_;
+  std::vector<tensor_block> in_, out_;
+  std::vector<detail::arena_memory<cuda_memory>> room_;
+  std::vector<void const*> from_;
+  std::vector<void*> to_;
+  kernel_call call_;
+
+  std::byte* place(i64 bytes) {
+    room_.emplace_back(std::max<i64>(bytes, 1), policy_.device_memory());
+    return room_.back().data();
+  }
+  static tensor_block whole(shape const& s) {
+    tensor_block b;
+    b.rank = s.rank;
+    b.type = s.type;
+    for (int i = 0; i < s.rank; ++i) b.local[i] = b.global[i] = s.d[i].n;
+    return b;
+  }
+
+ public:
+  operation(compute::cuda<float> const& policy, any_op const& op, std::vector<shape> const& in) : policy_(policy), op_(op) {
+    int const activations = op.op->arity < 0 ? static_cast<int>(in.size()) : op.op->arity;
+    inference const r = op.op->infer(op.attr, {in.data(), activations});
+    if (!r.ok()) throw error(r.rule, std::string(op.op->name), "operands that fit");
+    std::vector<shape> const out(r.out, r.out + r.n);
+    for (shape const& s : in) in_.push_back(whole(s));
+    for (shape const& s : out) out_.push_back(whole(s));
+    for (tensor_block const& b : in_) from_.push_back(place(b.elements() * 4));
+    for (tensor_block const& b : out_) to_.push_back(place(b.elements() * 4));
+    call_.op = &op_;
+    call_.inputs = static_cast<int>(in.size());
+    call_.outputs = static_cast<int>(out.size());
+    call_.in = from_.data();
+    call_.in_block = in_.data();
+    call_.out = to_.data();
+    call_.out_block = out_.data();
+    call_.workspace = place(4 * policy.workspace(op_, {in.data(), call_.inputs}, {out.data(), call_.outputs}));
+    call_.state.learning_rate = 1e-3;
+  }
+  void run() const { policy_.run(call_); }
+  double bytes() const {
+    i64 n = 0;
+    for (tensor_block const& b : in_) n += b.elements();
+    for (tensor_block const& b : out_) n += b.elements();
+    return 4.0 * static_cast<double>(n);
+  }
+};
+
+double copy_speed(cuda_memory const& memory) {
+  i64 const n = i64{1} << 30;
+  detail::arena_memory<cuda_memory> const a(n, memory), b(n, memory);
+  double const s = seconds(memory.stream(), [&] {
+    cuda_check(cudaMemcpyAsync(b.data(), a.data(), static_cast<std::size_t>(n), cudaMemcpyDeviceToDevice, memory.stream()), "cudaMemcpy");
+  });
+  return 2.0 * static_cast<double>(n) / s;
+}
+
+}  // namespace
+
+int main() try {
+  if (!cuda_devices()) {
+    std::printf("skipped: there is no GPU\n");
+    return 77;
+  }
+  cuda_memory const memory(0);
+  compute::cuda<float> const policy{cuda_teams(memory)};
+  double const copy = copy_speed(memory);
+  row("copy of 1 GiB", "bytes per second", copy, "B/s", 0);
+  shape const square{8192, 8192}, vector{8192};
+  struct named {
+    char const* name;
+    any_op op;
+    std::vector<shape> in;
+  };
+  for (named const& x : std::vector<named>{{"relu", relu{}, {square}},
+                                           {"gelu", gelu{}, {square}},
+                                           {"add", add{}, {square, square}},
+                                           {"softmax", softmax{}, {square}},
+                                           {"layernorm", layernorm{}, {square, vector, vector}},
+                                           {"layernorm_grad_x", layernorm_grad_x{}, {square, square, vector}},
+                                           {"layernorm_grad_gamma", layernorm_grad_gamma{}, {square, square}},
+                                           {"transpose", transpose{0, 1}, {square}},
+                                           {"adamw_update", adamw_update{}, {square, square, square, square}},
+                                           {"square_sum", square_sum{}, {square}}}) {
+    operation const o(policy, x.op, x.in);
+    row(x.name, "bytes per second", o.bytes() / seconds(memory.stream(), [&] { o.run(); }), "B/s", copy);
+  }
+  for (i64 n : {1024, 4096, 8192}) {
+    operation const o(policy, linear{n, false}, {{dim(n), dim(n)}, {dim(n), dim(n)}});
+    double const work = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+    row("linear, fp32, " + std::to_string(n) + " cubed", "operations per second", work / seconds(memory.stream(), [&] { o.run(); }), "FLOP/s", 0);
+  }
+  memory.wait();
+  return 0;
+} catch (std::exception const& e) {
+  std::printf("bench/cuda: %s\n", e.what());
+  return 1;
+}

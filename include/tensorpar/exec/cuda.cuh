@@ -1,0 +1,154 @@
+// tensorpar/exec/cuda.cuh - the door to the CUDA toolkit: statuses, streams, and a GPU's memory
+#pragma once
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <memory>
+#include <string>
+#include <tensorpar/core/error.hpp>
+#include <tensorpar/exec/memory.hpp>
+#include <tensorpar/exec/teams/device.hpp>
+
+namespace tensorpar {
+
+/// Throws `error` unless the call succeeded: every call of the toolkit goes through here.
+inline void cuda_check(cudaError_t status, char const* what) {
+  if (status != cudaSuccess)
+    throw error(std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ")", what, "cudaSuccess");
+}
+inline void cuda_check(cublasStatus_t status, char const* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw error(cublasLtGetStatusString(status), what, "CUBLAS_STATUS_SUCCESS");
+}
+
+/// GPUs of this process; 0 where there is no driver.
+inline int cuda_devices() {
+  int n = 0;
+  if (cudaGetDeviceCount(&n) == cudaSuccess) return n;
+  cudaGetLastError();                          // forgotten: having none is an answer
+  return 0;
+}
+
+namespace detail {
+/// What all handles of one logical device share.
+struct cuda_state {
+  int gpu;
+  cudaStream_t stream;
+  bool owned;
+  index_fault* fault = nullptr;                // in host memory that the GPU may write
+
+  cuda_state(int g, cudaStream_t s, bool own) : gpu(g), stream(s), owned(own) {
+    cuda_check(cudaSetDevice(gpu), "cudaSetDevice");
+    if (own) cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    cuda_check(cudaHostAlloc(reinterpret_cast<void**>(&fault), sizeof(index_fault), cudaHostAllocMapped | cudaHostAllocPortable),
+               "cudaHostAlloc");
+    *fault = {};
+  }
+  cuda_state(cuda_state const&) = delete;
+  cuda_state& operator=(cuda_state const&) = delete;
+  ~cuda_state() {
+    cudaSetDevice(gpu);
+    cudaFreeHost(fault);
+    if (owned) cudaStreamDestroy(stream);
+  }
+  /// The driver's current GPU belongs to the thread, so every entry says it.
+  void enter() const { cuda_check(cudaSetDevice(gpu), "cudaSetDevice"); }
+};
+
+template <class F> __global__ void each_kernel(i64 n, F f) {
+  i64 const step = static_cast<i64>(gridDim.x) * blockDim.x;
+  for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) f(i);
+}
+inline constexpr int each_lanes = 256;
+/// Enough blocks to fill any GPU; each walks on from there.
+constexpr unsigned blocks_of(i64 n, i64 most = 1 << 16) {
+  i64 const b = (n + each_lanes - 1) / each_lanes;
+  return static_cast<unsigned>(b < most ? b : most);
+}
+template <class F> void launch_each(cuda_state const& s, i64 n, F const& f) {
+  if (n <= 0) return;
+  s.enter();
+  each_kernel<<<blocks_of(n), each_lanes, 0, s.stream>>>(n, f);
+  cuda_check(cudaGetLastError(), "launching a kernel");
+}
+
+/// One element of a box, from one block to another.
+template <class S> struct move_box_at {
+  tensor_block box, from, to;
+  S const* src;
+  S* dst;
+  bool adds;
+  constexpr void operator()(i64 i) const {
+    i64 p = 0, q = 0, ps = 1, qs = 1;
+    for (int d = box.rank - 1; d >= 0; --d) {
+      i64 const at = i % box.local[d] + box.offset[d];
+      i /= box.local[d];
+      p += (at - from.offset[d]) * ps;
+      q += (at - to.offset[d]) * qs;
+      ps *= from.local[d];
+      qs *= to.local[d];
+    }
+    dst[q] = adds ? dst[q] + src[p] : src[p];
+  }
+};
+}  // namespace detail
+
+/// A GPU's memory, and the stream in which everything that concerns it happens in order. Models `memory_policy`. Copies share the stream.
+/// Every call throws `error` with the driver's words; so does `wait` for an index out of range that a kernel met.
+class cuda_memory {
+  std::shared_ptr<detail::cuda_state> state_;
+
+ public:
+  /// A stream of its own on the GPU that this device of the process gets: the nth, counted round where devices outnumber GPUs.
+  explicit cuda_memory(device_place at) : cuda_memory(at.nth % at_least_one()) {}
+  /// A stream of its own.
+  explicit cuda_memory(int gpu) : state_(std::make_shared<detail::cuda_state>(gpu, nullptr, true)) {}
+  /// The caller's stream, which must outlive all copies.
+  cuda_memory(int gpu, cudaStream_t stream) : state_(std::make_shared<detail::cuda_state>(gpu, stream, false)) {}
+
+  int gpu() const { return state_->gpu; }
+  cudaStream_t stream() const { return state_->stream; }
+  detail::cuda_state const& state() const { return *state_; }
+
+  std::byte* allocate(i64 n) const {
+    state_->enter();
+    void* p = nullptr;
+    if (cudaMalloc(&p, static_cast<std::size_t>(n)) != cudaSuccess) {
+      std::size_t unused = 0, all = 0;
+      cudaGetLastError();
+      cuda_check(cudaMemGetInfo(&unused, &all), "cudaMemGetInfo");
+      throw error("no room for " + std::to_string(n) + " bytes", "GPU " + std::to_string(gpu()),
+                  std::to_string(unused) + " of " + std::to_string(all) + " bytes are free");
+    }
+    cuda_check(cudaMemsetAsync(p, 0, static_cast<std::size_t>(n), stream()), "cudaMemset");
+    return static_cast<std::byte*>(p);
+  }
+  void release(std::byte* p, i64) const {
+    cudaSetDevice(gpu());
+    cudaFree(p);                               // waits for what uses it; says nothing, for destructors call it
+  }
+  void write(void* p, void const* h, i64 n) const { copy(p, h, n, cudaMemcpyHostToDevice); }
+  void read(void* h, void const* p, i64 n) const { copy(h, p, n, cudaMemcpyDeviceToHost); }
+  template <class S>
+  void move_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to, S* dst, bool adds) const {
+    detail::launch_each(*state_, box.elements(), detail::move_box_at<S>{box, from, to, src, dst, adds});
+  }
+  void wait() const {
+    state_->enter();
+    cuda_check(cudaStreamSynchronize(stream()), "waiting for the GPU");
+    detail::throw_if_fault(*state_->fault);
+  }
+
+ private:
+  static int at_least_one() {
+    int const n = cuda_devices();
+    if (n == 0) throw error("there is no GPU, or no driver for it", "cuda_memory", "a machine with an NVIDIA GPU");
+    return n;
+  }
+  void copy(void* to, void const* from, i64 n, cudaMemcpyKind kind) const {
+    if (n <= 0) return;
+    state_->enter();
+    cuda_check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(n), kind, stream()), "cudaMemcpy");
+    cuda_check(cudaStreamSynchronize(stream()), "waiting for cudaMemcpy");
+  }
+};
+
+}  // namespace tensorpar

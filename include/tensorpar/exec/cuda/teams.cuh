@@ -1,0 +1,109 @@
+// tensorpar/exec/cuda/teams.cuh - teams of lanes on a GPU: a block of threads for each, matrix products by cuBLASLt
+#pragma once
+#include <tensorpar/exec/cuda.cuh>
+#include <tensorpar/exec/cuda/products.cuh>
+#include <tensorpar/exec/teams.hpp>
+
+namespace tensorpar {
+
+namespace detail {
+/// The block of threads that runs it. Its calls are compiled for the host too, where constexpr bodies are checked, and never run there.
+struct cuda_team {
+  static constexpr int lanes = 256;
+
+  static __host__ __device__ int lane() {
+#ifdef __CUDA_ARCH__
+    return static_cast<int>(threadIdx.x);
+#else
+    return 0;
+#endif
+  }
+  static __host__ __device__ void meet() {
+#ifdef __CUDA_ARCH__
+    __syncthreads();
+#endif
+  }
+  /// A number for every lane, in the block's shared memory.
+  template <class T> static __host__ __device__ T* shared() {
+#ifdef __CUDA_ARCH__
+    __shared__ alignas(16) unsigned char room[lanes * sizeof(T)];
+    return reinterpret_cast<T*>(room);
+#else
+    return nullptr;
+#endif
+  }
+  template <class F> __host__ __device__ void each(i64 n, F&& f) const {
+    for (i64 i = lane(); i < n; i += lanes) f(i);
+    meet();
+  }
+  template <class Scalar, class F> __host__ __device__ Scalar sum(i64 n, F&& f) const {
+    Scalar part(0);
+    for (i64 i = lane(); i < n; i += lanes) part += f(i);
+    return folded(part, lanes, [](Scalar a, Scalar b) { return a + b; });
+  }
+  template <class Scalar, class F> __host__ __device__ Scalar top(i64 n, F&& f) const {
+    Scalar part = f(lane() < n ? lane() : 0);
+    for (i64 i = lane() + lanes; i < n; i += lanes) {
+      Scalar const x = f(i);
+      if (scalar_traits<Scalar>::greater(x, part)) part = x;
+    }
+    return folded(part, lanes, [](Scalar a, Scalar b) { return scalar_traits<Scalar>::greater(b, a) ? b : a; });
+  }
+  template <class F> __host__ __device__ void alone(F&& f) const {
+    if (lane() == 0) f();
+    meet();
+  }
+
+ private:
+  /// Every lane's number joined, in the order of a tree, for every lane.
+  template <class T, class Join> static __host__ __device__ T folded(T part, int n, Join join) {
+    T* const room = shared<T>();
+    room[lane()] = part;
+    meet();
+    for (int half = n / 2; half > 0; half /= 2) {
+      if (lane() < half) room[lane()] = join(room[lane()], room[lane() + half]);
+      meet();
+    }
+    T const all = room[0];
+    meet();                                    // before the room is used again
+    return all;
+  }
+};
+template <class F> __global__ void team_kernel_of(i64 n, F f) {
+  for (i64 i = blockIdx.x; i < n; i += gridDim.x) f(i, cuda_team{});
+}
+}  // namespace detail
+
+/// One GPU, or a share of it: models `team_device`. What its stream was given is done in order.
+class cuda_teams {
+  cuda_memory memory_;
+  detail::cuda_products products_;
+
+ public:
+  using memory = cuda_memory;
+  explicit cuda_teams(device_place at) : cuda_teams(cuda_memory(at)) {}
+  explicit cuda_teams(cuda_memory m) : memory_(std::move(m)), products_(memory_) {}
+
+  memory device_memory() const { return memory_; }
+  template <class F> void each(i64 n, F const& f) const { detail::launch_each(memory_.state(), n, f); }
+  template <class F> void teams(i64 n, F const& f) const {
+    if (n <= 0) return;
+    memory_.state().enter();
+    detail::team_kernel_of<<<static_cast<unsigned>(n < (1 << 30) ? n : 1 << 30), detail::cuda_team::lanes, 0, memory_.stream()>>>(n, f);
+    cuda_check(cudaGetLastError(), "launching a kernel");
+  }
+  template <class Scalar> void product(matrix_products<Scalar> const& p) const {
+    if (products_.multiply(p)) return;
+    detail::product_at<Scalar> const f{p};
+    each(f.count(), f);
+  }
+  index_fault* fault() const { return memory_.state().fault; }
+  void settle() const { detail::throw_if_fault(*fault()); }
+};
+
+namespace compute {
+/// Every operator on a GPU: float, double (both by cuBLASLt where the operator is a matrix product) or prime_field (exact).
+template <class Scalar, class Own = op_set<>> using cuda = teams<Scalar, cuda_teams, Own>;
+}  // namespace compute
+
+}  // namespace tensorpar

@@ -1,0 +1,81 @@
+// tensorpar/exec/teams/device.hpp - what a machine of many lanes offers to kernels: indices at once, teams of lanes, matrix products
+#pragma once
+#include <concepts>
+#include <tensorpar/exec/kernel.hpp>
+#include <tensorpar/exec/kernels_gemm.hpp>
+#include <tensorpar/exec/memory.hpp>
+#include <tensorpar/exec/scalar.hpp>
+
+namespace tensorpar {
+
+/// Products c (+)= a b of matrices [m, k] and [k, n], all of them `batch` apart; views are those of the first.
+template <class Scalar> struct matrix_products {
+  i64 m = 0, n = 0, k = 0;
+  matrix_view<Scalar const> a{};
+  matrix_view<Scalar const> b{};
+  matrix_view<Scalar> c{};
+  bool accumulate = false;
+  /// Two loops around the product: their extents, and how far a turn moves in each matrix.
+  struct turn {
+    i64 extent = 1, a = 0, b = 0, c = 0;
+  } batch[2]{};
+};
+
+/// An index in the user's data that was out of range. Kernels leave it in the device's memory, where the host finds it.
+struct index_fault {
+  op_info const* op = nullptr;        // null: none
+  i64 index = 0, end = 0;
+};
+
+/// Runs functors over indices on one device, in the order of the calls. Functors are structs (device compilers do not take a host
+/// function's lambdas), copied by value, whose call operator is constexpr, so that it may be compiled for the device as well.
+///
+/// Valid expressions (d is a constant value; n a number, perhaps 0; f, g functors; p a matrix_products<Scalar>):
+///  - `D::memory`, `d.device_memory()`  a `memory_policy`, and that of this device
+///  - `d.each(n, f)`       f(i) once for every 0 <= i < n, in any order and at the same time
+///  - `d.teams(n, g)`      g(i, team) for every 0 <= i < n by a team of lanes, teams in any order and at the same time
+///  - `d.template product<Scalar>(p)`   as its comment says; the matrices c overlap neither a nor b nor each other
+///  - `d.fault()`          index_fault*: where kernels leave a fault, in the device's memory
+///  - `d.settle()`         throws `error` for a fault of calls that are done by now, and forgets it; need not wait for any
+/// A team offers, to be called by all its lanes alike (bodies are run by every lane; each call ends with all lanes in step):
+///  - `team.each(n, f)`    f(i) once for every i, by some lane
+///  - `team.template sum<Scalar>(n, f)`   the sum of f(i), to every lane; in an order that n alone says
+///  - `team.template top<Scalar>(n, f)`   the largest f(i) by `scalar_traits::greater`, n > 0, to every lane
+///  - `team.alone(f)`      f() by one lane
+/// Laws (tests/support/laws/teams.hpp): equal calls give equal bits; what a call wrote, later calls read.
+/// Minimal definition: all. Models: host_teams, cuda_teams.
+template <class D, class Scalar>
+concept team_device = std::copyable<D> && memory_policy<typename D::memory> &&
+    requires(D const& d, matrix_products<Scalar> const& p) {
+  { d.device_memory() } -> std::same_as<typename D::memory>;
+  d.template product<Scalar>(p);
+  { d.fault() } -> std::same_as<index_fault*>;
+  d.settle();
+};
+
+namespace detail {
+/// One matrix's element, for devices without a better product: f of `each`, one for every element of every c.
+template <class Scalar> struct product_at {
+  matrix_products<Scalar> p;
+  constexpr i64 count() const { return p.m * p.n * p.batch[0].extent * p.batch[1].extent; }
+  constexpr void operator()(i64 at) const {
+    i64 const j = at % p.n, i = at / p.n % p.m, rest = at / p.n / p.m, u = rest % p.batch[1].extent, t = rest / p.batch[1].extent;
+    Scalar const* a = p.a.p + t * p.batch[0].a + u * p.batch[1].a + i * p.a.row;
+    Scalar const* b = p.b.p + t * p.batch[0].b + u * p.batch[1].b + j * p.b.col;
+    Scalar& c = p.c.p[t * p.batch[0].c + u * p.batch[1].c + i * p.c.row + j * p.c.col];
+    Scalar s = p.accumulate ? c : Scalar(0);
+    for (i64 l = 0; l < p.k; ++l) s += a[l * p.a.col] * b[l * p.b.row];
+    c = s;
+  }
+};
+
+inline void throw_if_fault(index_fault& f) {
+  if (!f.op) return;
+  index_fault const seen = f;
+  f = {};
+  throw error("index " + std::to_string(seen.index) + " is out of range", std::string(seen.op->name),
+              "0 to " + std::to_string(seen.end - 1));
+}
+}  // namespace detail
+
+}  // namespace tensorpar

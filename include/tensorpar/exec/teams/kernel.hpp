@@ -1,0 +1,92 @@
+// tensorpar/exec/teams/kernel.hpp - how an operator gets its kernel for teams of lanes, and functors that several share
+#pragma once
+#include <tensorpar/exec/kernels.hpp>
+#include <tensorpar/exec/teams/device.hpp>
+
+namespace tensorpar {
+
+/// The kernel of one operator for a `team_device`: `run(device, call, op)`, and where scratch is needed `workspace(op, in, out)` in
+/// scalars, from local shapes. Your own operator brings
+/// `template <class Scalar> static void compute_teams(auto const& device, kernel_call const&, Op const&)`, and maybe a member
+/// `i64 workspace(shapes in, shapes out) const`.
+template <class Scalar, class Op> struct team_kernel {
+  static constexpr bool given = requires(kernel_call const& c, Op const& op) { Op::template compute_teams<Scalar>(0, c, op); };
+  static_assert(given, "tensorpar: this operator has no kernel for teams: give it `template <class Scalar> static void compute_teams("
+                       "auto const& device, kernel_call const&, Op const&)`");
+  template <class Device> static void run(Device const& d, kernel_call const& c, Op const& op) {
+    if constexpr (given) Op::template compute_teams<Scalar>(d, c, op);
+  }
+  static i64 workspace(Op const& op, shapes in, shapes out) {
+    if constexpr (requires { op.workspace(in, out); }) return op.workspace(in, out);
+    else return 0;
+  }
+};
+
+namespace detail {
+template <class Element> struct fill_at {
+  Element* y;
+  Element value;
+  constexpr void operator()(i64 i) const { y[i] = value; }
+};
+template <class Element> struct copy_at {
+  Element const* x;
+  Element* y;
+  constexpr void operator()(i64 i) const { y[i] = x[i]; }
+};
+/// Adds the i / inner % n th number to element i.
+template <class Scalar> struct add_vector_at {
+  Scalar const* v;
+  Scalar* y;
+  i64 n, inner;
+  constexpr void operator()(i64 i) const { y[i] += v[i / inner % n]; }
+};
+
+/// y = f (x[0] + ... + x[n - 1]).
+template <class Scalar> struct sum_up {
+  Scalar const* x;
+  Scalar* y;
+  i64 n;
+  Scalar f;
+  template <class Team> constexpr void operator()(i64, Team const& team) const {
+    Scalar const s = team.template sum<Scalar>(n, [&](i64 i) { return x[i]; });
+    team.alone([&] { *y = s * f; });
+  }
+};
+/// How many teams add up n numbers before one team adds up what they have.
+constexpr i64 parts_of_sum(i64 n) {
+  i64 const want = (n + 4095) / 4096;
+  return want > 1024 ? 1024 : want < 1 ? 1 : want;
+}
+/// Term: terms of a sum of n numbers, by a constexpr call operator. Each team has a stretch of them.
+template <class Scalar, class Term> struct partial_sums {
+  Term term;
+  Scalar* y;
+  i64 n, parts;
+  template <class Team> constexpr void operator()(i64 p, Team const& team) const {
+    i64 const from = n * p / parts, to = n * (p + 1) / parts;
+    Scalar const s = team.template sum<Scalar>(to - from, [&](i64 i) { return term(from + i); });
+    team.alone([&] { y[p] = s; });
+  }
+};
+/// *y = f * (term(0) + ... + term(n - 1)), with parts_of_sum(n) scalars of scratch.
+template <class Scalar, class Device, class Term>
+void sum_all(Device const& d, i64 n, Term const& term, Scalar* scratch, Scalar* y, Scalar f) {
+  i64 const parts = parts_of_sum(n);
+  d.teams(parts, partial_sums<Scalar, Term>{term, scratch, n, parts});
+  d.teams(1, sum_up<Scalar>{scratch, y, parts, f});
+}
+
+/// An index that a user's data must keep within [0, end): where it does not, it is noted, and 0 is taken.
+struct index_check {
+  index_fault* fault;
+  op_info const* op;
+  i64 end;
+  constexpr i64 operator()(std::int32_t i) const {
+    if (i >= 0 && i < end) return i;
+    *fault = {op, i, end};
+    return 0;
+  }
+};
+}  // namespace detail
+
+}  // namespace tensorpar

@@ -1,0 +1,96 @@
+// tests/exec/cuda.test.cu - memory, kernels, products and whole plans on a GPU; what needs one says that it is skipped where there is none
+#include <tensorpar/exec/cuda.cuh>
+#include <tensorpar/exec/cuda/products.cuh>
+#include <tensorpar/exec/cuda/teams.cuh>
+#include <tensorpar/exec/virtual_ranks.hpp>
+
+#include <doctest/doctest.h>
+
+#include "../support/laws/memory.hpp"
+#include "../support/laws/teams.hpp"
+#include "../support/staged.hpp"
+#include "../support/training.hpp"
+#include <tensorpar/exec/threads.hpp>
+
+using namespace tests;
+
+static_assert(memory_policy<cuda_memory>);
+static_assert(team_device<cuda_teams, float> && team_device<cuda_teams, double> && team_device<cuda_teams, prime_field>);
+static_assert(compute_policy<compute::cuda<float>>);
+static_assert(require_same_memory<compute::cuda<float>, comm::virtual_ranks<cuda_memory>>());
+
+namespace {
+
+bool no_gpu() {
+  if (cuda_devices()) return false;
+  MESSAGE("skipped: there is no GPU");
+  return true;
+}
+
+template <class Scalar> using by_host = executor<compute::teams<Scalar>, comm::threads>;
+
+// [quoted: one gpu]
+/// All ranks' numbers on the first GPU, a stream for each.
+template <class Scalar> struct on_first_gpu : compute::cuda<Scalar> {
+  on_first_gpu() : compute::cuda<Scalar>(device_place{}) {}
+};
+template <class Scalar> using ranks_on_one = executor<on_first_gpu<Scalar>, comm::virtual_ranks<cuda_memory>>;
+// [end]
+
+}  // namespace
+
+TEST_CASE("without a GPU there is one clear error") {
+  if (cuda_devices()) return;
+  CHECK_THROWS_WITH_AS(cuda_memory(device_place{}), doctest::Contains("there is no GPU"), error);
+}
+
+TEST_CASE("a GPU's memory keeps bytes and moves boxes") {
+  if (no_gpu()) return;
+  cuda_memory const m(0);
+  check_bytes(m, 1);
+  check_boxes<float>(m, 2);
+  check_boxes<prime_field>(m, 3);
+  check_boxes<std::int32_t>(m, 4);
+  CHECK_THROWS_WITH_AS(m.allocate(i64{1} << 50), doctest::Contains("bytes are free"), error);
+}
+
+TEST_CASE("a stream of the caller's is used, and left to the caller") {
+  if (no_gpu()) return;
+  cudaStream_t mine = nullptr;
+  cuda_check(cudaStreamCreate(&mine), "cudaStreamCreate");
+  {
+    cuda_memory const m(0, mine);
+    CHECK(m.stream() == mine);
+    check_bytes(m, 5);
+  }
+  cuda_check(cudaStreamSynchronize(mine), "cudaStreamSynchronize");
+  cuda_check(cudaStreamDestroy(mine), "cudaStreamDestroy");
+}
+
+TEST_CASE("every operator on the GPU: exactly in the prime field, up to rounding else") {
+  if (no_gpu()) return;
+  check_agreement<staged<compute::cuda<prime_field>>, compute::teams<prime_field>>(0);
+  check_agreement<staged<compute::cuda<double>>, compute::teams<double>>(1e-11);
+  check_agreement<staged<compute::cuda<float>>, compute::teams<float>>(1e-4);
+}
+
+TEST_CASE("indices out of range are errors that name operator and index") {
+  if (no_gpu()) return;
+  check_index_faults<staged<compute::cuda<float>>>();
+}
+
+TEST_CASE("plans for 1, 2, 4 and 8 ranks on one GPU: the bits of the processor in the prime field, its numbers in double") {
+  if (no_gpu()) return;
+  std::mt19937 draw(31);
+  for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
+    for (int ranks : {1, 2, 4, 8}) {
+      plan const p = random_plan(g, ranks, draw);
+      ranks_on_one<prime_field> gpu(differentiate(g), p);
+      by_host<prime_field> host(differentiate(g), p);
+      CHECK(train(gpu, 2) == train(host, 2));
+      CHECK(gpu.copies_agree());
+      ranks_on_one<double> a(differentiate(g), p);
+      by_host<double> b(differentiate(g), p);
+      CHECK(tests::distance(train(a, 2), train(b, 2)) < 1e-9);
+    }
+}

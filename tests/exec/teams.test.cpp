@@ -1,0 +1,138 @@
+// tests/exec/teams.test.cpp - every operator's team kernel computes what the processor's own computes, by any lanes, in any memory
+#include "../../examples/far_device.hpp"
+#include "../support/laws/teams.hpp"
+#include "../support/staged.hpp"
+#include "../support/threaded_teams.hpp"
+#include <tensorpar/exec/attention_heads.hpp>
+#include <tensorpar/exec/contraction_loops.hpp>
+#include <tensorpar/exec/convolution_sizes.hpp>
+#include <tensorpar/exec/kernel_table.hpp>
+#include <tensorpar/exec/scalar_function.hpp>
+#include <tensorpar/exec/softmax_state.hpp>
+#include <tensorpar/exec/teams.hpp>
+#include <tensorpar/exec/teams/attention.hpp>
+#include <tensorpar/exec/teams/attention_parts.hpp>
+#include <tensorpar/exec/teams/batch_norm.hpp>
+#include <tensorpar/exec/teams/contraction.hpp>
+#include <tensorpar/exec/teams/convolution.hpp>
+#include <tensorpar/exec/teams/device.hpp>
+#include <tensorpar/exec/teams/embedding.hpp>
+#include <tensorpar/exec/teams/host.hpp>
+#include <tensorpar/exec/teams/kernel.hpp>
+#include <tensorpar/exec/teams/loss.hpp>
+#include <tensorpar/exec/teams/pointwise.hpp>
+#include <tensorpar/exec/teams/pooling.hpp>
+#include <tensorpar/exec/teams/rows.hpp>
+#include <tensorpar/exec/teams/softmax_states.hpp>
+#include <tensorpar/exec/teams/structural.hpp>
+#include <tensorpar/exec/teams/update.hpp>
+#include "support/eigen_once.hpp"
+
+using namespace tensorpar;
+using tests::check_agreement;
+
+static_assert(team_device<host_teams<>, float>);
+static_assert(team_device<tests::threaded_teams<3>, prime_field>);
+static_assert(compute_policy<compute::teams<float>>);
+
+TEST_CASE("team kernels agree with the processor's: exactly in the prime field, up to rounding else, with any number of lanes") {
+  check_agreement<compute::teams<prime_field>, compute::eigen<prime_field>>(0);
+  check_agreement<compute::teams<prime_field, host_teams<1>>, compute::eigen<prime_field>>(0);
+  check_agreement<compute::teams<double>, compute::eigen<double>>(1e-12);
+  check_agreement<compute::teams<double, host_teams<4>>, compute::eigen<double>>(1e-12);
+}
+
+TEST_CASE("lanes that run at the same time change nothing") {
+  check_agreement<compute::teams<prime_field, tests::threaded_teams<3>>, compute::eigen<prime_field>>(0);
+  check_agreement<compute::teams<double, tests::threaded_teams<2>>, compute::eigen<double>>(1e-12);
+}
+
+TEST_CASE("in the prime field the parts of every split make the whole exactly") {
+  int tried = 0;
+  tests::each_call<compute::teams<prime_field>>([&](any_op const& o, auto const& operands, step_state const& state) {
+    tried += tests::check_splits<compute::teams<prime_field>>(o, operands, state, 0);
+  });
+  CHECK(tried > 500);
+}
+
+TEST_CASE("indices out of range are errors that name operator and index") {
+  tests::check_index_faults<compute::eigen<double>>();
+  tests::check_index_faults<compute::teams<double>>();
+}
+
+TEST_CASE("a policy of another memory, called from the host") {
+  check_agreement<tests::staged<far::far_compute<prime_field>>, compute::eigen<prime_field>>(0);
+  tests::check_index_faults<tests::staged<far::far_compute<double>>>();
+}
+
+TEST_CASE("the heads of attention and the groups of a convolution cover their blocks once") {
+  tensor_block q = tests::whole({2, 6, 12}), k = tests::whole({2, 8, 12});
+  q = tests::piece_of(tests::piece_of(q, 1, 1, 2), 2, 1, 2);   // the later half of the queries, two of four heads
+  k = tests::piece_of(k, 2, 1, 2);
+  detail::attention_heads<double> const a(q, k, 4, true);
+  std::vector<int> queries(static_cast<std::size_t>(q.elements())), keys(static_cast<std::size_t>(k.elements()));
+  a.each_head([&](i64 at_q, i64 at_k) {
+    for (i64 e = 0; e < a.head; ++e) {
+      for (i64 i = 0; i < a.queries; ++i) ++queries[static_cast<std::size_t>(at_q + i * a.width + e)];
+      for (i64 j = 0; j < a.keys; ++j) ++keys[static_cast<std::size_t>(at_k + j * a.width + e)];
+    }
+  });
+  CHECK(queries == std::vector<int>(queries.size(), 1));
+  CHECK(keys == std::vector<int>(keys.size(), 1));
+  CHECK(a.head == 3);
+  CHECK(a.seen(0) == 4);                                       // query 3 of the whole
+  CHECK(a.seen(2) == 6);
+
+  conv2d const op{6, 3, 2, 1, 2};
+  tensor_block const x = tests::whole({2, 4, 7, 6}), y = tests::whole({2, 6, 4, 3});
+  detail::convolution_sizes const s(op.window(), x, y, 2);
+  std::vector<int> images(static_cast<std::size_t>(x.elements())), filters(6 * 2 * 9), points(static_cast<std::size_t>(y.elements()));
+  s.each_group([&](i64 image, i64 filter, i64 point) {
+    for (i64 i = 0; i < s.depth * s.height * s.width; ++i) ++images[static_cast<std::size_t>(image + i)];
+    for (i64 i = 0; i < s.per_group() * s.rows(); ++i) ++filters[static_cast<std::size_t>(filter + i)];
+    for (i64 i = 0; i < s.per_group() * s.points(); ++i) ++points[static_cast<std::size_t>(point + i)];
+  });
+  CHECK(images == std::vector<int>(images.size(), 1));
+  CHECK(filters == std::vector<int>(filters.size(), 2));       // once for every image
+  CHECK(points == std::vector<int>(points.size(), 1));
+  CHECK_FALSE(s.direct());
+}
+
+TEST_CASE("sums in parts: every number counts once") {
+  for (i64 n : {1, 2, 4095, 4096, 4097, 100000}) {
+    std::vector<prime_field> x(static_cast<std::size_t>(n)), scratch(static_cast<std::size_t>(detail::parts_of_sum(n)));
+    prime_field want, got;
+    for (i64 i = 0; i < n; ++i) want += x[static_cast<std::size_t>(i)] = prime_field(i * i + 1);
+    detail::sum_all<prime_field>(host_teams<>{}, n, detail::value_term<prime_field>{x.data()}, scratch.data(), &got, prime_field(3));
+    CHECK(got == want * prime_field(3));
+  }
+  CHECK(detail::parts_of_sum(i64{1} << 40) == 1024);
+}
+
+namespace {
+/// A user's operator with a kernel for teams.
+struct doubled {
+  static constexpr auto name = "doubled_by_teams";
+  static constexpr auto notation = "... -> ...";
+  constexpr inference infer(shapes in) const { return in[0]; }
+  template <class Scalar> static void compute_teams(auto const& device, kernel_call const& c, doubled const&) {
+    device.each(c.out_block[0].elements(), twice<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c)});
+  }
+  template <class Scalar> struct twice {
+    Scalar const* x;
+    Scalar* y;
+    constexpr void operator()(i64 i) const { y[i] = x[i] + x[i]; }
+  };
+};
+}  // namespace
+
+TEST_CASE("a user's operator brings its kernel; one without is refused by name") {
+  tests::dense<double> const x{tests::whole({3}), {1, 2, 3}, {}};
+  using own = compute::teams<double, host_teams<>, op_set<doubled>>;
+  CHECK(tests::run_whole<own>(doubled{}, {x})[0].real == std::vector<double>{2, 4, 6});
+  any_op const o = doubled{};
+  CHECK_FALSE(compute::teams<double>::supports(o));
+  kernel_call c;
+  c.op = &o;
+  CHECK_THROWS_WITH_AS(compute::teams<double>().run(c), doctest::Contains("doubled_by_teams"), error);
+}

@@ -1,0 +1,59 @@
+// tests/support/staged.hpp - a policy that computes in another memory, called with tensors of the host's
+#pragma once
+#include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/memory.hpp>
+#include <vector>
+
+namespace tests {
+
+using namespace tensorpar;
+
+/// Takes operands there, computes, and brings results back. Operands that are results as well stay one.
+template <class Policy> struct staged {
+  using scalar_type = typename Policy::scalar_type;
+  static bool supports(any_op const& o) { return Policy::supports(o); }
+  static i64 workspace(any_op const& o, shapes in, shapes out) { return Policy::workspace(o, in, out); }
+  void run(kernel_call const& c) const {
+    static Policy const policy(device_place{0, 0});
+    auto const memory = policy.device_memory();
+    struct piece {
+      void const* here;
+      std::byte* there;
+      i64 bytes;
+    };
+    std::vector<piece> pieces;
+    auto const bytes_of = [](tensor_block const& b) {
+      return b.elements() * static_cast<i64>(is_integer(b.type) ? sizeof(std::int32_t) : sizeof(scalar_type));
+    };
+    auto const take = [&](void const* p, i64 bytes) {
+      for (piece const& x : pieces) if (x.here == p && p) return x.there;
+      pieces.push_back({p, memory.allocate(bytes > 0 ? bytes : 1), bytes});
+      memory.write(pieces.back().there, p, bytes);
+      return pieces.back().there;
+    };
+    std::vector<void const*> in;
+    std::vector<void*> out;
+    for (int k = 0; k < c.inputs; ++k) in.push_back(take(c.in[k], bytes_of(c.in_block[k])));
+    for (int k = 0; k < c.outputs; ++k) out.push_back(take(c.out[k], bytes_of(c.out_block[k])));
+    std::vector<shape> from, to;
+    for (int k = 0; k < c.inputs; ++k) from.push_back(c.in_block[k].local_shape());
+    for (int k = 0; k < c.outputs; ++k) to.push_back(c.out_block[k].local_shape());
+    i64 const scratch = Policy::workspace(*c.op, {from.data(), c.inputs}, {to.data(), c.outputs});
+    kernel_call there = c;
+    there.in = in.data();
+    there.out = out.data();
+    there.workspace = take(c.workspace, scratch * static_cast<i64>(sizeof(scalar_type)));
+    auto const give_back = [&] { for (piece const& x : pieces) memory.release(x.there, x.bytes > 0 ? x.bytes : 1); };
+    try {
+      policy.run(there);
+      memory.wait();
+      for (int k = 0; k < c.outputs; ++k) memory.read(c.out[k], out[static_cast<std::size_t>(k)], bytes_of(c.out_block[k]));
+    } catch (...) {
+      give_back();
+      throw;
+    }
+    give_back();
+  }
+};
+
+}  // namespace tests
