@@ -15,8 +15,9 @@ i64 by_hand(zoo::gpt_sizes const& s) {
 }
 }  // namespace
 
-TEST_CASE("GPT-3 of PredTOP has 1.3e9 parameters, that of Brown et al. 175e9") {
-  for (auto const& [s, total] : {std::pair{zoo::gpt_sizes{}, 1'315'557'376LL}, {zoo::gpt3_175b, 174'604'259'328LL}}) {
+TEST_CASE("GPT-3 of PredTOP has 1.3e9 parameters, that of Brown et al. 175e9; GPT-2s have what they are named after") {
+  for (auto const& [s, total] : {std::pair{zoo::gpt_sizes{}, 1'315'557'376LL}, {zoo::gpt3_175b, 174'604'259'328LL},
+                                 {zoo::gpt2_124m, 124'439'808LL}, {zoo::gpt2_774m, 774'030'080LL}, {zoo::gpt2_1b5, 1'557'611'200LL}}) {
     computation_graph const g = made<zoo::gpt<>>(s);
     int const layers = static_cast<int>(s.layers);
     CHECK(parameters(g) == by_hand(s));

@@ -38,6 +38,10 @@ template <gpt_sizes S = gpt_sizes{}> struct gpt {
 };
 /// Brown et al. 2020, table 2.1, with the vocabulary of GPT-2.
 inline constexpr gpt_sizes gpt3_175b{.layers = 96, .hidden = 12288, .heads = 96, .seq = 2048, .vocab = 50257, .wide = 49152};
+/// Radford et al. 2019, table 2, by their number of parameters.
+inline constexpr gpt_sizes gpt2_124m{.layers = 12, .hidden = 768, .heads = 12, .seq = 1024, .vocab = 50257, .wide = 3072};
+inline constexpr gpt_sizes gpt2_774m{.layers = 36, .hidden = 1280, .heads = 20, .seq = 1024, .vocab = 50257, .wide = 5120};
+inline constexpr gpt_sizes gpt2_1b5{.layers = 48, .hidden = 1600, .heads = 25, .seq = 1024, .vocab = 50257, .wide = 6400};
 inline constexpr gpt_sizes gpt_reduced{.layers = 2, .hidden = 12, .heads = 2, .seq = 12, .vocab = 24, .wide = 48};
 
 }  // namespace tensorpar::zoo
