@@ -4,6 +4,7 @@
 #include <concepts>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tensorpar/exec/cuda.cuh>
 #include <tensorpar/exec/product_layout.hpp>
 
@@ -28,7 +29,7 @@ class cuda_products {
   struct shared {
     lt_handle<cublasLtHandle_t, cublasLtDestroy> handle;
     std::mutex lock;
-    std::map<key, cublasLtMatmulAlgo_t> chosen;
+    std::map<key, std::optional<cublasLtMatmulAlgo_t>> chosen;   // nothing: the library has none
   };
   cuda_memory memory_;
   std::shared_ptr<shared> shared_ = std::make_shared<shared>();
@@ -53,17 +54,16 @@ class cuda_products {
     cuda_check(cublasLtCreate(shared_->handle.to()), "cublasLtCreate");
   }
 
-  /// False: not for these scalars or strides. Takes no scratch.
+  /// False: not for these scalars, strides or sizes. Takes no scratch.
   template <class Scalar> bool multiply(matrix_products<Scalar> const& p) const {
     if constexpr (std::same_as<Scalar, float> || std::same_as<Scalar, double>) {
       i64 const most = i64{1} << 31;
       if (p.m <= 0 || p.n <= 0 || p.k <= 0 || p.batch[0].extent >= most) return false;
       blas_product const form = blas_form(p);
       if (!form.fits) return false;
-      for (i64 u = 0; u < p.batch[1].extent; ++u) {
-        auto const& apart = p.batch[1];
-        run(p, form, p.a.p + u * apart.a, p.b.p + u * apart.b, p.c.p + u * apart.c);
-      }
+      auto const& apart = p.batch[1];
+      for (i64 u = 0; u < apart.extent; ++u)       // one key for all of them: the first says whether there is an algorithm
+        if (!run(p, form, p.a.p + u * apart.a, p.b.p + u * apart.b, p.c.p + u * apart.c)) return false;
       return true;
     } else {
       return false;
@@ -72,7 +72,7 @@ class cuda_products {
 
  private:
   template <class Scalar>
-  void run(matrix_products<Scalar> const& p, blas_product const& form, Scalar const* a, Scalar const* b, Scalar* c) const {
+  bool run(matrix_products<Scalar> const& p, blas_product const& form, Scalar const* a, Scalar const* b, Scalar* c) const {
     constexpr bool wide = sizeof(Scalar) == 8;
     cudaDataType const type = wide ? CUDA_R_64F : CUDA_R_32F;
     cublasOperation_t const x_op = form.x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, y_op = form.y.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -92,21 +92,24 @@ class cuda_products {
                  z(type, form.m, form.n, form.ldc, batch.extent, batch.c);
     Scalar const one(1), before = p.accumulate ? Scalar(1) : Scalar(0);
     Scalar const *left = form.swapped ? b : a, *right = form.swapped ? a : b;
+    i64 const left_apart = form.swapped ? p.batch[1].b : p.batch[1].a, right_apart = form.swapped ? p.batch[1].a : p.batch[1].b;
     key const k{wide, form.m, form.n, form.k, form.x.transposed, form.x.ld, form.y.transposed, form.y.ld, form.ldc, batch.extent, x_apart,
-                y_apart, batch.c, aligned(left) | aligned(right) << 8 | aligned(c) << 16};
-    cublasLtMatmulAlgo_t const algorithm = choose(k, desc.get(), x.layout.get(), y.layout.get(), z.layout.get());
+                y_apart, batch.c, aligned(left, left_apart) | aligned(right, right_apart) << 8 | aligned(c, p.batch[1].c) << 16};
+    std::optional<cublasLtMatmulAlgo_t> const algorithm = choose(k, desc.get(), x.layout.get(), y.layout.get(), z.layout.get());
+    if (!algorithm) return false;
     memory_.state().enter();
     cuda_check(cublasLtMatmul(shared_->handle.get(), desc.get(), &one, left, x.layout.get(), right, y.layout.get(), &before, c,
-                              z.layout.get(), c, z.layout.get(), &algorithm, nullptr, 0, memory_.stream()),
+                              z.layout.get(), c, z.layout.get(), &*algorithm, nullptr, 0, memory_.stream()),
                "cublasLtMatmul");
+    return true;
   }
-  /// Bytes that the address is a multiple of, at most 16.
-  static i64 aligned(void const* p) {
-    auto const low = reinterpret_cast<std::uintptr_t>(p) & 15;
+  /// Bytes that the address and all that lie `apart` numbers from it are multiples of, at most 16.
+  template <class Scalar> static i64 aligned(Scalar const* p, i64 apart) {
+    std::uintptr_t const low = (reinterpret_cast<std::uintptr_t>(p) | static_cast<std::uintptr_t>(apart) * sizeof(Scalar)) & 15;
     return low ? static_cast<i64>(low & (~low + 1)) : 16;
   }
-  cublasLtMatmulAlgo_t choose(key const& k, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x, cublasLtMatrixLayout_t y,
-                              cublasLtMatrixLayout_t z) const {
+  std::optional<cublasLtMatmulAlgo_t> choose(key const& k, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x, cublasLtMatrixLayout_t y,
+                                             cublasLtMatrixLayout_t z) const {
     std::lock_guard const held(shared_->lock);
     if (auto const known = shared_->chosen.find(k); known != shared_->chosen.end()) return known->second;
     lt_handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> want;
@@ -124,10 +127,11 @@ class cuda_products {
     say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, to);
     cublasLtMatmulHeuristicResult_t found{};
     int n = 0;
-    cuda_check(cublasLtMatmulAlgoGetHeuristic(shared_->handle.get(), desc, x, y, z, z, want.get(), 1, &found, &n),
-               "cublasLtMatmulAlgoGetHeuristic");
-    if (n == 0) throw error("no algorithm for a matrix product", "cublasLtMatmulAlgoGetHeuristic", "one that needs no scratch");
-    return shared_->chosen[k] = found.algo;
+    cublasStatus_t const status = cublasLtMatmulAlgoGetHeuristic(shared_->handle.get(), desc, x, y, z, z, want.get(), 1, &found, &n);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) cuda_check(status, "cublasLtMatmulAlgoGetHeuristic");
+    std::optional<cublasLtMatmulAlgo_t>& chosen = shared_->chosen[k];
+    if (status == CUBLAS_STATUS_SUCCESS && n > 0) chosen = found.algo;
+    return chosen;
   }
 };
 
