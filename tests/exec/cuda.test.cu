@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "../support/laws/memory.hpp"
+#include "../support/laws/queues.hpp"
 #include "../support/laws/teams.hpp"
 #include "../support/staged.hpp"
 #include "../support/training.hpp"
@@ -14,7 +15,7 @@
 
 using namespace tests;
 
-static_assert(memory_policy<cuda_memory>);
+static_assert(queued_memory<cuda_memory>);
 static_assert(team_device<cuda_teams, float> && team_device<cuda_teams, double> && team_device<cuda_teams, prime_field>);
 static_assert(compute_policy<compute::cuda<float>>);
 static_assert(require_same_memory<compute::cuda<float>, comm::virtual_ranks<cuda_memory>>());
@@ -52,6 +53,11 @@ TEST_CASE("a GPU's memory keeps bytes and moves boxes") {
   check_boxes<prime_field>(m, 3);
   check_boxes<std::int32_t>(m, 4);
   CHECK_THROWS_WITH_AS(m.allocate(i64{1} << 50), doctest::Contains("bytes are free"), error);
+}
+
+TEST_CASE("streams follow each other's marks") {
+  if (no_gpu()) return;
+  check_marks(cuda_memory(0), 500);
 }
 
 TEST_CASE("a stream of the caller's is used, and left to the caller") {

@@ -34,6 +34,13 @@ template <class F> void rows_of(tensor_block const& box, tensor_block const& a, 
 }
 }  // namespace detail
 
+/// n numbers side by side.
+inline tensor_block line_block(i64 n) {
+  tensor_block b;
+  b.rank = 1;
+  b.local[0] = b.global[0] = n;
+  return b;
+}
 /// Copies `box` (in logical coordinates, inside both blocks) from one block to another.
 template <class S> void copy_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to, S* dst) {
   detail::rows_of(box, from, to, [&](i64 a, i64 b, i64 n) { for (i64 i = 0; i < n; ++i) dst[b + i] = src[a + i]; });

@@ -91,7 +91,7 @@ template <class S> struct move_box_at {
 };
 }  // namespace detail
 
-/// A GPU's memory, and the stream in which everything that concerns it happens in order. Models `memory_policy`. Copies share the stream.
+/// A GPU's memory, and the stream in which everything that concerns it happens in order. Models `queued_memory`. Copies share the stream.
 /// Every call throws `error` with the driver's words; so does `wait` for an index out of range that a kernel met.
 class cuda_memory {
   std::shared_ptr<detail::cuda_state> state_;
@@ -103,6 +103,43 @@ class cuda_memory {
   explicit cuda_memory(int gpu) : state_(std::make_shared<detail::cuda_state>(gpu, nullptr, true)) {}
   /// The caller's stream, which must outlive all copies.
   cuda_memory(int gpu, cudaStream_t stream) : state_(std::make_shared<detail::cuda_state>(gpu, stream, false)) {}
+
+  /// A place in a stream that other streams can wait for: an event, without times.
+  class mark {
+    struct destroy {
+      void operator()(CUevent_st* e) const { cudaEventDestroy(e); }
+    };
+    std::unique_ptr<CUevent_st, destroy> event_;
+
+   public:
+    explicit mark(cudaEvent_t e) : event_(e) {}
+    cudaEvent_t event() const { return event_.get(); }
+  };
+  cuda_memory beside() const { return cuda_memory(gpu()); }
+  mark make_mark() const {
+    state_->enter();
+    cudaEvent_t e = nullptr;
+    cuda_check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "cudaEventCreate");
+    return mark(e);
+  }
+  void set(mark& k) const {
+    state_->enter();
+    cuda_check(cudaEventRecord(k.event(), stream()), "cudaEventRecord");
+  }
+  void follow(mark const& k) const {
+    state_->enter();
+    cuda_check(cudaStreamWaitEvent(stream(), k.event(), 0), "cudaStreamWaitEvent");
+  }
+  bool reached(mark const& k) const {
+    state_->enter();
+    cudaError_t const status = cudaEventQuery(k.event());
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();                      // an answer, no error
+      return false;
+    }
+    cuda_check(status, "cudaEventQuery");
+    return true;
+  }
 
   int gpu() const { return state_->gpu; }
   cudaStream_t stream() const { return state_->stream; }

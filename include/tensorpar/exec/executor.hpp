@@ -12,8 +12,11 @@
 #include <tensorpar/exec/lanes.hpp>
 #include <tensorpar/exec/prepared_task.hpp>
 #include <tensorpar/exec/processes.hpp>
+#include <tensorpar/exec/queue_lanes.hpp>
 #include <tensorpar/exec/random.hpp>
 #include <tensorpar/exec/scalar.hpp>
+#include <tensorpar/exec/task_errors.hpp>
+#include <tensorpar/exec/traffic.hpp>
 #include <tensorpar/exec/workers.hpp>
 #include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/plan/tasks.hpp>
@@ -29,7 +32,8 @@ struct step_result {
 /// Runs a plan's program. Compute: a compute policy (exec/concepts.hpp) with its scalar; Comm: a communicator whose `hub` joins one
 /// endpoint per device. Every device's memory is one arena of exactly program().arena[d] bytes, allocated here and never again.
 /// All of them lie in the policy's memory (exec/memory.hpp), which the host need not be able to read.
-/// Where Comm::overlaps is true, a device has a thread that communicates beside the one that computes (exec/lanes.hpp).
+/// Where Comm::overlaps is true, a device has a thread that communicates beside the one that computes (exec/lanes.hpp); where Comm::queued
+/// is, one thread fills the device's two queues (exec/queue_lanes.hpp).
 /// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
 /// runs the tasks of its own devices; all call `step`, `fetch` and `copies_agree` together and get the same answers.
@@ -121,40 +125,54 @@ class executor {
     std::size_t const workers = order_.size();
     std::vector<std::vector<span>> spans(workers);
     std::vector<std::exception_ptr> errors(workers);
-    std::vector<std::size_t> at(workers, program_.tasks.size());             // the task that each worker is at
+    std::vector<detail::worker_place> at;
+    for (std::size_t w = 0; w < workers; ++w) at.push_back({device_of(w), program_.tasks.size()});
     step_state const state{.step = steps_, .seed = seed_, .learning_rate = learning_rate};
     for (auto& p : progress_) p->restart();
     auto const t0 = std::chrono::steady_clock::now();
     auto work = [&](int worker) {
       auto const w = static_cast<std::size_t>(worker);
-      int const d = device_of(w), own = static_cast<int>(w % lanes);
-      lane_progress& progress = *progress_[w / lanes];
+      int const d = device_of(w);
+      progress_type& progress = *progress_[w / workers_each];
+      Comm& comm = *endpoints_[static_cast<std::size_t>(d)];
       try {
         for (std::size_t k = 0; k < order_[w].size(); ++k) {
-          if (lanes > 1 && !progress.await(own, waits_[w][k])) return;
-          std::size_t const i = at[w] = order_[w][k];
+          std::size_t const i = order_[w][k];
+          task const& t = program_.tasks[i];
+          int const own = t.kind != task_kind::compute;
+          if (two_lanes && !progress.await(own, waits_[w][k])) return;
+          at[w].task = i;
+          if constexpr (queued) comm.at_task(static_cast<int>(i));
           auto const a = std::chrono::steady_clock::now();
-          run(d, i, batch, state, *endpoints_[static_cast<std::size_t>(d)]);
+          run(d, i, batch, state, comm);
           if (record) {
-            memory_.memory(d).wait();
-            task const& t = program_.tasks[i];
+            if (own) finish(comm);
+            else memory_.memory(d).wait();
             std::chrono::duration<double> const begin = a - t0, end = std::chrono::steady_clock::now() - t0;
-            lane const where = t.kind == task_kind::compute ? lane::compute : lane::communication;
-            spans[w].push_back({d, where, static_cast<int>(i), t.name, begin.count(), end.count()});
+            spans[w].push_back({d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name, begin.count(), end.count()});
           }
-          at[w] = program_.tasks.size();
-          if (lanes > 1) progress.ended(own);
+          at[w].task = program_.tasks.size();
+          if (two_lanes) progress.ended(own);
         }
+        finish(comm);
         memory_.memory(d).wait();
       } catch (...) {
         errors[w] = std::current_exception();
-        hub_.fail(spans_processes<typename Comm::hub> ? with_task(d, at[w]) : std::current_exception(), d);
+        if constexpr (queued) {
+          if (comm.stuck_at() >= 0) at[w].task = static_cast<std::size_t>(comm.stuck_at());
+        }
+        hub_.fail(spans_processes<typename Comm::hub> ? detail::with_task(program_, at[w]) : std::current_exception(), d);
+        if constexpr (queued) comm.abandon();
         progress.stop();
       }
     };
     workers_.run(work);
     for (auto const& e : errors) if (e) failed_ = true;
-    if (failed_) rethrow_with_tasks(at);
+    if (failed_) {
+      int first = -1;
+      if constexpr (requires { hub_.failed_rank(); }) first = hub_.failed_rank();
+      detail::rethrow_with_tasks(program_, hub_.failure(), first, at);
+    }
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
     try {
@@ -177,6 +195,11 @@ class executor {
 
  private:
   using prepared = detail::prepared_task<typename Comm::group>;
+  using memory_type = detail::memory_of<Compute>;
+  static constexpr bool queued = requires { requires Comm::queued; };
+  static constexpr std::size_t workers_each = requires { requires Comm::overlaps; } ? 2 : 1;
+  static constexpr bool two_lanes = queued || workers_each > 1;
+  using progress_type = typename detail::lanes_of<queued, memory_type>::type;
 
   training_graph graph_;
   tensorpar::plan plan_;
@@ -186,8 +209,8 @@ class executor {
   std::vector<std::optional<Comm>> endpoints_;      // by device
   std::vector<std::optional<Compute>> compute_;     // by device
   detail::worker_pool workers_;
-  detail::device_memory<scalar, detail::memory_of<Compute>> memory_;
-  std::vector<std::unique_ptr<lane_progress>> progress_;   // by device of this process
+  detail::device_memory<scalar, memory_type> memory_;
+  std::vector<std::unique_ptr<progress_type>> progress_;   // by device of this process
   std::vector<std::vector<std::size_t>> order_;     // by worker: its tasks; the workers of a device follow one another
   std::vector<std::vector<int>> waits_;             // parallel, where there are two lanes: see lane_waits
   std::vector<std::vector<std::size_t>> mine_;      // by device: its tasks
@@ -198,8 +221,11 @@ class executor {
   u64 steps_ = 0, seed_ = 0;
   bool failed_ = false;
 
-  static constexpr std::size_t lanes = requires { requires Comm::overlaps; } ? 2 : 1;
-  int device_of(std::size_t worker) const { return local_[worker / lanes]; }
+  int device_of(std::size_t worker) const { return local_[worker / workers_each]; }
+  /// What a communicator was asked for is done when a call returns, or when it has been waited for.
+  static void finish(Comm& comm) {
+    if constexpr (queued) comm.drain();
+  }
   prepared& ready_of(std::size_t task, int device) {
     auto const d = static_cast<std::size_t>(device);
     return ready_[d][slot_[task][d]];
@@ -213,12 +239,13 @@ class executor {
         local_(detail::local_ranks(hub_, plan_.cluster.size())),
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
         compute_(detail::policies_for<Compute>(local_, plan_.cluster.size())),
-        workers_(static_cast<int>(local_.size() * lanes)),
+        workers_(static_cast<int>(local_.size() * workers_each)),
         memory_(program_, local_, detail::memories_of(compute_, local_)) {
     for (graph_node const& n : graph_.graph.nodes)
       if (!Compute::supports(n.op))
         throw error("operator " + spell(n.op) + " has no kernel in this compute policy", "executor", "an operator of the policy");
     for (int d : local_) detail::join(endpoints_[static_cast<std::size_t>(d)], hub_, d, memory_.memory(d));
+    if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_of(program_), workers_);
     prepare();
     assign();
   }
@@ -232,40 +259,6 @@ class executor {
   }
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
   static pipelined_step resized(pipelined_step s) { s.plan.scalar_bytes = sizeof(scalar); return s; }
-
-  /// The error that device d is stopped by, and the task it was at: other processes do not know that.
-  std::exception_ptr with_task(int d, std::size_t i) const {
-    try {
-      throw;
-    } catch (error const& e) {
-      if (i >= program_.tasks.size()) return std::current_exception();
-      std::string where = e.where();
-      where.append(where.empty() ? "device " : ", device ").append(std::to_string(d)).append(" in task ").append(std::to_string(i));
-      return std::make_exception_ptr(error(e.problem(), where.append(" (").append(program_.tasks[i].name).append(")"), e.valid()));
-    } catch (...) {
-      return std::current_exception();
-    }
-  }
-  /// The first failure, with the tasks that devices were at: first the one that failed, then some of those that had not come to the end.
-  [[noreturn]] void rethrow_with_tasks(std::vector<std::size_t> const& at) const {
-    try {
-      std::rethrow_exception(hub_.failure());
-    } catch (error const& e) {
-      int first = -1, told = 0;
-      if constexpr (requires { hub_.failed_rank(); }) first = hub_.failed_rank();
-      std::string where = e.where();
-      bool const told_first = where.find(" in task ") != where.npos;         // by another process
-      auto tell = [&](std::size_t w) {
-        if (at[w] >= program_.tasks.size() || ++told > 8) return;
-        where.append(where.empty() ? "device " : ", device ").append(std::to_string(device_of(w))).append(" in task ");
-        where.append(std::to_string(at[w])).append(" (").append(program_.tasks[at[w]].name).append(")");
-      };
-      for (bool now : {true, false})
-        for (std::size_t w = 0; w < at.size(); ++w)
-          if ((device_of(w) == first) == now && !(now && told_first)) tell(w);
-      throw error(e.problem(), where, e.valid());
-    }
-  }
 
   void prepare() {
     auto const n = static_cast<std::size_t>(devices());
@@ -319,16 +312,18 @@ class executor {
 
   /// Gives the tasks of each device to its workers.
   void assign() {
-    order_.resize(local_.size() * lanes);
+    order_.resize(local_.size() * workers_each);
     waits_.resize(order_.size());
     for (std::size_t l = 0; l < local_.size(); ++l) {
-      progress_.push_back(std::make_unique<lane_progress>());
       auto const d = static_cast<std::size_t>(local_[l]);
+      if constexpr (queued) progress_.push_back(std::make_unique<progress_type>(memory_.memory(local_[l]), endpoints_[d]->queue()));
+      else progress_.push_back(std::make_unique<progress_type>());
       std::vector<lane_task> touches;
       for (std::size_t i : mine_[d]) touches.push_back(detail::touched_by(program_, i, local_[l], ready_of(i, local_[l]).feeds, memory_));
-      std::vector<int> const waits = lanes > 1 ? lane_waits(touches) : std::vector<int>(touches.size());
+      std::vector<int> const waits = two_lanes ? lane_waits(touches) : std::vector<int>(touches.size());
       for (std::size_t k = 0; k < touches.size(); ++k) {
-        std::size_t const w = l * lanes + (lanes > 1 && touches[k].communicates ? 1 : 0);
+        std::size_t const w = l * workers_each + (workers_each > 1 && touches[k].communicates ? 1 : 0);
+        if constexpr (queued) progress_.back()->plan(touches[k].communicates, waits[k]);
         order_[w].push_back(mine_[d][k]);
         waits_[w].push_back(waits[k]);
       }
@@ -341,9 +336,11 @@ class executor {
     if (t.kind != task_kind::compute) {
       scalar const* src = p.in_at.empty() ? nullptr : static_cast<scalar const*>(p.in_at[0]);
       scalar* dst = p.out_at.empty() ? nullptr : static_cast<scalar*>(p.out_at[0]);
-      // halves of different exchanges may pass one another, so each has a tag of its own
-      int const tag = t.kind == task_kind::move ? 0 : 1 + (t.kind == task_kind::send ? static_cast<int>(i) : t.other_half);
-      run_move(t.step, p.move, src, dst, static_cast<scalar*>(p.workspace), comm, p.group, tag, memory_.memory(d));
+      memory_type const& by = [&]() -> memory_type const& {
+        if constexpr (queued) return comm.queue();
+        else return memory_.memory(d);
+      }();
+      run_move(t.step, p.move, src, dst, static_cast<scalar*>(p.workspace), comm, p.group, message_tag(t, i), by);
       return;
     }
     for (auto const& [k, value] : p.feeds) {

@@ -39,6 +39,26 @@ concept memory_policy = std::copyable<M> && requires(M const& m, std::byte* p, v
   m.wait();
 };
 
+/// A memory whose device works by itself, through queues: what is asked for in one queue is done in its order, after the call has returned
+/// perhaps; queues do not wait for each other, unless told to by marks. A `memory_policy` value is one queue.
+///
+/// Valid expressions (m is a constant value; k a mark, which may be moved):
+///  - `m.beside()`        the same memory by a new queue; it ends with the last copy of what this returns, when it is done
+///  - `m.make_mark()`     `M::mark`, which is reached
+///  - `m.set(k)`          from now on k is reached once everything asked for in this queue so far is done
+///  - `m.follow(k)`       what is asked for in this queue from now on waits until k is reached, as k is set now
+///  - `m.reached(k)`      bool, at once
+/// Law (tests/support/laws/queues.hpp): what was asked for before a `set` is seen by all that follows the mark, in whatever queue.
+/// Minimal definition: all five. Models: cuda_memory.
+template <class M>
+concept queued_memory = memory_policy<M> && requires(M const& m, typename M::mark& k) {
+  { m.beside() } -> std::same_as<M>;
+  { m.make_mark() } -> std::same_as<typename M::mark>;
+  m.set(k);
+  m.follow(k);
+  { m.reached(k) } -> std::same_as<bool>;
+};
+
 /// The memory of this process.
 struct host_memory {
   std::byte* allocate(i64 n) const {

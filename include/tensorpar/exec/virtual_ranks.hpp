@@ -94,14 +94,8 @@ template <memory_policy Memory> class virtual_ranks {
     memory_.wait();
     hub_->meet(g.state(), g.index());
   }
-  static tensor_block line(i64 n) {
-    tensor_block b;
-    b.rank = 1;
-    b.local[0] = b.global[0] = n;
-    return b;
-  }
   template <class Element> void copy(Element* to, Element const* from, i64 n, bool adds = false) const {
-    if (to != from && n > 0) memory_.move_box(line(n), line(n), from, line(n), to, adds);
+    if (to != from && n > 0) memory_.move_box(line_block(n), line_block(n), from, line_block(n), to, adds);
   }
   /// to[i - begin] = sum of all members' in[i], in group order. `to` may lie in this member's operand, which is read last into the scratch.
   template <class Element> void sum(group const& g, i64 begin, i64 end, Element* to) {

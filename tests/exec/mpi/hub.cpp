@@ -1,9 +1,12 @@
 // tests/exec/mpi/hub.cpp - what holds an MPI run together, alone: session, waits, groups
 #include "session.hpp"
+#include "support/fake_nccl.hpp"
 #include <doctest/doctest.h>
 #include <tensorpar/exec/mpi_hub.hpp>
 #include <tensorpar/exec/mpi_session.hpp>
 #include <tensorpar/exec/mpi_watch.hpp>
+#include <tensorpar/exec/nccl/by_mpi.hpp>
+#include <tensorpar/exec/nccl/endpoint.hpp>
 
 using namespace tensorpar;
 using tests::mpi;
@@ -61,4 +64,16 @@ TEST_CASE("a hub makes a group once, counts its operations, and compares what me
   if (n > 1) CHECK(everyone.calls == std::vector<std::array<i64, 4>>(static_cast<std::size_t>(n), {3, 5, 4, -1}));
   CHECK(comm::mpi_hub::name_of(comm::mpi_hub::call::all_gather) == std::string("all_gather"));
   CHECK(h.last_tag() >= 32766);
+}
+
+TEST_CASE("ranks of NCCL that MPI has started: one id for all, one rank in each process") {
+  using nccl = comm::started_by_mpi<comm::basic_nccl<tests::fake_nccl, tests::queued_host>>;
+  int const rank = mpi().rank(), size = mpi().size();
+  tests::fake_nccl::ids = static_cast<u64>(100 * (rank + 1));            // every process would choose another
+  nccl::hub h(size);
+  CHECK(h.id().number == 101);
+  CHECK(h.size() == size);
+  CHECK(h.local() == std::vector<int>{rank});
+  CHECK(nccl(h, rank, tests::queued_host{}).rank() == rank);
+  CHECK_THROWS_WITH_AS(nccl::hub(size + 1), doctest::Contains("one process per device"), error);
 }

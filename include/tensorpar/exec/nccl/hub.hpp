@@ -1,0 +1,125 @@
+// tensorpar/exec/nccl/hub.hpp - where the ranks of an NCCL run meet: how they were started, one failure that stops them, data for all
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <tensorpar/core/error.hpp>
+#include <tensorpar/exec/launch.hpp>
+#include <thread>
+#include <vector>
+
+namespace tensorpar::comm {
+
+/// How the processes of a run talk: see exec/processes.hpp.
+struct process_talk {
+  virtual void share(int rank, void* p, std::size_t bytes) = 0;
+  virtual void add_up(double* x, int n) = 0;
+
+ protected:
+  ~process_talk() = default;
+};
+
+/// Every rank in this process, or one rank in each of several: what a launcher's variables say (exec/launch.hpp). Making one does not
+/// communicate; the endpoints' `prepare` does.
+///
+/// Nothing hangs. The first failure in this process (`fail`, an error of NCCL, or an operation that takes longer than the deadline from
+/// when this rank has begun it) stops all ranks of the process: they abort their communicators and throw that failure. Other processes
+/// learn of it from NCCL, where it notices, or by their own deadlines. A hub that has failed stays failed.
+template <class Library> class nccl_hub {
+ public:
+  using handle = typename Library::comm;
+  using milliseconds = std::chrono::milliseconds;
+
+  /// Throws `error` where a launcher has started another number of processes, or does not say where rank 0 is.
+  explicit nccl_hub(int ranks, milliseconds deadline = std::chrono::seconds(60)) : nccl_hub(ranks, read_launch(), deadline) {}
+  nccl_hub(int ranks, launch const& how, milliseconds deadline = std::chrono::seconds(60)) : size_(ranks), deadline_(deadline) {
+    if (ranks < 1) throw error("a hub needs at least one rank", "comm::nccl", "");
+    if (how.size == 1) {
+      for (int i = 0; i < ranks; ++i) local_.push_back(i);
+      check(Library::make_id(id_), "naming the ranks' world");
+      return;
+    }
+    check_count(ranks, how.size, how.by);
+    if (how.address.empty())
+      throw error("nobody says where rank 0 is", "the environment that " + how.by + " made", "MASTER_ADDR and MASTER_PORT");
+    local_.push_back(how.rank);
+    check(Library::make_id_at(id_, how.address, how.port), "naming the ranks' world");
+  }
+  /// Rank number `rank`, the only one of this process, in the world that one process has named and all were told of.
+  nccl_hub(int ranks, int rank, typename Library::id const& id, milliseconds deadline = std::chrono::seconds(60))
+      : size_(ranks), deadline_(deadline), id_(id), local_{rank} {
+    if (rank < 0 || rank >= ranks) throw error("no such rank: " + std::to_string(rank), "comm::nccl", "0 to " + std::to_string(ranks - 1));
+  }
+  nccl_hub(nccl_hub const&) = delete;
+  nccl_hub& operator=(nccl_hub const&) = delete;
+  ~nccl_hub() {
+    auto const end = std::chrono::steady_clock::now() + deadline_;
+    for (handle c : ending_) {
+      typename Library::status s = Library::in_progress;
+      for (unsigned turn = 0; s == Library::in_progress; pause(turn++))
+        if (Library::state(c, s) != Library::ok || std::chrono::steady_clock::now() > end) break;
+      if (s == Library::ok) Library::destroy(c);
+      else Library::abort(c);
+    }
+  }
+
+  int size() const { return size_; }
+  std::vector<int> local() const { return local_; }
+  typename Library::id const& id() const { return id_; }
+  milliseconds deadline() const { return deadline_; }
+
+  /// Stops every rank of this process with this error; the first one counts.
+  void fail(std::exception_ptr e, int rank) {
+    std::lock_guard lock(m_);
+    if (failure_) return;
+    failure_ = std::move(e);
+    failed_rank_ = rank;
+    failed_ = true;
+  }
+  bool failed() const { return failed_; }
+  std::exception_ptr failure() const { std::lock_guard lock(m_); return failure_; }
+  int failed_rank() const { std::lock_guard lock(m_); return failed_rank_; }
+
+  /// Throws unless the call was taken.
+  static void check(typename Library::status s, char const* what) {
+    if (s != Library::ok && s != Library::in_progress) throw error("NCCL says: " + std::string(Library::words(s)), what, "");
+  }
+  /// Between two questions whether something is done.
+  static void pause(unsigned turn) {
+    if (turn < 1000) std::this_thread::yield();
+    else std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  /// Communicators begin to end; the hub's own end waits for that, when every rank has begun.
+  void end(std::vector<handle> const& all) {
+    for (handle c : all)
+      if (typename Library::status const s = Library::finalize(c); s == Library::ok || s == Library::in_progress) ending_.push_back(c);
+      else Library::abort(c);
+  }
+
+  /// Where ranks are in several processes, the only one here talks for all; otherwise there is nobody to talk to.
+  void talk_by(process_talk& one) { talk_ = &one; }
+  void share(int rank, void* p, std::size_t bytes) { if (talk_) talk_->share(rank, p, bytes); }
+  void add_up(double* x, int n) { if (talk_) talk_->add_up(x, n); }
+
+ private:
+  static void check_count(int ranks, int started, std::string const& by) {
+    if (ranks == started) return;
+    throw error("the plan is for " + std::to_string(ranks) + " devices, but " + by + " has started " + std::to_string(started) + " processes",
+                "comm::nccl", "one process per device, or one in all");
+  }
+
+  int size_;
+  milliseconds deadline_;
+  typename Library::id id_{};
+  std::vector<int> local_;
+  mutable std::mutex m_;
+  std::exception_ptr failure_;
+  int failed_rank_ = -1;
+  std::atomic<bool> failed_ = false;
+  std::vector<handle> ending_;
+  process_talk* talk_ = nullptr;
+};
+
+}  // namespace tensorpar::comm

@@ -1,0 +1,65 @@
+// tensorpar/exec/nccl/mail.hpp - one way between two ranks: NCCL delivers in the order of sending, plans receive in their own
+#pragma once
+#include <deque>
+#include <list>
+#include <string>
+#include <tensorpar/core/error.hpp>
+#include <tensorpar/exec/arena_memory.hpp>
+#include <tensorpar/exec/traffic.hpp>
+#include <utility>
+#include <vector>
+
+namespace tensorpar::comm::detail {
+
+/// The messages of a way, in the order in which they are sent, step after step. Both ends know it and keep to it.
+class mail_order {
+  std::vector<planned_message> step_;
+  std::size_t at_ = 0;
+
+ public:
+  void add(planned_message const& m) { step_.push_back(m); }
+  bool empty() const { return step_.empty(); }
+  std::size_t size() const { return step_.size(); }
+  planned_message const& next() const { return step_[at_]; }
+  void advance() { at_ = (at_ + 1) % step_.size(); }
+  /// Throws unless this is the message that is sent next.
+  void expect(planned_message const& m) const {
+    if (!empty() && m == next()) return;
+    auto const words = [](planned_message const& x) { return std::to_string(x.count) + " elements with tag " + std::to_string(x.tag); };
+    throw error("rank " + std::to_string(m.from) + " sends " + words(m) + " to rank " + std::to_string(m.to), "comm::nccl",
+                empty() ? "a way that `prepare` was told of" : words(next()) + ", which `prepare` was told of");
+  }
+};
+
+/// Room for messages on their way, which goes round: a steady state takes no memory.
+template <queued_memory Memory> class mail_room {
+  struct piece {
+    tensorpar::detail::arena_memory<Memory> bytes;
+    typename Memory::mark done;                    // by whoever used it last
+    bool taken = false;
+  };
+  std::list<piece> pieces_;
+
+ public:
+  using item = piece*;
+  std::byte* data(item p) const { return p->bytes.data(); }
+  /// The smallest free piece that is large enough, or a new one. Its last use is over.
+  item take(Memory const& m, i64 bytes) {
+    item best = nullptr;
+    for (piece& p : pieces_)
+      if (!p.taken && p.bytes.size() >= bytes && (!best || p.bytes.size() < best->bytes.size()) && m.reached(p.done)) best = &p;
+    if (!best) {
+      pieces_.push_back({tensorpar::detail::arena_memory<Memory>(bytes, m), m.make_mark(), false});
+      best = &pieces_.back();
+    }
+    best->taken = true;
+    return best;
+  }
+  /// Free once q has done what it was asked for so far.
+  void give_back(item p, Memory const& q) {
+    q.set(p->done);
+    p->taken = false;
+  }
+};
+
+}  // namespace tensorpar::comm::detail

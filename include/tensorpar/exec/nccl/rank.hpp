@@ -1,0 +1,205 @@
+// tensorpar/exec/nccl/rank.hpp - one rank of an NCCL run: its communicators, what its queues were given, and all ways to fail
+#pragma once
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tensorpar/core/slice.hpp>
+#include <tensorpar/exec/nccl/hub.hpp>
+#include <tensorpar/exec/nccl/library.hpp>
+#include <tensorpar/exec/nccl/mail.hpp>
+#include <tensorpar/exec/nccl/running.hpp>
+
+namespace tensorpar::comm {
+
+/// Members of a group, and the communicator among them.
+template <class Library> struct nccl_group_state {
+  std::vector<int> members;
+  int index = 0;
+  typename Library::comm comm{};
+  u64 number = 0;                                    // operations begun
+};
+
+namespace detail {
+
+/// What messages of one way need at one of its ends.
+template <class Library, class Memory> struct nccl_way {
+  struct waiting {
+    planned_message what;
+    typename mail_room<Memory>::item bytes;
+  };
+  mail_order order;
+  typename Library::comm comm{};
+  u64 number = 0;                                    // operations begun
+  std::optional<Memory> queue;                       // of sends
+  int queue_number = 0;
+  std::deque<waiting> early;                         // received before anybody asked for it
+};
+
+/// All of `basic_nccl` but its operations. One thread drives it.
+template <class Library, queued_memory Memory>
+  requires collective_library<Library, Memory>
+class nccl_rank {
+ protected:
+  using handle = typename Library::comm;
+  using status = typename Library::status;
+  using group_state = nccl_group_state<Library>;
+  using way = nccl_way<Library, Memory>;
+
+ public:
+  using hub = nccl_hub<Library>;
+
+  /// Throws `error` unless the rank is one of this process.
+  nccl_rank(hub& h, int rank, Memory const& m) : hub_(&h), rank_(rank), memory_(m), queue_(m.beside()) {
+    std::vector<int> const here = h.local();
+    if (std::find(here.begin(), here.end(), rank) == here.end())
+      throw error("rank " + std::to_string(rank) + " is not one of this process", "comm::nccl", "a rank of its hub");
+  }
+  nccl_rank(nccl_rank const&) = delete;
+  nccl_rank& operator=(nccl_rank const&) = delete;
+  ~nccl_rank() {
+    if (hub_->failed()) abandon();
+    else hub_->end(comms_);
+  }
+
+  int rank() const { return rank_; }
+  int size() const { return hub_->size(); }
+  Memory const& queue() const { return queue_; }
+
+  /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline.
+  void prepare(traffic const& t) {
+    memory_.wait();
+    handle world{};
+    join(Library::init(world, size(), hub_->id(), rank_), world, {}, "joining all ranks");
+    world_.comm = world;
+    for (int i = 0; i < size(); ++i) world_.members.push_back(i);
+    world_.index = rank_;
+    for (auto const& round : channel_rounds(t, size())) {
+      int color = -1, key = 0;
+      for (std::size_t k = 0; k < round.size(); ++k)
+        if (auto const& m = round[k].members; std::find(m.begin(), m.end(), rank_) != m.end()) {
+          color = static_cast<int>(k);
+          key = static_cast<int>(std::find(m.begin(), m.end(), rank_) - m.begin());
+        }
+      bool const message = color >= 0 && round[static_cast<std::size_t>(color)].message;
+      handle made{};
+      join(Library::split(world, color, key, message, made), world, made, "forming groups");
+      if (color < 0) continue;
+      auto const& members = round[static_cast<std::size_t>(color)].members;
+      if (!message) {
+        groups_[members] = std::make_unique<group_state>(group_state{members, key, made});
+        continue;
+      }
+      way& w = key == 0 ? out_[members[1]] : in_[members[0]];
+      w.comm = made;
+      if (key == 0) {
+        w.queue.emplace(memory_.beside());
+        w.queue_number = static_cast<int>(out_.size());
+      }
+    }
+    for (planned_message const& m : t.messages) {
+      if (m.from == rank_) out_[m.to].order.add(m);
+      if (m.to == rank_) in_[m.from].order.add(m);
+    }
+  }
+
+  /// The task of the plan that the next operations belong to.
+  void at_task(int task) { task_ = task; }
+  /// The task of the operation that took too long; -1: there is none.
+  int stuck_at() const { return stuck_; }
+
+  /// Returns when everything this rank was asked for is done. Throws what has failed: here, in another rank of this process, in NCCL, or an
+  /// operation past the deadline.
+  void drain() {
+    for (unsigned turn = 0; !running_.empty(); hub::pause(turn++)) {
+      if (turn % 64 == 0) look();
+      else stop_if_failed();
+      if (operation_name const* late = running_.overdue(queue_, hub_->deadline())) {
+        stuck_ = late->task;
+        fail(error("rank " + std::to_string(rank_) + " waits in " + late->what + " number " + std::to_string(late->number) + " " +
+                       late->with + too_long(), "comm::nccl", "every member joins in time"));
+      }
+    }
+    queue_.wait();
+    look();                                            // an operation that has failed may have ended as well
+  }
+  /// Ends all that is under way, whatever comes of it.
+  void abandon() noexcept {
+    for (handle c : comms_) Library::abort(c);
+    comms_.clear();
+  }
+
+ protected:
+  static std::string listed(std::vector<int> const& v) {
+    std::string r;
+    for (int x : v) r.append(r.empty() ? "{" : ",").append(std::to_string(x));
+    return r + "}";
+  }
+  std::string too_long() const { return " for more than " + std::to_string(hub_->deadline().count()) + " ms"; }
+  /// Its own, for good. Throws `error` unless `prepare` was told of the group, or it is this rank alone.
+  group_state& group_of(slice<int> members) {
+    std::vector<int> const all(members.begin(), members.end());
+    auto i = groups_.find(all);
+    if (i == groups_.end() && all == std::vector<int>{rank_}) i = groups_.emplace(all, std::make_unique<group_state>(group_state{all, 0, {}})).first;
+    if (i == groups_.end())
+      throw error("rank " + std::to_string(rank_) + " has no group " + listed(all), "comm::nccl", "a group that `prepare` was told of");
+    return *i->second;
+  }
+
+  [[noreturn]] void fail(error const& e) {
+    hub_->fail(std::make_exception_ptr(e), rank_);
+    abandon();
+    throw e;
+  }
+  void stop_if_failed() {
+    if (!hub_->failed()) return;
+    abandon();
+    std::rethrow_exception(hub_->failure());
+  }
+  /// Has anything failed that this rank can see?
+  void look() {
+    stop_if_failed();
+    for (handle c : comms_) {
+      status s = Library::ok;
+      if (status const asked = Library::state(c, s); asked != Library::ok) s = asked;
+      if (s != Library::ok && s != Library::in_progress) stuck_ = running_.empty() ? task_ : running_.first().task;
+      settle(c, s, "an operation");
+    }
+  }
+  /// Waits until the library has taken a call.
+  void settle(handle c, status s, char const* what) {
+    auto const end = std::chrono::steady_clock::now() + hub_->deadline();
+    for (unsigned turn = 0; s == Library::in_progress; hub::pause(turn++)) {
+      stop_if_failed();
+      if (std::chrono::steady_clock::now() > end)
+        fail(error("rank " + std::to_string(rank_) + " waits in " + what + too_long(), "comm::nccl", "every rank joins in time"));
+      if (status const asked = Library::state(c, s); asked != Library::ok) s = asked;
+    }
+    if (s != Library::ok) fail(error("NCCL says: " + std::string(Library::words(s)), "rank " + std::to_string(rank_) + ", " + what, ""));
+  }
+  /// A communicator in the making, and the one that it comes from (or the same).
+  void join(status s, handle const& c, handle const& made, char const* what) {
+    for (handle x : {c, made}) if (x && std::find(comms_.begin(), comms_.end(), x) == comms_.end()) comms_.push_back(x);
+    settle(c, s, what);
+    if (made) settle(made, Library::in_progress, what);
+  }
+  template <class Call> void operate(auto& on, Memory const& q, int queue, operation_name name, Call const& call) {
+    stop_if_failed();
+    char const* const what = name.what;
+    running_.begin(q, queue, std::move(name));
+    settle(on.comm, call(), what);
+    running_.end(q);
+  }
+
+  hub* hub_;
+  int rank_;
+  Memory memory_, queue_;
+  group_state world_;
+  std::vector<handle> comms_;
+  std::map<std::vector<int>, std::unique_ptr<group_state>> groups_;
+  std::map<int, way> out_, in_;                        // by the rank at the other end
+  int task_ = -1, stuck_ = -1;
+  running_operations<Memory> running_;
+};
+
+}  // namespace detail
+}  // namespace tensorpar::comm

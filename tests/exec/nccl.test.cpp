@@ -1,0 +1,348 @@
+// tests/exec/nccl.test.cpp - comm::nccl on a library that stands in for NCCL: laws, whole plans, and every way to go wrong ends in an error
+#include <tensorpar/exec/nccl/endpoint.hpp>
+#include <tensorpar/exec/nccl/hub.hpp>
+#include <tensorpar/exec/nccl/library.hpp>
+#include <tensorpar/exec/nccl/mail.hpp>
+#include <tensorpar/exec/nccl/rank.hpp>
+#include <tensorpar/exec/nccl/running.hpp>
+#include <tensorpar/exec/queue_lanes.hpp>
+#include <tensorpar/exec/task_errors.hpp>
+#include <tensorpar/exec/teams.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <tensorpar/plan/expand.hpp>
+
+#include "support/effort.hpp"
+#include "support/fake_nccl.hpp"
+#include "support/laws/communicator.hpp"
+#include "support/laws/memory.hpp"
+#include "support/laws/queues.hpp"
+#include "support/random_pipeline.hpp"
+#include "support/spine.hpp"
+
+using namespace tests;
+
+static_assert(queued_memory<queued_host> && !queued_memory<host_memory>);
+static_assert(collective_library<fake_nccl, queued_host>);
+
+namespace {
+
+using ranks = comm::basic_nccl<fake_nccl, queued_host>;
+static_assert(full_communicator<ranks, float> && full_communicator<ranks, prime_field>);
+
+/// Every call is waited for, so the host's laws can be asked of it.
+struct waiting : ranks {
+  using ranks::ranks;
+  template <class E> void all_reduce(group const& g, E const* in, E* out, i64 n) { ranks::all_reduce(g, in, out, n); drain(); }
+  template <class E> void reduce_scatter(group const& g, E const* in, E* out, i64 n) { ranks::reduce_scatter(g, in, out, n); drain(); }
+  template <class E> void all_gather(group const& g, E const* in, E* out, i64 n) { ranks::all_gather(g, in, out, n); drain(); }
+  template <class E> void all_to_all(group const& g, E const* in, E* out, i64 n) { ranks::all_to_all(g, in, out, n); drain(); }
+  template <class E> void broadcast(group const& g, int root, E* data, i64 n) { ranks::broadcast(g, root, data, n); drain(); }
+  template <class E> void send(int to, int tag, E const* data, i64 n) { ranks::send(to, tag, data, n); queue().wait(); }
+  template <class E> void receive(int from, int tag, E* data, i64 n) { ranks::receive(from, tag, data, n); queue().wait(); }
+};
+
+std::vector<int> first(int n) {
+  std::vector<int> r;
+  for (int i = 0; i < n; ++i) r.push_back(i);
+  return r;
+}
+slice<int> view(std::vector<int> const& v) { return {v.data(), static_cast<int>(v.size())}; }
+
+/// Each rank's work in a thread of its own, after `prepare`. What every rank's exception says, "" where there is none.
+template <class End, class Work> std::vector<std::string> on_ranks(ranks::hub& h, traffic const& t, Work work) {
+  std::vector<std::string> said(static_cast<std::size_t>(h.size()));
+  std::vector<std::unique_ptr<End>> ends;
+  for (int r = 0; r < h.size(); ++r) ends.push_back(std::make_unique<End>(h, r, queued_host{}));
+  {
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < h.size(); ++r)
+      threads.emplace_back([&, r] {
+        End& c = *ends[static_cast<std::size_t>(r)];
+        try {
+          c.prepare(t);
+          work(c);
+          c.drain();
+        } catch (std::exception const& e) {
+          said[static_cast<std::size_t>(r)] = e.what();
+          h.fail(std::current_exception(), r);
+          c.abandon();
+        }
+      });
+  }
+  return said;
+}
+std::string joined(std::vector<std::string> const& all) {
+  std::string r;
+  for (auto const& s : all) r += s.empty() ? "" : s + "\n";
+  return r;
+}
+bool all_say(std::vector<std::string> const& said, std::vector<std::string> const& parts) {
+  for (auto const& s : said)
+    for (auto const& p : parts) if (s.find(p) == s.npos) { MESSAGE(s); return false; }
+  return true;
+}
+
+template <class Element> std::string laws_on(int n, std::vector<i64> const& counts) {
+  ranks::hub h(n, launch{});
+  traffic t;
+  if (n > 1) t.groups.push_back(first(n));
+  for (int from = 0; from < n; ++from)                     // as broken_message_laws sends
+    for (int to = 0; to < n; ++to)
+      for (int turn = 0; turn < 2; ++turn) for (int tag : {7, 9}) if (from != to) t.messages.push_back({from, to, tag, counts.back()});
+  std::vector<std::string> found(static_cast<std::size_t>(n));
+  auto const said = on_ranks<waiting>(h, t, [&](waiting& c) {
+    std::string& mine = found[static_cast<std::size_t>(c.rank())];
+    auto const g = c.make_group(view(first(n)));
+    for (i64 k : counts) mine += broken_collective_laws<Element>(c, g, k, static_cast<u64>(k));
+    for (int step = 0; step < 3; ++step) mine += broken_message_laws<Element>(c, counts.back(), 5);
+  });
+  return joined(said) + joined(found);
+}
+
+/// Started as `how` says, and not patient.
+struct started : ranks {
+  static inline thread_local launch how;
+  static inline std::chrono::milliseconds deadline = std::chrono::seconds(60);
+  struct hub : ranks::hub {
+    explicit hub(int n) : ranks::hub(n, how, started::deadline) {}
+  };
+  started(hub& h, int rank, queued_host const& m) : ranks(h, rank, m) {}
+};
+template <class S> using on_queues = executor<compute::teams<S, queued_teams>, started>;
+
+/// For the length of a test.
+struct patience {
+  explicit patience(int ms) { started::deadline = std::chrono::milliseconds(ms); }
+  ~patience() {
+    started::deadline = std::chrono::seconds(60);
+    CHECK(fake_nccl::reset() == 0);
+  }
+};
+std::string number(int n) { return std::to_string(n); }
+
+}  // namespace
+
+TEST_CASE("a device of queues keeps the laws of memories, and its marks their order") {
+  queued_host const m;
+  check_bytes(m, 3);
+  check_boxes<float>(m, 4);
+  check_marks(m, 200);
+}
+
+TEST_CASE("collectives and messages keep their laws, for 1 to 6 ranks, ready at once or after a while") {
+  for (int polls : {0, 3}) {
+    fake_nccl::polls = polls;
+    for (int n = 1; n <= 6; ++n) {
+      CHECK(laws_on<float>(n, {1, 5, 70}) == "");
+      CHECK(laws_on<prime_field>(n, {3, 60}) == "");
+    }
+    CHECK(laws_on<double>(3, {2000}) == "");
+    CHECK(laws_on<std::int32_t>(4, {9}) == "");
+    CHECK(fake_nccl::reset() == 0);
+  }
+}
+
+TEST_CASE("whole plans in queues give the numbers of a run on threads") {
+  patience const enough(60000);
+  std::mt19937 draw(21);
+  int collectives = 0;
+  for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
+    for (int devices : {1, 2, 4, 6}) {
+      plan const p = random_plan(g, devices, draw);
+      on_queues<prime_field> a(differentiate(g), p);
+      executor_of<prime_field> b(differentiate(g), p);
+      CHECK(train(a, 2) == train(b, 2));
+      CHECK(a.copies_agree());
+      CHECK(a.allocated_bytes() == a.program().arena);
+      for (task const& t : a.program().tasks) collectives += t.kind == task_kind::move;
+      timeline record;
+      a.step(random_batch(g, p.micro_batches, 5), 0.125, &record);
+      std::size_t spans = 0;
+      for (task const& t : a.program().tasks) spans += t.devices.size();
+      CHECK(record.spans.size() == spans);
+      on_queues<double> x(differentiate(g), p);
+      executor_of<double> y(differentiate(g), p);
+      CHECK(distance(train(x, 2), train(y, 2)) < 1e-9);
+    }
+  CHECK(collectives > 30);
+}
+
+TEST_CASE("pipelines, whose messages pass one another, in queues") {
+  patience const enough(60000);
+  std::mt19937 draw(5);
+  int halves = 0;
+  for (computation_graph const& g : {residual_mlp(), small_cnn()})
+    for (int trial = 0; trial < effort::cases(10); ++trial) {
+      plan const p = random_pipeline(g, {.devices = 2 + trial % 5}, 1, i64{1} << (trial % 4), draw);
+      pipelined_step const s = expand(g, p);
+      on_queues<prime_field> a(s);
+      executor_of<prime_field> b(s);
+      auto const run = [&](auto& e) {
+        e.initialise(7);
+        for (u64 k = 0; k < 2; ++k) e.step(random_batch(g, static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit), k), 0.125);
+        return parameters_of(e);
+      };
+      CHECK(run(a) == run(b));
+      for (task const& t : a.program().tasks) halves += t.kind == task_kind::send;
+    }
+  CHECK(halves > 30);
+}
+
+TEST_CASE("one rank in each of several processes: all get the same answers") {
+  patience const enough(60000);
+  std::mt19937 draw(9);
+  for (int n : {2, 3, 4}) {
+    computation_graph const g = small_transformer();
+    plan const p = random_plan(g, n, draw);
+    on_queues<double> whole(differentiate(g), p);
+    auto const want = train(whole, 2);
+    std::vector<std::vector<std::vector<double>>> got(static_cast<std::size_t>(n));
+    std::vector<double> loss(got.size());
+    std::vector<char> agree(got.size());
+    {
+      std::vector<std::jthread> processes;
+      for (int r = 0; r < n; ++r)
+        processes.emplace_back([&, r] {
+          auto const k = static_cast<std::size_t>(r);
+          started::how = launch{r, n, r, "here", 1000 + n, "torchrun"};
+          on_queues<double> e(differentiate(g), p);
+          CHECK(e.local_devices() == std::vector<int>{r});
+          got[k] = train(e, 2);
+          loss[k] = e.step(random_batch(g, p.micro_batches, 9), 0.125).loss;
+          agree[k] = e.copies_agree();
+        });
+    }
+    double const wanted = whole.step(random_batch(g, p.micro_batches, 9), 0.125).loss;
+    for (std::size_t k = 0; k < got.size(); ++k) {
+      CHECK(got[k] == want);
+      CHECK(loss[k] == wanted);
+      CHECK(agree[k]);
+    }
+  }
+}
+
+TEST_CASE("a rank that never comes is an error past the deadline, and so are launchers that do not fit") {
+  patience const p(200);
+  std::vector<std::string> said(2);
+  {
+    std::vector<std::jthread> processes;
+    for (int r = 0; r < 2; ++r)
+      processes.emplace_back([&said, r] {
+        ranks::hub h(3, launch{r, 3, r, "here", 7, "torchrun"}, std::chrono::milliseconds(200));
+        try {
+          ranks(h, r, queued_host{}).prepare({});
+        } catch (error const& e) {
+          said[static_cast<std::size_t>(r)] = e.what();
+          h.fail(std::current_exception(), r);
+        }
+      });
+  }
+  CHECK(all_say(said, {"waits in joining all ranks for more than 200 ms", "every rank joins in time"}));
+  CHECK_THROWS_WITH_AS(ranks::hub(4, launch{0, 2, 0, "here", 7, "torchrun"}),
+                       doctest::Contains("the plan is for 4 devices, but torchrun has started 2 processes"), error);
+  CHECK_THROWS_WITH_AS(ranks::hub(2, launch{0, 2, 0, "", 0, "Open MPI"}), doctest::Contains("nobody says where rank 0 is"), error);
+  CHECK_THROWS_WITH_AS(ranks::hub(0, launch{}), doctest::Contains("at least one rank"), error);
+  ranks::hub h(2, 1, fake_nccl::id{5});
+  CHECK_THROWS_WITH_AS(ranks(h, 0, queued_host{}), doctest::Contains("rank 0 is not one of this process"), error);
+}
+
+TEST_CASE("late ranks are waited for; too late, missing and failing ones are errors with rank, operation and task") {
+  computation_graph const g = residual_mlp();
+  plan p = serial_plan(g);
+  std::mt19937 draw(3);
+  do p = random_plan(g, 4, draw);
+  while (traffic_of(unroll(differentiate(g), p)).groups.empty());
+  enum { late, too_late, refused, broken };
+  for (int how : {late, too_late, refused, broken}) {
+    CAPTURE(how);
+    patience const short_one(how == late ? 60000 : 250);
+    on_queues<prime_field> e(differentiate(g), p);
+    e.initialise(7);
+    auto const batch = random_batch(g, p.micro_batches, 1);
+    e.step(batch, 0.125);
+    std::atomic<bool> over = false;                       // a queue that sleeps is woken at the end
+    using status = fake_nccl::status;
+    if (how == refused)
+      fake_nccl::on_call = [](std::string const&, int rank, int) { return rank == 2 ? status::internal : status::done; };
+    else
+      fake_nccl::on_run = [&](std::string const&, int rank, int) {
+        if (rank != 2) return status::done;
+        if (how == broken) return status::remote;
+        for (int ms = 0; ms < (how == late ? 20 : 5000) && !over; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return status::done;
+      };
+    std::string said;
+    try {
+      e.step(batch, 0.125);
+    } catch (error const& x) {
+      said = x.what();
+    }
+    over = true;
+    if (how == late) {
+      CHECK(said.empty());
+      continue;
+    }
+    INFO(said);
+    CHECK(said.find("in task ") != said.npos);
+    if (how == too_late) {
+      CHECK(said.find("waits in ") != said.npos);
+      CHECK(said.find(" number ") != said.npos);
+      CHECK(said.find("for more than 250 ms") != said.npos);
+    } else {
+      CHECK(said.find(how == refused ? "NCCL says: internal error" : "NCCL says: remote process exited") != said.npos);
+      CHECK(said.find("rank 2") != said.npos);
+    }
+    CHECK(e.failed());
+    CHECK_THROWS_WITH_AS(e.step(batch, 0.125), doctest::Contains("has failed before"), error);
+  }
+}
+
+TEST_CASE("what a kernel meets stops every rank, with the rank's own words") {
+  patience const some(60000);
+  ranks::hub h(3, launch{});
+  traffic const t{{{0, 1, 2}}, {}};
+  auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
+    queued_host const m = c.queue();
+    auto* const x = reinterpret_cast<float*>(m.allocate(4));
+    if (c.rank() == 1) throw error("index 12 is out of range", "embedding", "0 to 7");
+    c.all_reduce(c.make_group(view(first(3))), x, x, 1);
+    try {
+      c.drain();
+    } catch (...) {
+      m.release(reinterpret_cast<std::byte*>(x), 4);
+      throw;
+    }
+  });
+  CHECK(all_say(said, {"index 12 is out of range"}));
+  CHECK(h.failed_rank() == 1);
+}
+
+TEST_CASE("groups and messages that nobody announced, or that do not fit, are named") {
+  patience const some(60000);
+  ranks::hub h(3, launch{});
+  traffic const t{{{0, 1}}, {{0, 1, 4, 2}, {0, 1, 5, 2}}};
+  auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
+    float x[4] = {};
+    CHECK_THROWS_WITH_AS(c.make_group(view(first(3))), doctest::Contains(("rank " + number(c.rank()) + " has no group {0,1,2}").c_str()), error);
+    CHECK(c.make_group(view({c.rank()})).size() == 1);
+    CHECK_THROWS_WITH_AS(c.send(7, 0, x, 1), doctest::Contains("no such rank: 7"), error);
+    if (c.rank() == 0) {
+      CHECK_THROWS_WITH_AS(c.send(2, 4, x, 2), doctest::Contains("sends 2 elements with tag 4 to rank 2"), error);
+      CHECK_THROWS_WITH_AS(c.send(1, 5, x, 2), doctest::Contains("2 elements with tag 4, which `prepare` was told of"), error);
+      CHECK_THROWS_WITH_AS(c.send(1, 4, x, 3), doctest::Contains("sends 3 elements with tag 4 to rank 1"), error);
+      c.send(1, 4, x, 2);
+      c.send(1, 5, x, 2);
+    } else if (c.rank() == 1) {
+      c.receive(0, 5, x, 2);                              // the other one is kept
+      CHECK_THROWS_WITH_AS(c.receive(0, 4, x, 1), doctest::Contains("sends 2 elements with tag 4, but rank 1 expects 1"), error);
+      c.receive(0, 4, x, 2);
+    } else {
+      CHECK_THROWS_WITH_AS(c.receive(0, 4, x, 2), doctest::Contains("sends nothing with tag 4 to rank 2"), error);
+    }
+    c.drain();
+  });
+  CHECK(joined(said) == "");
+}

@@ -1,0 +1,59 @@
+// tests/exec/nccl.test.cu - NCCL itself, with as many ranks as there are GPUs; what needs one says that it is skipped where there is none
+#include <tensorpar/exec/nccl.cuh>
+
+#include <doctest/doctest.h>
+
+#include "../support/training.hpp"
+#include <tensorpar/exec/cuda/teams.cuh>
+#include <tensorpar/exec/threads.hpp>
+
+using namespace tests;
+
+static_assert(collective_library<nccl_library, cuda_memory>);
+static_assert(full_communicator<comm::nccl, float> && full_communicator<comm::nccl, prime_field>);
+static_assert(require_same_memory<compute::cuda<float>, comm::nccl>());
+
+namespace {
+bool no_gpu() {
+  if (cuda_devices()) return false;
+  MESSAGE("skipped: there is no GPU");
+  return true;
+}
+}  // namespace
+
+TEST_CASE("without a GPU: elements whose sums NCCL knows, and words for what it says") {
+  CHECK(nccl_library::code_of<float>() == ncclFloat32);
+  CHECK(nccl_library::code_of<double>() == ncclFloat64);
+  CHECK(!nccl_library::code_of<prime_field>());
+  CHECK(nccl_library::words(ncclInvalidUsage).find("invalid") != std::string::npos);
+  int version = 0;
+  CHECK(ncclGetVersion(&version) == ncclSuccess);
+  CHECK(version >= NCCL_VERSION(2, 18, 0));
+}
+
+TEST_CASE("NCCL's own communicator of one rank") {
+  if (no_gpu()) return;
+  ncclComm_t one = nullptr;
+  REQUIRE(ncclCommInitAll(&one, 1, nullptr) == ncclSuccess);
+  int ranks = 0;
+  CHECK(ncclCommCount(one, &ranks) == ncclSuccess);
+  CHECK(ranks == 1);
+  CHECK(ncclCommDestroy(one) == ncclSuccess);
+}
+
+TEST_CASE("plans on all GPUs by NCCL: the processor's numbers, and the arenas of the plan") {
+  if (no_gpu()) return;
+  std::mt19937 draw(17);
+  int const all = cuda_devices();
+  for (computation_graph const& g : {residual_mlp(), small_transformer()})
+    for (int ranks = 1; ranks <= all; ranks *= 2) {
+      plan const p = random_plan(g, ranks, draw);
+      // [quoted: nccl]
+      executor<compute::cuda<double>, comm::nccl> gpus(differentiate(g), p);       // a GPU per rank of the plan
+      // [end]
+      executor<compute::teams<double>, comm::threads> host(differentiate(g), p);
+      CHECK(gpus.allocated_bytes() == gpus.program().arena);
+      CHECK(tests::distance(train(gpus, 3), train(host, 3)) < 1e-9);
+      CHECK(gpus.copies_agree());
+    }
+}

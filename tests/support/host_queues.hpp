@@ -1,0 +1,153 @@
+// tests/support/host_queues.hpp - a device that works by itself, played by threads of this processor: one for each queue
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <tensorpar/exec/teams/host.hpp>
+#include <thread>
+
+namespace tests {
+
+using namespace tensorpar;
+
+/// One queue: a thread that does what it was asked for, in order.
+class work_queue {
+  std::mutex m_;
+  std::condition_variable moved_;
+  std::deque<std::function<void()>> work_;
+  u64 asked_ = 0, done_ = 0;
+  bool stop_ = false;
+  std::exception_ptr failure_;
+  std::jthread thread_{[this] { loop(); }};
+
+  void loop() {
+    for (;;) {
+      std::function<void()> next;
+      {
+        std::unique_lock lock(m_);
+        moved_.wait(lock, [&] { return stop_ || !work_.empty(); });
+        if (work_.empty()) return;
+        next = std::move(work_.front());
+        work_.pop_front();
+      }
+      try {
+        next();
+      } catch (...) {
+        std::lock_guard lock(m_);
+        if (!failure_) failure_ = std::current_exception();
+      }
+      next = nullptr;
+      { std::lock_guard lock(m_); ++done_; }
+      moved_.notify_all();
+    }
+  }
+
+ public:
+  work_queue() = default;
+  ~work_queue() {
+    { std::lock_guard lock(m_); stop_ = true; }
+    moved_.notify_all();
+  }
+  void ask(std::function<void()> f) {
+    { std::lock_guard lock(m_); work_.push_back(std::move(f)); ++asked_; }
+    moved_.notify_all();
+  }
+  u64 asked() { std::lock_guard lock(m_); return asked_; }
+  bool reached(u64 n) { std::lock_guard lock(m_); return done_ >= n; }
+  void await(u64 n) {
+    std::unique_lock lock(m_);
+    moved_.wait(lock, [&] { return done_ >= n; });
+  }
+  void wait() {
+    std::unique_lock lock(m_);
+    u64 const n = asked_;
+    moved_.wait(lock, [&] { return done_ >= n; });
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+};
+
+/// Memory of this process, as a device's that has queues. Models `queued_memory`.
+class queued_host {
+  /// All queues of one device.
+  struct device {
+    std::mutex m;
+    std::vector<std::weak_ptr<work_queue>> queues;
+    std::shared_ptr<work_queue> another() {
+      auto q = std::make_shared<work_queue>();
+      std::lock_guard lock(m);
+      queues.push_back(q);
+      return q;
+    }
+    void wait_for_all() {
+      std::vector<std::shared_ptr<work_queue>> all;
+      { std::lock_guard lock(m); for (auto const& w : queues) if (auto q = w.lock()) all.push_back(q); }
+      for (auto const& q : all) q->await(q->asked());
+    }
+  };
+  std::shared_ptr<device> device_ = std::make_shared<device>();
+  std::shared_ptr<work_queue> queue_ = device_->another();
+  std::shared_ptr<index_fault> fault_ = std::make_shared<index_fault>();
+
+ public:
+  struct mark {
+    std::shared_ptr<work_queue> queue;
+    u64 at = 0;
+  };
+  std::byte* allocate(i64 n) const {
+    std::byte* const p = host_memory{}.allocate(n);
+    std::memset(p, 0x5a, static_cast<std::size_t>(n));                 // zeroes come when the queue has come there
+    ask([=] { std::memset(p, 0, static_cast<std::size_t>(n)); });
+    return p;
+  }
+  void release(std::byte* p, i64 n) const {
+    device_->wait_for_all();
+    host_memory{}.release(p, n);
+  }
+  void write(void* p, void const* h, i64 n) const {
+    auto const* from = static_cast<std::byte const*>(h);
+    ask([p, bytes = std::vector<std::byte>(from, from + n)] { host_memory{}.write(p, bytes.data(), static_cast<i64>(bytes.size())); });
+  }
+  void read(void* h, void const* p, i64 n) const {
+    ask([=] { host_memory{}.read(h, p, n); });
+    queue_->wait();
+  }
+  template <class S>
+  void move_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to, S* dst, bool adds) const {
+    ask([=] { host_memory{}.move_box(box, from, src, to, dst, adds); });
+  }
+  void wait() const {
+    queue_->wait();
+    tensorpar::detail::throw_if_fault(*fault_);
+  }
+  queued_host beside() const {
+    queued_host r = *this;
+    r.queue_ = device_->another();
+    return r;
+  }
+  mark make_mark() const { return {queue_, 0}; }
+  void set(mark& k) const { k = {queue_, queue_->asked()}; }
+  void follow(mark const& k) const { ask([k] { k.queue->await(k.at); }); }
+  bool reached(mark const& k) const { return k.queue->reached(k.at); }
+
+  void ask(std::function<void()> f) const { queue_->ask(std::move(f)); }
+  work_queue const* identity() const { return queue_.get(); }
+  index_fault* fault() const { return fault_.get(); }
+};
+
+/// Teams of lanes that work in a queue. Models `team_device`.
+class queued_teams {
+  queued_host memory_;
+
+ public:
+  using memory = queued_host;
+  explicit queued_teams(device_place) {}
+  memory device_memory() const { return memory_; }
+  template <class F> void each(i64 n, F const& f) const { memory_.ask([=] { host_teams<>{}.each(n, f); }); }
+  template <class F> void teams(i64 n, F const& f) const { memory_.ask([=] { host_teams<>{}.teams(n, f); }); }
+  template <class Scalar> void product(matrix_products<Scalar> const& p) const { memory_.ask([=] { host_teams<>{}.product(p); }); }
+  index_fault* fault() const { return memory_.fault(); }
+  void settle() const {}
+};
+
+}  // namespace tests

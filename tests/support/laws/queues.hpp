@@ -1,0 +1,48 @@
+// tests/support/laws/queues.hpp - the law of `queued_memory`
+#pragma once
+#include <doctest/doctest.h>
+#include <random>
+#include <tensorpar/exec/memory.hpp>
+#include <vector>
+
+namespace tests {
+
+using namespace tensorpar;
+
+/// A number goes round three queues, each of which adds one and copies it on: marks alone keep that in order.
+template <queued_memory M> void check_marks(M const& m, int turns) {
+  constexpr i64 n = 5000;
+  std::vector<std::int32_t> const ones(n, 1);
+  i64 const bytes = n * 4;
+  std::vector<M> queues{m, m.beside(), m.beside()};
+  std::vector<std::int32_t*> at;
+  std::vector<typename M::mark> ended;
+  for (M const& q : queues) {
+    at.push_back(reinterpret_cast<std::int32_t*>(m.allocate(bytes)));
+    ended.push_back(q.make_mark());
+    CHECK(q.reached(ended.back()));
+  }
+  auto* const one = reinterpret_cast<std::int32_t*>(m.allocate(bytes));
+  m.write(one, ones.data(), bytes);
+  m.set(ended[0]);
+  tensor_block line;
+  line.rank = 1;
+  line.local[0] = line.global[0] = n;
+  for (int turn = 0; turn < turns; ++turn)
+    for (std::size_t k = 1; k <= 3; ++k) {
+      M const& q = queues[k % 3];
+      q.follow(ended[k - 1]);
+      q.move_box(line, line, at[k - 1], line, at[k % 3], false);
+      q.move_box(line, line, one, line, at[k % 3], true);
+      q.set(ended[k % 3]);
+    }
+  m.wait();
+  CHECK(m.reached(ended[0]));
+  std::vector<std::int32_t> got(n);
+  m.read(got.data(), at[0], bytes);
+  CHECK(got == std::vector<std::int32_t>(n, 3 * turns));
+  for (auto* p : at) m.release(reinterpret_cast<std::byte*>(p), bytes);
+  m.release(reinterpret_cast<std::byte*>(one), bytes);
+}
+
+}  // namespace tests
