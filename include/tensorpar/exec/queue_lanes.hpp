@@ -39,7 +39,7 @@ template <queued_memory Memory> class queue_lanes {
     other.marks.push_back(other.queue.make_mark());
   }
   void restart() { for (side& s : lane_) s.ended = s.followed = 0; }
-  /// What `own` is asked for from now on is done after the other lane's first n tasks. Precondition: plan(own, n), and those were asked for.
+  /// What `own` is asked for from now on is done after the other lane's first n tasks. Precondition: plan(own, n), and they were asked for.
   bool await(int own, int n) {
     side &mine = of(own), &other = of(!own);
     if (n <= mine.followed) return true;

@@ -4,9 +4,9 @@
 
 namespace tensorpar::comm {
 
-/// Models `full_communicator` (exec/concepts.hpp) for every trivially copyable element that the memory adds, and does its work in `queue()`:
-/// calls return at once, `drain` waits. Sums of elements that the library knows are the library's, in its own order; others are exchanged
-/// as bytes and added here in group order, which takes scratch memory: one more buffer of a sum's operand.
+/// Models `full_communicator` (exec/concepts.hpp) for every trivially copyable element that the memory adds, and does its work in
+/// `queue()`: calls return at once, `drain` waits. Sums of elements that the library knows are the library's, in its own order; others are
+/// exchanged as bytes and added here in group order, which takes scratch memory: one more buffer of a sum's operand.
 /// `prepare`, which all ranks call together, makes a communicator for every group, and one for every way that messages take; a message is
 /// copied into a buffer of its own and sent by the way's own queue, so a send never waits for its receive. Ends of a way keep the order
 /// that `prepare` was told.
@@ -68,10 +68,11 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
     auto const begin = [&](i64 j) { return n * j / members; };
     auto const count = [&](i64 j) { return begin(j + 1) - begin(j); };
     i64 const me = g.index(), mine = count(me);
+    auto const own = [&](i64) { return mine; };
     Element* const parts = room<Element>(mine * members);
-    exchange(s, "all_reduce", [&](i64 j) { return in + begin(j); }, count, [&](i64 j) { return parts + j * mine; }, [&](i64) { return mine; });
+    exchange(s, "all_reduce", [&](i64 j) { return in + begin(j); }, count, [&](i64 j) { return parts + j * mine; }, own);
     add(parts, mine, members, out + begin(me));
-    exchange(s, "all_reduce", [&](i64) { return out + begin(me); }, [&](i64) { return mine; }, [&](i64 j) { return out + begin(j); }, count);
+    exchange(s, "all_reduce", [&](i64) { return out + begin(me); }, own, [&](i64 j) { return out + begin(j); }, count);
   }
   template <class Element> void reduce_scatter(group const& g, Element const* in, Element* out, i64 n) {
     group_state& s = *g.state_;

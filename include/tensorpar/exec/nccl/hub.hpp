@@ -106,8 +106,9 @@ template <class Library> class nccl_hub {
  private:
   static void check_count(int ranks, int started, std::string const& by) {
     if (ranks == started) return;
-    throw error("the plan is for " + std::to_string(ranks) + " devices, but " + by + " has started " + std::to_string(started) + " processes",
-                "comm::nccl", "one process per device, or one in all");
+    std::string const plan = "the plan is for " + std::to_string(ranks) + " devices";
+    throw error(plan + ", but " + by + " has started " + std::to_string(started) + " processes", "comm::nccl",
+                "one process per device, or one in all");
   }
 
   int size_;

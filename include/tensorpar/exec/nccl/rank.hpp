@@ -139,7 +139,8 @@ class nccl_rank {
   group_state& group_of(slice<int> members) {
     std::vector<int> const all(members.begin(), members.end());
     auto i = groups_.find(all);
-    if (i == groups_.end() && all == std::vector<int>{rank_}) i = groups_.emplace(all, std::make_unique<group_state>(group_state{all, 0, {}})).first;
+    if (i == groups_.end() && all == std::vector<int>{rank_})
+      i = groups_.emplace(all, std::make_unique<group_state>(group_state{all, 0, {}})).first;
     if (i == groups_.end())
       throw error("rank " + std::to_string(rank_) + " has no group " + listed(all), "comm::nccl", "a group that `prepare` was told of");
     return *i->second;
