@@ -6,7 +6,9 @@
 #include <tensorpar/exec/nccl/rank.hpp>
 #include <tensorpar/exec/nccl/running.hpp>
 #include <tensorpar/exec/queue_lanes.hpp>
+#include <tensorpar/exec/profile.hpp>
 #include <tensorpar/exec/task_errors.hpp>
+#include <tensorpar/exec/task_times.hpp>
 #include <tensorpar/exec/teams.hpp>
 
 #include <doctest/doctest.h>
@@ -24,7 +26,7 @@
 
 using namespace tests;
 
-static_assert(queued_memory<queued_host> && !queued_memory<host_memory>);
+static_assert(timed_memory<queued_host> && !queued_memory<host_memory>);
 static_assert(collective_library<fake_nccl, queued_host>);
 
 namespace {
@@ -159,10 +161,18 @@ TEST_CASE("whole plans in queues give the numbers of a run on threads") {
       CHECK(a.allocated_bytes() == a.program().arena);
       for (task const& t : a.program().tasks) collectives += t.kind == task_kind::move;
       timeline record;
+      queued_host::ranges = 0;
       a.step(random_batch(g, p.micro_batches, 5), 0.125, &record);
       std::size_t spans = 0;
       for (task const& t : a.program().tasks) spans += t.devices.size();
       CHECK(record.spans.size() == spans);
+      CHECK(static_cast<std::size_t>(queued_host::ranges) == spans);
+      for (std::size_t k = 0; k < record.spans.size(); ++k) {
+        span const &now = record.spans[k], &before = record.spans[k ? k - 1 : 0];
+        CHECK(now.start >= 0);
+        CHECK(now.end >= now.start);
+        if (k && now.device == before.device && now.where == before.where) CHECK(now.start >= before.end);   // a queue does one thing
+      }
       on_queues<double> x(differentiate(g), p);
       executor_of<double> y(differentiate(g), p);
       CHECK(distance(train(x, 2), train(y, 2)) < 1e-9);
@@ -345,4 +355,13 @@ TEST_CASE("groups and messages that nobody announced, or that do not fit, are na
     c.drain();
   });
   CHECK(joined(said) == "");
+}
+
+TEST_CASE("operators of a device of queues are measured by its own clock") {
+  computation_graph const g = residual_mlp();
+  plan const p = serial_plan(g);
+  program const q = unroll(differentiate(g), p, &compute::teams<float, queued_teams>::workspace);
+  profile_table const t = measure_operators<compute::teams<float, queued_teams>>(q, p.cluster, {.warm_ups = 0, .samples = 3});
+  CHECK(t.size() > 5);
+  for (auto const& [key, measured] : t.all()) CHECK(measured.seconds > 0);
 }

@@ -1,5 +1,7 @@
 // tests/support/host_queues.hpp - a device that works by itself, played by threads of this processor: one for each queue
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -90,9 +92,11 @@ class queued_host {
   std::shared_ptr<index_fault> fault_ = std::make_shared<index_fault>();
 
  public:
+  using clock = std::chrono::steady_clock;
   struct mark {
     std::shared_ptr<work_queue> queue;
     u64 at = 0;
+    std::shared_ptr<clock::time_point> time;           // null: it is not timed
   };
   std::byte* allocate(i64 n) const {
     std::byte* const p = host_memory{}.allocate(n);
@@ -125,12 +129,21 @@ class queued_host {
     r.queue_ = device_->another();
     return r;
   }
-  mark make_mark() const { return {queue_, 0}; }
-  void set(mark& k) const { k = {queue_, queue_->asked()}; }
+  mark make_mark() const { return {queue_, 0, nullptr}; }
+  mark make_timed_mark() const { return {queue_, 0, std::make_shared<clock::time_point>()}; }
+  double seconds(mark const& a, mark const& b) const { return std::chrono::duration<double>(*b.time - *a.time).count(); }
+  void set(mark& k) const {
+    if (k.time) ask([t = k.time] { *t = clock::now(); });
+    k.queue = queue_;
+    k.at = queue_->asked();
+  }
   void follow(mark const& k) const { ask([k] { k.queue->await(k.at); }); }
   bool reached(mark const& k) const { return k.queue->reached(k.at); }
 
   void ask(std::function<void()> f) const { queue_->ask(std::move(f)); }
+  /// Counts.
+  static inline std::atomic<int> ranges = 0;
+  int range(char const*) const { return ++ranges; }
   work_queue const* identity() const { return queue_.get(); }
   index_fault* fault() const { return fault_.get(); }
 };

@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <memory>
+#include <nvtx3/nvToolsExt.h>
 #include <string>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/exec/memory.hpp>
@@ -91,7 +92,7 @@ template <class S> struct move_box_at {
 };
 }  // namespace detail
 
-/// A GPU's memory, and the stream in which everything that concerns it happens in order. Models `queued_memory`. Copies share the stream.
+/// A GPU's memory, and the stream in which everything that concerns it happens in order. Models `timed_memory`. Copies share the stream.
 /// Every call throws `error` with the driver's words; so does `wait` for an index out of range that a kernel met.
 class cuda_memory {
   std::shared_ptr<detail::cuda_state> state_;
@@ -104,7 +105,7 @@ class cuda_memory {
   /// The caller's stream, which must outlive all copies.
   cuda_memory(int gpu, cudaStream_t stream) : state_(std::make_shared<detail::cuda_state>(gpu, stream, false)) {}
 
-  /// A place in a stream that other streams can wait for: an event, without times.
+  /// A place in a stream that other streams can wait for: an event.
   class mark {
     struct destroy {
       void operator()(CUevent_st* e) const { cudaEventDestroy(e); }
@@ -115,12 +116,23 @@ class cuda_memory {
     explicit mark(cudaEvent_t e) : event_(e) {}
     cudaEvent_t event() const { return event_.get(); }
   };
+  /// An NVTX range of the calling thread, which Nsight shows beside the kernels that were launched within it.
+  class nvtx_range {
+   public:
+    explicit nvtx_range(char const* name) { nvtxRangePushA(name); }
+    nvtx_range(nvtx_range const&) = delete;
+    nvtx_range& operator=(nvtx_range const&) = delete;
+    ~nvtx_range() { nvtxRangePop(); }
+  };
+  nvtx_range range(char const* name) const { return nvtx_range(name); }
   cuda_memory beside() const { return cuda_memory(gpu()); }
-  mark make_mark() const {
+  mark make_mark() const { return make_event(cudaEventDisableTiming); }
+  mark make_timed_mark() const { return make_event(cudaEventDefault); }
+  double seconds(mark const& from, mark const& to) const {
     state_->enter();
-    cudaEvent_t e = nullptr;
-    cuda_check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "cudaEventCreate");
-    return mark(e);
+    float milliseconds = 0;
+    cuda_check(cudaEventElapsedTime(&milliseconds, from.event(), to.event()), "cudaEventElapsedTime");
+    return milliseconds * 1e-3;
   }
   void set(mark& k) const {
     state_->enter();
@@ -175,6 +187,12 @@ class cuda_memory {
   }
 
  private:
+  mark make_event(unsigned flags) const {
+    state_->enter();
+    cudaEvent_t e = nullptr;
+    cuda_check(cudaEventCreateWithFlags(&e, flags), "cudaEventCreate");
+    return mark(e);
+  }
   static int at_least_one() {
     int const n = cuda_devices();
     if (n == 0) throw error("there is no GPU, or no driver for it", "cuda_memory", "a machine with an NVIDIA GPU");

@@ -16,6 +16,7 @@
 #include <tensorpar/exec/random.hpp>
 #include <tensorpar/exec/scalar.hpp>
 #include <tensorpar/exec/task_errors.hpp>
+#include <tensorpar/exec/task_times.hpp>
 #include <tensorpar/exec/traffic.hpp>
 #include <tensorpar/exec/workers.hpp>
 #include <tensorpar/plan/program_hash.hpp>
@@ -136,6 +137,8 @@ class executor {
       progress_type& progress = *progress_[w / workers_each];
       Comm& comm = *endpoints_[static_cast<std::size_t>(d)];
       try {
+        std::optional<detail::task_times<memory_type, queued && timed_memory<memory_type>>> times;
+        if (record) times.emplace(memory_.memory(d), t0);
         for (std::size_t k = 0; k < order_[w].size(); ++k) {
           std::size_t const i = order_[w][k];
           task const& t = program_.tasks[i];
@@ -143,19 +146,18 @@ class executor {
           if (two_lanes && !progress.await(own, waits_[w][k])) return;
           at[w].task = i;
           if constexpr (queued) comm.at_task(static_cast<int>(i));
-          auto const a = std::chrono::steady_clock::now();
-          run(d, i, batch, state, comm);
-          if (record) {
-            if (own) finish(comm);
-            else memory_.memory(d).wait();
-            std::chrono::duration<double> const begin = a - t0, end = std::chrono::steady_clock::now() - t0;
-            spans[w].push_back({d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name, begin.count(), end.count()});
+          if (record) times->begin(queue_of(d, own));
+          {
+            [[maybe_unused]] auto const range = detail::range_in(memory_.memory(d), t.name.c_str());
+            run(d, i, batch, state, comm);
           }
+          if (record)
+            times->end(queue_of(d, own), {d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name}, [&] { finish(d); });
           at[w].task = program_.tasks.size();
           if (two_lanes) progress.ended(own);
         }
-        finish(comm);
-        memory_.memory(d).wait();
+        finish(d);
+        if (record) spans[w] = times->spans();
       } catch (...) {
         errors[w] = std::current_exception();
         if constexpr (queued) {
@@ -222,9 +224,14 @@ class executor {
   bool failed_ = false;
 
   int device_of(std::size_t worker) const { return local_[worker / workers_each]; }
-  /// What a communicator was asked for is done when a call returns, or when it has been waited for.
-  static void finish(Comm& comm) {
-    if constexpr (queued) comm.drain();
+  /// Waits for all that a device was asked for. Where the communicator has a queue, what fails there is found first.
+  void finish(int d) {
+    if constexpr (queued) endpoints_[static_cast<std::size_t>(d)]->drain();
+    memory_.memory(d).wait();
+  }
+  memory_type const& queue_of(int d, bool communicates) const {
+    if constexpr (queued) return communicates ? endpoints_[static_cast<std::size_t>(d)]->queue() : memory_.memory(d);
+    else return memory_.memory(d);
   }
   prepared& ready_of(std::size_t task, int device) {
     auto const d = static_cast<std::size_t>(device);
@@ -336,11 +343,7 @@ class executor {
     if (t.kind != task_kind::compute) {
       scalar const* src = p.in_at.empty() ? nullptr : static_cast<scalar const*>(p.in_at[0]);
       scalar* dst = p.out_at.empty() ? nullptr : static_cast<scalar*>(p.out_at[0]);
-      memory_type const& by = [&]() -> memory_type const& {
-        if constexpr (queued) return comm.queue();
-        else return memory_.memory(d);
-      }();
-      run_move(t.step, p.move, src, dst, static_cast<scalar*>(p.workspace), comm, p.group, message_tag(t, i), by);
+      run_move(t.step, p.move, src, dst, static_cast<scalar*>(p.workspace), comm, p.group, message_tag(t, i), queue_of(d, true));
       return;
     }
     for (auto const& [k, value] : p.feeds) {

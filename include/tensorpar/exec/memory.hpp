@@ -24,6 +24,7 @@ namespace tensorpar {
 ///  - `m.wait()`                                 returns once everything asked for on this device is done
 /// Laws (tests/support/laws/memory.hpp): what was written is read again, at any offset; `move_box` of host_memory's scalars gives the bits
 /// that host_memory gives; calls take effect in their order, also among the kernels of the compute policy that uses the memory.
+/// Optional: `m.range(name)`, an object that lives while a task of that name is asked for: for tools that show what a device did when.
 /// Nothing but offsets is ever done to an address outside of these calls, of kernels and of communicators of the same memory.
 /// Minimal definition: all six. Models: host_memory.
 template <class M>
@@ -59,6 +60,14 @@ concept queued_memory = memory_policy<M> && requires(M const& m, typename M::mar
   { m.reached(k) } -> std::same_as<bool>;
 };
 
+/// A queued memory that knows when its marks were reached: `m.make_timed_mark()`, a mark, and `m.seconds(a, b)`, from when timed mark a was
+/// reached until b was, in whatever queues of the device; both are reached. Models: cuda_memory.
+template <class M>
+concept timed_memory = queued_memory<M> && requires(M const& m, typename M::mark const& k) {
+  { m.make_timed_mark() } -> std::same_as<typename M::mark>;
+  { m.seconds(k, k) } -> std::same_as<double>;
+};
+
 /// The memory of this process.
 struct host_memory {
   std::byte* allocate(i64 n) const {
@@ -89,6 +98,11 @@ template <class Policy>
 struct memory_named<Policy> { using type = typename Policy::memory; };
 template <class Policy> using memory_of = typename memory_named<Policy>::type;
 
+/// What lives while a task is asked for, if the memory wants that.
+template <class Memory> auto range_in(Memory const& m, char const* name) {
+  if constexpr (requires { m.range(name); }) return m.range(name);
+  else return 0;
+}
 /// A policy for one device.
 template <class Policy> Policy made_for(device_place at) {
   if constexpr (std::constructible_from<Policy, device_place>) return Policy(at);
