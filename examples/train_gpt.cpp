@@ -155,11 +155,13 @@ void run(settings const& s) {
     step_result const r = e.step(tokens::batch_of(all, k, s.batch, size.seq), now);
     loss = r.loss;
     double const tokens_s = static_cast<double>(s.batch * size.seq) / r.seconds, mfu = flops / r.seconds / peak;
+    std::optional<double> const norm = r.gradient_norm;
     if (s.json)
-      std::cout << json({{"event", "step"}, {"step", k + 1}, {"loss", r.loss}, {"rate", now}, {"tokens_per_s", tokens_s}, {"mfu", mfu},
-                         {"peak_bytes", most}, {"seconds", r.seconds}}).dump() << std::endl;
+      std::cout << json({{"event", "step"}, {"step", k + 1}, {"loss", r.loss}, {"norm", norm ? json(*norm) : json()}, {"rate", now},
+                         {"tokens_per_s", tokens_s}, {"mfu", mfu}, {"peak_bytes", most}, {"seconds", r.seconds}}).dump() << std::endl;
     else
-      std::cout << "step " << k + 1 << "/" << s.steps << "  loss " << number("%.4f", r.loss) << "  rate " << number("%.2e", now) << "  "
+      std::cout << "step " << k + 1 << "/" << s.steps << "  loss " << number("%.4f", r.loss) << "  norm "
+                << (norm ? number("%.3f", *norm) : "-") << "  rate " << number("%.2e", now) << "  "
                 << number("%.0f", tokens_s) << " tokens/s  MFU " << number("%.1f", 100 * mfu) << " %  "
                 << number("%.1f", static_cast<double>(most) / 1048576) << " MiB" << std::endl;
     if (!s.save.empty() && (e.steps() % s.every == 0 || e.steps() == s.steps)) save_checkpoint(e, s.save);

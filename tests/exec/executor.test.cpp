@@ -160,3 +160,35 @@ TEST_CASE("a timeline has every task of every device once") {
   CHECK(t.spans.size() == expected);
   for (span const& s : t.spans) { CHECK(s.start <= s.end); CHECK(s.end <= t.seconds); }
 }
+
+TEST_CASE("a step tells the norm of all gradients before they are clipped, under any plan") {
+  std::mt19937 draw(12);
+  for (computation_graph const& g : {residual_mlp(), small_cnn()}) {
+    training_options o;
+    o.optimizer.clip_norm = 1e9;                           // never reached: parameters change by the gradients themselves
+    auto const made = [&](plan p) {
+      p.optimizer = o.optimizer;
+      return executor_of<double>(differentiate(g, o), p);
+    };
+    auto one = made(serial_plan(g));
+    one.initialise(7);
+    auto const before = parameters_of(one);
+    step_result const first = one.step(random_batch(g, 1, 3), 0.25);
+    auto const after = parameters_of(one);
+    double squares = 0;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      for (std::size_t k = 0; k < before[i].size(); ++k) squares += std::pow((before[i][k] - after[i][k]) / 0.25, 2);
+    REQUIRE(first.gradient_norm);
+    CHECK(*first.gradient_norm == doctest::Approx(std::sqrt(squares)).epsilon(1e-9));
+    for (int devices : {2, 4}) {
+      plan p = random_plan(g, devices, draw);
+      p.micro_batches = 1;
+      auto many = made(p);
+      many.initialise(7);
+      CHECK(many.step(random_batch(g, 1, 3), 0.25).gradient_norm.value_or(0) == doctest::Approx(*first.gradient_norm).epsilon(1e-9));
+    }
+    executor_of<double> free(differentiate(g), serial_plan(g));
+    free.initialise(7);
+    CHECK(!free.step(random_batch(g, 1, 3), 0.25).gradient_norm);
+  }
+}

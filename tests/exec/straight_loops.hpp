@@ -323,6 +323,7 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
     double s = 0;
     for (auto const& t : x) s += t.real[0];
     y[0].real[0] = std::min(1.0, o.as<clip_factor>().max_norm / std::sqrt(s));
+    y[1].real[0] = std::sqrt(s);
   } else {
     return false;
   }

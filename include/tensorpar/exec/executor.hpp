@@ -28,6 +28,7 @@ namespace tensorpar {
 struct step_result {
   double loss = 0;             // mean over the batch
   double seconds = 0;
+  std::optional<double> gradient_norm;   // of all gradients before they were clipped; where they are not clipped, nobody computes it
 };
 
 /// Runs a plan's program. Compute: a compute policy (exec/concepts.hpp) with its scalar; Comm: a communicator whose `hub` joins one
@@ -178,19 +179,12 @@ class executor {
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
     try {
-      r.loss = loss();
+      sum_up(r);
     } catch (...) {          // another process failed in this step
       failed_ = true;
       throw;
     }
-    if (record) {
-      record->spans.clear();
-      record->seconds = 0;
-      for (auto& s : spans) for (span& x : s) { record->seconds = std::max(record->seconds, x.end); record->spans.push_back(std::move(x)); }
-      std::stable_sort(record->spans.begin(), record->spans.end(), [](span const& a, span const& b) {
-        return a.device != b.device ? a.device < b.device : a.where != b.where ? a.where < b.where : a.start < b.start;
-      });
-    }
+    if (record) *record = detail::timeline_of(std::move(spans));
     ++steps_;
     return r;
   }
@@ -220,6 +214,7 @@ class executor {
   std::vector<std::vector<std::size_t>> slot_;      // by task: position in mine_ of each device (by device number)
   std::vector<bool> used_input_;
   std::vector<int> losses_;                         // buffers that forward operators write the loss to, its shares one by one
+  int norm_ = -1;                                   // buffer
   u64 steps_ = 0, seed_ = 0;
   bool failed_ = false;
 
@@ -275,7 +270,8 @@ class executor {
     std::vector<char> is_share(graph_.graph.values.size(), 0);
     for (int x : graph_.losses) is_share[static_cast<std::size_t>(x)] = 1;
     for (task const& t : program_.tasks)
-      if (t.kind == task_kind::compute && !t.out.empty() && t.node < graph_.forward_nodes)
+      if (t.kind == task_kind::compute && t.op.is<clip_factor>()) norm_ = t.out[1];
+      else if (t.kind == task_kind::compute && !t.out.empty() && t.node < graph_.forward_nodes)
         if (int const x = program_.buffers[static_cast<std::size_t>(t.out[0])].value; x >= 0 && is_share[static_cast<std::size_t>(x)])
           losses_.push_back(t.out[0]);
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
@@ -367,10 +363,10 @@ class executor {
     compute_[static_cast<std::size_t>(d)]->run(c);
   }
 
-  /// The loss: its partial sums added, averaged over micro-batches.
-  double loss() const {
+  /// The loss: its partial sums added, averaged over micro-batches. And the gradients' norm.
+  void sum_up(step_result& r) const {
     std::vector<double> shares;
-    for (int made : losses_) {
+    auto const take = [&](int made) {
       buffer const& q = program_.buffers[static_cast<std::size_t>(made)];
       for (i64 k = 0, n = q.where.size(); k < n; ++k) {
         int const d = q.where.device(k);
@@ -382,11 +378,13 @@ class executor {
         if (memory_.here(d)) memory_.memory(d).read(&x, memory_.address(made, d), sizeof(scalar));
         shares.push_back(to_double(x));
       }
-    }
+    };
+    if (norm_ >= 0) take(norm_);
+    for (int made : losses_) take(made);
     detail::add_up(hub_, shares);
-    double total = 0;
-    for (double s : shares) total += s;
-    return total / (plan_.micro_batches * std::max<double>(1, static_cast<double>(graph_.losses.size())));
+    if (norm_ >= 0) r.gradient_norm = shares[0];
+    for (std::size_t k = norm_ >= 0; k < shares.size(); ++k) r.loss += shares[k];
+    r.loss /= (plan_.micro_batches * std::max<double>(1, static_cast<double>(graph_.losses.size())));
   }
   static double to_double(scalar x) {
     if constexpr (std::floating_point<scalar>) return static_cast<double>(x);

@@ -75,7 +75,7 @@ template <class Scalar> struct kernel<Scalar, clip_factor> {
     using traits = scalar_traits<Scalar>;
     Scalar s(0);
     for (int k = 0; k < c.inputs; ++k) s += *detail::operand<Scalar>(c, k);
-    Scalar const norm = traits::sqrt(s), limit = traits::from_double(op.max_norm);
+    Scalar const norm = *detail::result<Scalar>(c, 1) = traits::sqrt(s), limit = traits::from_double(op.max_norm);
     *detail::result<Scalar>(c) =
         traits::greater(norm, limit) ? limit * traits::reciprocal(norm) : Scalar(1);  // a norm of zero divides nothing
   }

@@ -1,5 +1,6 @@
 // tensorpar/exec/task_times.hpp - when a worker's tasks began and ended: by the host's clock, or by that of a device of queues
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <tensorpar/exec/memory.hpp>
@@ -65,5 +66,15 @@ template <class Memory> class task_times<Memory, true> {
     return r;
   }
 };
+
+/// All workers' spans, in a timeline's order.
+inline timeline timeline_of(std::vector<std::vector<span>> workers) {
+  timeline r;
+  for (auto& w : workers) for (span& s : w) { r.seconds = std::max(r.seconds, s.end); r.spans.push_back(std::move(s)); }
+  std::stable_sort(r.spans.begin(), r.spans.end(), [](span const& a, span const& b) {
+    return a.device != b.device ? a.device < b.device : a.where != b.where ? a.where < b.where : a.start < b.start;
+  });
+  return r;
+}
 
 }  // namespace tensorpar::detail

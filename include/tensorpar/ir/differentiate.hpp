@@ -229,6 +229,12 @@ inline bool is_loss(training_graph const& t, int value) {
   return false;
 }
 
+/// The norm of all gradients before they are clipped, or -1.
+inline int gradient_norm(training_graph const& t) {
+  for (graph_node const& n : t.graph.nodes) if (n.op.is<clip_factor>()) return n.out[1];
+  return -1;
+}
+
 /// Appends the backward and update operators of one training step to a forward graph whose symbols are bound. Works on computation graphs
 /// and on graphs that contain parallel operators (the derivative of partition is combine, of replicate is reduce).
 /// Gradients that reach a parameter from several users are added; updates come as soon as the gradient is complete and the parameter was

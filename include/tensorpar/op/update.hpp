@@ -65,14 +65,14 @@ struct square_sum {
   constexpr inference infer(shapes) const { return scalar; }
   constexpr double flops(shapes in, shapes) const { return 2.0 * static_cast<double>(in[0].elements()); }
 };
-/// min(1, max_norm / sqrt(sum of the operands)): all operands are scalars.
+/// All operands and results are scalars. Results norm = sqrt(sum of the operands), and min(1, max_norm / norm) before it.
 struct clip_factor {
   double max_norm = 1;
   static constexpr auto name = "clip_factor";
-  static constexpr auto notation = " -> ";
+  static constexpr auto notation = " -> , ";
   static constexpr int arity = -1;
   static constexpr void describe(auto& s, auto&& visit) { visit("max_norm", s.max_norm); }
-  constexpr inference infer(shapes) const { return scalar; }
+  constexpr inference infer(shapes) const { return inference(2, scalar); }
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in.n) + 2; }
 };
 

@@ -180,13 +180,18 @@ class replay {
         if (content const& c = held_[z(b)]; c.known && !c.updated)
           out_.add({fault::missing, -1, b, -1, v.producer, sentence(value_label(g_, v.stored_in), " is not updated")});
     int const end = static_cast<int>(q_.tasks.size()) - 1;
+    auto const kept = [&](int value) {
+      int n = 0;
+      for (int b = 0; b < static_cast<int>(q_.buffers.size()); ++b) n += buf(b).value == value && buf(b).last == end;
+      return n;
+    };
     for (graph_port const& o : g_.outputs) {
       if (updates && !is_loss(t_, o.value)) continue;
-      int kept = 0;
-      for (int b = 0; b < static_cast<int>(q_.buffers.size()); ++b) kept += buf(b).value == o.value && buf(b).last == end;
-      if (g_.value(o.value).producer >= 0 && kept < q_.micro_batches)
+      if (g_.value(o.value).producer >= 0 && kept(o.value) < q_.micro_batches)
         out_.add({fault::lifetime, -1, -1, -1, -1, "output '" + o.name + "' does not live to the end of the step"});
     }
+    if (int const norm = gradient_norm(t_); updates && norm >= 0 && kept(norm) == 0)
+      out_.add({fault::lifetime, -1, -1, -1, -1, "the gradients' norm does not live to the end of the step"});
   }
 };
 

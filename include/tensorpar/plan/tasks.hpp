@@ -72,6 +72,7 @@ class unroller {
     for (buffer& b : out.buffers) if (b.persistent) { b.first = 0; b.last = end; }
     std::vector<char> kept(g_.values.size(), 0);
     if (updates) for (int x : t_.losses) kept[static_cast<std::size_t>(x)] = 2;
+    if (int const norm = gradient_norm(t_); updates && norm >= 0) kept[static_cast<std::size_t>(norm)] = 3;
     for (graph_port const& o : g_.outputs) kept[static_cast<std::size_t>(o.value)] |= updates ? 1 : 3;
     for (buffer& b : out.buffers) if (b.value >= 0 && !b.persistent && kept[static_cast<std::size_t>(b.value)] == 3) b.last = end;
     assign_offsets(out, plan_.cluster.size());

@@ -54,10 +54,11 @@ template <class Scalar> struct add_scalar_at {
 };
 template <class Scalar> struct clip_factor_at {
   Scalar* y;                                 // holds the sum of squares
+  Scalar* norm_at;
   Scalar limit;
   constexpr void operator()(i64) const {
     using traits = scalar_traits<Scalar>;
-    Scalar const norm = traits::sqrt(*y);
+    Scalar const norm = *norm_at = traits::sqrt(*y);
     *y = traits::greater(norm, limit) ? limit * traits::reciprocal(norm) : Scalar(1);
   }
 };
@@ -108,7 +109,7 @@ template <class Scalar> struct team_kernel<Scalar, clip_factor> {
   template <class Device> static void run(Device const& d, kernel_call const& c, clip_factor const& op) {
     Scalar* const y = detail::result<Scalar>(c);
     for (int k = 0; k < c.inputs; ++k) d.each(1, detail::add_scalar_at<Scalar>{detail::operand<Scalar>(c, k), y, k == 0});
-    d.each(1, detail::clip_factor_at<Scalar>{y, scalar_traits<Scalar>::from_double(op.max_norm)});
+    d.each(1, detail::clip_factor_at<Scalar>{y, detail::result<Scalar>(c, 1), scalar_traits<Scalar>::from_double(op.max_norm)});
   }
 };
 
