@@ -1,74 +1,15 @@
-// examples/train_gpt.cpp - a GPT on token files: planned for as many devices as you ask for, trained, saved, resumed under another plan
-#include <CLI/CLI.hpp>
-#include <algorithm>
+// examples/train_gpt.cpp - a GPT on this machine's cores: threads as devices (see train_gpt.hpp)
 #include <chrono>
-#include <cstdio>
-#include <iostream>
-#include <tensorpar/core/json.hpp>
-#include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/measure_host.hpp>
-#include <tensorpar/exec/checkpoint.hpp>
 #include <tensorpar/exec/eigen.hpp>
 #include <tensorpar/exec/eigen_gemm.hpp>
-#include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/learning_rate.hpp>
 #include <tensorpar/exec/threads.hpp>
-#include <tensorpar/plan/check.hpp>
-#include <tensorpar/report/text.hpp>
-#include <tensorpar/search/optimize.hpp>
-#include <tensorpar/simulate/engine.hpp>
-#include <tensorpar/zoo/gpt.hpp>
 
-#include "tokens.hpp"
+#include "train_gpt.hpp"
 
 using namespace tensorpar;
 
 namespace {
-
-struct settings {
-  std::string model = "tiny", data, save;
-  std::vector<std::string> text{TENSORPAR_EXAMPLE_DATA "/../../LICENSE"};
-  int devices = 2, micro_batches = 2;
-  i64 batch = 8;
-  double memory = 4096;
-  u64 steps = 60, warm_up = 10, every = 20, seed = 1;
-  double rate = 3e-3, last_rate = 3e-4, decay = 0.1, clip = 1, most_loss = 0;
-  bool resume = false, json = false;
-};
-
-// [quoted: sizes]
-/// Sizes by name: GPT-2's, with the vocabulary filled up to a multiple of 128, and one that a laptop trains in a minute.
-zoo::gpt_sizes sizes_of(std::string const& name) {
-  if (name == "tiny") return {.layers = 2, .hidden = 64, .heads = 4, .seq = 64, .vocab = 256, .wide = 256};
-  zoo::gpt_sizes s;
-  if (name == "gpt2_124m") s = zoo::gpt2_124m;
-  else if (name == "gpt2_774m") s = zoo::gpt2_774m;
-  else if (name == "gpt2_1b5") s = zoo::gpt2_1b5;
-  else throw error("no model '" + name + "'", "--model", "tiny, gpt2_124m, gpt2_774m or gpt2_1b5");
-  s.vocab = (s.vocab + 127) / 128 * 128;
-  return s;
-}
-/// The same definition that a compile-time model is made of, run with sizes that are known only now.
-computation_graph network(zoo::gpt_sizes const& s, i64 samples) {
-  model_builder g;
-  zoo::gpt<>::define(g, s);
-  return lower(g, {zoo::batch = samples});
-}
-// [end]
-
-/// Multiplications and additions of a training step on one micro-batch: what the model needs, that is a forward pass and twice that for the
-/// gradients (Kaplan et al. 2020, section 2.1). What a plan computes again to save memory does not count.
-double training_flops(computation_graph const& g) {
-  double sum = 0;
-  for (int v = 0; v < g.node_count(); ++v) {
-    graph_node const& n = g.node(v);
-    std::vector<shape> in, out;
-    for (int x : n.in) in.push_back(g.type(x));
-    for (int x : n.out) out.push_back(g.type(x));
-    sum += n.op.op->flops(n.op.attr, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())});
-  }
-  return 3 * sum;
-}
 
 /// What one core can do at best: operations per second of a matrix product that fits its caches.
 double peak_of_core() {
@@ -83,140 +24,22 @@ double peak_of_core() {
   return 2.0 * n * n * n / best;
 }
 
-/// Rounded as a reader wants it.
-std::string number(char const* format, double x) {
-  char b[64];
-  std::snprintf(b, sizeof b, format, x);
-  return b;
-}
+// [quoted: cores]
+struct cores {
+  using compute = tensorpar::compute::eigen<float>;
+  using comm = tensorpar::comm::threads;
+  static constexpr int devices = 2;
+  static constexpr char const* what = "logical devices (threads)";
 
-void run(settings const& s) {
-  zoo::gpt_sizes const size = sizes_of(s.model);
-  std::vector<std::uint16_t> all;
-  if (!s.data.empty()) all = tokens::read(s.data);
-  else for (std::string const& t : s.text) for (std::uint16_t x : tokens::of_text(t)) all.push_back(x);
-  if (static_cast<i64>(all.size()) <= size.seq)
-    throw error("a text of " + std::to_string(all.size()) + " tokens", s.data.empty() ? "--text" : s.data,
-                "more than the model's " + std::to_string(size.seq));
-  for (std::uint16_t x : all)
-    if (x >= size.vocab)
-      throw error("token " + std::to_string(x), s.data.empty() ? "--text" : s.data, "below the model's " + std::to_string(size.vocab));
-  if (s.batch % s.micro_batches)
-    throw error("a batch of " + std::to_string(s.batch) + " in " + std::to_string(s.micro_batches) + " micro-batches", "--micro-batches",
-                "a divisor of the batch");
-
-  // plan: this machine's cores as devices, each with the memory that it may take
-  computation_graph const forward = network(size, s.batch / s.micro_batches);
-  training_options options;
-  options.optimizer.kind = optimizer_kind::adamw;
-  options.optimizer.weight_decay = s.decay;
-  options.optimizer.clip_norm = s.clip;
-  options.micro_batches = s.micro_batches;
-  host_rates const rates = measure_host();
-  machine cluster = host_machine(s.devices, rates);
-  for (device_kind& k : cluster.kinds) k.memory = static_cast<i64>(s.memory * 1048576);
-  search_options wanted;
-  wanted.model = s.model;
-  wanted.optimizer = options.optimizer;
-  wanted.micro_batches = s.micro_batches;
-  search_result const found = optimize(forward, cluster, analytical{measured_rates}, wanted);
-  if (!found.feasible())
-    throw error("no plan fits: device " + std::to_string(found.infeasible->device) + " lacks " + std::to_string(found.infeasible->missing) +
-                    " bytes",
-                "--memory", "more memory, more devices, or a smaller batch");
-  training_graph const graph = differentiate(forward, options);
-  saving_step const step = save_memory(graph, found.plan);
-  program const q = unroll(step.graph, step.plan, &compute::eigen<float>::workspace);
-  require_accepted(check(step.graph, step.plan, q), "train_gpt");
-  int again = 0;
-  for (node_choice const& c : found.plan.nodes) again += c.recompute;
-
-  executor<compute::eigen<float>, comm::threads> e(graph, found.plan);
-  e.initialise(s.seed);
-  if (s.resume) {
-    found_checkpoint const c = load_checkpoint(e, s.save);
-    if (!s.json) std::cout << "resumed from " << c.path << "\n";
+  host_rates rates = measure_host();
+  machine cluster;
+  double peak;
+  explicit cores(int n) : cluster(host_machine(n, rates)), peak(peak_of_core() * std::min(n, rates.cores)) {
+    for (device_kind& k : cluster.kinds) k.memory = i64{4} << 30;
   }
-  i64 parameters = 0;
-  for (graph_value const& v : forward.values) if (v.role == value_role::parameter) parameters += v.type.elements();
-  i64 const most = *std::max_element(q.arena.begin(), q.arena.end());
-  if (!s.json)
-    std::cout << s.model << ": " << parameters << " parameters, " << all.size() << " tokens of text; " << s.devices << " devices, "
-              << number("%.1f", static_cast<double>(most) / 1048576) << " MiB each, " << again << " operators computed again\n";
-
-  // train
-  rate_schedule const learn = warm_up_cosine{s.rate, s.warm_up, std::max(s.steps, s.warm_up + 1), s.last_rate};
-  double const flops = training_flops(forward) * s.micro_batches;
-  double const peak = peak_of_core() * std::min(s.devices, rates.cores);
-  double loss = 0;
-  while (e.steps() < s.steps) {
-    u64 const k = e.steps();
-    double const now = rate(learn, k);
-    step_result const r = e.step(tokens::batch_of(all, k, s.batch, size.seq), now);
-    loss = r.loss;
-    double const tokens_s = static_cast<double>(s.batch * size.seq) / r.seconds, mfu = flops / r.seconds / peak;
-    std::optional<double> const norm = r.gradient_norm;
-    if (s.json)
-      std::cout << json({{"event", "step"}, {"step", k + 1}, {"loss", r.loss}, {"norm", norm ? json(*norm) : json()}, {"rate", now},
-                         {"tokens_per_s", tokens_s}, {"mfu", mfu}, {"peak_bytes", most}, {"seconds", r.seconds}}).dump() << std::endl;
-    else
-      std::cout << "step " << k + 1 << "/" << s.steps << "  loss " << number("%.4f", r.loss) << "  norm "
-                << (norm ? number("%.3f", *norm) : "-") << "  rate " << number("%.2e", now) << "  "
-                << number("%.0f", tokens_s) << " tokens/s  MFU " << number("%.1f", 100 * mfu) << " %  "
-                << number("%.1f", static_cast<double>(most) / 1048576) << " MiB" << std::endl;
-    if (!s.save.empty() && (e.steps() % s.every == 0 || e.steps() == s.steps)) save_checkpoint(e, s.save);
-  }
-  if (s.json)
-    std::cout << json({{"event", "result"}, {"model", s.model}, {"devices", s.devices}, {"parameters", parameters}, {"steps", e.steps()},
-                       {"loss", loss}, {"recomputed", again}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
-  if (s.most_loss > 0 && !(loss <= s.most_loss))
-    throw error("a loss of " + number("%.4f", loss), "--most-loss", "at most " + number("%.4f", s.most_loss));
-}
+};
+// [end]
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  settings s;
-  std::string write;
-  CLI::App app("Plans and trains a GPT on tokens: llm.c's .bin files, or the bytes of a text.");
-  app.add_option("--model", s.model, "tiny, gpt2_124m, gpt2_774m, gpt2_1b5")->capture_default_str();
-  app.add_option("--data", s.data, "a token file in llm.c's format");
-  app.add_option("--text", s.text, "texts whose bytes are the tokens, where there is no --data")->delimiter(',')->capture_default_str();
-  app.add_option("--write", write, "write the bytes of --text as a token file, and do nothing else");
-  app.add_option("--devices", s.devices, "logical devices (threads)")->check(CLI::Range(1, 64))->capture_default_str();
-  app.add_option("--batch", s.batch, "sequences per step")->check(CLI::Range(1, 65536))->capture_default_str();
-  app.add_option("--micro-batches", s.micro_batches, "parts of a batch whose gradients are accumulated")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--memory", s.memory, "MiB that a device may take; where that is short, plans shard and compute again")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--steps", s.steps, "steps in all, those of a resumed run included")->check(CLI::Range(1, 1 << 30))->capture_default_str();
-  app.add_option("--rate", s.rate, "peak learning rate")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--last-rate", s.last_rate, "learning rate at the end")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--warm-up", s.warm_up, "steps of growing rate")->capture_default_str();
-  app.add_option("--decay", s.decay, "AdamW's weight decay")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--clip", s.clip, "clip gradients to this global norm; 0: do not")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--save", s.save, "folder for checkpoints");
-  app.add_option("--every", s.every, "steps between checkpoints")->check(CLI::Range(1, 1 << 30))->capture_default_str();
-  app.add_flag("--resume", s.resume, "go on from the newest checkpoint of --save, on any number of devices");
-  app.add_option("--seed", s.seed)->capture_default_str();
-  app.add_option("--most-loss", s.most_loss, "fail if the last loss is above this");
-  app.add_flag("--json", s.json, "one JSON object per line instead of text");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    if (s.resume && s.save.empty()) throw error("--resume without --save", "the flags", "the folder of the checkpoints");
-    if (!write.empty()) {
-      std::vector<std::uint16_t> all;
-      for (std::string const& t : s.text) for (std::uint16_t x : tokens::of_text(t)) all.push_back(x);
-      tokens::write(all, write);
-    } else {
-      run(s);
-    }
-  } catch (std::exception const& e) {
-    if (s.json) std::cout << json({{"event", "error"}, {"what", e.what()}}).dump() << std::endl;
-    else std::cerr << "train_gpt: " << e.what() << std::endl;
-    return 1;
-  }
-  return 0;
-}
+int main(int argc, char** argv) { return gpt::train_gpt<cores>(argc, argv); }

@@ -1,0 +1,60 @@
+// examples/train_gpt.cu - a GPT on GPUs: one rank each, by NCCL (see train_gpt.hpp)
+#include <tensorpar/exec/arena_memory.hpp>
+#include <tensorpar/exec/cuda/teams.cuh>
+#include <tensorpar/exec/nccl.cuh>
+
+#include "train_gpt.hpp"
+
+using namespace tensorpar;
+
+namespace {
+
+/// Seconds of a call in a GPU's stream, the best of some, by the GPU's clock.
+template <class Call> double best_of(cuda_memory const& m, Call const& call) {
+  auto begun = m.make_timed_mark(), ended = m.make_timed_mark();
+  double best = 1e30;
+  for (int trial = 0; trial < 5; ++trial) {
+    m.set(begun);
+    call();
+    m.set(ended);
+    m.wait();
+    best = std::min(best, m.seconds(begun, ended));
+  }
+  return best;
+}
+
+struct gpus {
+  using compute = tensorpar::compute::cuda<float>;
+  using comm = tensorpar::comm::nccl;
+  static constexpr int devices = 1;
+  static constexpr char const* what = "GPUs";
+
+  machine cluster;
+  double peak = 0;
+  explicit gpus(int n) {
+    int const there = cuda_devices();
+    if (there == 0) throw error("there is no GPU, or no driver for it", "train_gpt", "a machine with an NVIDIA GPU");
+    if (n > there)
+      throw error(std::to_string(n) + " devices", "--devices", "at most the " + std::to_string(there) + " GPUs of this machine");
+    // what the first GPU does: a product of floats, and a copy that no cache holds
+    constexpr i64 side = 4096, line = i64{1} << 26;
+    cuda_teams const first(cuda_memory(0));
+    cuda_memory const m = first.device_memory();
+    detail::arena_memory<cuda_memory> room(2 * line * 4, m);
+    auto* const a = reinterpret_cast<float*>(room.data());
+    auto* const b = a + line;
+    double const copied = best_of(m, [&] { m.move_box(line_block(line), line_block(line), a, line_block(line), b, false); });
+    matrix_products<float> const product{side, side, side, {a, side, 1}, {a + side * side, side, 1}, {b, side, 1}, false, {}};
+    double const multiplied = best_of(m, [&] { first.product(product); });
+    std::size_t unused = 0, all = 0;
+    cuda_check(cudaMemGetInfo(&unused, &all), "cudaMemGetInfo");
+    double const flops = 2.0 * side * side * side / multiplied;
+    device_kind const kind{"GPU", flops, 2.0 * line * 4 / copied, static_cast<i64>(static_cast<double>(unused) * 0.95), 4e-6};
+    cluster = make_cluster("GPUs", kind, n, n, {"NVLink", n, 1e-5, 2e11}, {});
+    peak = flops * n;
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return gpt::train_gpt<gpus>(argc, argv); }
