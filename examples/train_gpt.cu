@@ -34,6 +34,7 @@ struct gpus {
   explicit gpus(int n) {
     int const there = cuda_devices();
     if (there == 0) throw error("there is no GPU, or no driver for it", "train_gpt", "a machine with an NVIDIA GPU");
+    if (read_launch().size > 1) throw error("several processes", "train_gpt", "one process, which drives all GPUs");
     if (n > there)
       throw error(std::to_string(n) + " devices", "--devices", "at most the " + std::to_string(there) + " GPUs of this machine");
     // what the first GPU does: a product of floats, and a copy that no cache holds

@@ -73,3 +73,13 @@ TEST_CASE("the first host of a Slurm list") {
   CHECK(detail::first_host("rack[2,5]-ib,other") == "rack2-ib");
   CHECK(detail::first_host("broken[3") == "broken");
 }
+
+TEST_CASE("processes of a host take an accelerator each, devices of one process too, and round") {
+  launch how;
+  CHECK(accelerator_of(how, 0, 8) == 0);
+  CHECK(accelerator_of(how, 5, 8) == 5);
+  CHECK(accelerator_of(how, 9, 4) == 1);
+  how.local_rank = 3;
+  CHECK(accelerator_of(how, 0, 8) == 3);
+  CHECK(accelerator_of(how, 0, 1) == 0);                   // the launcher has left it one to see
+}

@@ -120,6 +120,7 @@ struct patience {
   explicit patience(int ms) { started::deadline = std::chrono::milliseconds(ms); }
   ~patience() {
     started::deadline = std::chrono::seconds(60);
+    queued_host::slow_writes = 0;
     CHECK(fake_nccl::reset() == 0);
   }
 };
@@ -178,6 +179,26 @@ TEST_CASE("whole plans in queues give the numbers of a run on threads") {
       CHECK(distance(train(x, 2), train(y, 2)) < 1e-9);
     }
   CHECK(collectives > 30);
+}
+
+TEST_CASE("sharded weights that were just stored, and are gathered first of all") {
+  patience const enough(60000);
+  queued_host::slow_writes = 1000;
+  std::mt19937 draw(8);
+  int shards = 0;
+  for (int trial = 0; trial < 6; ++trial) {
+    computation_graph const g = trial % 2 ? small_transformer() : residual_mlp();
+    plan p = random_plan(g, 4, draw);
+    for (node_choice& n : p.nodes) n = {n.spread, weight_sharding::weights, false};
+    on_queues<prime_field> a(differentiate(g), p);
+    executor_of<prime_field> b(differentiate(g), p);
+    auto const want = train(b, 1);
+    CHECK(train(a, 1) == want);
+    CHECK(train(a, 1) == want);                              // stored anew, over what is there
+    task const& first = a.program().tasks.front();
+    shards += first.kind == task_kind::move;
+  }
+  CHECK(shards > 0);
 }
 
 TEST_CASE("pipelines, whose messages pass one another, in queues") {

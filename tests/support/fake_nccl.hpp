@@ -63,6 +63,7 @@ struct fake_nccl {
     bool aborted = false, finalizing = false, gone = false;
     status state = status::done;
     work_queue const* queue = nullptr;
+    std::function<bool()> awaits;                         // null: nothing
   };
   struct piece {
     bool sends;
@@ -112,9 +113,14 @@ struct fake_nccl {
   static status split(comm const& parent, int color, int key, bool, comm& child) {
     std::lock_guard held(lock);
     if (parent->state != ok || parent->w->joined < parent->w->size) return status::invalid;
-    child = color < 0 ? nullptr : fresh(0, parent->of_world);
+    comm const made_here = color < 0 ? nullptr : fresh(0, parent->of_world);
     auto& round = parent->w->splits[parent->splits++];
-    round[parent->rank] = {color, key, child};
+    round[parent->rank] = {color, key, made_here};
+    parent->awaits = [&round, &child, made_here, n = parent->w->size] {        // NCCL writes the handle late, too
+      if (static_cast<int>(round.size()) < n) return false;
+      child = made_here;
+      return true;
+    };
     if (static_cast<int>(round.size()) < parent->w->size) return in_progress;
     std::map<int, std::map<std::pair<int, int>, comm>> colors;
     for (auto const& [rank, x] : round) if (std::get<0>(x) >= 0) colors[std::get<0>(x)][{std::get<1>(x), rank}] = std::get<2>(x);
@@ -131,7 +137,8 @@ struct fake_nccl {
   }
   static status state(comm const& c, status& s) {
     std::lock_guard held(lock);
-    bool const coming = !c->w || c->w->joined < c->w->size || c->pending > 0 || (c->finalizing && c->w->finalized < c->w->size);
+    if (c->awaits && c->awaits()) c->awaits = nullptr;
+    bool const coming = c->awaits || !c->w || c->w->joined < c->w->size || c->pending > 0 || (c->finalizing && c->w->finalized < c->w->size);
     if (c->pending > 0) --c->pending;
     s = c->state != ok ? c->state : coming ? in_progress : ok;
     return ok;

@@ -110,7 +110,10 @@ class queued_host {
   }
   void write(void* p, void const* h, i64 n) const {
     auto const* from = static_cast<std::byte const*>(h);
-    ask([p, bytes = std::vector<std::byte>(from, from + n)] { host_memory{}.write(p, bytes.data(), static_cast<i64>(bytes.size())); });
+    ask([p, bytes = std::vector<std::byte>(from, from + n)] {
+      std::this_thread::sleep_for(std::chrono::microseconds(slow_writes.load()));
+      host_memory{}.write(p, bytes.data(), static_cast<i64>(bytes.size()));
+    });
   }
   void read(void* h, void const* p, i64 n) const {
     ask([=] { host_memory{}.read(h, p, n); });
@@ -141,6 +144,8 @@ class queued_host {
   bool reached(mark const& k) const { return k.queue->reached(k.at); }
 
   void ask(std::function<void()> f) const { queue_->ask(std::move(f)); }
+  /// How long a write takes in the queue.
+  static inline std::atomic<int> slow_writes = 0;
   /// Counts.
   static inline std::atomic<int> ranges = 0;
   int range(char const*) const { return ++ranges; }

@@ -2,10 +2,15 @@
 #pragma once
 #include <cublasLt.h>
 #include <cuda_runtime.h>
+#include <algorithm>
+#include <cstring>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <nvtx3/nvToolsExt.h>
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/exec/launch.hpp>
 #include <tensorpar/exec/memory.hpp>
 #include <tensorpar/exec/teams/device.hpp>
 
@@ -35,6 +40,13 @@ struct cuda_state {
   cudaStream_t stream;
   bool owned;
   index_fault* fault = nullptr;                // in host memory that the GPU may write
+  struct piece {
+    std::byte* at = nullptr;
+    cudaEvent_t free = nullptr;
+  };
+  static constexpr std::size_t piece_bytes = std::size_t{4} << 20, most_pieces = 256;
+  std::deque<piece> staged;                    // on their way to the GPU, the oldest first
+  std::mutex staging;
 
   cuda_state(int g, cudaStream_t s, bool own) : gpu(g), stream(s), owned(own) {
     cuda_check(cudaSetDevice(gpu), "cudaSetDevice");
@@ -48,7 +60,41 @@ struct cuda_state {
   ~cuda_state() {
     cudaSetDevice(gpu);
     cudaFreeHost(fault);
+    for (piece const& p : staged) {
+      cudaEventSynchronize(p.free);
+      cudaEventDestroy(p.free);
+      cudaFreeHost(p.at);
+    }
     if (owned) cudaStreamDestroy(stream);
+  }
+  /// The host's bytes are copied to memory that the GPU reads by itself when its stream has come there: nobody waits for the stream, unless
+  /// 1 GiB is on its way. The driver's own copies would wait.
+  void write(void* to, void const* from, std::size_t n) {
+    enter();
+    std::lock_guard const held(staging);
+    for (std::size_t at = 0; at < n; at += piece_bytes) {
+      std::size_t const part = std::min(piece_bytes, n - at);
+      piece p = free_piece();
+      std::memcpy(p.at, static_cast<std::byte const*>(from) + at, part);
+      cuda_check(cudaMemcpyAsync(static_cast<std::byte*>(to) + at, p.at, part, cudaMemcpyHostToDevice, stream), "cudaMemcpy");
+      cuda_check(cudaEventRecord(p.free, stream), "cudaEventRecord");
+    }
+  }
+  /// The oldest, if it has arrived or there are many, else a new one; last in line from now on.
+  piece free_piece() {
+    piece p;
+    if (!staged.empty() && (staged.size() >= most_pieces || cudaEventQuery(staged.front().free) == cudaSuccess)) {
+      p = staged.front();
+      cuda_check(cudaEventSynchronize(p.free), "cudaEventSynchronize");
+      staged.pop_front();
+      staged.push_back(p);
+      return p;
+    }
+    cudaGetLastError();                        // "not ready" is an answer
+    staged.emplace_back();
+    cuda_check(cudaHostAlloc(reinterpret_cast<void**>(&staged.back().at), piece_bytes, cudaHostAllocDefault), "cudaHostAlloc");
+    cuda_check(cudaEventCreateWithFlags(&staged.back().free, cudaEventDisableTiming), "cudaEventCreate");
+    return staged.back();
   }
   /// The driver's current GPU belongs to the thread, so every entry says it.
   void enter() const { cuda_check(cudaSetDevice(gpu), "cudaSetDevice"); }
@@ -98,8 +144,8 @@ class cuda_memory {
   std::shared_ptr<detail::cuda_state> state_;
 
  public:
-  /// A stream of its own on the GPU that this device of the process gets: the nth, counted round where devices outnumber GPUs.
-  explicit cuda_memory(device_place at) : cuda_memory(at.nth % at_least_one()) {}
+  /// A stream of its own on the GPU that this device of the process gets (exec/launch.hpp).
+  explicit cuda_memory(device_place at) : cuda_memory(accelerator_of(read_launch(), at.nth, at_least_one())) {}
   /// A stream of its own.
   explicit cuda_memory(int gpu) : state_(std::make_shared<detail::cuda_state>(gpu, nullptr, true)) {}
   /// The caller's stream, which must outlive all copies.
@@ -174,8 +220,14 @@ class cuda_memory {
     cudaSetDevice(gpu());
     cudaFree(p);                               // waits for what uses it; says nothing, for destructors call it
   }
-  void write(void* p, void const* h, i64 n) const { copy(p, h, n, cudaMemcpyHostToDevice); }
-  void read(void* h, void const* p, i64 n) const { copy(h, p, n, cudaMemcpyDeviceToHost); }
+  /// Does not wait for what the stream was given before.
+  void write(void* p, void const* h, i64 n) const { state_->write(p, h, static_cast<std::size_t>(n)); }
+  void read(void* h, void const* p, i64 n) const {
+    if (n <= 0) return;
+    state_->enter();
+    cuda_check(cudaMemcpyAsync(h, p, static_cast<std::size_t>(n), cudaMemcpyDeviceToHost, stream()), "cudaMemcpy");
+    cuda_check(cudaStreamSynchronize(stream()), "waiting for cudaMemcpy");
+  }
   template <class S>
   void move_box(tensor_block const& box, tensor_block const& from, S const* src, tensor_block const& to, S* dst, bool adds) const {
     detail::launch_each(*state_, box.elements(), detail::move_box_at<S>{box, from, to, src, dst, adds});
@@ -197,12 +249,6 @@ class cuda_memory {
     int const n = cuda_devices();
     if (n == 0) throw error("there is no GPU, or no driver for it", "cuda_memory", "a machine with an NVIDIA GPU");
     return n;
-  }
-  void copy(void* to, void const* from, i64 n, cudaMemcpyKind kind) const {
-    if (n <= 0) return;
-    state_->enter();
-    cuda_check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(n), kind, stream()), "cudaMemcpy");
-    cuda_check(cudaStreamSynchronize(stream()), "waiting for cudaMemcpy");
   }
 };
 

@@ -93,6 +93,9 @@ template <class Get> launch read_launch(Get const& get) {
   }
   return r;
 }
+/// Which of the accelerators that this process sees is its nth device's: processes of a host take one each, and round.
+constexpr int accelerator_of(launch const& how, int nth, int accelerators) { return (how.local_rank + nth) % accelerators; }
+
 /// Of this process.
 inline launch read_launch() {
   return read_launch([](char const* name) -> char const* { return std::getenv(name); });

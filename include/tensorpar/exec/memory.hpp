@@ -49,6 +49,7 @@ concept memory_policy = std::copyable<M> && requires(M const& m, std::byte* p, v
 ///  - `m.set(k)`          from now on k is reached once everything asked for in this queue so far is done
 ///  - `m.follow(k)`       what is asked for in this queue from now on waits until k is reached, as k is set now
 ///  - `m.reached(k)`      bool, at once
+/// `m.write` waits for no earlier work of the queue, which may be stuck.
 /// Law (tests/support/laws/queues.hpp): what was asked for before a `set` is seen by all that follows the mark, in whatever queue.
 /// Minimal definition: all five. Models: cuda_memory.
 template <class M>

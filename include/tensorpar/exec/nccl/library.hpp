@@ -19,7 +19,7 @@ namespace tensorpar {
 ///  - `L::make_id_at(id, address, port)`             the same id in every process; rank 0 will listen there
 ///  - `L::init(c, ranks, id, rank)`                  begins to join; all ranks must
 ///  - `L::split(c, color, key, message, child)`      begins to make communicators of equal colours, none for -1; all of c must; `message`:
-///                                                   two ranks, for sends from key 0 to key 1 alone
+///                                                   two ranks, for sends from key 0 to key 1 alone; child is there when c is ready again
 ///  - `L::state(c, s)`                               s = in_progress, ok or how c has failed
 ///  - `L::finalize(c)`, `L::destroy(c)`, `L::abort(c)`  begins to end (all ranks must); ends what is final; ends at once, with operations
 ///  - `L::all_reduce(p, o, n, t, c, q)`, `L::reduce_scatter(...)`, `L::all_gather(...)`, `L::broadcast(p, o, n, t, root, c, q)`

@@ -69,7 +69,9 @@ class nccl_rank {
   void prepare(traffic const& t) {
     memory_.wait();
     handle world{};
-    join(Library::init(world, size(), hub_->id(), rank_), world, {}, "joining all ranks");
+    status const joining = Library::init(world, size(), hub_->id(), rank_);
+    comms_.push_back(world);
+    settle(world, joining, "joining all ranks");
     world_.comm = world;
     for (int i = 0; i < size(); ++i) world_.members.push_back(i);
     world_.index = rank_;
@@ -82,8 +84,10 @@ class nccl_rank {
         }
       bool const message = color >= 0 && round[static_cast<std::size_t>(color)].message;
       handle made{};
-      join(Library::split(world, color, key, message, made), world, made, "forming groups");
+      settle(world, Library::split(world, color, key, message, made), "forming groups");
       if (color < 0) continue;
+      comms_.push_back(made);
+      settle(made, Library::in_progress, "forming groups");
       auto const& members = round[static_cast<std::size_t>(color)].members;
       if (!message) {
         groups_[members] = std::make_unique<group_state>(group_state{members, key, made});
@@ -176,12 +180,6 @@ class nccl_rank {
       if (status const asked = Library::state(c, s); asked != Library::ok) s = asked;
     }
     if (s != Library::ok) fail(error("NCCL says: " + std::string(Library::words(s)), "rank " + std::to_string(rank_) + ", " + what, ""));
-  }
-  /// A communicator in the making, and the one that it comes from (or the same).
-  void join(status s, handle const& c, handle const& made, char const* what) {
-    for (handle x : {c, made}) if (x && std::find(comms_.begin(), comms_.end(), x) == comms_.end()) comms_.push_back(x);
-    settle(c, s, what);
-    if (made) settle(made, Library::in_progress, what);
   }
   template <class Call> void operate(auto& on, Memory const& q, int queue, operation_name name, Call const& call) {
     stop_if_failed();
