@@ -15,7 +15,7 @@
 
 using namespace tests;
 
-static_assert(timed_memory<cuda_memory>);
+static_assert(queued_memory<cuda_memory>);
 static_assert(team_device<cuda_teams, float> && team_device<cuda_teams, double> && team_device<cuda_teams, prime_field>);
 static_assert(compute_policy<compute::cuda<float>>);
 static_assert(require_same_memory<compute::cuda<float>, comm::virtual_ranks<cuda_memory>>());

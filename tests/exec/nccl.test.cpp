@@ -26,7 +26,7 @@
 
 using namespace tests;
 
-static_assert(timed_memory<queued_host> && !queued_memory<host_memory>);
+static_assert(queued_memory<queued_host> && !queued_memory<host_memory>);
 static_assert(collective_library<fake_nccl, queued_host>);
 
 namespace {

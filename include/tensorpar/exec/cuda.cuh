@@ -138,7 +138,7 @@ template <class S> struct move_box_at {
 };
 }  // namespace detail
 
-/// A GPU's memory, and the stream in which everything that concerns it happens in order. Models `timed_memory`. Copies share the stream.
+/// A GPU's memory, and the stream in which everything that concerns it happens in order. Models `queued_memory`. Copies share the stream.
 /// Every call throws `error` with the driver's words; so does `wait` for an index out of range that a kernel met.
 class cuda_memory {
   std::shared_ptr<detail::cuda_state> state_;

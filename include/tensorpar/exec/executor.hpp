@@ -138,7 +138,7 @@ class executor {
       progress_type& progress = *progress_[w / workers_each];
       Comm& comm = *endpoints_[static_cast<std::size_t>(d)];
       try {
-        std::optional<detail::task_times<memory_type, queued && timed_memory<memory_type>>> times;
+        std::optional<detail::task_times<memory_type, queued>> times;
         if (queued) memory_.memory(d).wait();              // what was stored between steps is there for both queues
         if (record) times.emplace(memory_.memory(d), t0);
         for (std::size_t k = 0; k < order_[w].size(); ++k) {

@@ -49,9 +49,11 @@ concept memory_policy = std::copyable<M> && requires(M const& m, std::byte* p, v
 ///  - `m.set(k)`          from now on k is reached once everything asked for in this queue so far is done
 ///  - `m.follow(k)`       what is asked for in this queue from now on waits until k is reached, as k is set now
 ///  - `m.reached(k)`      bool, at once
+///  - `m.make_timed_mark()`, `m.seconds(j, k)`  a mark that knows when it was reached; from when j was until k was, timed marks that are
+///                        reached, in whatever queues of the device
 /// `m.write` waits for no earlier work of the queue, which may be stuck.
 /// Law (tests/support/laws/queues.hpp): what was asked for before a `set` is seen by all that follows the mark, in whatever queue.
-/// Minimal definition: all five. Models: cuda_memory.
+/// Minimal definition: all seven. Models: cuda_memory.
 template <class M>
 concept queued_memory = memory_policy<M> && requires(M const& m, typename M::mark& k) {
   { m.beside() } -> std::same_as<M>;
@@ -59,12 +61,6 @@ concept queued_memory = memory_policy<M> && requires(M const& m, typename M::mar
   m.set(k);
   m.follow(k);
   { m.reached(k) } -> std::same_as<bool>;
-};
-
-/// A queued memory that knows when its marks were reached: `m.make_timed_mark()`, a mark, and `m.seconds(a, b)`, from when timed mark a was
-/// reached until b was, in whatever queues of the device; both are reached. Models: cuda_memory.
-template <class M>
-concept timed_memory = queued_memory<M> && requires(M const& m, typename M::mark const& k) {
   { m.make_timed_mark() } -> std::same_as<typename M::mark>;
   { m.seconds(k, k) } -> std::same_as<double>;
 };

@@ -118,7 +118,7 @@ template <class Compute> class kernel_bench {
 
   /// Mean seconds of a run, over at least `least` seconds. A device of queues is asked for many at once and measured by its own clock.
   double sample(double least) {
-    if constexpr (timed_memory<memory_of<Compute>>) {
+    if constexpr (queued_memory<memory_of<Compute>>) {
       memory_of<Compute> const m = memory_in(compute_);
       auto begun = m.make_timed_mark(), ended = m.make_timed_mark();
       for (int n = 1;; n *= 2) {

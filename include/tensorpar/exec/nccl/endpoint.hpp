@@ -6,7 +6,8 @@ namespace tensorpar::comm {
 
 /// Models `full_communicator` (exec/concepts.hpp) for every trivially copyable element that the memory adds, and does its work in
 /// `queue()`: calls return at once, `drain` waits. Sums of elements that the library knows are the library's, in its own order; others are
-/// exchanged as bytes and added here in group order, which takes scratch memory: one more buffer of a sum's operand.
+/// exchanged as bytes and added here in group order, which takes scratch memory: one more buffer of a sum's operand, of each size that is
+/// larger than those before.
 /// `prepare`, which all ranks call together, makes a communicator for every group, and one for every way that messages take; a message is
 /// copied into a buffer of its own and sent by the way's own queue, so a send never waits for its receive. Ends of a way keep the order
 /// that `prepare` was told.
@@ -182,12 +183,8 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
                     ", but rank " + std::to_string(rank_) + " expects " + std::to_string(n), "comm::nccl", "equal counts on both sides");
   }
   std::byte* scratch(i64 bytes) {
-    if (scratch_.size() < bytes) {
-      drain();
-      queue_.wait();
-      scratch_ = tensorpar::detail::arena_memory<Memory>(bytes, queue_);
-    }
-    return scratch_.data();
+    if (scratch_.empty() || scratch_.back().size() < bytes) scratch_.emplace_back(bytes, queue_);   // the smaller ones may be in use
+    return scratch_.back().data();
   }
   template <class Element> Element* room(i64 n) { return reinterpret_cast<Element*>(scratch(n * static_cast<i64>(sizeof(Element)))); }
   template <class Element> void copy(Element* to, Element const* from, i64 n, bool adds = false) const {
@@ -216,7 +213,7 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
 
   way own_;
   detail::mail_room<Memory> mail_;
-  tensorpar::detail::arena_memory<Memory> scratch_{0, queue_};
+  std::deque<tensorpar::detail::arena_memory<Memory>> scratch_;
 };
 
 }  // namespace tensorpar::comm
