@@ -14,11 +14,9 @@ namespace tensorpar::comm {
 
 /// How the processes of a run talk: see exec/processes.hpp.
 struct process_talk {
+  virtual ~process_talk() = default;
   virtual void share(int rank, void* p, std::size_t bytes) = 0;
   virtual void add_up(double* x, int n) = 0;
-
- protected:
-  ~process_talk() = default;
 };
 
 /// Every rank in this process, or one rank in each of several: what a launcher's variables say (exec/launch.hpp). Making one does not

@@ -44,7 +44,8 @@ template <queued_memory Memory> class mail_room {
   using item = piece*;
   std::byte* data(item p) const { return p->bytes.data(); }
   /// The smallest free piece that is large enough, or a new one. Its last use is over.
-  item take(Memory const& m, i64 bytes) {
+  item take(Memory const& m, std::size_t size) {
+    i64 const bytes = static_cast<i64>(size);
     item best = nullptr;
     for (piece& p : pieces_)
       if (!p.taken && p.bytes.size() >= bytes && (!best || p.bytes.size() < best->bytes.size()) && m.reached(p.done)) best = &p;
