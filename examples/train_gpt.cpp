@@ -29,12 +29,13 @@ struct cores {
   using compute = tensorpar::compute::eigen<float>;
   using comm = tensorpar::comm::threads;
   static constexpr int devices = 2;
-  static constexpr char const* what = "logical devices (threads)";
+  static constexpr char const *what = "logical devices (threads)", *precision = "f32";
 
   host_rates rates = measure_host();
   machine cluster;
   double peak;
-  explicit cores(int n) : cluster(host_machine(n, rates)), peak(peak_of_core() * std::min(n, rates.cores)) {
+  cores(int n, bool bf16) : cluster(host_machine(n, rates)), peak(peak_of_core() * std::min(n, rates.cores)) {
+    if (bf16) throw error("bf16 on this machine's cores", "--precision", "f32; bf16 on GPUs");
     for (device_kind& k : cluster.kinds) k.memory = i64{4} << 30;
   }
 };

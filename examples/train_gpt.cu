@@ -23,15 +23,25 @@ template <class Call> double best_of(cuda_memory const& m, Call const& call) {
   return best;
 }
 
+template <class Number> matrix_products<Number> square(i64 side, float const* from, float* to) {
+  auto const* const a = reinterpret_cast<Number const*>(from);
+  matrix_products<Number> p;
+  p.m = p.n = p.k = side;
+  p.a = {a, side, 1};
+  p.b = {a + side * side, side, 1};
+  p.c = {reinterpret_cast<Number*>(to), side, 1};
+  return p;
+}
+
 struct gpus {
-  using compute = tensorpar::compute::cuda<float>;
+  using compute = tensorpar::compute::cuda_bf16<>;             // computes graphs in f32 too
   using comm = tensorpar::comm::nccl;
   static constexpr int devices = 1;
-  static constexpr char const* what = "GPUs";
+  static constexpr char const *what = "GPUs", *precision = "bf16";
 
   machine cluster;
   double peak = 0;
-  explicit gpus(int n) {
+  gpus(int n, bool bf16) {
     int const there = cuda_devices();
     if (there == 0) throw error("there is no GPU, or no driver for it", "train_gpt", "a machine with an NVIDIA GPU");
     if (read_launch().size > 1) throw error("several processes", "train_gpt", "one process, which drives all GPUs");
@@ -45,8 +55,8 @@ struct gpus {
     auto* const a = reinterpret_cast<float*>(room.data());
     auto* const b = a + line;
     double const copied = best_of(m, [&] { m.move_box(line_block(line), line_block(line), a, line_block(line), b, false); });
-    matrix_products<float> const product{side, side, side, {a, side, 1}, {a + side * side, side, 1}, {b, side, 1}, false, {}};
-    double const multiplied = best_of(m, [&] { first.product(product); });
+    double const multiplied = bf16 ? best_of(m, [&] { first.product(square<bfloat16>(side, a, b)); })
+                                   : best_of(m, [&] { first.product(square<float>(side, a, b)); });
     std::size_t unused = 0, all = 0;
     cuda_check(cudaMemGetInfo(&unused, &all), "cudaMemGetInfo");
     double const flops = 2.0 * side * side * side / multiplied;

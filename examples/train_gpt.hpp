@@ -2,7 +2,8 @@
 // whatever computes and communicates. A Backend says:
 //   compute, comm        the executor's two policies
 //   devices, what        how many devices unless asked otherwise; what they are
-//   Backend(n)           of n devices; then
+//   precision            f32 or bf16, unless asked otherwise
+//   Backend(n, bf16)     of n devices; throws where they cannot compute in bf16 and shall; then
 //   cluster, peak        what the plan is for, with the memory there is; operations per second of all devices' matrix products
 #pragma once
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include <tensorpar/exec/checkpoint.hpp>
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/learning_rate.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/report/text.hpp>
 #include <tensorpar/search/optimize.hpp>
@@ -27,7 +29,7 @@ namespace gpt {
 using namespace tensorpar;
 
 struct settings {
-  std::string model = "tiny", data, save;
+  std::string model = "tiny", data, save, precision;
   std::vector<std::string> text{TENSORPAR_EXAMPLE_DATA "/../../LICENSE"};
   int devices = 0, micro_batches = 2;
   i64 batch = 8;
@@ -96,13 +98,15 @@ template <class Backend> void run(settings const& s) {
                 "a divisor of the batch");
 
   // plan: the devices, each with the memory that it may take
-  computation_graph const forward = network(size, s.batch / s.micro_batches);
+  bool const bf16 = s.precision == "bf16";
+  computation_graph forward = network(size, s.batch / s.micro_batches);
+  if (bf16) forward = in_bf16(forward);          // weights are kept in f32 as well, and gradients of weights
   training_options options;
   options.optimizer.kind = optimizer_kind::adamw;
   options.optimizer.weight_decay = s.decay;
   options.optimizer.clip_norm = s.clip;
   options.micro_batches = s.micro_batches;
-  Backend const backend(s.devices);
+  Backend const backend(s.devices, bf16);
   machine cluster = backend.cluster;
   if (s.memory > 0) for (device_kind& k : cluster.kinds) k.memory = static_cast<i64>(s.memory * 1048576);
   search_options wanted;
@@ -131,7 +135,7 @@ template <class Backend> void run(settings const& s) {
   for (graph_value const& v : forward.values) if (v.role == value_role::parameter) parameters += v.type.elements();
   i64 const most = *std::max_element(q.arena.begin(), q.arena.end());
   if (!s.json)
-    std::cout << s.model << ": " << parameters << " parameters, " << all.size() << " tokens of text; " << cluster.size() << " devices, "
+    std::cout << s.model << ": " << parameters << " parameters in " << s.precision << ", " << all.size() << " tokens of text; " << cluster.size() << " devices, "
               << number("%.1f", static_cast<double>(most) / 1048576) << " MiB each, " << again << " operators computed again\n";
 
   // train
@@ -156,7 +160,7 @@ template <class Backend> void run(settings const& s) {
     if (!s.save.empty() && (e.steps() % s.every == 0 || e.steps() == s.steps)) save_checkpoint(e, s.save);
   }
   if (s.json)
-    std::cout << json({{"event", "result"}, {"model", s.model}, {"devices", cluster.size()}, {"parameters", parameters}, {"steps", e.steps()},
+    std::cout << json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()}, {"parameters", parameters}, {"steps", e.steps()},
                        {"loss", loss}, {"recomputed", again}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
   if (s.most_loss > 0 && !(loss <= s.most_loss))
     throw error("a loss of " + number("%.4f", loss), "--most-loss", "at most " + number("%.4f", s.most_loss));
@@ -166,6 +170,7 @@ template <class Backend> void run(settings const& s) {
 template <class Backend> int train_gpt(int argc, char** argv) {
   settings s;
   s.devices = Backend::devices;
+  s.precision = Backend::precision;
   std::string write;
   CLI::App app("Plans and trains a GPT on tokens: llm.c's .bin files, or the bytes of a text.");
   app.add_option("--model", s.model, "tiny, gpt2_124m, gpt2_774m, gpt2_1b5")->capture_default_str();
@@ -173,6 +178,9 @@ template <class Backend> int train_gpt(int argc, char** argv) {
   app.add_option("--text", s.text, "texts whose bytes are the tokens, where there is no --data")->delimiter(',')->capture_default_str();
   app.add_option("--write", write, "write the bytes of --text as a token file, and do nothing else");
   app.add_option("--devices", s.devices, Backend::what)->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--precision", s.precision, "of weights and activations: f32, or bf16 beside weights in f32")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
   app.add_option("--batch", s.batch, "sequences per step")->check(CLI::Range(1, 65536))->capture_default_str();
   app.add_option("--micro-batches", s.micro_batches, "parts of a batch whose gradients are accumulated")
       ->check(CLI::Range(1, 1024))

@@ -38,9 +38,11 @@ void row(std::string const& name, char const* metric, double value, char const* 
   std::fflush(stdout);
 }
 
-/// One operator on whole tensors of floats in the GPU's memory.
+using policy_type = compute::cuda_bf16<>;
+
+/// One operator on whole tensors in the GPU's memory.
 class operation {
-  compute::cuda<float> const& policy_;
+  policy_type const& policy_;
   any_op op_;
   std::vector<tensor_block> in_, out_;
   std::vector<detail::arena_memory<cuda_memory>> room_;
@@ -61,15 +63,15 @@ class operation {
   }
 
  public:
-  operation(compute::cuda<float> const& policy, any_op const& op, std::vector<shape> const& in) : policy_(policy), op_(op) {
+  operation(policy_type const& policy, any_op const& op, std::vector<shape> const& in) : policy_(policy), op_(op) {
     int const activations = op.op->arity < 0 ? static_cast<int>(in.size()) : op.op->arity;
     inference const r = op.op->infer(op.attr, {in.data(), activations});
     if (!r.ok()) throw error(r.rule, std::string(op.op->name), "operands that fit");
     std::vector<shape> const out(r.out, r.out + r.n);
     for (shape const& s : in) in_.push_back(whole(s));
     for (shape const& s : out) out_.push_back(whole(s));
-    for (tensor_block const& b : in_) from_.push_back(place(b.elements() * 4));
-    for (tensor_block const& b : out_) to_.push_back(place(b.elements() * 4));
+    for (tensor_block const& b : in_) from_.push_back(place(b.elements() * bytes_of(b.type, 4)));
+    for (tensor_block const& b : out_) to_.push_back(place(b.elements() * bytes_of(b.type, 4)));
     call_.op = &op_;
     call_.inputs = static_cast<int>(in.size());
     call_.outputs = static_cast<int>(out.size());
@@ -83,11 +85,42 @@ class operation {
   void run() const { policy_.run(call_); }
   double bytes() const {
     i64 n = 0;
-    for (tensor_block const& b : in_) n += b.elements();
-    for (tensor_block const& b : out_) n += b.elements();
-    return 4.0 * static_cast<double>(n);
+    for (auto const* side : {&in_, &out_}) for (tensor_block const& b : *side) n += b.elements() * bytes_of(b.type, 4);
+    return static_cast<double>(n);
   }
 };
+
+/// cuBLASLt by itself: y = x w^T of bf16 [n, n] matrices, all that can be prepared is.
+double direct_seconds(cuda_memory const& memory, i64 n) {
+  detail::arena_memory<cuda_memory> const room(3 * n * n * 2, memory), scratch(i64{32} << 20, memory);
+  std::byte *const x = room.data(), *const w = x + n * n * 2, *const y = w + n * n * 2;
+  auto const size = static_cast<uint64_t>(n);
+  cublasLtHandle_t handle = nullptr;
+  cublasLtMatmulDesc_t desc = nullptr;
+  cublasLtMatrixLayout_t matrix = nullptr;
+  cublasLtMatmulPreference_t want = nullptr;
+  cuda_check(cublasLtCreate(&handle), "cublasLtCreate");
+  cuda_check(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  cublasOperation_t const transposed = CUBLAS_OP_T;
+  cuda_check(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed), "TRANSA");
+  cuda_check(cublasLtMatrixLayoutCreate(&matrix, CUDA_R_16BF, size, size, n), "cublasLtMatrixLayoutCreate");
+  cuda_check(cublasLtMatmulPreferenceCreate(&want), "cublasLtMatmulPreferenceCreate");
+  uint64_t const most = uint64_t{32} << 20;
+  cuda_check(cublasLtMatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most), "WORKSPACE");
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  cuda_check(cublasLtMatmulAlgoGetHeuristic(handle, desc, matrix, matrix, matrix, matrix, want, 1, &found, &count), "heuristic");
+  float const one = 1, zero = 0;
+  double const s = seconds(memory.stream(), [&] {
+    cuda_check(cublasLtMatmul(handle, desc, &one, w, matrix, x, matrix, &zero, y, matrix, y, matrix, &found.algo, scratch.data(),
+                              static_cast<std::size_t>(most), memory.stream()), "cublasLtMatmul");
+  });
+  cublasLtMatmulPreferenceDestroy(want);
+  cublasLtMatrixLayoutDestroy(matrix);
+  cublasLtMatmulDescDestroy(desc);
+  cublasLtDestroy(handle);
+  return s;
+}
 
 double copy_speed(cuda_memory const& memory) {
   i64 const n = i64{1} << 30;
@@ -106,7 +139,7 @@ int main() try {
     return 77;
   }
   cuda_memory const memory(0);
-  compute::cuda<float> const policy{cuda_teams(memory)};
+  policy_type const policy{cuda_teams(memory)};
   double const copy = copy_speed(memory);
   row("copy of 1 GiB", "bytes per second", copy, "B/s", 0);
   shape const square{8192, 8192}, vector{8192};
@@ -132,6 +165,27 @@ int main() try {
     operation const o(policy, linear{n, false}, {{dim(n), dim(n)}, {dim(n), dim(n)}});
     double const work = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
     row("linear, fp32, " + std::to_string(n) + " cubed", "operations per second", work / seconds(memory.stream(), [&] { o.run(); }), "FLOP/s", 0);
+  }
+  auto const half = [](shape const& s) { return s.of(dtype::bf16); };
+  for (named const& x : std::vector<named>{
+           {"gelu", gelu{}, {half(square)}},
+           {"gelu_grad", gelu_grad{}, {half(square), half(square)}},
+           {"add", add{}, {half(square), half(square)}},
+           {"softmax", softmax{}, {half(square)}},
+           {"layernorm", layernorm{}, {half(square), half(vector), half(vector)}},
+           {"layernorm_grad_x", layernorm_grad_x{}, {half(square), half(square), half(vector)}},
+           {"layernorm_grad_gamma", layernorm_grad_gamma{}, {half(square), half(square)}},
+           {"bias gradient", contraction("0o->o"), {half(square)}},
+           {"adamw with master", with_master<adamw_update>{}, {half(square), square, square, square, square}}}) {
+    operation const o(policy, x.op, x.in);
+    row(std::string(x.name) + ", bf16", "bytes per second", o.bytes() / seconds(memory.stream(), [&] { o.run(); }), "B/s", copy);
+  }
+  for (i64 n : {1024, 4096, 8192}) {
+    operation const o(policy, linear{n, false}, {half({dim(n), dim(n)}), half({dim(n), dim(n)})});
+    double const work = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+    double const direct = direct_seconds(memory, n), own = seconds(memory.stream(), [&] { o.run(); });
+    row("linear, bf16, " + std::to_string(n) + " cubed", "operations per second, beside cuBLASLt called directly", work / own, "FLOP/s",
+        work / direct);
   }
   memory.wait();
   return 0;

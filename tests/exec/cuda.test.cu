@@ -12,10 +12,12 @@
 #include "../support/staged.hpp"
 #include "../support/training.hpp"
 #include <tensorpar/exec/threads.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
 
 using namespace tests;
 
-static_assert(queued_memory<cuda_memory>);
+static_assert(queued_memory<cuda_memory> && recording_memory<cuda_memory>);
+static_assert(replayable_policy<compute::cuda<float>> && replayable_policy<compute::cuda_bf16<>>);
 static_assert(team_device<cuda_teams, float> && team_device<cuda_teams, double> && team_device<cuda_teams, prime_field>);
 static_assert(compute_policy<compute::cuda<float>>);
 static_assert(require_same_memory<compute::cuda<float>, comm::virtual_ranks<cuda_memory>>());
@@ -58,6 +60,7 @@ TEST_CASE("a GPU's memory keeps bytes and moves boxes") {
 TEST_CASE("streams follow each other's marks") {
   if (no_gpu()) return;
   check_marks(cuda_memory(0), 500);
+  check_recordings(cuda_memory(0));
 }
 
 TEST_CASE("a stream of the caller's is used, and left to the caller") {
@@ -78,6 +81,35 @@ TEST_CASE("every operator on the GPU: exactly in the prime field, up to rounding
   check_agreement<staged<compute::cuda<prime_field>>, compute::teams<prime_field>>(0);
   check_agreement<staged<compute::cuda<double>>, compute::teams<double>>(1e-11);
   check_agreement<staged<compute::cuda<float>>, compute::teams<float>>(1e-4);
+}
+
+TEST_CASE("products by tensor cores: floats rounded to 11 bits") {
+  if (no_gpu()) return;
+  check_agreement<staged<compute::cuda_tf32<>>, compute::teams<float>>(5e-3);
+}
+
+TEST_CASE("training in bf16 on the GPU is that of the processor's kernels, but for rounding") {
+  if (no_gpu()) return;
+  struct first_gpu : compute::cuda_bf16<> {
+    first_gpu() : compute::cuda_bf16<>(device_place{}) {}
+  };
+  std::mt19937 draw(32);
+  for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
+    for (int ranks : {1, 2, 4}) {
+      training_options o;
+      o.optimizer.kind = optimizer_kind::momentum;
+      training_graph const t = differentiate(in_bf16(g), o);
+      plan p = random_plan(in_bf16(g), ranks, draw);
+      p.optimizer = o.optimizer;
+      executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(t, p);
+      executor<compute::teams<float, host_teams<>, op_set<>, bfloat16>, comm::threads> host(t, p);
+      auto const a = train(gpu, 3, 0.05), b = train(host, 3, 0.05);
+      std::vector<std::vector<double>> c, d;
+      for (auto const& x : a) c.emplace_back(x.begin(), x.end());
+      for (auto const& x : b) d.emplace_back(x.begin(), x.end());
+      CHECK(tests::distance(c, d) < 0.02);
+      CHECK(gpu.copies_agree());
+    }
 }
 
 TEST_CASE("indices out of range are errors that name operator and index") {

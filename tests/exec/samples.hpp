@@ -113,6 +113,9 @@ inline std::vector<sample> other_samples() {
       {momentum_update{0.9, 0.1}, {{12}, {12}, {12}, {}}},
       {adamw_update{}, {{12}, {12}, {12}, {12}}},
       {adamw_update{}, {{2, 6}, {2, 6}, {2, 6}, {2, 6}, {}}},
+      {with_master<sgd_update>{{0.1}}, {{4, 6}, {4, 6}, {4, 6}}},
+      {with_master<momentum_update>{{0.9, 0.1}}, {{12}, {12}, {12}, {12}, {}}},
+      {with_master<adamw_update>{{}}, {{12}, {12}, {12}, {12}, {12}}},
       {square_sum{}, {{4, 6}}},
       {clip_factor{0.5}, {{}, {}, {}}},
       {parallel::partition{0, 2}, {{4, 6}}},
@@ -138,7 +141,7 @@ template <class Scalar> std::vector<dense<Scalar>> operands_of(sample const& s, 
     for (std::size_t e = 0; e < x[0].real.size(); ++e)
       if (static_cast<i64>(e) % head == head - 2) x[0].real[e] = x[0].real[e] * x[0].real[e] + Scalar(1);
   }
-  if (s.op.is<adamw_update>()) for (Scalar& e : x[3].real) e = e * e;
+  if (s.op.is<adamw_update>() || s.op.is<with_master<adamw_update>>()) for (Scalar& e : x[3].real) e = e * e;
   if (s.op.is<clip_factor>()) for (auto& t : x) t.real[0] = t.real[0] * t.real[0];
   return x;
 }

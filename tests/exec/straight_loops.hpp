@@ -317,6 +317,18 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       double const m = y[1].real[e] / (1 - std::pow(u.beta1, t)), v = y[2].real[e] / (1 - std::pow(u.beta2, t));
       return x[0].real[e] - state.learning_rate * (m / (std::sqrt(v) + u.eps) + u.weight_decay * x[0].real[e]);
     });
+  } else if (has_master(o)) {
+    any_op const rule = o.is<with_master<sgd_update>>()        ? any_op(o.as<sgd_update>())
+                        : o.is<with_master<momentum_update>>() ? any_op(o.as<momentum_update>())
+                                                               : any_op(o.as<adamw_update>());
+    auto operands = x;
+    auto const master = y.size();
+    operands[0] = x[master];
+    operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(master));
+    std::vector<dense<double>> made(y.begin(), y.end() - 1);
+    straight_loops(rule, operands, made, state);
+    for (std::size_t k = 0; k < made.size(); ++k) y[k].real = made[k].real;
+    y.back().real = made[0].real;
   } else if (o.is<square_sum>()) {
     for (double v : x[0].real) y[0].real[0] += v * v;
   } else if (o.is<clip_factor>()) {

@@ -55,6 +55,26 @@ TEST_CASE("in the prime field the parts of every split make the whole exactly") 
   CHECK(tried > 500);
 }
 
+TEST_CASE("heads are taken as many at once as there is room for, each of them once") {
+  for (i64 n : {1, 1024, 2048, 4096, 8192}) {
+    tensor_block q;
+    q.rank = 3;
+    for (int d = 0; d < 3; ++d) q.local[d] = q.global[d] = d == 0 ? 3 : d == 1 ? n : 40;
+    detail::attention_heads<float> const a(q, q, 10, true);
+    i64 const most = detail::heads_at_once(10, n, n);
+    CHECK((most == 1 || most * n * n <= i64{1} << 24));
+    CHECK((most == 10 || (most + 1) * n * n > i64{1} << 24));
+    std::vector<i64> seen, all;
+    detail::each_heads(a, 10, [&](i64 at_q, i64 at_k, i64 heads) {
+      CHECK(at_q == at_k);
+      CHECK(heads <= most);
+      for (i64 h = 0; h < heads; ++h) seen.push_back(at_q + h * a.head);
+    });
+    for (i64 b = 0; b < 3; ++b) for (i64 h = 0; h < 10; ++h) all.push_back(b * n * 40 + h * 4);
+    CHECK(seen == all);
+  }
+}
+
 TEST_CASE("indices out of range are errors that name operator and index") {
   tests::check_index_faults<compute::eigen<double>>();
   tests::check_index_faults<compute::teams<double>>();

@@ -21,6 +21,7 @@ class work_queue {
   u64 asked_ = 0, done_ = 0;
   bool stop_ = false;
   std::exception_ptr failure_;
+  std::shared_ptr<std::vector<std::function<void()>>> written_;       // while it is written down what is asked for
   std::jthread thread_{[this] { loop(); }};
 
   void loop() {
@@ -51,10 +52,22 @@ class work_queue {
     { std::lock_guard lock(m_); stop_ = true; }
     moved_.notify_all();
   }
-  void ask(std::function<void()> f) {
-    { std::lock_guard lock(m_); work_.push_back(std::move(f)); ++asked_; }
+  using notes = std::shared_ptr<std::vector<std::function<void()>>>;
+  void ask(std::function<void()> f, bool may_be_written_down = true) {
+    {
+      std::lock_guard lock(m_);
+      if (written_) {
+        if (!may_be_written_down) throw error("a write, read, wait or mark", "a queue that is recorded", "kernels alone");
+        return written_->push_back(std::move(f));
+      }
+      work_.push_back(std::move(f));
+      ++asked_;
+    }
     moved_.notify_all();
   }
+  void begin_recording() { std::lock_guard lock(m_); written_ = std::make_shared<std::vector<std::function<void()>>>(); }
+  notes end_recording() { std::lock_guard lock(m_); return std::exchange(written_, nullptr); }
+  bool recording() { std::lock_guard lock(m_); return written_ != nullptr; }
   u64 asked() { std::lock_guard lock(m_); return asked_; }
   bool reached(u64 n) { std::lock_guard lock(m_); return done_ >= n; }
   void await(u64 n) {
@@ -110,13 +123,13 @@ class queued_host {
   }
   void write(void* p, void const* h, i64 n) const {
     auto const* from = static_cast<std::byte const*>(h);
-    ask([p, bytes = std::vector<std::byte>(from, from + n)] {
+    queue_->ask([p, bytes = std::vector<std::byte>(from, from + n)] {
       std::this_thread::sleep_for(std::chrono::microseconds(slow_writes.load()));
       host_memory{}.write(p, bytes.data(), static_cast<i64>(bytes.size()));
-    });
+    }, false);
   }
   void read(void* h, void const* p, i64 n) const {
-    ask([=] { host_memory{}.read(h, p, n); });
+    queue_->ask([=] { host_memory{}.read(h, p, n); }, false);
     queue_->wait();
   }
   template <class S>
@@ -135,19 +148,27 @@ class queued_host {
   mark make_mark() const { return {queue_, 0, nullptr}; }
   mark make_timed_mark() const { return {queue_, 0, std::make_shared<clock::time_point>()}; }
   double seconds(mark const& a, mark const& b) const { return std::chrono::duration<double>(*b.time - *a.time).count(); }
+  using recording = work_queue::notes;
+  void begin_recording() const { queue_->begin_recording(); }
+  recording end_recording() const { ++recordings; return queue_->end_recording(); }
+  void replay(recording const& r) const {
+    ++replays;
+    ask([r] { for (auto const& f : *r) f(); });
+  }
   void set(mark& k) const {
+    if (queue_->recording()) throw error("a mark", "a queue that is recorded", "kernels alone");
     if (k.time) ask([t = k.time] { *t = clock::now(); });
     k.queue = queue_;
     k.at = queue_->asked();
   }
-  void follow(mark const& k) const { ask([k] { k.queue->await(k.at); }); }
+  void follow(mark const& k) const { queue_->ask([k] { k.queue->await(k.at); }, false); }
   bool reached(mark const& k) const { return k.queue->reached(k.at); }
 
   void ask(std::function<void()> f) const { queue_->ask(std::move(f)); }
   /// How long a write takes in the queue.
   static inline std::atomic<int> slow_writes = 0;
   /// Counts.
-  static inline std::atomic<int> ranges = 0;
+  static inline std::atomic<int> ranges = 0, recordings = 0, replays = 0;
   int range(char const*) const { return ++ranges; }
   work_queue const* identity() const { return queue_.get(); }
   index_fault* fault() const { return fault_.get(); }
@@ -163,7 +184,9 @@ class queued_teams {
   memory device_memory() const { return memory_; }
   template <class F> void each(i64 n, F const& f) const { memory_.ask([=] { host_teams<>{}.each(n, f); }); }
   template <class F> void teams(i64 n, F const& f) const { memory_.ask([=] { host_teams<>{}.teams(n, f); }); }
-  template <class Scalar> void product(matrix_products<Scalar> const& p) const { memory_.ask([=] { host_teams<>{}.product(p); }); }
+  template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
+    memory_.ask([=] { host_teams<>{}.product(p); });
+  }
   index_fault* fault() const { return memory_.fault(); }
   void settle() const {}
 };

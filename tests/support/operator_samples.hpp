@@ -113,6 +113,9 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(sgd_update{}, {rows, rows});
   put(momentum_update{}, {rows, rows, rows});
   put(adamw_update{}, {rows, rows, rows, rows});
+  put(with_master<sgd_update>{}, {rows, rows, rows});
+  put(with_master<momentum_update>{}, {rows, rows, rows, rows});
+  put(with_master<adamw_update>{}, {rows, rows, rows, rows, rows});
   put(square_sum{}, {words});
   put(clip_factor{}, {none, none});
   put(parallel::partition{1, 2}, {rows});

@@ -70,8 +70,8 @@ template <int Lanes> class threaded_teams : public host_teams<> {
     lanes_in_step<Lanes> shared;
     on_lanes([&](int lane) { for (i64 i = 0; i < n; ++i) f(i, threaded_team<Lanes>{&shared, lane}); });
   }
-  template <class Scalar> void product(matrix_products<Scalar> const& p) const {
-    tensorpar::detail::product_at<Scalar> const f{p};
+  template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
+    tensorpar::detail::product_at<Scalar, Result> const f{p};
     each(f.count(), f);
   }
 };

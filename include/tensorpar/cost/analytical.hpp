@@ -32,7 +32,7 @@ inline double bytes_touched(any_op const& op, shapes in, shapes out, i64 scalar_
   bool const one = op.is<embedding>(), bag = op.is<embedding_bag>();
   if ((one || bag) && in.n > 1) {
     double const table = bytes_of(in[1], scalar_bytes);
-    double const rows = static_cast<double>(in[0].elements()) * static_cast<double>(in[1].last().n * scalar_bytes);
+    double const rows = static_cast<double>(in[0].elements()) * static_cast<double>(in[1].last().n * bytes_of(in[1].type, scalar_bytes));
     if (rows < table) sum -= table - rows;
   }
   return sum;

@@ -45,7 +45,7 @@ struct move_query {
 
 /// Bytes of a tensor's elements: integers as they are, real numbers in the size that is trained with.
 constexpr double bytes_of(shape const& s, i64 scalar_bytes) {
-  return static_cast<double>(s.elements()) * static_cast<double>(is_integer(s.type) ? bytes_of(s.type) : scalar_bytes);
+  return static_cast<double>(s.elements()) * static_cast<double>(bytes_of(s.type, scalar_bytes));
 }
 
 /// Bytes of one device's part, without a copy of the shape.

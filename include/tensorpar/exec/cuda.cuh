@@ -138,7 +138,8 @@ template <class S> struct move_box_at {
 };
 }  // namespace detail
 
-/// A GPU's memory, and the stream in which everything that concerns it happens in order. Models `queued_memory`. Copies share the stream.
+/// A GPU's memory, and the stream in which everything that concerns it happens in order. Models `queued_memory`, `recording_memory`.
+/// Copies share the stream.
 /// Every call throws `error` with the driver's words; so does `wait` for an index out of range that a kernel met.
 class cuda_memory {
   std::shared_ptr<detail::cuda_state> state_;
@@ -197,6 +198,36 @@ class cuda_memory {
     }
     cuda_check(status, "cudaEventQuery");
     return true;
+  }
+
+  /// What a stream was asked for, as a CUDA graph.
+  class recording {
+    struct destroy {
+      void operator()(CUgraphExec_st* g) const { cudaGraphExecDestroy(g); }
+    };
+    std::unique_ptr<CUgraphExec_st, destroy> graph_;
+
+   public:
+    explicit recording(cudaGraphExec_t g) : graph_(g) {}
+    cudaGraphExec_t graph() const { return graph_.get(); }
+  };
+  void begin_recording() const {
+    state_->enter();
+    cuda_check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  }
+  recording end_recording() const {
+    state_->enter();
+    cudaGraph_t all = nullptr;
+    cuda_check(cudaStreamEndCapture(stream(), &all), "cudaStreamEndCapture");
+    cudaGraphExec_t made = nullptr;
+    cudaError_t const status = cudaGraphInstantiate(&made, all, 0);
+    cudaGraphDestroy(all);
+    cuda_check(status, "cudaGraphInstantiate");
+    return recording(made);
+  }
+  void replay(recording const& r) const {
+    state_->enter();
+    cuda_check(cudaGraphLaunch(r.graph(), stream()), "cudaGraphLaunch");
   }
 
   int gpu() const { return state_->gpu; }

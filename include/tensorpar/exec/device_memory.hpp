@@ -6,6 +6,7 @@
 #include <optional>
 #include <tensorpar/exec/arena_memory.hpp>
 #include <tensorpar/exec/boxes.hpp>
+#include <tensorpar/exec/narrow.hpp>
 #include <tensorpar/exec/processes.hpp>
 #include <tensorpar/plan/program.hpp>
 #include <vector>
@@ -77,7 +78,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
       tensor_block const mine = block_of(q.where, q.type, d);
       part.resize(static_cast<std::size_t>(mine.elements()));
       copy_box(mine, whole, all.data(), mine, part.data());
-      memory(d).write(address(b, d), part.data(), q.bytes);
+      write_reals(memory(d), address(b, d), part, q.type.type);
     }
   }
   /// The whole value, on every process.
@@ -89,7 +90,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
       int const d = holders[0];
       tensor_block const mine = block_of(q.where, q.type, d);
       part.assign(static_cast<std::size_t>(mine.elements()), Scalar{});
-      if (here(d)) memory(d).read(part.data(), address(b, d), q.bytes);
+      if (here(d)) read_reals(memory(d), part, address(b, d), q.type.type);
       share(hub, d, part.data(), part.size() * sizeof(Scalar));
       copy_box(mine, mine, part.data(), whole, all.data());
     }

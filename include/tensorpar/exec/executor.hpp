@@ -8,13 +8,16 @@
 #include <tensorpar/exec/concepts.hpp>
 #include <tensorpar/exec/device_memory.hpp>
 #include <tensorpar/exec/host.hpp>
+#include <tensorpar/exec/initial_values.hpp>
 #include <tensorpar/exec/kernel.hpp>
 #include <tensorpar/exec/lanes.hpp>
+#include <tensorpar/exec/narrow.hpp>
 #include <tensorpar/exec/prepared_task.hpp>
 #include <tensorpar/exec/processes.hpp>
 #include <tensorpar/exec/queue_lanes.hpp>
-#include <tensorpar/exec/random.hpp>
+#include <tensorpar/exec/recorded_runs.hpp>
 #include <tensorpar/exec/scalar.hpp>
+#include <tensorpar/exec/step_result.hpp>
 #include <tensorpar/exec/task_errors.hpp>
 #include <tensorpar/exec/task_times.hpp>
 #include <tensorpar/exec/traffic.hpp>
@@ -25,22 +28,19 @@
 
 namespace tensorpar {
 
-struct step_result {
-  double loss = 0;             // mean over the batch
-  double seconds = 0;
-  std::optional<double> gradient_norm;   // of all gradients before they were clipped; where they are not clipped, nobody computes it
-};
-
 /// Runs a plan's program. Compute: a compute policy (exec/concepts.hpp) with its scalar; Comm: a communicator whose `hub` joins one
 /// endpoint per device. Every device's memory is one arena of exactly program().arena[d] bytes, allocated here and never again.
 /// All of them lie in the policy's memory (exec/memory.hpp), which the host need not be able to read.
 /// Where Comm::overlaps is true, a device has a thread that communicates beside the one that computes (exec/lanes.hpp); where Comm::queued
 /// is, one thread fills the device's two queues (exec/queue_lanes.hpp).
+/// Where memory and policy can (exec/recorded_runs.hpp), runs of tasks that compute are written down in the second step and asked for at
+/// once from then on; not in steps that are recorded.
 /// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
 /// runs the tasks of its own devices; all call `step`, `fetch` and `copies_agree` together and get the same answers.
 template <compute_policy Compute, class Comm>
   requires(require_communicator<Comm, typename Compute::scalar_type>() &&   // full_communicator, or the name of what is missing
+           require_communicator<Comm, detail::narrow_of<Compute>>() &&
            require_same_memory<Compute, Comm>())
 class executor {
  public:
@@ -73,19 +73,7 @@ class executor {
   /// Parameters from their `init` and zero optimizer state, by seed and logical index alone: the same under every plan.
   void initialise(u64 seed) {
     seed_ = seed;
-    u64 stream = 0;
-    for (std::size_t x = 0; x < graph_.gradient.size(); ++x) {
-      graph_value const& v = graph_.graph.values[x];
-      if (v.role != value_role::parameter) continue;
-      std::vector<scalar> all(static_cast<std::size_t>(v.type.elements()));
-      for (std::size_t i = 0; i < all.size(); ++i)
-        all[i] = scalar_traits<scalar>::from_double(initial_value(v.start, v.type, i, seed, stream));
-      store(static_cast<int>(x), all);
-      ++stream;
-    }
-    for (std::size_t x = 0; x < graph_.graph.values.size(); ++x)
-      if (graph_.graph.values[x].role == value_role::state)
-        store(static_cast<int>(x), std::vector<scalar>(static_cast<std::size_t>(graph_.graph.values[x].type.elements()), scalar(0)));
+    detail::each_initial_value<scalar>(graph_, seed, [&](int value, std::vector<scalar> const& all) { store(value, all); });
     steps_ = 0;
   }
 
@@ -140,6 +128,8 @@ class executor {
       try {
         std::optional<detail::task_times<memory_type, queued>> times;
         if (queued) memory_.memory(d).wait();              // what was stored between steps is there for both queues
+        if constexpr (replays) numbers_[w / workers_each].write(state);
+        runs_[w].restart();
         if (record) times.emplace(memory_.memory(d), t0);
         for (std::size_t k = 0; k < order_[w].size(); ++k) {
           std::size_t const i = order_[w][k];
@@ -147,6 +137,11 @@ class executor {
           int const own = t.kind != task_kind::compute;
           if (two_lanes && !progress.await(own, waits_[w][k])) return;
           at[w].task = i;
+          if (std::size_t const n = record ? 0 : runs_[w].before(k)) {
+            for (std::size_t j = 0; two_lanes && j < n; ++j) progress.ended(own);
+            k += n - 1;
+            continue;
+          }
           if constexpr (queued) comm.at_task(static_cast<int>(i));
           if (record) times->begin(queue_of(d, own));
           {
@@ -156,12 +151,15 @@ class executor {
           if (record)
             times->end(queue_of(d, own), {d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name}, [&] { finish(d); });
           at[w].task = program_.tasks.size();
+          runs_[w].after(k);
           if (two_lanes) progress.ended(own);
         }
         finish(d);
+        runs_[w].done();
         if (record) spans[w] = times->spans();
       } catch (...) {
         errors[w] = std::current_exception();
+        runs_[w].give_up();
         if constexpr (queued) {
           if (comm.stuck_at() >= 0) at[w].task = static_cast<std::size_t>(comm.stuck_at());
         }
@@ -180,7 +178,7 @@ class executor {
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
     try {
-      sum_up(r);
+      detail::read_step(r, program_, losses_, norm_, std::max<std::size_t>(1, graph_.losses.size()), memory_, hub_);
     } catch (...) {          // another process failed in this step
       failed_ = true;
       throw;
@@ -196,6 +194,9 @@ class executor {
   static constexpr bool queued = requires { requires Comm::queued; };
   static constexpr std::size_t workers_each = requires { requires Comm::overlaps; } ? 2 : 1;
   static constexpr bool two_lanes = queued || workers_each > 1;
+  static constexpr bool replays = recording_memory<memory_type> && replayable_policy<Compute>;
+  using runs_type = typename detail::runs_of<replays, memory_type>::type;
+  using numbers_type = typename detail::numbers_kept<replays, Compute, memory_type>::type;
   using progress_type = typename detail::lanes_of<queued, memory_type>::type;
 
   training_graph graph_;
@@ -210,6 +211,8 @@ class executor {
   std::vector<std::unique_ptr<progress_type>> progress_;   // by device of this process
   std::vector<std::vector<std::size_t>> order_;     // by worker: its tasks; the workers of a device follow one another
   std::vector<std::vector<int>> waits_;             // parallel, where there are two lanes: see lane_waits
+  std::vector<runs_type> runs_;                     // by worker
+  std::vector<numbers_type> numbers_;               // by device of this process, where steps are replayed
   std::vector<std::vector<std::size_t>> mine_;      // by device: its tasks
   std::vector<std::vector<prepared>> ready_;        // by device, parallel to mine_
   std::vector<std::vector<std::size_t>> slot_;      // by task: position in mine_ of each device (by device number)
@@ -244,9 +247,7 @@ class executor {
         compute_(detail::policies_for<Compute>(local_, plan_.cluster.size())),
         workers_(static_cast<int>(local_.size() * workers_each)),
         memory_(program_, local_, detail::memories_of(compute_, local_)) {
-    for (graph_node const& n : graph_.graph.nodes)
-      if (!Compute::supports(n.op))
-        throw error("operator " + spell(n.op) + " has no kernel in this compute policy", "executor", "an operator of the policy");
+    detail::require_kernels<Compute>(graph_.graph, "executor");
     for (int d : local_) detail::join(endpoints_[static_cast<std::size_t>(d)], hub_, d, memory_.memory(d));
     if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_of(program_), workers_);
     prepare();
@@ -292,7 +293,9 @@ class executor {
         put(t.out, p.out, p.out_at);
         if (t.workspace >= 0) p.workspace = memory_.address(t.workspace, d);
         if (t.kind != task_kind::compute) {
-          p.move = prepare_move(t.step, program_.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type, d);
+          shape const& type = program_.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type;
+          p.move = prepare_move(t.step, type, d);
+          p.narrow = detail::stored_narrow<scalar>(type.type);
           std::vector<int> const& m = p.move.group.devices;
           if (!m.empty()) p.group.emplace(endpoints_[static_cast<std::size_t>(d)]->make_group({m.data(), static_cast<int>(m.size())}));
         } else {
@@ -325,11 +328,27 @@ class executor {
       std::vector<lane_task> touches;
       for (std::size_t i : mine_[d]) touches.push_back(detail::touched_by(program_, i, local_[l], ready_of(i, local_[l]).feeds, memory_));
       std::vector<int> const waits = two_lanes ? lane_waits(touches) : std::vector<int>(touches.size());
+      std::vector<detail::run_task> all;
+      int followed = 0;
       for (std::size_t k = 0; k < touches.size(); ++k) {
+        bool const computes = !touches[k].communicates;
+        all.push_back({computes, !ready_of(mine_[d][k], local_[l]).feeds.empty(), computes && waits[k] > followed, false});
+        if (computes) followed = std::max(followed, waits[k]);
         std::size_t const w = l * workers_each + (workers_each > 1 && touches[k].communicates ? 1 : 0);
         if constexpr (queued) progress_.back()->plan(touches[k].communicates, waits[k]);
         order_[w].push_back(mine_[d][k]);
         waits_[w].push_back(waits[k]);
+      }
+      int computing = 0;
+      if constexpr (queued)
+        for (detail::run_task& t : all) if (t.computes) t.awaited = progress_.back()->awaited(0, computing++);
+      for (std::size_t w = 0; w < workers_each; ++w) runs_.emplace_back(memory_.memory(local_[l]), all);
+      if constexpr (replays) {
+        std::vector<any_op> ops;
+        for (std::size_t i : mine_[d]) if (program_.tasks[i].kind == task_kind::compute) ops.push_back(program_.tasks[i].op);
+        numbers_.emplace_back(ops, memory_.memory(local_[l]));
+        for (std::size_t i : mine_[d])
+          if (program_.tasks[i].kind == task_kind::compute) ready_of(i, local_[l]).words = numbers_.back().place(program_.tasks[i].op);
       }
     }
   }
@@ -338,10 +357,12 @@ class executor {
     task const& t = program_.tasks[i];
     prepared& p = ready_of(i, d);
     if (t.kind != task_kind::compute) {
-      scalar const* src = p.in_at.empty() ? nullptr : static_cast<scalar const*>(p.in_at[0]);
-      scalar* dst = p.out_at.empty() ? nullptr : static_cast<scalar*>(p.out_at[0]);
-      run_move(t.step, p.move, src, dst, static_cast<scalar*>(p.workspace), comm, p.group, message_tag(t, i), queue_of(d, true));
-      return;
+      auto const move = [&]<class Element>(Element*) {
+        auto const* src = p.in_at.empty() ? nullptr : static_cast<Element const*>(p.in_at[0]);
+        auto* dst = p.out_at.empty() ? nullptr : static_cast<Element*>(p.out_at[0]);
+        run_move(t.step, p.move, src, dst, static_cast<Element*>(p.workspace), comm, p.group, message_tag(t, i), queue_of(d, true));
+      };
+      return p.narrow ? move(static_cast<detail::narrow_of<Compute>*>(nullptr)) : move(static_cast<scalar*>(nullptr));
     }
     for (auto const& [k, value] : p.feeds) {
       graph_value const& v = graph_.graph.value(value);
@@ -359,37 +380,10 @@ class executor {
     c.out_block = p.out.data();
     c.workspace = p.workspace;
     c.first_share = p.first_share;
+    c.words = p.words;
     c.state = state;
     c.state.micro_batch = static_cast<u64>(t.micro_batch + graph_.graph.node(t.node).part);
     compute_[static_cast<std::size_t>(d)]->run(c);
-  }
-
-  /// The loss: its partial sums added, averaged over micro-batches. And the gradients' norm.
-  void sum_up(step_result& r) const {
-    std::vector<double> shares;
-    auto const take = [&](int made) {
-      buffer const& q = program_.buffers[static_cast<std::size_t>(made)];
-      for (i64 k = 0, n = q.where.size(); k < n; ++k) {
-        int const d = q.where.device(k);
-        auto const c = q.where.coordinates(d);
-        bool counted = true;
-        for (std::size_t a = 0; a < q.where.axes.size(); ++a) counted = counted && (q.where.axes[a].kind != part_kind::copy || c[a] == 0);
-        if (!counted) continue;
-        scalar x(0);
-        if (memory_.here(d)) memory_.memory(d).read(&x, memory_.address(made, d), sizeof(scalar));
-        shares.push_back(to_double(x));
-      }
-    };
-    if (norm_ >= 0) take(norm_);
-    for (int made : losses_) take(made);
-    detail::add_up(hub_, shares);
-    if (norm_ >= 0) r.gradient_norm = shares[0];
-    for (std::size_t k = norm_ >= 0; k < shares.size(); ++k) r.loss += shares[k];
-    r.loss /= (plan_.micro_batches * std::max<double>(1, static_cast<double>(graph_.losses.size())));
-  }
-  static double to_double(scalar x) {
-    if constexpr (std::floating_point<scalar>) return static_cast<double>(x);
-    else return 0;                                   // a field element has no size
   }
 };
 

@@ -22,10 +22,8 @@ template <compute_policy Compute> class forward_pass {
       for (int x : forward.node(v).in)
         if (forward.value(x).role == value_role::parameter && graph_.home[static_cast<std::size_t>(x)] < 0)
           graph_.home[static_cast<std::size_t>(x)] = v;
-      if (!Compute::supports(forward.node(v).op))
-        throw error("operator " + spell(forward.node(v).op) + " has no kernel in this compute policy", "forward_pass",
-                    "an operator of the policy");
     }
+    detail::require_kernels<Compute>(forward, "forward_pass");
     plan p;
     p.cluster = make_cluster("one device", {}, 1, 1, {}, {});
     p.nodes.resize(forward.nodes.size());
@@ -46,7 +44,7 @@ template <compute_policy Compute> class forward_pass {
       std::vector<scalar> const all = from < 0 ? std::vector<scalar>{} : trained.fetch(from);
       if (static_cast<i64>(all.size()) != b.type.elements())
         throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass", spell(b.type));
-      memory_.memory().write(at(b), all.data(), b.bytes);
+      detail::write_reals(memory_.memory(), at(b), all, b.type.type);
     }
   }
 
@@ -86,7 +84,7 @@ template <compute_policy Compute> class forward_pass {
     for (buffer const& b : program_.buffers)
       if (x >= 0 && b.value == x) {
         std::vector<scalar> all(static_cast<std::size_t>(b.type.elements()));
-        memory_.memory().read(all.data(), at(b), b.bytes);
+        detail::read_reals(memory_.memory(), all, at(b), b.type.type);
         return all;
       }
     throw error("the model has no output '" + std::string(name) + "'", "forward_pass", "an output of the model");

@@ -13,6 +13,11 @@ struct step_state {
   double learning_rate = 0;
 };
 
+/// What an operator's kernel takes of the above: numbers in the kernel's own form.
+struct step_words {
+  u64 w[4]{};
+};
+
 /// One operator on one device. Real tensors point to the policy's scalar, integer tensors to std::int32_t.
 /// Buffers do not overlap, except that an update's results are its operands (in place) and `add` may write its first operand.
 struct kernel_call {
@@ -26,6 +31,7 @@ struct kernel_call {
   /// Several devices may hold partial sums of one result. What must be added once (a bias) is added where this is true.
   bool first_share = true;
   step_state state;
+  step_words const* words = nullptr;  // in the device's memory: those of this operator for the step, null: they follow from `state`
 };
 
 }  // namespace tensorpar

@@ -1,5 +1,6 @@
 // tensorpar/exec/kernels_update.hpp - kernels of parameter updates and of global-norm clipping
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <tensorpar/exec/kernels.hpp>
 #include <tensorpar/op/update.hpp>
@@ -60,6 +61,30 @@ template <class Scalar> struct kernel<Scalar, adamw_update> {
       to_v[i] = second;
       to_w[i] = x - rate * (first * fix1 * traits::reciprocal(traits::sqrt(second * fix2) + eps) + decay * x);
     }
+  }
+};
+
+/// The rule on `master`, then a copy of it: over scalars that stand for every real number the weight is its own master.
+template <class Scalar, class Rule> struct kernel<Scalar, with_master<Rule>> {
+  static void run(kernel_call const& c, with_master<Rule> const& op) {
+    void const* in[loop::max_in]{};
+    tensor_block blocks[loop::max_in]{};
+    void* out[loop::max_out]{};
+    int const master = c.outputs;                          // of the operands; [clip] follows
+    for (int k = 0, to = 0; k < c.inputs; ++k) {
+      if (k == master) continue;
+      in[to] = c.in[k == 0 ? master : k];
+      blocks[to++] = c.in_block[k];
+    }
+    for (int k = 0; k + 1 < c.outputs; ++k) out[k] = c.out[k == 0 ? c.outputs - 1 : k];
+    kernel_call rule = c;
+    rule.inputs = c.inputs - 1;
+    rule.outputs = c.outputs - 1;
+    rule.in = in;
+    rule.in_block = blocks;
+    rule.out = out;
+    kernel<Scalar, Rule>::run(rule, op);
+    std::copy_n(static_cast<Scalar const*>(out[0]), c.out_block[0].elements(), detail::result<Scalar>(c));
   }
 };
 

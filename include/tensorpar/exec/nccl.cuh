@@ -20,6 +20,7 @@ struct nccl_library {
     if constexpr (std::same_as<E, float>) return ncclFloat32;
     else if constexpr (std::same_as<E, double>) return ncclFloat64;
     else if constexpr (std::same_as<E, std::int32_t>) return ncclInt32;
+    else if constexpr (std::same_as<E, bfloat16>) return ncclBfloat16;
     else return {};
   }
   static status make_id(id& i) { return ncclGetUniqueId(&i); }

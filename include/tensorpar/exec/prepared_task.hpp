@@ -5,6 +5,7 @@
 #include <tensorpar/exec/host.hpp>
 #include <tensorpar/exec/lanes.hpp>
 #include <tensorpar/exec/move.hpp>
+#include <tensorpar/exec/narrow.hpp>
 #include <tensorpar/exec/scalar.hpp>
 #include <utility>
 #include <vector>
@@ -17,7 +18,9 @@ template <class Group> struct prepared_task {
   std::vector<void*> out_at;
   std::vector<std::pair<int, int>> feeds;        // (operand, value): inputs that the host writes before this task
   void* workspace = nullptr;
+  step_words const* words = nullptr;             // see kernel_call
   bool first_share = true;
+  bool narrow = false;                           // moves numbers of two bytes
   prepared_move move;
   std::optional<Group> group;
 };
@@ -69,6 +72,7 @@ void feed_box(host_tensor const& h, int micro, tensor_block const& box, void* to
   auto const n = static_cast<std::size_t>(box.elements());
   auto const number = [](float x) { return scalar_traits<Scalar>::from_double(static_cast<double>(x)); };
   if (is_integer(box.type)) put(std::vector<std::int32_t>(n), h.index.data() + skip, [](std::int32_t x) { return x; });
+  else if (stored_narrow<Scalar>(box.type)) put(std::vector<bfloat16>(n), h.real.data() + skip, [](float x) { return bfloat16(x); });
   else put(std::vector<Scalar>(n), h.real.data() + skip, number);
 }
 

@@ -36,7 +36,7 @@ constexpr i64 columns_of(i64 rows, i64 cols, i64 row, i64 col) {
 }
 
 /// Precondition: m, n, k > 0.
-template <class Scalar> constexpr blas_product blas_form(matrix_products<Scalar> const& p) {
+template <class Scalar, class Result> constexpr blas_product blas_form(matrix_products<Scalar, Result> const& p) {
   blas_product r;
   r.k = p.k;
   i64 const by_columns = columns_of(p.m, p.n, p.c.row, p.c.col), by_rows = columns_of(p.n, p.m, p.c.col, p.c.row);

@@ -6,6 +6,7 @@
 #include <tensorpar/cost/profiled.hpp>
 #include <tensorpar/exec/arena_memory.hpp>
 #include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/narrow.hpp>
 #include <tensorpar/exec/random.hpp>
 #include <tensorpar/exec/scalar.hpp>
 #include <tensorpar/plan/program.hpp>
@@ -38,7 +39,7 @@ template <class Compute> class kernel_bench {
   kernel_call call_;
 
   memory space(i64 elements, i64 size) const { return memory(std::max<i64>(elements, 1) * size, memory_in(compute_)); }
-  static i64 element_bytes(tensor_block const& b) { return is_integer(b.type) ? bytes_of(b.type) : static_cast<i64>(sizeof(scalar)); }
+  static i64 element_bytes(tensor_block const& b) { return bytes_of(b.type, static_cast<i64>(sizeof(scalar))); }
 
   void wait() const { memory_in(compute_).wait(); }
   block_memory& place(program const& p, int b, int device) {
@@ -60,6 +61,8 @@ template <class Compute> class kernel_bench {
       };
       if (is_integer(m.block.type))
         put(std::vector<std::int32_t>(n), [&](double x) { return static_cast<std::int32_t>(x * static_cast<double>(index_end)); });
+      else if (stored_narrow<scalar>(m.block.type))
+        put(std::vector<bfloat16>(n), [](double x) { return bfloat16(static_cast<float>(0.0625 + 0.9375 * x)); });
       else put(std::vector<scalar>(n), [](double x) { return scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x); });
     }
   }

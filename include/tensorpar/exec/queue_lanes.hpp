@@ -38,6 +38,11 @@ template <queued_memory Memory> class queue_lanes {
     other.mark_of[k] = static_cast<int>(other.marks.size());
     other.marks.push_back(other.queue.make_mark());
   }
+  /// Is this task of a lane, counted from 0, awaited by the other?
+  bool awaited(int own, int k) {
+    auto const& marks = of(own).mark_of;
+    return static_cast<std::size_t>(k) < marks.size() && marks[static_cast<std::size_t>(k)] >= 0;
+  }
   void restart() { for (side& s : lane_) s.ended = s.followed = 0; }
   /// What `own` is asked for from now on is done after the other lane's first n tasks. Precondition: plan(own, n), and they were asked for.
   bool await(int own, int n) {

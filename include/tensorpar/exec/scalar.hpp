@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <concepts>
+#include <tensorpar/core/bfloat16.hpp>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/prime_field.hpp>
 
@@ -43,6 +44,11 @@ template <std::floating_point Real> struct scalar_traits<Real> {
 
  private:
   static constexpr Real bend = static_cast<Real>(0.79788456080286535588), cube = static_cast<Real>(0.044715);   // sqrt(2 / pi)
+};
+
+/// Functions of a stored bfloat16 are those of the float that it stands for.
+template <> struct scalar_traits<bfloat16> : scalar_traits<float> {
+  static constexpr auto name = "bfloat16";
 };
 
 /// The check's field. Each function that is not a polynomial is replaced by one fixed pseudo-random function of its operand, the same in

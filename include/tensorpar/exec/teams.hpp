@@ -19,20 +19,53 @@
 namespace tensorpar {
 
 namespace detail {
+/// Bytes that this device's products take of an operator's scratch: the first ones.
+template <class Device, class Scalar, class Op>
+inline constexpr i64 product_scratch = [] {
+  if constexpr (requires { Device::product_scratch; } && multiplies<Scalar, Op>) return i64{Device::product_scratch};
+  else return i64{0};
+}();
 template <class Scalar, class Device, class Op> void run_on_teams(Device const& d, kernel_call const& c) {
-  team_kernel<Scalar, Op>::run(d, c, load<Op>(c.op->attr));
+  if constexpr (product_scratch<Device, Scalar, Op> > 0) {
+    kernel_call rest = c;
+    rest.workspace = static_cast<std::byte*>(c.workspace) + product_scratch<Device, Scalar, Op>;
+    team_kernel<Scalar, Op>::run(d.with_scratch(c.workspace), rest, load<Op>(c.op->attr));
+  } else {
+    team_kernel<Scalar, Op>::run(d, c, load<Op>(c.op->attr));
+  }
 }
-template <class Scalar, class Op> i64 team_workspace(any_op const& o, shapes in, shapes out) {
+template <class Scalar, class Device, class Op> i64 team_workspace(any_op const& o, shapes in, shapes out) {
+  i64 own = 0;
   if constexpr (requires(Op const& op) { team_kernel<Scalar, Op>::workspace(op, in, out); })
-    return team_kernel<Scalar, Op>::workspace(load<Op>(o.attr), in, out);
-  else return 0;
+    own = team_kernel<Scalar, Op>::workspace(load<Op>(o.attr), in, out);
+  return own + product_scratch<Device, Scalar, Op> / static_cast<i64>(sizeof(computed<Scalar>));
 }
+/// What changes from step to step, where something does.
+template <class Scalar, class Op> step_words team_words(any_op const& o, step_state const& s) {
+  if constexpr (requires(Op const& op) { team_kernel<Scalar, Op>::words(op, s); })
+    return team_kernel<Scalar, Op>::words(load<Op>(o.attr), s);
+  else return {};
+}
+template <class Scalar, class Op>
+inline constexpr bool has_words = requires(Op const& op, step_state const& s) { team_kernel<Scalar, Op>::words(op, s); };
 template <class Scalar, class Device> struct team_entry {
   u64 id = 0;
   void (*run)(Device const&, kernel_call const&) = nullptr;
   i64 (*workspace)(any_op const&, shapes, shapes) = nullptr;
+  step_words (*words)(any_op const&, step_state const&) = nullptr;
+  bool has_words = false;
   template <class Op> static constexpr team_entry make() {
-    return {name_hash(Op::name), &run_on_teams<Scalar, Device, Op>, &team_workspace<Scalar, Op>};
+    return {name_hash(Op::name), &run_on_teams<Scalar, Device, Op>, &team_workspace<Scalar, Device, Op>,
+            &team_words<Scalar, Op>, detail::has_words<Scalar, Op>};
+  }
+};
+/// States of attention in parts hold largest scores and sums beside values: no kernel keeps those in full.
+template <class Op> inline constexpr bool keeps_states =
+    one_of<Op, attention_parts, attention_parts_grad, softmax_merge, softmax_merge_grad, attention_finish, attention_finish_grad>;
+template <class Narrow, class Device> struct narrow_entry : team_entry<computed<Narrow>, Device> {
+  template <class Op> static constexpr narrow_entry make() {
+    if constexpr (keeps_states<Op>) return {{name_hash(Op::name), nullptr, nullptr}};
+    else return {{name_hash(Op::name), &run_on_teams<Narrow, Device, Op>, &team_workspace<Narrow, Device, Op>}};
   }
 };
 }  // namespace detail
@@ -42,19 +75,38 @@ namespace compute {
 /// Models `compute_policy` (exec/concepts.hpp) on any `team_device` (exec/teams/device.hpp): every operator's kernel is written once, as
 /// functors over indices, and runs on an accelerator as it runs here. Scalar: float, double, prime_field, or a type with scalar_traits.
 /// Own: your operators, each with a `compute_teams`, see exec/teams/kernel.hpp.
+/// Narrow: bfloat16 where Scalar is float and graphs may hold bf16 (ir/in_bf16.hpp): stored as such, computed with and summed up in float.
+/// Not for operators of yours nor for attention in parts.
 /// Results depend on the call and the device's lanes alone: sums have a fixed order. Scratch: as compute::eigen for products and
 /// convolutions; besides, losses take a scalar per row, and gradients of norms two.
-template <class Scalar, class Device = host_teams<>, class Own = op_set<>>
-  requires team_device<Device, Scalar>
+template <class Scalar, class Device = host_teams<>, class Own = op_set<>, class Narrow = Scalar>
+  requires(team_device<Device, Scalar> && (std::same_as<Narrow, Scalar> || (std::same_as<Scalar, float> && std::same_as<Narrow, bfloat16>)))
 class teams {
   Device device_;
-  static detail::team_entry<Scalar, Device> const* find(u64 id) {
-    static constexpr auto table = detail::table_of_all<detail::team_entry<Scalar, Device>, Own>();
+  using entry = detail::team_entry<Scalar, Device>;
+  static entry const* find(u64 id) {
+    static constexpr auto table = detail::table_of_all<entry, Own>();
     return table.find(id);
+  }
+  static entry const* find_narrow(u64 id) {
+    static constexpr auto table = detail::table_of_all<detail::narrow_entry<Narrow, Device>, op_set<>>();
+    auto const* e = table.find(id);
+    return e && e->run ? e : nullptr;
+  }
+  /// The kernel for these operands: bf16 among them asks for the narrow one.
+  template <class Types> static entry const* find(u64 id, Types const* x, int n, Types const* y, int m) {
+    if constexpr (!std::same_as<Narrow, Scalar>) {
+      bool narrow = false;
+      for (int k = 0; k < n; ++k) narrow = narrow || is_narrow(x[k].type);
+      for (int k = 0; k < m; ++k) narrow = narrow || is_narrow(y[k].type);
+      if (narrow) return find_narrow(id);
+    }
+    return find(id);
   }
 
  public:
   using scalar_type = Scalar;
+  using narrow_type = Narrow;
   using memory = typename Device::memory;
   teams() = default;
   explicit teams(Device d) : device_(std::move(d)) {}
@@ -63,11 +115,20 @@ class teams {
   memory device_memory() const { return device_.device_memory(); }
   Device const& device() const { return device_; }
   static bool supports(any_op const& o) { return o.op && find(o.op->id); }
-  /// Scratch scalars for these local shapes. Precondition: supports(o).
-  static i64 workspace(any_op const& o, shapes in, shapes out) { return find(o.op->id)->workspace(o, in, out); }
+  /// On bf16 operands or results.
+  static bool supports_narrow(any_op const& o) requires(!std::same_as<Narrow, Scalar>) { return o.op && find_narrow(o.op->id); }
+  /// Does the kernel take something that changes from step to step? Then what it is for a step, see kernel_call::words. Precondition:
+  /// supports(o).
+  static bool changes_by_step(any_op const& o) { return find(o.op->id)->has_words; }
+  static step_words words_of(any_op const& o, step_state const& s) { return find(o.op->id)->words(o, s); }
+  /// Scratch scalars for these local shapes; 0 without a kernel for them.
+  static i64 workspace(any_op const& o, shapes in, shapes out) {
+    auto const* e = find(o.op->id, in.begin(), in.n, out.begin(), out.n);
+    return e ? e->workspace(o, in, out) : 0;
+  }
   /// Throws `error` for operators without a kernel, and for indices in the data that are out of range, of this or of an earlier call.
   void run(kernel_call const& c) const {
-    auto const* e = find(c.op->op->id);
+    auto const* e = find(c.op->op->id, c.in_block, c.inputs, c.out_block, c.outputs);
     if (!e) throw error("no kernel for operator " + std::string(c.op->op->name), "compute::teams", "add it to the policy's op_set");
     e->run(device_, c);
     device_.settle();

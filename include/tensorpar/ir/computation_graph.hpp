@@ -119,8 +119,10 @@ class computation_graph {
     n.in = std::move(operands);
     n.activations = activations;
     n.origin = id;
+    bool narrow = false;                   // shape rules do not see weights: of an embedding's table they know the width alone
+    for (int i = activations; i < in.size(); ++i) narrow = narrow || in[i].type == dtype::bf16;
     for (int i = 0; i < r.n; ++i) {
-      int const x = add_value(r.out[i], value_role::activation, {}, init::zeros);
+      int const x = add_value(narrow ? r.out[i].of(dtype::bf16) : r.out[i], value_role::activation, {}, init::zeros);
       value(x).producer = id;
       value(x).slot = i;
       n.out.push_back(x);

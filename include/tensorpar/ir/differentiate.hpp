@@ -95,7 +95,10 @@ class differentiator final : public gradient_builder {
   bool wanted(int i) const override { return wanted_[static_cast<std::size_t>(operand(i))]; }
   shape type(tensor x) const override { return t.graph.type(x); }
   tensor gradient(int i) override { return finish(result(i), result_letters(i)); }
-  void give(int i, tensor g) override { parts_[static_cast<std::size_t>(operand(i))].push_back(g); }
+  void give(int i, tensor g) override {
+    parts_[static_cast<std::size_t>(operand(i))].push_back(g);
+    ++given_[g];
+  }
   tensor emit(any_op const& o, std::initializer_list<tensor> x) override { return emit(o, x.begin(), static_cast<int>(x.size())); }
   tensor emit(any_op const& o, tensor const* x, int n) override {
     int const v = t.graph.add(o, std::vector<int>(x, x + n), t.graph.node(node_).name);
@@ -128,6 +131,7 @@ class differentiator final : public gradient_builder {
  private:
   training_options options_;
   std::vector<std::vector<int>> parts_;          // by forward value: gradient contributions
+  std::map<int, int> given_;                     // value -> how often it was given
   std::vector<bool> wanted_;
   int node_ = -1;                                // the forward node at hand
   std::vector<int> forward_in_;
@@ -159,11 +163,13 @@ class differentiator final : public gradient_builder {
   int finish(int x, std::string const& letters) {
     auto const i = static_cast<std::size_t>(x);
     if (t.gradient[i] < 0) {
+      if (t.graph.value(x).role == value_role::parameter) keep_sums(parts_[i]);
       for (int p : parts_[i]) follows_[p] = letters;
       if (parts_[i].empty()) {
         constant zero{0, t.graph.type(x).rank, {}};
         for (int d = 0; d < zero.rank; ++d) zero.d[d] = t.graph.type(x).d[d].n;
         t.gradient[i] = emit(zero, nullptr, 0);
+        t.graph.value(t.gradient[i]).type.type = t.graph.type(x).type;
       } else {
         int sum = parts_[i][0];
         for (std::size_t k = 1; k < parts_[i].size(); ++k) {
@@ -177,23 +183,43 @@ class differentiator final : public gradient_builder {
     return t.gradient[i];
   }
 
+  /// A bf16 parameter's gradient sums over many samples, micro-batches and devices: it stays in f32 where the operators that make it can
+  /// leave it so, and nobody else reads what they make.
+  void keep_sums(std::vector<int> const& parts) {
+    for (int p : parts) {
+      graph_value const& v = t.graph.value(p);
+      bool const can = v.producer >= 0 && t.graph.node(v.producer).op.op->sums_wide;
+      if (v.type.type == dtype::bf16 && (!can || given_[p] > 1)) return;
+    }
+    for (int p : parts) t.graph.value(p).type.type = dtype::f32;
+  }
+
   void update(int x, std::string const& letters, int factor) {
     phase_ = step_phase::update;
     follows_[x] = letters;
     std::vector<int> in{x, complete(x)}, stored{x};
     int const states = options_.optimizer.kind == optimizer_kind::sgd ? 0 : options_.optimizer.kind == optimizer_kind::momentum ? 1 : 2;
     for (int k = 0; k < states; ++k) {
-      int const s = t.graph.add_state(t.graph.value(x).name + (k ? ".v" : ".m"), t.graph.type(x));
+      int const s = t.graph.add_state(t.graph.value(x).name + (k ? ".v" : ".m"), t.graph.type(x).of(dtype::f32));
+      follows_[s] = letters;
+      in.push_back(s);
+      stored.push_back(s);
+    }
+    bool const narrow = is_narrow(t.graph.type(x).type);
+    if (narrow) {
+      int const s = t.graph.add_state(t.graph.value(x).name + ".master", t.graph.type(x).of(dtype::f32));
+      t.graph.value(s).start = t.graph.value(x).start;
       follows_[s] = letters;
       in.push_back(s);
       stored.push_back(s);
     }
     if (factor >= 0) in.push_back(factor);
     optimizer_choice const& o = options_.optimizer;
-    any_op const rule = o.kind == optimizer_kind::sgd        ? any_op(sgd_update{o.weight_decay})
-                        : o.kind == optimizer_kind::momentum ? any_op(momentum_update{o.momentum, o.weight_decay})
-                                                             : any_op(adamw_update{o.beta1, o.beta2, o.eps, o.weight_decay});
-    int const y = emit(rule, in.data(), static_cast<int>(in.size()));
+    auto const rule = [&](auto const& r) { return narrow ? any_op(with_master<std::remove_cvref_t<decltype(r)>>{r}) : any_op(r); };
+    int const y = emit(o.kind == optimizer_kind::sgd        ? rule(sgd_update{o.weight_decay})
+                       : o.kind == optimizer_kind::momentum ? rule(momentum_update{o.momentum, o.weight_decay})
+                                                            : rule(adamw_update{o.beta1, o.beta2, o.eps, o.weight_decay}),
+                       in.data(), static_cast<int>(in.size()));
     for (std::size_t k = 0; k < stored.size(); ++k) t.graph.value(y + static_cast<int>(k)).stored_in = stored[k];
   }
 

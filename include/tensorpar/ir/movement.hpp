@@ -378,7 +378,7 @@ inline std::vector<move_step> movement(layout const& from, layout const& to, sha
 /// Bytes that a device sends in this step (ring algorithms for reductions and gathers), given the bytes of one part before it.
 inline double bytes_sent(move_step const& m, shape const& s, i64 scalar_bytes) {
   double const n = static_cast<double>(m.group_size());
-  double const unit = static_cast<double>(is_integer(s.type) ? bytes_of(s.type) : scalar_bytes);
+  double const unit = static_cast<double>(bytes_of(s.type, scalar_bytes));
   double const before = static_cast<double>(part_of(m.before, s).elements()) * unit,
                after = static_cast<double>(part_of(m.after, s).elements()) * unit;
   switch (m.kind) {

@@ -18,6 +18,7 @@ template <class G> [[gnu::noinline, gnu::cold]] void derive_over_leads(G& g, int
 struct contraction {
   u64 text[4]{};
   static constexpr auto name = "contraction";
+  static constexpr bool sums_wide = true;
   static constexpr int arity = -1;
   constexpr contraction() = default;
   [[gnu::noinline]] constexpr explicit contraction(std::string_view s) {
@@ -40,6 +41,7 @@ struct contraction {
     loops const l = parse_notation(spelled().view());
     if (l.operands != in.n) return mismatch("contraction: wrong number of operands", in.n ? in[0] : scalar, scalar);
     shape r{};
+    r.type = in[0].type;
     for (int i = 0; i < l.n; ++i) {
       dim d{};
       int first = -1;

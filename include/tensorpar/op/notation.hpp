@@ -8,7 +8,7 @@ namespace tensorpar {
 /// One loop of an iteration space and where it stands in operands and results.
 /// A place k >= 0 is axis k from the left, -2 - k is axis k from the right (last: -2), -1 is absent.
 struct loop {
-  static constexpr int max_in = 6, max_out = 3;
+  static constexpr int max_in = 6, max_out = 4;
   char letter;
   bool splittable;                // lower case
   bool reduced;                   // absent from every result: a split leaves partial sums

@@ -33,6 +33,7 @@ using backward_operators =
            layernorm_grad_x, layernorm_grad_gamma, rmsnorm_grad_x, rmsnorm_grad_gamma, channel_moments_grad, normalize_sums,
            normalize_grad_x, normalize_grad_moments, unslice_axis, embedding_grad, embedding_bag_grad, attention_grad,
            attention_parts_grad, softmax_merge_grad, attention_finish_grad, cross_entropy_grad, mean_squared_error_grad, sgd_update,
-           momentum_update, adamw_update, square_sum, clip_factor>;
+           momentum_update, adamw_update, with_master<sgd_update>, with_master<momentum_update>, with_master<adamw_update>,
+           square_sum, clip_factor>;
 
 }  // namespace tensorpar

@@ -20,6 +20,7 @@ struct rmsnorm_grad_gamma {
   double eps = 1e-5;
   static constexpr auto name = "rmsnorm_grad_gamma";
   static constexpr auto notation = "...E, ...E -> E";
+  static constexpr bool sums_wide = true;
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }
   constexpr inference infer(shapes in) const { shape r{in[0].last()}; r.type = in[0].type; return r; }

@@ -62,13 +62,20 @@ constexpr bool fits(dim const& a, dim const& b) {
   return a.n == b.n && a.sym.id == b.sym.id && (a.name.id == b.name.id || !a.name.id || !b.name.id);
 }
 
-/// The kind of a tensor's elements. f32 stands for "a real number": an executor maps it to its own scalar.
+/// The kind of a tensor's elements. f32 stands for "a real number": an executor maps it to its own scalar; bf16 and f16 for one that may be
+/// stored in half the room of a float.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"   // g++ 12 takes a scoped enumerator for a shadow of the type i64
 enum class dtype : int { f32, f16, bf16, i32, i64 };
 #pragma GCC diagnostic pop
 constexpr tensorpar::i64 bytes_of(dtype t) { return t == dtype::f32 || t == dtype::i32 ? 4 : t == dtype::i64 ? 8 : 2; }
 constexpr bool is_integer(dtype t) { return t == dtype::i32 || t == dtype::i64; }
+constexpr bool is_narrow(dtype t) { return t == dtype::f16 || t == dtype::bf16; }
+/// The same where a real number takes so many bytes. Narrow ones are stored as such beside floats alone: other scalars (double, a field)
+/// compare programs, and take the place of all real numbers.
+constexpr tensorpar::i64 bytes_of(dtype t, tensorpar::i64 scalar_bytes) {
+  return is_integer(t) || (is_narrow(t) && scalar_bytes == 4) ? bytes_of(t) : scalar_bytes;
+}
 constexpr char const* name_of(dtype t) {
   return t == dtype::f32 ? "f32" : t == dtype::f16 ? "f16" : t == dtype::bf16 ? "bf16" : t == dtype::i32 ? "i32" : "i64";
 }

@@ -1,5 +1,6 @@
 // tensorpar/op/update.hpp - what happens to a parameter once its gradient is complete
 #pragma once
+#include <string_view>
 #include <tensorpar/op/any_op.hpp>
 
 namespace tensorpar {
@@ -58,6 +59,36 @@ struct adamw_update {
   constexpr double flops(shapes in, shapes) const { return 14.0 * static_cast<double>(in[0].elements()); }
 };
 
+namespace detail {
+/// A rule's name with "master_" before it, and its notation with one operand and one result more.
+template <class Rule> struct master_texts {
+  static constexpr std::string_view prefix = "master_", name = Rule::name, notation = Rule::notation;
+  struct letters { char c[128]; std::size_t n; };
+  static constexpr letters joined(std::string_view const (&parts)[4]) {
+    letters r{};
+    for (std::string_view p : parts) for (char c : p) r.c[r.n++] = c;
+    return r;
+  }
+  static constexpr letters full_name = joined({prefix, name, "", ""});
+  static constexpr std::size_t clip = notation.find(", ->") + 1;                 // the operand that may be missing comes last
+  static constexpr letters full_notation = joined({notation.substr(0, clip), " ...,", notation.substr(clip), ", ..."});
+};
+}  // namespace detail
+
+/// The same rule for a weight in bf16 that is kept in full beside: what is updated is `master`, and the weight is that, rounded
+/// (Micikevicius et al. 2018, section 3.1). Operands and results are Rule's with master as the last one, before [clip].
+template <class Rule> struct with_master : Rule {
+  static constexpr std::string_view name{detail::master_texts<Rule>::full_name.c, detail::master_texts<Rule>::full_name.n};
+  static constexpr std::string_view notation{detail::master_texts<Rule>::full_notation.c, detail::master_texts<Rule>::full_notation.n};
+  constexpr inference infer(shapes in) const {
+    inference r = Rule::infer(in);
+    r.out[r.n] = in[r.n + 1];
+    for (int i = 1; i <= r.n; ++i) r.out[i] = in[i + 1];
+    ++r.n;
+    return r;
+  }
+};
+
 /// Sum of squares of all elements: one share of a global gradient norm.
 struct square_sum {
   static constexpr auto name = "square_sum";
@@ -76,6 +107,11 @@ struct clip_factor {
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in.n) + 2; }
 };
 
-constexpr bool is_update(any_op const& o) { return o.is<sgd_update>() || o.is<momentum_update>() || o.is<adamw_update>(); }
+constexpr bool has_master(any_op const& o) {
+  return o.is<with_master<sgd_update>>() || o.is<with_master<momentum_update>>() || o.is<with_master<adamw_update>>();
+}
+constexpr bool is_update(any_op const& o) {
+  return o.is<sgd_update>() || o.is<momentum_update>() || o.is<adamw_update>() || has_master(o);
+}
 
 }  // namespace tensorpar

@@ -29,7 +29,7 @@ inline bool replay::move() {
     return say(fault::movement, o, -1, "names an axis that the tensor lacks");
   content const* c = read(b);
   moving const& f = facts_.moves(m, layout_[z(b)], layout_[z(o)]);
-  packing_space(general ? f.elements : f.wrong ? 0 : packing_scalars(m, buf(b).type));
+  packing_space(general ? f.elements : f.wrong ? 0 : packing_scalars(m, buf(b).type), b);
   return deliver(c, layout_[z(b)], o);
 }
 
@@ -55,7 +55,7 @@ inline bool replay::send() {
   if (buf(b).value != buf(o).value) return say(fault::wrong_operand, b, -1, "sends one value into the buffer of another");
   if (!(buf(b).where == k.step.before)) return say(fault::movement, b, -1, "sends from another layout than that of its buffer");
   if (!facts_.lists(k.devices, devices_of(b))) return say(fault::devices, b, -1, "lacks a device that sends, or has one that does not");
-  packing_space(facts_.largest_common(layout_[z(b)], layout_[z(o)]));
+  packing_space(facts_.largest_common(layout_[z(b)], layout_[z(o)]), b);
   content const* c = read(b);
   sent_[now_] = {c ? *c : content{false, false, {}}, layout_[z(b)]};
   return true;
@@ -70,14 +70,14 @@ inline bool replay::receive() {
   if (!(buf(o).where == k.step.after)) return say(fault::movement, o, -1, "receives into another layout than that of its buffer");
   if (!facts_.lists(k.devices, devices_of(o))) return say(fault::devices, o, -1, "lacks a device that receives, or has one that does not");
   moving const& f = facts_.moves(k.step, m.layout, layout_[z(o)]);
-  packing_space(f.elements);
+  packing_space(f.elements, o);
   return deliver(m.what.known ? &m.what : nullptr, m.layout, o);
 }
 
-/// Does the task have this many scalars to pack and unpack in? Devices that take no part need none.
-inline void replay::packing_space(i64 scalars) {
+/// Does the task have room to pack and unpack so many numbers of buffer b in? Devices that take no part need none.
+inline void replay::packing_space(i64 scalars, int b) {
   int const w = task_().workspace;
-  i64 const have = w < 0 ? 0 : buf(w).bytes, need = task_().devices.empty() ? 0 : scalars * q_.scalar_bytes;
+  i64 const have = w < 0 ? 0 : buf(w).bytes, need = task_().devices.empty() ? 0 : scalars * bytes_of(buf(b).type.type, q_.scalar_bytes);
   if (have < need) say(fault::bytes, w, -1, "has ", have, " bytes to pack in and needs ", need);
 }
 

@@ -157,7 +157,7 @@ class replay {
   bool send();
   bool receive();
   bool deliver(content const* c, int from, int to);
-  void packing_space(i64 elements);
+  void packing_space(i64 elements, int b);
 
   void finish(bool updates) {
     auto lacks = [&](fault f, int v, auto const&... what) { out_.add({f, -1, -1, -1, v, sentence(label(g_, v), what...)}); };

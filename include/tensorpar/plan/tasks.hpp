@@ -161,7 +161,7 @@ class unroller {
     buffer b;
     b.value = value;
     b.type = type;
-    b.bytes = part_of(l, type).elements() * (is_integer(type.type) ? bytes_of(type.type) : plan_.scalar_bytes);
+    b.bytes = part_of(l, type).elements() * bytes_of(type.type, plan_.scalar_bytes);
     b.devices = devices(l);
     b.where = std::move(l);
     b.persistent = persistent;
@@ -237,7 +237,7 @@ class unroller {
       t.out = {from};
       if (i64 const scalars = packing_scalars(s, g_.type(x)); scalars > 0 && !t.devices.empty()) {
         layout everywhere = s.kind == move_kind::exchange ? union_layout(t.devices) : grid_like(s.after);
-        t.workspace = add_buffer(-1, shape{dim(scalars)}, std::move(everywhere), false);
+        t.workspace = add_buffer(-1, shape{dim(scalars)}.of(g_.type(x).type), std::move(everywhere), false);
         at(t.workspace).devices = t.devices;
       }
       t.step = std::move(s);

@@ -76,7 +76,7 @@ inline double kept_bytes(training_graph const& t, i64 scalar_bytes) {
   double sum = 0;
   for (graph_value const& v : t.graph.values)
     if (v.role == value_role::parameter || v.role == value_role::state)
-      sum += static_cast<double>(v.type.elements()) * static_cast<double>(scalar_bytes);
+      sum += bytes_of(v.type, scalar_bytes);
   return sum;
 }
 inline double all_memory(machine const& on) {

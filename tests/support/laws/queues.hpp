@@ -1,8 +1,9 @@
-// tests/support/laws/queues.hpp - the law of `queued_memory`
+// tests/support/laws/queues.hpp - the laws of `queued_memory` and `recording_memory`
 #pragma once
 #include <doctest/doctest.h>
 #include <random>
 #include <tensorpar/exec/memory.hpp>
+#include <tensorpar/exec/recorded_runs.hpp>
 #include <vector>
 
 namespace tests {
@@ -43,6 +44,35 @@ template <queued_memory M> void check_marks(M const& m, int turns) {
   CHECK(got == std::vector<std::int32_t>(n, 3 * turns));
   for (auto* p : at) m.release(reinterpret_cast<std::byte*>(p), bytes);
   m.release(reinterpret_cast<std::byte*>(one), bytes);
+}
+
+/// What is written down is not done, and every replay does it with the numbers that are there then.
+template <recording_memory M> void check_recordings(M const& m) {
+  constexpr i64 n = 1000;
+  i64 const bytes = n * 4;
+  auto* const sum = reinterpret_cast<std::int32_t*>(m.allocate(bytes));
+  auto* const term = reinterpret_cast<std::int32_t*>(m.allocate(bytes));
+  auto const whole = [&] {
+    std::vector<std::int32_t> r(n);
+    m.read(r.data(), sum, bytes);
+    return r;
+  };
+  m.begin_recording();
+  for (int k = 0; k < 3; ++k) m.move_box(line_block(n), line_block(n), term, line_block(n), sum, true);
+  typename M::recording r = m.end_recording();
+  CHECK(whole() == std::vector<std::int32_t>(n, 0));
+  std::int32_t want = 0;
+  for (std::int32_t k : {1, 5, 7}) {
+    std::vector<std::int32_t> const all(n, k);
+    m.write(term, all.data(), bytes);
+    m.replay(r);
+    typename M::recording moved = std::move(r);
+    m.replay(moved);
+    r = std::move(moved);
+    CHECK(whole() == std::vector<std::int32_t>(n, want += 6 * k));
+  }
+  m.release(reinterpret_cast<std::byte*>(sum), bytes);
+  m.release(reinterpret_cast<std::byte*>(term), bytes);
 }
 
 }  // namespace tests

@@ -69,42 +69,76 @@ struct cuda_team {
     return all;
   }
 };
+/// The i-th group of N neighbours; and what is left over.
+template <class F, int N> struct several_at {
+  F f;
+  constexpr void operator()(i64 i) const { f.template several<N>(i * N); }
+};
+template <class F> struct from_at {
+  F f;
+  i64 begin;
+  constexpr void operator()(i64 i) const { f(begin + i); }
+};
 template <class F> __global__ void team_kernel_of(i64 n, F f) {
   for (i64 i = blockIdx.x; i < n; i += gridDim.x) f(i, cuda_team{});
 }
 }  // namespace detail
 
-/// One GPU, or a share of it: models `team_device`. What its stream was given is done in order.
-class cuda_teams {
+/// One GPU, or a share of it: models `team_device`. What its stream was given is done in order. Floats: how products of them are computed.
+template <float_products Floats = float_products::full> class basic_cuda_teams {
   cuda_memory memory_;
   detail::cuda_products products_;
+  void* scratch_ = nullptr;
+  static constexpr i64 alignment = 256;
 
  public:
   using memory = cuda_memory;
-  explicit cuda_teams(device_place at) : cuda_teams(cuda_memory(at)) {}
-  explicit cuda_teams(cuda_memory m) : memory_(std::move(m)), products_(memory_) {}
+  static constexpr i64 product_scratch = detail::cuda_products::scratch_bytes + alignment;
+  explicit basic_cuda_teams(device_place at) : basic_cuda_teams(cuda_memory(at)) {}
+  explicit basic_cuda_teams(cuda_memory m) : memory_(std::move(m)), products_(memory_, Floats) {}
 
   memory device_memory() const { return memory_; }
-  template <class F> void each(i64 n, F const& f) const { detail::launch_each(memory_.state(), n, f); }
+  /// Precondition: product_scratch bytes of this memory at p.
+  basic_cuda_teams with_scratch(void* p) const {
+    basic_cuda_teams r = *this;
+    auto const at = reinterpret_cast<std::uintptr_t>(p);
+    r.scratch_ = reinterpret_cast<void*>((at + alignment - 1) / alignment * alignment);
+    return r;
+  }
+  template <class F> void each(i64 n, F const& f) const {
+    if constexpr (requires { F::at_once; }) {
+      if (f.aligned()) {
+        constexpr int together = F::at_once;
+        detail::launch_each(memory_.state(), n / together, detail::several_at<F, together>{f});
+        return detail::launch_each(memory_.state(), n % together, detail::from_at<F>{f, n / together * together});
+      }
+    }
+    detail::launch_each(memory_.state(), n, f);
+  }
   template <class F> void teams(i64 n, F const& f) const {
     if (n <= 0) return;
     memory_.state().enter();
     detail::team_kernel_of<<<static_cast<unsigned>(n < (1 << 30) ? n : 1 << 30), detail::cuda_team::lanes, 0, memory_.stream()>>>(n, f);
     cuda_check(cudaGetLastError(), "launching a kernel");
   }
-  template <class Scalar> void product(matrix_products<Scalar> const& p) const {
-    if (products_.multiply(p)) return;
-    detail::product_at<Scalar> const f{p};
+  template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
+    if (products_.multiply(p, scratch_)) return;
+    detail::product_at<Scalar, Result> const f{p};
     each(f.count(), f);
   }
   index_fault* fault() const { return memory_.state().fault; }
   /// Kernels may still be writing one: the memory's `wait` throws it.
   void settle() const {}
 };
+using cuda_teams = basic_cuda_teams<>;
 
 namespace compute {
 /// Every operator on a GPU: float, double (both by cuBLASLt where the operator is a matrix product) or prime_field (exact).
 template <class Scalar, class Own = op_set<>> using cuda = teams<Scalar, cuda_teams, Own>;
+/// Floats whose products are computed by tensor cores, from operands rounded to 11 bits.
+template <class Own = op_set<>> using cuda_tf32 = teams<float, basic_cuda_teams<float_products::tf32>, Own>;
+/// Floats, and bf16 where the graph says so (ir/in_bf16.hpp).
+template <class Own = op_set<>> using cuda_bf16 = teams<float, cuda_teams, Own, bfloat16>;
 }  // namespace compute
 
 }  // namespace tensorpar

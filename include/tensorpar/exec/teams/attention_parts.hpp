@@ -58,6 +58,7 @@ template <class Scalar> struct add_rows_at {
 }  // namespace detail
 
 template <class Scalar> struct team_kernel<Scalar, attention_parts> {
+  static constexpr bool multiplies = true;
   static i64 workspace(attention_parts const&, shapes in, shapes) { return in[0].d[1].n * in[1].d[2].n; }
   template <class Device> static void run(Device const& d, kernel_call const& c, attention_parts const& op) {
     detail::state_block<Scalar> const s(c.out_block[0], op.heads);
@@ -67,15 +68,16 @@ template <class Scalar> struct team_kernel<Scalar, attention_parts> {
     Scalar *y = detail::result<Scalar>(c), *w = static_cast<Scalar*>(c.workspace);
     s.each_part_and_head([&](i64 at_q, i64 b, i64 p, i64 h) {
       i64 const at_k = (b * s.parts + p) * keys * s.width + h * s.head, at = s.at(b, p, 0, h);
-      d.template product<Scalar>(
+      d.product(
           detail::one_product<Scalar>(s.queries, keys, s.head, {q + at_q, s.width, 1}, {k + at_k, 1, s.width}, {w, keys, 1}));
       d.teams(s.queries, detail::part_weights_at<Scalar>{w, y + at + s.head, keys, row, factor});
-      d.template product<Scalar>(
+      d.product(
           detail::one_product<Scalar>(s.queries, s.head, keys, {w, keys, 1}, {v + at_k, s.width, 1}, {y + at, row, 1}));
     });
   }
 };
 template <class Scalar> struct team_kernel<Scalar, attention_parts_grad> {
+  static constexpr bool multiplies = true;
   static i64 workspace(attention_parts_grad const&, shapes in, shapes) {
     return in[1].d[1].n * (2 * in[2].d[2].n + in[1].d[2].n);
   }
@@ -89,7 +91,7 @@ template <class Scalar> struct team_kernel<Scalar, attention_parts_grad> {
     Scalar *w = static_cast<Scalar*>(c.workspace), *x = w + s.queries * keys, *one = x + s.queries * keys;
     d.each(c.out_block[0].elements(), detail::fill_at<Scalar>{dq, Scalar(0)});
     auto const multiply_on = [&](i64 m, i64 n, i64 l, matrix_view<Scalar const> a, matrix_view<Scalar const> b, matrix_view<Scalar> to) {
-      d.template product<Scalar>(detail::one_product<Scalar>(m, n, l, a, b, to));
+      d.product(detail::one_product<Scalar>(m, n, l, a, b, to));
     };
     s.each_part_and_head([&](i64 at_q, i64 b, i64 p, i64 h) {
       i64 const at_k = (b * s.parts + p) * keys * s.width + h * s.head, at = s.at(b, p, 0, h);

@@ -17,25 +17,26 @@ struct channel_walk {
 template <class Scalar> struct channel_moments_at {
   channel_walk w;
   Scalar const* x;
-  Scalar* y;
+  computed<Scalar>* y;
   template <class Team> constexpr void operator()(i64 ch, Team const& team) const {
-    Scalar const s = team.template sum<Scalar>(w.terms(), [&](i64 i) { return x[w.at(ch, i)]; });
-    Scalar const q = team.template sum<Scalar>(w.terms(), [&](i64 i) { return x[w.at(ch, i)] * x[w.at(ch, i)]; });
+    computed<Scalar> const s = team.template sum<computed<Scalar>>(w.terms(), [&](i64 i) { return x[w.at(ch, i)]; });
+    computed<Scalar> const q = team.template sum<computed<Scalar>>(w.terms(), [&](i64 i) { return x[w.at(ch, i)] * x[w.at(ch, i)]; });
     team.alone([&] { y[ch] = s; y[w.channels + ch] = q; });
   }
 };
 template <class Scalar> struct channel_moments_grad_at {
   channel_walk w;
-  Scalar const *d, *x;
+  computed<Scalar> const* d;
+  Scalar const* x;
   Scalar* y;
   constexpr void operator()(i64 i) const {
     i64 const ch = w.channel_of(i);
-    y[i] = d[ch] + x[i] * (d[w.channels + ch] * Scalar(2));
+    y[i] = d[ch] + x[i] * (d[w.channels + ch] * computed<Scalar>(2));
   }
 };
 template <class Scalar> struct normalize_at {
   channel_walk w;
-  channel_statistics<Scalar> s;
+  channel_statistics<computed<Scalar>> s;
   Scalar const *x, *gamma, *beta;
   Scalar* y;
   constexpr void operator()(i64 i) const {
@@ -45,19 +46,19 @@ template <class Scalar> struct normalize_at {
 };
 template <class Scalar> struct normalize_sums_at {
   channel_walk w;
-  channel_statistics<Scalar> s;
+  channel_statistics<computed<Scalar>> s;
   Scalar const *d, *x;
-  Scalar* y;
+  computed<Scalar>* y;
   template <class Team> constexpr void operator()(i64 ch, Team const& team) const {
-    Scalar const m = s.mean(ch);
-    Scalar const p = team.template sum<Scalar>(w.terms(), [&](i64 i) { return d[w.at(ch, i)] * (x[w.at(ch, i)] - m); });
-    Scalar const q = team.template sum<Scalar>(w.terms(), [&](i64 i) { return d[w.at(ch, i)]; });
+    computed<Scalar> const m = s.mean(ch);
+    computed<Scalar> const p = team.template sum<computed<Scalar>>(w.terms(), [&](i64 i) { return d[w.at(ch, i)] * (x[w.at(ch, i)] - m); });
+    computed<Scalar> const q = team.template sum<computed<Scalar>>(w.terms(), [&](i64 i) { return d[w.at(ch, i)]; });
     team.alone([&] { y[ch] = p * s.rsqrt(ch); y[w.channels + ch] = q; });
   }
 };
 template <class Scalar> struct normalize_grad_at {
   channel_walk w;
-  channel_statistics<Scalar> s;
+  channel_statistics<computed<Scalar>> s;
   Scalar const *d, *gamma;
   Scalar* y;
   constexpr void operator()(i64 i) const {
@@ -66,14 +67,15 @@ template <class Scalar> struct normalize_grad_at {
   }
 };
 template <class Scalar> struct normalize_grad_moments_at {
-  channel_statistics<Scalar> s;
-  Scalar const *sums, *gamma;
-  Scalar* y;
-  Scalar half;
+  channel_statistics<computed<Scalar>> s;
+  computed<Scalar> const* sums;
+  Scalar const* gamma;
+  computed<Scalar>* y;
+  computed<Scalar> half;
   constexpr void operator()(i64 ch) const {
-    Scalar const r = s.rsqrt(ch), f = gamma[ch] * s.per_count * r;
+    computed<Scalar> const r = s.rsqrt(ch), f = gamma[ch] * s.per_count * r;
     y[ch] = f * (sums[ch] * s.mean(ch) * r - sums[s.channels + ch]);
-    y[s.channels + ch] = Scalar(0) - f * sums[ch] * r * half;
+    y[s.channels + ch] = computed<Scalar>(0) - f * sums[ch] * r * half;
   }
 };
 template <class Scalar> channel_statistics<Scalar> statistics_of(Scalar const* moments, tensor_block const& x, double eps) {
@@ -84,13 +86,13 @@ template <class Scalar> channel_statistics<Scalar> statistics_of(Scalar const* m
 template <class Scalar> struct team_kernel<Scalar, channel_moments> {
   template <class Device> static void run(Device const& d, kernel_call const& c, channel_moments const&) {
     detail::channel_walk const w(c.in_block[0]);
-    d.teams(w.channels, detail::channel_moments_at<Scalar>{w, detail::operand<Scalar>(c, 0), detail::result<Scalar>(c)});
+    d.teams(w.channels, detail::channel_moments_at<Scalar>{w, detail::operand<Scalar>(c, 0), detail::result<computed<Scalar>>(c)});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, channel_moments_grad> {
   template <class Device> static void run(Device const& d, kernel_call const& c, channel_moments_grad const&) {
     tensor_block const& b = c.in_block[1];
-    d.each(b.elements(), detail::channel_moments_grad_at<Scalar>{detail::channel_walk(b), detail::operand<Scalar>(c, 0),
+    d.each(b.elements(), detail::channel_moments_grad_at<Scalar>{detail::channel_walk(b), detail::operand<computed<Scalar>>(c, 0),
                                                                  detail::operand<Scalar>(c, 1), detail::result<Scalar>(c)});
   }
 };
@@ -98,7 +100,7 @@ template <class Scalar> struct team_kernel<Scalar, normalize> {
   template <class Device> static void run(Device const& d, kernel_call const& c, normalize const& op) {
     tensor_block const& b = c.in_block[0];
     d.each(b.elements(), detail::normalize_at<Scalar>{detail::channel_walk(b),
-                                                      detail::statistics_of(detail::operand<Scalar>(c, 1), b, op.eps),
+                                                      detail::statistics_of(detail::operand<computed<Scalar>>(c, 1), b, op.eps),
                                                       detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 2),
                                                       detail::operand<Scalar>(c, 3), detail::result<Scalar>(c)});
   }
@@ -107,16 +109,16 @@ template <class Scalar> struct team_kernel<Scalar, normalize_sums> {
   template <class Device> static void run(Device const& d, kernel_call const& c, normalize_sums const& op) {
     tensor_block const& b = c.in_block[1];
     detail::channel_walk const w(b);
-    d.teams(w.channels, detail::normalize_sums_at<Scalar>{w, detail::statistics_of(detail::operand<Scalar>(c, 2), b, op.eps),
+    d.teams(w.channels, detail::normalize_sums_at<Scalar>{w, detail::statistics_of(detail::operand<computed<Scalar>>(c, 2), b, op.eps),
                                                           detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1),
-                                                          detail::result<Scalar>(c)});
+                                                          detail::result<computed<Scalar>>(c)});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, normalize_grad_x> {
   template <class Device> static void run(Device const& d, kernel_call const& c, normalize_grad_x const& op) {
     tensor_block const& b = c.in_block[0];
     d.each(b.elements(), detail::normalize_grad_at<Scalar>{detail::channel_walk(b),
-                                                           detail::statistics_of(detail::operand<Scalar>(c, 1), b, op.eps),
+                                                           detail::statistics_of(detail::operand<computed<Scalar>>(c, 1), b, op.eps),
                                                            detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 2),
                                                            detail::result<Scalar>(c)});
   }
@@ -124,9 +126,10 @@ template <class Scalar> struct team_kernel<Scalar, normalize_grad_x> {
 template <class Scalar> struct team_kernel<Scalar, normalize_grad_moments> {
   template <class Device> static void run(Device const& d, kernel_call const& c, normalize_grad_moments const& op) {
     i64 const channels = c.in_block[0].local[1];
-    detail::channel_statistics<Scalar> const s(detail::operand<Scalar>(c, 1), channels, op.count, op.eps);
-    d.each(channels, detail::normalize_grad_moments_at<Scalar>{s, detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 2),
-                                                               detail::result<Scalar>(c), scalar_traits<Scalar>::reciprocal(Scalar(2))});
+    detail::channel_statistics<computed<Scalar>> const s(detail::operand<computed<Scalar>>(c, 1), channels, op.count, op.eps);
+    d.each(channels, detail::normalize_grad_moments_at<Scalar>{s, detail::operand<computed<Scalar>>(c, 0), detail::operand<Scalar>(c, 2),
+                                                               detail::result<computed<Scalar>>(c),
+                                                               scalar_traits<Scalar>::reciprocal(computed<Scalar>(2))});
   }
 };
 

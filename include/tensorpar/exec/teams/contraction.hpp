@@ -1,33 +1,33 @@
 // tensorpar/exec/teams/contraction.hpp - team kernels that sum over an index: batches of matrix products, or sums by elements
 #pragma once
 #include <tensorpar/exec/contraction_loops.hpp>
-#include <tensorpar/exec/teams/kernel.hpp>
+#include <tensorpar/exec/teams/columns.hpp>
 
 namespace tensorpar {
 
 namespace detail {
 /// Any number of operands: for every element of the result, the sum of their products over the loops that the result lacks.
-template <class Scalar> struct contract_at {
+template <class Scalar, class To> struct contract_at {
   struct turn {
     i64 extent, out, in[loop::max_in];
   };
   Scalar const* x[loop::max_in];
-  Scalar* y;
+  To* y;
   int operands, kept, summed;
   turn t[contraction_loops::max];            // kept ones first
   i64 terms;
 
-  contract_at(kernel_call const& c, contraction_loops const& all)
-      : x{}, y(result<Scalar>(c)), operands(all.operands), kept(0), summed(0), t{}, terms(1) {
+  contract_at(kernel_call const& c, To* to, contraction_loops const& all)
+      : x{}, y(to), operands(all.operands), kept(0), summed(0), t{}, terms(1) {
     for (int k = 0; k < operands; ++k) x[k] = operand<Scalar>(c, k);
     for (bool wanted : {true, false})
       for (int i = 0; i < all.n; ++i) {
         contraction_loop const& l = all.l[i];
         if (l.kept != wanted) continue;
-        turn& to = t[kept + summed];
-        to.extent = l.extent;
-        to.out = l.out;
-        for (int k = 0; k < operands; ++k) to.in[k] = l.in[k];
+        turn& next = t[kept + summed];
+        next.extent = l.extent;
+        next.out = l.out;
+        for (int k = 0; k < operands; ++k) next.in[k] = l.in[k];
         ++(wanted ? kept : summed);
         if (!wanted) terms *= l.extent;
       }
@@ -42,8 +42,8 @@ template <class Scalar> struct contract_at {
     for (int i = kept - 1; i >= 0; at /= t[i--].extent) out += at % t[i].extent * t[i].out;
     return out;
   }
-  constexpr Scalar term(i64 at, i64 k) const {
-    Scalar r(1);
+  constexpr computed<Scalar> term(i64 at, i64 k) const {
+    computed<Scalar> r(1);
     for (int o = 0; o < operands; ++o) {
       i64 rest = k, place_in = 0;
       for (int i = kept + summed - 1; i >= kept; rest /= t[i--].extent) place_in += rest % t[i].extent * t[i].in[o];
@@ -54,25 +54,26 @@ template <class Scalar> struct contract_at {
     return r;
   }
   constexpr void operator()(i64 at) const {
-    Scalar s(0);
+    computed<Scalar> s(0);
     for (i64 k = 0; k < terms; ++k) s += term(at, k);
     y[place(at)] = s;
   }
   template <class Team> constexpr void operator()(i64 at, Team const& team) const {
-    Scalar const s = team.template sum<Scalar>(terms, [&](i64 k) { return term(at, k); });
+    computed<Scalar> const s = team.template sum<computed<Scalar>>(terms, [&](i64 k) { return term(at, k); });
     team.alone([&] { y[place(at)] = s; });
   }
 };
-template <class Scalar, class Device> void contract_by_elements(Device const& d, kernel_call const& c, contraction_loops const& all) {
-  contract_at<Scalar> const f(c, all);
+template <class Scalar, class To, class Device>
+void contract_by_elements(Device const& d, kernel_call const& c, To* y, contraction_loops const& all) {
+  contract_at<Scalar, To> const f(c, y, all);
   if (f.terms >= 256) d.teams(f.results(), f);
   else d.each(f.results(), f);
 }
 
-template <class Scalar, class Device> void contract_on(Device const& d, kernel_call const& c, loops const& notation) {
+template <class Scalar, class To, class Device> void contract_on(Device const& d, kernel_call const& c, To* y, loops const& notation) {
   contraction_loops const all(c, notation);
   product_choice const p = c.inputs == 2 ? choose_product(all) : product_choice{};
-  if (p.work <= 1) return contract_by_elements<Scalar>(d, c, all);
+  if (p.work <= 1) return contract_by_elements<Scalar>(d, c, y, all);
   unsigned taken = 0;
   auto const loop_of = [&](int i) {
     if (i < 0) return contraction_loop{1, 0, {}, false, {}};
@@ -80,7 +81,7 @@ template <class Scalar, class Device> void contract_on(Device const& d, kernel_c
     return all.l[i];
   };
   contraction_loop const m = loop_of(p.m), n = loop_of(p.n), k = loop_of(p.k);
-  matrix_products<Scalar> product;
+  matrix_products<Scalar, To> product;
   // the two longest of the result's other loops make the batch
   for (auto& b : product.batch) {
     int longest = -1;
@@ -96,15 +97,33 @@ template <class Scalar, class Device> void contract_on(Device const& d, kernel_c
     product.k = k.extent;
     product.a = {operand<Scalar>(c, 0) + in[0], step(m.in[0]), step(k.in[0])};
     product.b = {operand<Scalar>(c, 1) + in[1], step(k.in[1]), step(n.in[1])};
-    product.c = {result<Scalar>(c) + out, step(m.out), step(n.out)};
+    product.c = {y + out, step(m.out), step(n.out)};
     product.accumulate = !first;
-    d.template product<Scalar>(product);
+    d.product(product);
   });
 }
+/// Is this the sum over all leading axes of one operand, for every element of its last axis? That of a bias' gradient.
+constexpr bool sums_to_last_axis(loops const& l, int rank) {
+  int kept = 0;
+  bool last = false;
+  for (int i = 0; i < l.n; ++i) {
+    if (l.l[i].reduced) continue;
+    ++kept;
+    last = l.l[i].in[0] == rank - 1;
+  }
+  return l.operands == 1 && l.results == 1 && kept == 1 && last;
+}
+template <class Scalar> struct matrix_term {
+  Scalar const* x;
+  i64 columns;
+  constexpr computed<Scalar> operator()(i64 r, i64 i) const { return x[r * columns + i]; }
+};
+
 /// One product of matrices that are dense or transposed.
-template <class Scalar> matrix_products<Scalar> one_product(i64 m, i64 n, i64 k, matrix_view<Scalar const> a, matrix_view<Scalar const> b,
-                                                            matrix_view<Scalar> c, bool accumulate = false) {
-  matrix_products<Scalar> p;
+template <class Scalar, class Result = Scalar>
+matrix_products<Scalar, Result> one_product(i64 m, i64 n, i64 k, matrix_view<Scalar const> a, matrix_view<Scalar const> b,
+                                            matrix_view<Result> c, bool accumulate = false) {
+  matrix_products<Scalar, Result> p;
   p.m = m;
   p.n = n;
   p.k = k;
@@ -117,20 +136,34 @@ template <class Scalar> matrix_products<Scalar> one_product(i64 m, i64 n, i64 k,
 }  // namespace detail
 
 template <class Scalar> struct team_kernel<Scalar, contraction> {
+  static constexpr bool multiplies = true;
+  static i64 workspace(contraction const& op, shapes in, shapes) {
+    if (!detail::sums_to_last_axis(parse_notation(op.spelled().view()), in[0].rank)) return 0;
+    i64 const columns = in[0].last().n;
+    return columns ? detail::column_scratch(in[0].elements() / columns, columns) : 0;
+  }
   template <class Device> static void run(Device const& d, kernel_call const& c, contraction const& op) {
-    detail::contract_on<Scalar>(d, c, parse_notation(op.spelled().view()));
+    loops const notation = parse_notation(op.spelled().view());
+    detail::by_result<Scalar>(c, [&](auto* y) {
+      if (!detail::sums_to_last_axis(notation, c.in_block[0].rank)) return detail::contract_on<Scalar>(d, c, y, notation);
+      i64 const rows = detail::row_count(c.in_block[0]), columns = detail::last_extent(c.in_block[0]);
+      detail::sum_columns(d, rows, columns, detail::matrix_term<Scalar>{detail::operand<Scalar>(c, 0), columns},
+                          static_cast<computed<Scalar>*>(c.workspace), y);
+    });
   }
 };
 template <class Scalar> struct team_kernel<Scalar, linear> {
+  static constexpr bool multiplies = true;
   template <class Device> static void run(Device const& d, kernel_call const& c, linear const& op) {
     i64 const rows = detail::row_count(c.in_block[0]), in = detail::last_extent(c.in_block[0]), out = detail::last_extent(c.out_block[0]);
-    Scalar* y = detail::result<Scalar>(c);
-    d.template product<Scalar>(detail::one_product<Scalar>(rows, out, in, {detail::operand<Scalar>(c, 0), in, 1},
-                                                           {detail::operand<Scalar>(c, 1), 1, in}, {y, out, 1}));
-    if (op.bias && c.first_share) d.each(rows * out, detail::add_vector_at<Scalar>{detail::operand<Scalar>(c, 2), y, out, 1});
+    auto p = detail::one_product<Scalar>(rows, out, in, {detail::operand<Scalar>(c, 0), in, 1}, {detail::operand<Scalar>(c, 1), 1, in},
+                                         {detail::result<Scalar>(c), out, 1});
+    if (op.bias && c.first_share) p.bias = detail::operand<Scalar>(c, 2);
+    d.product(p);
   }
 };
 template <class Scalar> struct team_kernel<Scalar, matmul> {
+  static constexpr bool multiplies = true;
   template <class Device> static void run(Device const& d, kernel_call const& c, matmul const& op) {
     tensor_block const &a = c.in_block[0], &y = c.out_block[0];
     i64 const m = y.local[y.rank - 2], n = y.local[y.rank - 1], k = a.local[a.rank - (op.transpose_a ? 2 : 1)];
@@ -138,7 +171,7 @@ template <class Scalar> struct team_kernel<Scalar, matmul> {
                                          {detail::operand<Scalar>(c, 1), op.transpose_b ? 1 : n, op.transpose_b ? k : 1},
                                          {detail::result<Scalar>(c), n, 1});
     p.batch[0] = {y.elements() / (m * n), m * k, k * n, m * n};
-    d.template product<Scalar>(p);
+    d.product(p);
   }
 };
 

@@ -8,13 +8,15 @@
 
 namespace tensorpar {
 
-/// Products c (+)= a b of matrices [m, k] and [k, n], all of them `batch` apart; views are those of the first.
-template <class Scalar> struct matrix_products {
+/// Products c (+)= a b of matrices [m, k] and [k, n], all of them `batch` apart; views are those of the first. Sums are computed<Scalar>.
+/// bias, if there is one: n numbers that are added to every row.
+template <class Scalar, class Result = Scalar> struct matrix_products {
   i64 m = 0, n = 0, k = 0;
   matrix_view<Scalar const> a{};
   matrix_view<Scalar const> b{};
-  matrix_view<Scalar> c{};
+  matrix_view<Result> c{};
   bool accumulate = false;
+  Scalar const* bias = nullptr;
   /// Two loops around the product: their extents, and how far a turn moves in each matrix.
   struct turn {
     i64 extent = 1, a = 0, b = 0, c = 0;
@@ -34,9 +36,12 @@ struct index_fault {
 ///  - `D::memory`, `d.device_memory()`  a `memory_policy`, and that of this device
 ///  - `d.each(n, f)`       f(i) once for every 0 <= i < n, in any order and at the same time
 ///  - `d.teams(n, g)`      g(i, team) for every 0 <= i < n by a team of lanes, teams in any order and at the same time
-///  - `d.template product<Scalar>(p)`   as its comment says; the matrices c overlap neither a nor b nor each other
+///  - `d.product(p)`     as its comment says; the matrices c overlap neither a nor b nor each other
 ///  - `d.fault()`          index_fault*: where kernels leave a fault, in the device's memory
 ///  - `d.settle()`         throws `error` for a fault of calls that are done by now, and forgets it; need not wait for any
+/// Optional: `D::product_scratch`, bytes of the device's memory that products are faster with, and `d.with_scratch(p)`, the device with so
+/// many at p. Functors may say `at_once`, how many neighbours they take together, with `f.aligned()` and `f.template several<N>(i)`, which
+/// does what f(i) to f(i + N - 1) do, where f.aligned() and N divides i (see detail::pack); a device may use that in `each`.
 /// A team offers, to be called by all its lanes alike (bodies are run by every lane; each call ends with all lanes in step):
 ///  - `team.each(n, f)`    f(i) once for every i, by some lane
 ///  - `team.template sum<Scalar>(n, f)`   the sum of f(i), to every lane; in an order that n alone says
@@ -48,24 +53,24 @@ template <class D, class Scalar>
 concept team_device = std::copyable<D> && memory_policy<typename D::memory> &&
     requires(D const& d, matrix_products<Scalar> const& p) {
   { d.device_memory() } -> std::same_as<typename D::memory>;
-  d.template product<Scalar>(p);
+  d.product(p);
   { d.fault() } -> std::same_as<index_fault*>;
   d.settle();
 };
 
 namespace detail {
 /// One matrix's element, for devices without a better product: f of `each`, one for every element of every c.
-template <class Scalar> struct product_at {
-  matrix_products<Scalar> p;
+template <class Scalar, class Result = Scalar> struct product_at {
+  matrix_products<Scalar, Result> p;
   constexpr i64 count() const { return p.m * p.n * p.batch[0].extent * p.batch[1].extent; }
   constexpr void operator()(i64 at) const {
     i64 const j = at % p.n, i = at / p.n % p.m, rest = at / p.n / p.m, u = rest % p.batch[1].extent, t = rest / p.batch[1].extent;
     Scalar const* a = p.a.p + t * p.batch[0].a + u * p.batch[1].a + i * p.a.row;
     Scalar const* b = p.b.p + t * p.batch[0].b + u * p.batch[1].b + j * p.b.col;
-    Scalar& c = p.c.p[t * p.batch[0].c + u * p.batch[1].c + i * p.c.row + j * p.c.col];
-    Scalar s = p.accumulate ? c : Scalar(0);
+    Result& c = p.c.p[t * p.batch[0].c + u * p.batch[1].c + i * p.c.row + j * p.c.col];
+    computed<Scalar> s = p.accumulate ? computed<Scalar>(c) : computed<Scalar>(0);
     for (i64 l = 0; l < p.k; ++l) s += a[l * p.a.col] * b[l * p.b.row];
-    c = s;
+    c = p.bias ? s + p.bias[j] : s;
   }
 };
 

@@ -15,7 +15,7 @@ template <class Scalar> struct gather_at {
   index_check check;
   constexpr void operator()(i64 i) const {
     i64 const bag = i / columns, k = i % columns;
-    Scalar s(0);
+    computed<Scalar> s(0);
     for (i64 l = 0; l < length; ++l) {
       i64 const r = check(index[bag * length + l]) - first_row;
       if (r >= 0 && r < rows_here) s += table[r * columns + k];
@@ -23,17 +23,19 @@ template <class Scalar> struct gather_at {
     y[i] = s;
   }
 };
-/// A column of the table: indices in their order, so that sums have the same order every time.
+/// A column of some rows of the table: indices in their order, so that sums have the same order every time. Neighbours look at the same
+/// indices, for the same rows.
 template <class Scalar> struct scatter_at {
   Scalar const* d;
   std::int32_t const* index;
-  Scalar* y;
-  i64 columns, indices, length, first_row, rows_here;
+  computed<Scalar>* y;
+  i64 columns, indices, length, first_row, rows_here, parts;
   index_check check;
-  constexpr void operator()(i64 k) const {
+  constexpr void operator()(i64 at) const {
+    i64 const k = at % columns, p = at / columns, from = rows_here * p / parts, to = rows_here * (p + 1) / parts;
     for (i64 i = 0; i < indices; ++i) {
       i64 const r = check(index[i]) - first_row;
-      if (r >= 0 && r < rows_here) y[r * columns + k] += d[i / length * columns + k];
+      if (r >= from && r < to) y[r * columns + k] += d[i / length * columns + k];
     }
   }
 };
@@ -45,10 +47,11 @@ template <class Scalar, class Device> void run_gather(Device const& d, kernel_ca
 template <class Scalar, class Device> void run_scatter(Device const& d, kernel_call const& c, i64 rows, i64 length) {
   tensor_block const& table = c.out_block[0];
   i64 const columns = last_extent(c.in_block[0]);
-  d.each(table.elements(), fill_at<Scalar>{result<Scalar>(c), Scalar(0)});
-  d.each(columns, scatter_at<Scalar>{operand<Scalar>(c, 0), operand<std::int32_t>(c, 1), result<Scalar>(c), columns,
-                                     row_count(c.in_block[0]) * length, length, table.offset[0], table.local[0],
-                                     {d.fault(), c.op->op, rows}});
+  d.each(table.elements(), fill_at<computed<Scalar>>{result<computed<Scalar>>(c), computed<Scalar>(0)});
+  i64 const parts = table.local[0] < 1 ? 1 : table.local[0] < 64 ? table.local[0] : 64;
+  d.each(parts * columns, scatter_at<Scalar>{operand<Scalar>(c, 0), operand<std::int32_t>(c, 1), result<computed<Scalar>>(c), columns,
+                                             row_count(c.in_block[0]) * length, length, table.offset[0], table.local[0], parts,
+                                             {d.fault(), c.op->op, rows}});
 }
 }  // namespace detail
 

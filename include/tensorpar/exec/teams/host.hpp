@@ -37,13 +37,20 @@ template <int Lanes = 32> class host_teams {
   using memory = host_memory;
   memory device_memory() const { return {}; }
   template <class F> void each(i64 n, F const& f) const {
-    for (i64 i = n - 1; i >= 0; --i) f(i);
+    i64 rest = 0;
+    if constexpr (requires { F::at_once; })
+      if (f.aligned()) {
+        constexpr int together = F::at_once;
+        rest = n / together * together;
+        for (i64 i = n / together - 1; i >= 0; --i) f.template several<together>(i * together);
+      }
+    for (i64 i = n - 1; i >= rest; --i) f(i);
   }
   template <class F> void teams(i64 n, F const& f) const {
     for (i64 i = n - 1; i >= 0; --i) f(i, host_team<Lanes>{});
   }
-  template <class Scalar> void product(matrix_products<Scalar> const& p) const {
-    detail::product_at<Scalar> const f{p};
+  template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
+    detail::product_at<Scalar, Result> const f{p};
     each(f.count(), f);
   }
   /// The calling thread's: calls are done when they return.

@@ -1,5 +1,6 @@
 // tensorpar/exec/teams/kernel.hpp - how an operator gets its kernel for teams of lanes, and functors that several share
 #pragma once
+#include <bit>
 #include <tensorpar/exec/kernels.hpp>
 #include <tensorpar/exec/teams/device.hpp>
 
@@ -9,6 +10,9 @@ namespace tensorpar {
 /// scalars, from local shapes. Your own operator brings
 /// `template <class Scalar> static void compute_teams(auto const& device, kernel_call const&, Op const&)`, and maybe a member
 /// `i64 workspace(shapes in, shapes out) const`.
+/// A kernel that takes something that changes from step to step has `static step_words words(Op const&, step_state const&)` and reads the
+/// numbers by detail::step_numbers_at, wherever they are.
+/// A kernel whose work is in products says `static constexpr bool multiplies = true`: it is then run by a device with scratch for them.
 template <class Scalar, class Op> struct team_kernel {
   static constexpr bool given = requires(kernel_call const& c, Op const& op) { Op::template compute_teams<Scalar>(0, c, op); };
   static_assert(given, "tensorpar: this operator has no kernel for teams: give it `template <class Scalar> static void compute_teams("
@@ -23,6 +27,21 @@ template <class Scalar, class Op> struct team_kernel {
 };
 
 namespace detail {
+template <class Scalar, class Op>
+inline constexpr bool multiplies = [] {
+  if constexpr (requires { team_kernel<Scalar, Op>::multiplies; }) return team_kernel<Scalar, Op>::multiplies;
+  else return false;
+}();
+
+/// Neighbours that are read or written in one go: 16 bytes, or less. May alias what it is made of.
+template <class T, int N> struct [[gnu::may_alias]] alignas(sizeof(T) * N) pack {
+  T v[N];
+};
+template <int N, class T> constexpr pack<T, N> take(T const* p, i64 i) { return *reinterpret_cast<pack<T, N> const*>(p + i); }
+template <class T, int N> constexpr void put(T* p, i64 i, pack<T, N> const& x) { *reinterpret_cast<pack<T, N>*>(p + i) = x; }
+/// Do all of these begin at a multiple of 16 bytes? Null does.
+template <class... T> constexpr bool at_16(T const*... p) { return ((reinterpret_cast<std::uintptr_t>(p) % 16 == 0) && ...); }
+
 template <class Element> struct fill_at {
   Element* y;
   Element value;
@@ -40,6 +59,35 @@ template <class Scalar> struct add_vector_at {
   i64 n, inner;
   constexpr void operator()(i64 i) const { y[i] += v[i / inner % n]; }
 };
+
+/// Numbers of a step: those in the device's memory, or these.
+struct step_numbers_at {
+  step_words const* there;
+  step_words here;
+  constexpr u64 word(int k) const { return there ? there->w[k] : here.w[k]; }
+  template <class Number> constexpr Number number(int k) const { return unpacked<Number>(word(k)); }
+
+  /// A number in a word, and back: by its bits.
+  template <class Number> static constexpr u64 packed(Number x) {
+    if constexpr (sizeof(Number) == 4) return std::bit_cast<std::uint32_t>(x);
+    else return std::bit_cast<u64>(x);
+  }
+  template <class Number> static constexpr Number unpacked(u64 w) {
+    if constexpr (sizeof(Number) == 4) return std::bit_cast<Number>(static_cast<std::uint32_t>(w));
+    else return std::bit_cast<Number>(w);
+  }
+};
+template <class Scalar, class Op> step_numbers_at numbers_of(kernel_call const& c, Op const& op) {
+  return {c.words, c.words ? step_words{} : team_kernel<Scalar, Op>::words(op, c.state)};
+}
+
+/// Calls visit(where the first result begins): bf16 operands may leave their sums in f32, which their shapes say.
+template <class Scalar, class Visit> void by_result(kernel_call const& c, Visit&& visit) {
+  if constexpr (!std::same_as<Scalar, computed<Scalar>>) {
+    if (!is_narrow(c.out_block[0].type)) return visit(result<computed<Scalar>>(c));
+  }
+  visit(result<Scalar>(c));
+}
 
 /// y = f (x[0] + ... + x[n - 1]).
 template <class Scalar> struct sum_up {

@@ -10,14 +10,14 @@ namespace detail {
 template <class Scalar> struct row_loss_at {
   Scalar const* logits;
   std::int32_t const* label;
-  Scalar* to;
+  computed<Scalar>* to;
   i64 n;
   index_check check;
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     using traits = scalar_traits<Scalar>;
     Scalar const* x = logits + r * n;
-    Scalar const top = team_top(x, n, team);
-    Scalar const s = team.template sum<Scalar>(n, [&](i64 i) { return traits::exp(x[i] - top); });
+    computed<Scalar> const top = team_top(x, n, team);
+    computed<Scalar> const s = line_sum<computed<Scalar>>(team, n, [&](computed<Scalar> v) { return traits::exp(v - top); }, x);
     team.alone([&] { to[r] = top + traits::log(s) - x[check(label[r])]; });
   }
 };
@@ -27,27 +27,30 @@ template <class Scalar> struct value_term {
 };
 template <class Scalar> struct squared_difference_term {
   Scalar const *a, *b;
-  constexpr Scalar operator()(i64 i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
+  constexpr computed<Scalar> operator()(i64 i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
 };
 template <class Scalar> struct cross_entropy_grad_at {
-  Scalar const *dy, *logits;
+  computed<Scalar> const* dy;
+  Scalar const* logits;
   std::int32_t const* label;
   Scalar* to;
   i64 n;
-  Scalar share;
+  computed<Scalar> share;
   index_check check;
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     Scalar* y = to + r * n;
-    team_softmax(logits + r * n, y, n, team);
+    Scalar const* x = logits + r * n;
+    softmax_terms<Scalar> const p = team_softmax_terms(x, n, team);
     i64 const at = check(label[r]);
-    Scalar const f = *dy * share;
-    team.each(n, [&](i64 i) { y[i] = (i == at ? y[i] - Scalar(1) : y[i]) * f; });
+    computed<Scalar> const f = *dy * share;
+    line_map(team, n, [&](i64 i, computed<Scalar> v) { return (i == at ? p.of(v) - computed<Scalar>(1) : p.of(v)) * f; }, y, x);
   }
 };
 template <class Scalar> struct scaled_difference_at {
-  Scalar const *dy, *a, *b;
+  computed<Scalar> const* dy;
+  Scalar const *a, *b;
   Scalar* y;
-  Scalar f;
+  computed<Scalar> f;
   constexpr void operator()(i64 i) const { y[i] = (a[i] - b[i]) * (*dy * f); }
 };
 }  // namespace detail
@@ -56,35 +59,37 @@ template <class Scalar> struct team_kernel<Scalar, cross_entropy> {
   static i64 workspace(cross_entropy const&, shapes in, shapes) { return in[1].elements() + detail::parts_of_sum(in[1].elements()); }
   template <class Device> static void run(Device const& d, kernel_call const& c, cross_entropy const&) {
     i64 const e = detail::last_extent(c.in_block[0]), rows = detail::row_count(c.in_block[0]);
-    Scalar* const losses = static_cast<Scalar*>(c.workspace);
+    computed<Scalar>* const losses = static_cast<computed<Scalar>*>(c.workspace);
     d.teams(rows, detail::row_loss_at<Scalar>{detail::operand<Scalar>(c, 0), detail::operand<std::int32_t>(c, 1), losses, e,
                                               {d.fault(), c.op->op, e}});
-    detail::sum_all<Scalar>(d, rows, detail::value_term<Scalar>{losses}, losses + rows, detail::result<Scalar>(c),
-                            detail::share_of<Scalar>(c.in_block[1]));
+    using number = computed<Scalar>;
+    detail::sum_all<number>(d, rows, detail::value_term<number>{losses}, losses + rows, detail::result<number>(c),
+                            detail::share_of<number>(c.in_block[1]));
   }
 };
 template <class Scalar> struct team_kernel<Scalar, cross_entropy_grad> {
   template <class Device> static void run(Device const& d, kernel_call const& c, cross_entropy_grad const&) {
     i64 const e = detail::last_extent(c.in_block[1]);
     d.teams(detail::row_count(c.in_block[1]),
-            detail::cross_entropy_grad_at<Scalar>{detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1),
+            detail::cross_entropy_grad_at<Scalar>{detail::operand<computed<Scalar>>(c, 0), detail::operand<Scalar>(c, 1),
                                                   detail::operand<std::int32_t>(c, 2), detail::result<Scalar>(c), e,
-                                                  detail::share_of<Scalar>(c.in_block[2]), {d.fault(), c.op->op, e}});
+                                                  detail::share_of<computed<Scalar>>(c.in_block[2]), {d.fault(), c.op->op, e}});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, mean_squared_error> {
   static i64 workspace(mean_squared_error const&, shapes in, shapes) { return detail::parts_of_sum(in[0].elements()); }
   template <class Device> static void run(Device const& d, kernel_call const& c, mean_squared_error const&) {
     detail::squared_difference_term<Scalar> const term{detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1)};
-    detail::sum_all<Scalar>(d, c.in_block[0].elements(), term, static_cast<Scalar*>(c.workspace), detail::result<Scalar>(c),
-                            detail::share_of<Scalar>(c.in_block[0]));
+    detail::sum_all<computed<Scalar>>(d, c.in_block[0].elements(), term, static_cast<computed<Scalar>*>(c.workspace),
+                                  detail::result<computed<Scalar>>(c), detail::share_of<computed<Scalar>>(c.in_block[0]));
   }
 };
 template <class Scalar> struct team_kernel<Scalar, mean_squared_error_grad> {
   template <class Device> static void run(Device const& d, kernel_call const& c, mean_squared_error_grad const&) {
+    using number = computed<Scalar>;
     d.each(c.out_block[0].elements(),
-           detail::scaled_difference_at<Scalar>{detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1), detail::operand<Scalar>(c, 2),
-                                                detail::result<Scalar>(c), Scalar(2) * detail::share_of<Scalar>(c.in_block[1])});
+           detail::scaled_difference_at<Scalar>{detail::operand<number>(c, 0), detail::operand<Scalar>(c, 1), detail::operand<Scalar>(c, 2),
+                                                detail::result<Scalar>(c), number(2) * detail::share_of<number>(c.in_block[1])});
   }
 };
 

@@ -11,32 +11,60 @@ namespace detail {
 template <class Scalar, class F> struct map_one_at {
   Scalar const* x;
   Scalar* y;
-  constexpr void operator()(i64 i) const { y[i] = scalar_function<F>::of(x[i]); }
+  constexpr void operator()(i64 i) const { y[i] = scalar_function<F>::of(computed<Scalar>(x[i])); }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return at_16(x, y); }
+  template <int N> constexpr void several(i64 i) const {
+    auto r = take<N>(x, i);
+    for (int k = 0; k < N; ++k) r.v[k] = scalar_function<F>::of(computed<Scalar>(r.v[k]));
+    put(y, i, r);
+  }
 };
 template <class Scalar, class F> struct map_two_at {
   Scalar const *a, *b;
   Scalar* y;
-  constexpr void operator()(i64 i) const { y[i] = scalar_function<F>::of(a[i], b[i]); }
+  constexpr void operator()(i64 i) const { y[i] = scalar_function<F>::of(computed<Scalar>(a[i]), computed<Scalar>(b[i])); }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return at_16(a, b, y); }
+  template <int N> constexpr void several(i64 i) const {
+    auto r = take<N>(a, i), s = take<N>(b, i);
+    for (int k = 0; k < N; ++k) r.v[k] = scalar_function<F>::of(computed<Scalar>(r.v[k]), computed<Scalar>(s.v[k]));
+    put(y, i, r);
+  }
 };
 template <class Scalar> struct add_at {
   Scalar const *a, *b;
   Scalar* y;
   constexpr void operator()(i64 i) const { y[i] = a[i] + b[i]; }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return at_16(a, b, y); }
+  template <int N> constexpr void several(i64 i) const {
+    auto r = take<N>(a, i), s = take<N>(b, i);
+    for (int k = 0; k < N; ++k) r.v[k] = r.v[k] + s.v[k];
+    put(y, i, r);
+  }
 };
 template <class Scalar> struct scale_at {
   Scalar const* x;
   Scalar* y;
-  Scalar f;
+  computed<Scalar> f;
   constexpr void operator()(i64 i) const { y[i] = x[i] * f; }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return at_16(x, y); }
+  template <int N> constexpr void several(i64 i) const {
+    auto r = take<N>(x, i);
+    for (int k = 0; k < N; ++k) r.v[k] = r.v[k] * f;
+    put(y, i, r);
+  }
 };
 /// As kernel<Scalar, dropout>: four elements of a draw lie in one row or are drawn again.
 template <class Scalar> struct dropout_at {
   Scalar const* x;
   Scalar* y;
   tensor_block block;
-  random_stream draws;
+  step_numbers_at step;                      // seed and stream of the draws
   u64 before, threshold;
-  Scalar keep;
+  computed<Scalar> keep;
   constexpr void operator()(i64 i) const {
     i64 rest = i, logical = 0, scale = 1;
     for (int a = block.rank - 1; a >= 0; --a) {
@@ -45,20 +73,20 @@ template <class Scalar> struct dropout_at {
       scale *= block.global[a];
     }
     u64 const e = before + static_cast<u64>(logical);
-    y[i] = draws.words(e / 4)[e % 4] < threshold ? Scalar(0) : x[i] * keep;
+    y[i] = random_stream{step.word(0), step.word(1)}.words(e / 4)[e % 4] < threshold ? computed<Scalar>(0) : x[i] * keep;
   }
 };
 }  // namespace detail
 
 template <class Scalar, class F>
-  requires requires(Scalar x) { scalar_function<F>::of(x); }
+  requires requires(computed<Scalar> x) { scalar_function<F>::of(x); }
 struct team_kernel<Scalar, F> {
   template <class Device> static void run(Device const& d, kernel_call const& c, F const&) {
     d.each(c.out_block[0].elements(), detail::map_one_at<Scalar, F>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c)});
   }
 };
 template <class Scalar, class F>
-  requires requires(Scalar x) { scalar_function<F>::of(x, x); }
+  requires requires(computed<Scalar> x) { scalar_function<F>::of(x, x); }
 struct team_kernel<Scalar, F> {
   template <class Device> static void run(Device const& d, kernel_call const& c, F const&) {
     d.each(c.out_block[0].elements(),
@@ -80,16 +108,19 @@ template <class Scalar> struct team_kernel<Scalar, scale> {
 template <class Scalar> struct team_kernel<Scalar, constant> {
   template <class Device> static void run(Device const& d, kernel_call const& c, constant const& op) {
     d.each(c.out_block[0].elements(),
-           detail::fill_at<Scalar>{detail::result<Scalar>(c), scalar_traits<Scalar>::from_double(op.value)});
+           detail::fill_at<Scalar>{detail::result<Scalar>(c), Scalar(scalar_traits<Scalar>::from_double(op.value))});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, dropout> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, dropout const& op) {
+  static step_words words(dropout const& op, step_state const& s) {
     hasher h;
-    h.add(op.seed).add(c.state.step);
+    h.add(op.seed).add(s.step);
+    return {{s.seed, h.value()}};
+  }
+  template <class Device> static void run(Device const& d, kernel_call const& c, dropout const& op) {
     tensor_block const& b = c.out_block[0];
     d.each(b.elements(), detail::dropout_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c), b,
-                                                    {c.state.seed, h.value()},
+                                                    detail::numbers_of<Scalar>(c, op),
                                                     c.state.micro_batch * static_cast<u64>(b.logical_elements()),
                                                     static_cast<u64>(op.rate * 0x1p32),
                                                     scalar_traits<Scalar>::from_double(1 / (1 - op.rate))});
@@ -98,6 +129,7 @@ template <class Scalar> struct team_kernel<Scalar, dropout> {
 
 /// The operator's own kernel, then the function in place.
 template <class Scalar, class Op, class F> struct team_kernel<Scalar, activated<Op, F>> {
+  static constexpr bool multiplies = detail::multiplies<Scalar, Op>;
   template <class Device> static void run(Device const& d, kernel_call const& c, activated<Op, F> const& op) {
     team_kernel<Scalar, Op>::run(d, c, op);
     Scalar* y = detail::result<Scalar>(c);

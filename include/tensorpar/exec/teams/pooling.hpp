@@ -12,14 +12,14 @@ template <class Scalar> struct pool_at {
   window w;
   i64 height, width, high, wide;
   bool average;
-  Scalar f;
+  computed<Scalar> f;
   constexpr void operator()(i64 at) const {
     window_part const part = clipped(w, at / wide % high, at % wide, height, width);
     Scalar const* x = image + at / wide / high * height * width;
-    Scalar sum(0), top = x[part.top * width + part.left];
+    computed<Scalar> sum(0), top = x[part.top * width + part.left];
     for (i64 i = part.top; i < part.bottom; ++i)
       for (i64 j = part.left; j < part.right; ++j) {
-        Scalar const v = x[i * width + j];
+        computed<Scalar> const v = x[i * width + j];
         if (average) sum += v;
         else if (scalar_traits<Scalar>::greater(v, top)) top = v;
       }
@@ -33,8 +33,8 @@ template <class Scalar> struct pool_grad_at {
   window w;
   i64 height, width, high, wide;
   bool average;
-  Scalar f;
-  constexpr bool first_of(window_part const& part, Scalar const* x, i64 h, i64 v, Scalar top) const {
+  computed<Scalar> f;
+  constexpr bool first_of(window_part const& part, Scalar const* x, i64 h, i64 v, computed<Scalar> top) const {
     if (!(x[h * width + v] == top)) return false;
     for (i64 i = part.top; i <= h; ++i)
       for (i64 j = part.left; j < (i == h ? v : part.right); ++j) if (x[i * width + j] == top) return false;
@@ -43,7 +43,7 @@ template <class Scalar> struct pool_grad_at {
   constexpr void operator()(i64 at) const {
     i64 const v = at % width, h = at / width % height, plane = at / width / height;
     i64 const top = h + w.pad_h - w.kernel_h + 1, left = v + w.pad_w - w.kernel_w + 1;
-    Scalar sum(0);
+    computed<Scalar> sum(0);
     for (i64 y = top > 0 ? (top + w.stride - 1) / w.stride : 0; y < high && y * w.stride - w.pad_h <= h; ++y)
       for (i64 x = left > 0 ? (left + w.stride - 1) / w.stride : 0; x < wide && x * w.stride - w.pad_w <= v; ++x) {
         i64 const place = (plane * high + y) * wide + x;
@@ -57,9 +57,9 @@ template <class Scalar> struct plane_average_at {
   Scalar const* x;
   Scalar* y;
   i64 n;
-  Scalar f;
+  computed<Scalar> f;
   template <class Team> constexpr void operator()(i64 p, Team const& team) const {
-    Scalar const s = team.template sum<Scalar>(n, [&](i64 i) { return x[p * n + i]; });
+    computed<Scalar> const s = team.template sum<computed<Scalar>>(n, [&](i64 i) { return x[p * n + i]; });
     team.alone([&] { y[p] = s * f; });
   }
 };
@@ -67,10 +67,12 @@ template <class Scalar> struct plane_share_at {
   Scalar const* d;
   Scalar* y;
   i64 n;
-  Scalar f;
+  computed<Scalar> f;
   constexpr void operator()(i64 i) const { y[i] = d[i / n] * f; }
 };
-template <class Scalar> Scalar one_over(i64 n) { return scalar_traits<Scalar>::reciprocal(scalar_traits<Scalar>::from_integer(n)); }
+template <class Scalar> computed<Scalar> one_over(i64 n) {
+  return scalar_traits<Scalar>::reciprocal(scalar_traits<Scalar>::from_integer(n));
+}
 }  // namespace detail
 
 template <class Scalar> struct team_kernel<Scalar, pool2d> {

@@ -1,6 +1,7 @@
 // tensorpar/exec/teams/rows.hpp - team kernels of softmax, layer norm and RMS norm: a team for every row of the last axis
 #pragma once
-#include <tensorpar/exec/teams/kernel.hpp>
+#include <tensorpar/exec/teams/columns.hpp>
+#include <tensorpar/exec/teams/lines.hpp>
 #include <tensorpar/op/reduction.hpp>
 #include <tensorpar/op/rms_norm.hpp>
 
@@ -8,17 +9,25 @@ namespace tensorpar {
 
 namespace detail {
 /// What is subtracted before exp: see top_of (exec/kernels_reduction.hpp).
-template <class Scalar, class Team> constexpr Scalar team_top(Scalar const* x, i64 n, Team const& team) {
-  if constexpr (scalar_traits<Scalar>::exact) return Scalar(0);
-  else return team.template top<Scalar>(n, [&](i64 i) { return x[i]; });
+template <class Scalar, class Team> constexpr computed<Scalar> team_top(Scalar const* x, i64 n, Team const& team) {
+  if constexpr (scalar_traits<Scalar>::exact) return computed<Scalar>(0);
+  else return team.template top<computed<Scalar>>(n, [&](i64 i) { return x[i]; });
+}
+/// softmax(x)[i] = exp(x[i] - top) * factor.
+template <class Scalar> struct softmax_terms {
+  computed<Scalar> top, factor;
+  constexpr computed<Scalar> of(computed<Scalar> x) const { return scalar_traits<Scalar>::exp(x - top) * factor; }
+};
+template <class Scalar, class Team> constexpr softmax_terms<Scalar> team_softmax_terms(Scalar const* x, i64 n, Team const& team) {
+  using traits = scalar_traits<Scalar>;
+  using number = computed<Scalar>;
+  number const top = team_top(x, n, team);
+  return {top, traits::reciprocal(line_sum<number>(team, n, [&](number v) { return traits::exp(v - top); }, x))};
 }
 /// y = exp(x) / sum(exp(x)) over n elements, in place allowed.
-template <class Scalar, class Team> constexpr void team_softmax(Scalar const* x, Scalar* y, i64 n, Team const& team) {
-  using traits = scalar_traits<Scalar>;
-  Scalar const top = team_top(x, n, team);
-  team.each(n, [&](i64 i) { y[i] = traits::exp(x[i] - top); });
-  Scalar const f = traits::reciprocal(team.template sum<Scalar>(n, [&](i64 i) { return y[i]; }));
-  team.each(n, [&](i64 i) { y[i] = y[i] * f; });
+template <class From, class To, class Team> constexpr void team_softmax(From const* x, To* y, i64 n, Team const& team) {
+  softmax_terms<From> const p = team_softmax_terms(x, n, team);
+  line_map(team, n, [&](i64, computed<From> v) { return p.of(v); }, y, x);
 }
 template <class Scalar> struct softmax_row_at {
   Scalar const* x;
@@ -31,24 +40,26 @@ template <class Scalar> struct softmax_grad_row_at {
   Scalar* x;
   i64 n;
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
+    using number = computed<Scalar>;
     Scalar const *p = d + r * n, *q = y + r * n;
-    Scalar const s = team.template sum<Scalar>(n, [&](i64 i) { return p[i] * q[i]; });
-    team.each(n, [&](i64 i) { x[r * n + i] = q[i] * (p[i] - s); });
+    number const s = line_sum<number>(team, n, [](number a, number b) { return a * b; }, p, q);
+    line_map(team, n, [&](i64, number a, number b) { return b * (a - s); }, x + r * n, p, q);
   }
 };
 
 /// How the norms of a row are taken: what is subtracted, and what is multiplied. `inverse` is 1 / n.
 template <class Scalar> struct row_norm {
+  using number = computed<Scalar>;
   i64 n;
-  Scalar inverse, eps;
+  number inverse, eps;
   bool centred;                              // layer norm; else RMS norm
   struct moments {
-    Scalar mean, rsqrt;
+    number mean, rsqrt;
   };
   template <class Team> constexpr moments of(Scalar const* x, Team const& team) const {
-    Scalar mean(0);
-    if (centred) mean = team.template sum<Scalar>(n, [&](i64 i) { return x[i]; }) * inverse;
-    Scalar const q = team.template sum<Scalar>(n, [&](i64 i) { return (x[i] - mean) * (x[i] - mean); });
+    number mean(0);
+    if (centred) mean = line_sum<number>(team, n, [](number v) { return v; }, x) * inverse;
+    number const q = line_sum<number>(team, n, [&](number v) { return (v - mean) * (v - mean); }, x);
     return {mean, scalar_traits<Scalar>::rsqrt(q * inverse + eps)};
   }
 };
@@ -62,9 +73,13 @@ template <class Scalar> struct norm_at {
   Scalar const *x, *gamma, *beta;            // beta: null where there is none
   Scalar* y;
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
+    using number = computed<Scalar>;
     i64 const at = r * norm.n;
     auto const m = norm.of(x + at, team);
-    team.each(norm.n, [&](i64 i) { y[at + i] = (x[at + i] - m.mean) * m.rsqrt * gamma[i] + (beta ? beta[i] : Scalar(0)); });
+    auto const with_beta = [&](i64, number v, number g, number b) { return (v - m.mean) * m.rsqrt * g + b; };
+    auto const without = [&](i64, number v, number g) { return (v - m.mean) * m.rsqrt * g; };
+    if (beta) line_map(team, norm.n, with_beta, y + at, x + at, gamma, beta);
+    else line_map(team, norm.n, without, y + at, x + at, gamma);
   }
 };
 /// dx = (g - mean(g) - xhat mean(g xhat)) / std with g = dy gamma; mean(g) is left out where the mean is.
@@ -73,34 +88,34 @@ template <class Scalar> struct norm_grad_at {
   Scalar const *d, *x, *gamma;
   Scalar* y;
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
+    using number = computed<Scalar>;
     i64 const n = norm.n;
     Scalar const *p = d + r * n, *v = x + r * n;
     auto const m = norm.of(v, team);
-    Scalar s(0);
-    if (norm.centred) s = team.template sum<Scalar>(n, [&](i64 i) { return p[i] * gamma[i]; }) * norm.inverse;
-    Scalar const q = team.template sum<Scalar>(n, [&](i64 i) { return p[i] * gamma[i] * ((v[i] - m.mean) * m.rsqrt); }) * norm.inverse;
-    team.each(n, [&](i64 i) { y[r * n + i] = m.rsqrt * (p[i] * gamma[i] - s - (v[i] - m.mean) * m.rsqrt * q); });
+    number s(0);
+    if (norm.centred) s = line_sum<number>(team, n, [](number a, number g) { return a * g; }, p, gamma) * norm.inverse;
+    auto const term = [&](number a, number g, number b) { return a * g * ((b - m.mean) * m.rsqrt); };
+    number const q = line_sum<number>(team, n, term, p, gamma, v) * norm.inverse;
+    line_map(team, n, [&](i64, number a, number g, number b) { return m.rsqrt * (a * g - s - (b - m.mean) * m.rsqrt * q); }, y + r * n, p,
+             gamma, v);
   }
 };
 /// The moments of every row, two scalars each.
 template <class Scalar> struct moments_at {
   row_norm<Scalar> norm;
   Scalar const* x;
-  Scalar* to;
+  computed<Scalar>* to;
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     auto const m = norm.of(x + r * norm.n, team);
     team.alone([&] { to[2 * r] = m.mean; to[2 * r + 1] = m.rsqrt; });
   }
 };
-/// Sums down the columns: neighbours read neighbours.
-template <class Scalar> struct norm_grad_gamma_at {
-  Scalar const *d, *x, *moments;
-  Scalar* y;
-  i64 rows, n;
-  constexpr void operator()(i64 i) const {
-    Scalar s(0);
-    for (i64 r = 0; r < rows; ++r) s += d[r * n + i] * ((x[r * n + i] - moments[2 * r]) * moments[2 * r + 1]);
-    y[i] = s;
+template <class Scalar> struct norm_grad_gamma_term {
+  Scalar const *d, *x;
+  computed<Scalar> const* moments;
+  i64 n;
+  constexpr computed<Scalar> operator()(i64 r, i64 i) const {
+    return d[r * n + i] * ((x[r * n + i] - moments[2 * r]) * moments[2 * r + 1]);
   }
 };
 template <class Scalar, class Device> void run_norm(Device const& d, kernel_call const& c, double eps, bool centred) {
@@ -115,11 +130,17 @@ template <class Scalar, class Device> void run_norm_grad(Device const& d, kernel
 }
 template <class Scalar, class Device> void run_norm_grad_gamma(Device const& d, kernel_call const& c, double eps, bool centred) {
   i64 const rows = row_count(c.in_block[0]), n = last_extent(c.in_block[0]);
-  Scalar* const moments = static_cast<Scalar*>(c.workspace);
+  computed<Scalar>* const moments = static_cast<computed<Scalar>*>(c.workspace);
   d.teams(rows, moments_at<Scalar>{norm_of<Scalar>(c.in_block[0], eps, centred), operand<Scalar>(c, 1), moments});
-  d.each(n, norm_grad_gamma_at<Scalar>{operand<Scalar>(c, 0), operand<Scalar>(c, 1), moments, result<Scalar>(c), rows, n});
+  by_result<Scalar>(c, [&](auto* y) {
+    sum_columns(d, rows, n, norm_grad_gamma_term<Scalar>{operand<Scalar>(c, 0), operand<Scalar>(c, 1), moments, n}, moments + 2 * rows, y);
+  });
 }
-inline i64 two_per_row(shapes in) { return 2 * (in[0].elements() / in[0].last().n); }
+/// Two per row, and what sums of columns take.
+inline i64 norm_grad_gamma_scratch(shapes in) {
+  i64 const n = in[0].last().n, rows = n ? in[0].elements() / n : 0;
+  return 2 * rows + column_scratch(rows, n);
+}
 }  // namespace detail
 
 template <class Scalar> struct team_kernel<Scalar, softmax> {
@@ -149,7 +170,7 @@ template <class Scalar> struct team_kernel<Scalar, layernorm_grad_gamma> {
   template <class Device> static void run(Device const& d, kernel_call const& c, layernorm_grad_gamma const& op) {
     detail::run_norm_grad_gamma<Scalar>(d, c, op.eps, true);
   }
-  static i64 workspace(layernorm_grad_gamma const&, shapes in, shapes) { return detail::two_per_row(in); }
+  static i64 workspace(layernorm_grad_gamma const&, shapes in, shapes) { return detail::norm_grad_gamma_scratch(in); }
 };
 template <class Scalar> struct team_kernel<Scalar, rmsnorm> {
   template <class Device> static void run(Device const& d, kernel_call const& c, rmsnorm const& op) {
@@ -165,7 +186,7 @@ template <class Scalar> struct team_kernel<Scalar, rmsnorm_grad_gamma> {
   template <class Device> static void run(Device const& d, kernel_call const& c, rmsnorm_grad_gamma const& op) {
     detail::run_norm_grad_gamma<Scalar>(d, c, op.eps, false);
   }
-  static i64 workspace(rmsnorm_grad_gamma const&, shapes in, shapes) { return detail::two_per_row(in); }
+  static i64 workspace(rmsnorm_grad_gamma const&, shapes in, shapes) { return detail::norm_grad_gamma_scratch(in); }
 };
 
 }  // namespace tensorpar

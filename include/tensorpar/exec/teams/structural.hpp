@@ -50,13 +50,13 @@ template <class Scalar> struct sum_axis_at {
   Scalar* y;
   i64 extent, inner;
   constexpr void operator()(i64 i) const {
-    Scalar s(0);
+    computed<Scalar> s(0);
     Scalar const* p = x + i / inner * extent * inner + i % inner;
     for (i64 k = 0; k < extent; ++k) s += p[k * inner];
     y[i] = s;
   }
   template <class Team> constexpr void operator()(i64 i, Team const& team) const {        // where inner is 1
-    Scalar const s = team.template sum<Scalar>(extent, [&](i64 k) { return x[i * extent + k]; });
+    computed<Scalar> const s = team.template sum<computed<Scalar>>(extent, [&](i64 k) { return x[i * extent + k]; });
     team.alone([&] { y[i] = s; });
   }
 };

@@ -7,44 +7,164 @@
 namespace tensorpar {
 
 namespace detail {
-/// The trailing scalar operand, or null.
-template <class Scalar> Scalar const* clip_at(kernel_call const& c, int without) {
-  return c.inputs > without ? operand<Scalar>(c, without) : nullptr;
-}
-template <class Scalar> constexpr Scalar clipped_by(Scalar g, Scalar const* clip) { return clip ? g * *clip : g; }
+/// A weight as rules read and write it: itself, or with a master its master, of which it is then a rounded copy.
+template <class Weight, class Scalar> struct kept_weight {
+  Scalar const* from;
+  Weight* to;
+  Scalar* master;                            // null: there is none
+  constexpr void put(i64 i, Scalar x) const {
+    if (master) master[i] = x;
+    to[i] = x;
+  }
+  template <int N> constexpr void put_several(i64 i, pack<Scalar, N> const& x) const {
+    if (master) detail::put(master, i, x);
+    pack<Weight, N> w{};
+    for (int k = 0; k < N; ++k) w.v[k] = x.v[k];
+    detail::put(to, i, w);
+  }
+  bool aligned() const { return at_16(from, to, master); }
+};
+/// A gradient, clipped by a factor where there is one.
+template <class Gradient, class Scalar> struct clipped_gradient {
+  Gradient const* from;
+  Scalar const* clip;                        // null: there is none
+  constexpr Scalar of(Gradient x) const { return clip ? x * *clip : Scalar(x); }
+  bool aligned() const { return at_16(from); }
+};
 
 // Every operand is read before the result of the same index is written: results may be the operands.
-template <class Scalar> struct sgd_at {
-  Scalar const *w, *g, *clip;
-  Scalar* to;
-  Scalar rate, decay;
-  constexpr void operator()(i64 i) const { to[i] = w[i] - rate * (clipped_by(g[i], clip) + decay * w[i]); }
-};
-template <class Scalar> struct momentum_at {
-  Scalar const *w, *g, *v, *clip;
-  Scalar *to_w, *to_v;
-  Scalar rate, decay, keep;
-  constexpr void operator()(i64 i) const {
-    Scalar const x = w[i], speed = keep * v[i] + clipped_by(g[i], clip) + decay * x;
-    to_v[i] = speed;
-    to_w[i] = x - rate * speed;
+template <class W, class G, class Scalar> struct sgd_at {
+  kept_weight<W, Scalar> w;
+  clipped_gradient<G, Scalar> g;
+  step_numbers_at step;                      // the rate
+  Scalar decay;
+  constexpr Scalar next(Scalar x, Scalar d) const { return x - step.number<Scalar>(0) * (d + decay * x); }
+  constexpr void operator()(i64 i) const { w.put(i, next(w.from[i], g.of(g.from[i]))); }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return w.aligned() && g.aligned(); }
+  template <int N> constexpr void several(i64 i) const {
+    auto x = take<N>(w.from, i);
+    auto const d = take<N>(g.from, i);
+    for (int k = 0; k < N; ++k) x.v[k] = next(x.v[k], g.of(d.v[k]));
+    w.put_several(i, x);
   }
 };
-template <class Scalar> struct adamw_at {
-  Scalar const *w, *g, *m, *v, *clip;
-  Scalar *to_w, *to_m, *to_v;
-  Scalar rate, decay, eps, b1, b2, c1, c2, fix1, fix2;
+template <class W, class G, class Scalar> struct momentum_at {
+  kept_weight<W, Scalar> w;
+  clipped_gradient<G, Scalar> g;
+  Scalar const* v;
+  Scalar* to_v;
+  step_numbers_at step;                      // the rate
+  Scalar decay, keep;
+  constexpr void turn(Scalar& x, Scalar d, Scalar& speed) const {
+    speed = keep * speed + d + decay * x;
+    x = x - step.number<Scalar>(0) * speed;
+  }
   constexpr void operator()(i64 i) const {
+    Scalar x = w.from[i], speed = v[i];
+    turn(x, g.of(g.from[i]), speed);
+    to_v[i] = speed;
+    w.put(i, x);
+  }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return w.aligned() && g.aligned() && at_16(v, to_v); }
+  template <int N> constexpr void several(i64 i) const {
+    auto x = take<N>(w.from, i), speed = take<N>(v, i);
+    auto const d = take<N>(g.from, i);
+    for (int k = 0; k < N; ++k) turn(x.v[k], g.of(d.v[k]), speed.v[k]);
+    detail::put(to_v, i, speed);
+    w.put_several(i, x);
+  }
+};
+template <class W, class G, class Scalar> struct adamw_at {
+  kept_weight<W, Scalar> w;
+  clipped_gradient<G, Scalar> g;
+  Scalar const *m, *v;
+  Scalar *to_m, *to_v;
+  step_numbers_at step;                      // the rate, and what corrects the moments' bias
+  Scalar decay, eps, b1, b2, c1, c2;
+  constexpr void turn(Scalar& x, Scalar d, Scalar& first, Scalar& second) const {
     using traits = scalar_traits<Scalar>;
-    Scalar const x = w[i], d = clipped_by(g[i], clip), first = b1 * m[i] + c1 * d, second = b2 * v[i] + c2 * d * d;
+    Scalar const rate = step.number<Scalar>(0), fix1 = step.number<Scalar>(1), fix2 = step.number<Scalar>(2);
+    first = b1 * first + c1 * d;
+    second = b2 * second + c2 * d * d;
+    x = x - rate * (first * fix1 * traits::reciprocal(traits::sqrt(second * fix2) + eps) + decay * x);
+  }
+  constexpr void operator()(i64 i) const {
+    Scalar x = w.from[i], first = m[i], second = v[i];
+    turn(x, g.of(g.from[i]), first, second);
     to_m[i] = first;
     to_v[i] = second;
-    to_w[i] = x - rate * (first * fix1 * traits::reciprocal(traits::sqrt(second * fix2) + eps) + decay * x);
+    w.put(i, x);
+  }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return w.aligned() && g.aligned() && at_16(m, v, to_m, to_v); }
+  template <int N> constexpr void several(i64 i) const {
+    auto x = take<N>(w.from, i), first = take<N>(m, i), second = take<N>(v, i);
+    auto const d = take<N>(g.from, i);
+    for (int k = 0; k < N; ++k) turn(x.v[k], g.of(d.v[k]), first.v[k], second.v[k]);
+    detail::put(to_m, i, first);
+    detail::put(to_v, i, second);
+    w.put_several(i, x);
   }
 };
+
+/// Numbers of a step: the rate; for AdamW what corrects the bias of the moments.
+template <class Scalar> step_words update_words(double rate, double fix1 = 0, double fix2 = 0) {
+  auto const word = [](double x) { return step_numbers_at::packed(scalar_traits<Scalar>::from_double(x)); };
+  return {{word(rate), word(fix1), word(fix2)}};
+}
+template <class Scalar, class Rule> step_words rule_words(Rule const&, step_state const& s) {
+  return update_words<Scalar>(s.learning_rate);
+}
+template <class Scalar> step_words rule_words(adamw_update const& op, step_state const& s) {
+  double const t = static_cast<double>(s.step) + 1;
+  return update_words<Scalar>(s.learning_rate, 1 / (1 - std::pow(op.beta1, t)), 1 / (1 - std::pow(op.beta2, t)));
+}
+
+/// Runs a rule: weight and gradient by the types of their numbers. States, masters and the clipping factor are wide.
+template <class W, class G, class Device, class Scalar>
+void run_rule(Device const& d, i64 n, kept_weight<W, Scalar> w, clipped_gradient<G, Scalar> g, step_numbers_at const& step,
+              kernel_call const&, sgd_update const& op) {
+  d.each(n, sgd_at<W, G, Scalar>{w, g, step, scalar_traits<Scalar>::from_double(op.weight_decay)});
+}
+template <class W, class G, class Device, class Scalar>
+void run_rule(Device const& d, i64 n, kept_weight<W, Scalar> w, clipped_gradient<G, Scalar> g, step_numbers_at const& step,
+              kernel_call const& c, momentum_update const& op) {
+  using traits = scalar_traits<Scalar>;
+  d.each(n, momentum_at<W, G, Scalar>{w, g, operand<Scalar>(c, 2), result<Scalar>(c, 1), step, traits::from_double(op.weight_decay),
+                                      traits::from_double(op.momentum)});
+}
+template <class W, class G, class Device, class Scalar>
+void run_rule(Device const& d, i64 n, kept_weight<W, Scalar> w, clipped_gradient<G, Scalar> g, step_numbers_at const& step,
+              kernel_call const& c, adamw_update const& op) {
+  using traits = scalar_traits<Scalar>;
+  d.each(n, adamw_at<W, G, Scalar>{w, g, operand<Scalar>(c, 2), operand<Scalar>(c, 3), result<Scalar>(c, 1), result<Scalar>(c, 2), step,
+                                   traits::from_double(op.weight_decay), traits::from_double(op.eps), traits::from_double(op.beta1),
+                                   traits::from_double(op.beta2), traits::from_double(1 - op.beta1), traits::from_double(1 - op.beta2)});
+}
+/// Operands: weight, gradient, states, [master], [clip]; results: weight, states, [master].
+template <class Scalar, class Rule, class Device> void update(Device const& d, kernel_call const& c, Rule const& op, bool with_master) {
+  using number = computed<Scalar>;
+  i64 const n = c.out_block[0].elements();
+  step_numbers_at const step{c.words, c.words ? step_words{} : rule_words<number>(op, c.state)};
+  int const operands = c.outputs + 1;                                          // without [clip]
+  number const* const clip = c.inputs > operands ? operand<number>(c, operands) : nullptr;
+  auto const run = [&]<class W>(kept_weight<W, number> w) {
+    if constexpr (!std::same_as<Scalar, number>)
+      if (is_narrow(c.in_block[1].type))
+        return run_rule(d, n, w, clipped_gradient<Scalar, number>{operand<Scalar>(c, 1), clip}, step, c, op);
+    run_rule(d, n, w, clipped_gradient<number, number>{operand<number>(c, 1), clip}, step, c, op);
+  };
+  if (with_master)
+    run(kept_weight<Scalar, number>{operand<number>(c, c.outputs), result<Scalar>(c), result<number>(c, c.outputs - 1)});
+  else
+    run(kept_weight<number, number>{operand<number>(c, 0), result<number>(c), nullptr});
+}
+
 template <class Scalar> struct square_term {
   Scalar const* x;
-  constexpr Scalar operator()(i64 i) const { return x[i] * x[i]; }
+  constexpr computed<Scalar> operator()(i64 i) const { return x[i] * x[i]; }
 };
 template <class Scalar> struct add_scalar_at {
   Scalar const* x;
@@ -64,52 +184,36 @@ template <class Scalar> struct clip_factor_at {
 };
 }  // namespace detail
 
-template <class Scalar> struct team_kernel<Scalar, sgd_update> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, sgd_update const& op) {
-    using traits = scalar_traits<Scalar>;
-    d.each(c.out_block[0].elements(),
-           detail::sgd_at<Scalar>{detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1), detail::clip_at<Scalar>(c, 2),
-                                  detail::result<Scalar>(c), traits::from_double(c.state.learning_rate),
-                                  traits::from_double(op.weight_decay)});
+template <class Scalar, class Rule>
+  requires(std::same_as<Rule, sgd_update> || std::same_as<Rule, momentum_update> || std::same_as<Rule, adamw_update>)
+struct team_kernel<Scalar, Rule> {
+  static step_words words(Rule const& op, step_state const& s) { return detail::rule_words<computed<Scalar>>(op, s); }
+  template <class Device> static void run(Device const& d, kernel_call const& c, Rule const& op) {
+    detail::update<Scalar>(d, c, op, false);
   }
 };
-template <class Scalar> struct team_kernel<Scalar, momentum_update> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, momentum_update const& op) {
-    using traits = scalar_traits<Scalar>;
-    d.each(c.out_block[0].elements(),
-           detail::momentum_at<Scalar>{detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1), detail::operand<Scalar>(c, 2),
-                                       detail::clip_at<Scalar>(c, 3), detail::result<Scalar>(c, 0), detail::result<Scalar>(c, 1),
-                                       traits::from_double(c.state.learning_rate), traits::from_double(op.weight_decay),
-                                       traits::from_double(op.momentum)});
+template <class Scalar, class Rule> struct team_kernel<Scalar, with_master<Rule>> {
+  static step_words words(with_master<Rule> const& op, step_state const& s) {
+    return detail::rule_words<computed<Scalar>>(static_cast<Rule const&>(op), s);
   }
-};
-template <class Scalar> struct team_kernel<Scalar, adamw_update> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, adamw_update const& op) {
-    using traits = scalar_traits<Scalar>;
-    double const t = static_cast<double>(c.state.step) + 1;
-    d.each(c.out_block[0].elements(),
-           detail::adamw_at<Scalar>{detail::operand<Scalar>(c, 0), detail::operand<Scalar>(c, 1), detail::operand<Scalar>(c, 2),
-                                    detail::operand<Scalar>(c, 3), detail::clip_at<Scalar>(c, 4), detail::result<Scalar>(c, 0),
-                                    detail::result<Scalar>(c, 1), detail::result<Scalar>(c, 2),
-                                    traits::from_double(c.state.learning_rate), traits::from_double(op.weight_decay),
-                                    traits::from_double(op.eps), traits::from_double(op.beta1), traits::from_double(op.beta2),
-                                    traits::from_double(1 - op.beta1), traits::from_double(1 - op.beta2),
-                                    traits::from_double(1 / (1 - std::pow(op.beta1, t))),
-                                    traits::from_double(1 / (1 - std::pow(op.beta2, t)))});
+  template <class Device> static void run(Device const& d, kernel_call const& c, with_master<Rule> const& op) {
+    detail::update<Scalar>(d, c, static_cast<Rule const&>(op), true);
   }
 };
 template <class Scalar> struct team_kernel<Scalar, square_sum> {
   static i64 workspace(square_sum const&, shapes in, shapes) { return detail::parts_of_sum(in[0].elements()); }
   template <class Device> static void run(Device const& d, kernel_call const& c, square_sum const&) {
-    detail::sum_all<Scalar>(d, c.in_block[0].elements(), detail::square_term<Scalar>{detail::operand<Scalar>(c, 0)},
-                            static_cast<Scalar*>(c.workspace), detail::result<Scalar>(c), Scalar(1));
+    using number = computed<Scalar>;
+    detail::sum_all<number>(d, c.in_block[0].elements(), detail::square_term<Scalar>{detail::operand<Scalar>(c, 0)},
+                            static_cast<number*>(c.workspace), detail::result<number>(c), number(1));
   }
 };
 template <class Scalar> struct team_kernel<Scalar, clip_factor> {
   template <class Device> static void run(Device const& d, kernel_call const& c, clip_factor const& op) {
-    Scalar* const y = detail::result<Scalar>(c);
-    for (int k = 0; k < c.inputs; ++k) d.each(1, detail::add_scalar_at<Scalar>{detail::operand<Scalar>(c, k), y, k == 0});
-    d.each(1, detail::clip_factor_at<Scalar>{y, detail::result<Scalar>(c, 1), scalar_traits<Scalar>::from_double(op.max_norm)});
+    using number = computed<Scalar>;
+    number* const y = detail::result<number>(c);
+    for (int k = 0; k < c.inputs; ++k) d.each(1, detail::add_scalar_at<number>{detail::operand<number>(c, k), y, k == 0});
+    d.each(1, detail::clip_factor_at<number>{y, detail::result<number>(c, 1), scalar_traits<number>::from_double(op.max_norm)});
   }
 };
 

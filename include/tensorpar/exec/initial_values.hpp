@@ -1,0 +1,38 @@
+// tensorpar/exec/initial_values.hpp - what parameters and optimizer states hold before the first step
+#pragma once
+#include <tensorpar/exec/random.hpp>
+#include <tensorpar/exec/scalar.hpp>
+#include <tensorpar/ir/differentiate.hpp>
+#include <vector>
+
+namespace tensorpar::detail {
+
+/// Calls store(value, whole tensor) for every parameter, by its `init`, and every state: zeros, or its parameter's numbers where it is a
+/// parameter's master. They follow from seed and logical index alone.
+template <class Scalar, class Store> void each_initial_value(training_graph const& t, u64 seed, Store&& store) {
+  computation_graph const& g = t.graph;
+  std::vector<int> master(g.values.size(), -1);              // by parameter
+  std::vector<char> is_master(g.values.size(), 0);
+  for (graph_node const& n : g.nodes)
+    if (has_master(n.op)) {
+      int const m = n.in[n.out.size()];
+      master[static_cast<std::size_t>(n.in[0])] = m;
+      is_master[static_cast<std::size_t>(m)] = 1;
+    }
+  u64 stream = 0;
+  for (std::size_t x = 0; x < t.gradient.size(); ++x) {
+    graph_value const& v = g.values[x];
+    if (v.role != value_role::parameter) continue;
+    std::vector<Scalar> all(static_cast<std::size_t>(v.type.elements()));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = scalar_traits<Scalar>::from_double(initial_value(v.start, v.type, i, seed, stream));
+    store(static_cast<int>(x), all);
+    if (master[x] >= 0) store(master[x], all);
+    ++stream;
+  }
+  for (std::size_t x = 0; x < g.values.size(); ++x)
+    if (g.values[x].role == value_role::state && !is_master[x])
+      store(static_cast<int>(x), std::vector<Scalar>(static_cast<std::size_t>(g.values[x].type.elements()), Scalar(0)));
+}
+
+}  // namespace tensorpar::detail

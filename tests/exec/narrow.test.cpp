@@ -1,0 +1,295 @@
+// tests/exec/narrow.test.cpp - training with bf16 weights and activations, kernels and movements, against double
+#include <tensorpar/exec/initial_values.hpp>
+#include <tensorpar/exec/narrow.hpp>
+
+#include <doctest/doctest.h>
+
+#include <tensorpar/exec/checkpoint.hpp>
+#include <tensorpar/exec/forward_pass.hpp>
+#include <tensorpar/exec/teams.hpp>
+#include <tensorpar/exec/threads.hpp>
+#include <tensorpar/exec/virtual_ranks.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/memory_saving.hpp>
+
+#include "../support/dense.hpp"
+#include "../support/effort.hpp"
+#include "../support/spine.hpp"
+
+using namespace tests;
+
+namespace {
+
+using narrow_teams = compute::teams<float, host_teams<>, op_set<>, bfloat16>;
+static_assert(compute_policy<narrow_teams>);
+using narrow_executor = executor<narrow_teams, comm::threads>;
+
+training_options options(optimizer_kind kind, double clip = 0, int micro_batches = 1) {
+  training_options o;
+  o.optimizer.kind = kind;
+  o.optimizer.clip_norm = clip;
+  o.micro_batches = micro_batches;
+  return o;
+}
+plan with(plan p, training_options const& o) {
+  p.optimizer = o.optimizer;
+  p.micro_batches = o.micro_batches;
+  return p;
+}
+template <class E> std::vector<std::vector<double>> doubles(std::vector<std::vector<E>> const& all) {
+  std::vector<std::vector<double>> r;
+  for (auto const& x : all) r.emplace_back(x.begin(), x.end());
+  return r;
+}
+
+/// A tensor's numbers in double, all of them bf16 numbers, and the same as the narrow policy stores them.
+struct both {
+  dense<double> exact;
+  std::vector<float> single;
+  std::vector<bfloat16> half;
+  explicit both(dense<double> x) : exact(std::move(x)) {
+    for (double& e : exact.real) {
+      half.push_back(bfloat16(static_cast<float>(e)));
+      single.push_back(half.back());
+      e = single.back();
+    }
+  }
+  void* at() {
+    if (exact.integer()) return exact.index.data();
+    return is_narrow(exact.block.type) ? static_cast<void*>(half.data()) : static_cast<void*>(single.data());
+  }
+  double operator[](std::size_t i) const {
+    return is_narrow(exact.block.type) ? static_cast<double>(half[i]) : static_cast<double>(single[i]);
+  }
+};
+
+/// Runs one operator of a training step on random numbers, by both; the largest difference, relative to the largest number of the result.
+double kernel_difference(computation_graph const& g, graph_node const& n, std::mt19937_64& r) {
+  std::vector<both> in, out;
+  for (int x : n.in) in.emplace_back(random_dense<double>(g.type(x), 12, r));
+  if (is_update(n.op)) for (double& e : in[n.out.size() - (has_master(n.op) ? 1 : 0)].exact.real) e = std::abs(e);   // second moments
+  for (both& x : in) x = both(std::move(x.exact));
+  for (int x : n.out) out.emplace_back(make_dense<double>(whole(g.type(x))));
+  std::vector<shape> in_shapes, out_shapes;
+  for (both const& x : in) in_shapes.push_back(x.exact.block.local_shape());
+  for (both const& x : out) out_shapes.push_back(x.exact.block.local_shape());
+  shapes const is{in_shapes.data(), static_cast<int>(in_shapes.size())}, os{out_shapes.data(), static_cast<int>(out_shapes.size())};
+  step_state state;
+  state.step = 7;
+  state.seed = 11;
+  state.learning_rate = 0.25;
+  auto const run = [&](auto const& policy, auto place, std::size_t scalar) {
+    using policy_type = std::remove_cvref_t<decltype(policy)>;
+    std::vector<void const*> in_at;
+    std::vector<void*> out_at;
+    std::vector<tensor_block> in_block, out_block;
+    for (both& x : in) { in_at.push_back(place(x)); in_block.push_back(x.exact.block); }
+    for (both& x : out) { out_at.push_back(place(x)); out_block.push_back(x.exact.block); }
+    std::vector<std::byte> room(static_cast<std::size_t>(policy_type::workspace(n.op, is, os)) * scalar + 64);
+    kernel_call c;
+    c.op = &n.op;
+    c.inputs = static_cast<int>(in.size());
+    c.outputs = static_cast<int>(out.size());
+    c.in = in_at.data();
+    c.in_block = in_block.data();
+    c.out = out_at.data();
+    c.out_block = out_block.data();
+    c.workspace = room.data();
+    c.state = state;
+    policy.run(c);
+  };
+  run(compute::eigen<double>{}, [](both& x) { return x.exact.data(); }, sizeof(double));
+  run(narrow_teams{}, [](both& x) { return x.at(); }, sizeof(float));
+  double worst = 0;
+  for (both const& y : out) {
+    double most = 1e-30, diff = 0;
+    for (std::size_t i = 0; i < y.exact.real.size(); ++i) {
+      most = std::max(most, std::abs(y.exact.real[i]));
+      double const d = std::abs(y[i] - y.exact.real[i]);
+      diff = d <= 1e300 ? std::max(diff, d) : 1e300;
+    }
+    worst = std::max(worst, diff / most);
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("over double and in the prime field a graph in bf16 is the graph, under random plans and savings") {
+  std::mt19937 draw(5);
+  for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
+    for (int trial = 0; trial < effort::cases(9); ++trial) {
+      training_options const o = options(static_cast<optimizer_kind>(trial % 3), trial % 2 ? 0.5 : 0, trial % 3 == 1 ? 2 : 1);
+      plan p = with(random_plan(in_bf16(g), 1 + trial % 6, draw), o);
+      for (node_choice& c : p.nodes) {
+        c.sharding = static_cast<weight_sharding>(draw() % 3);
+        c.recompute = draw() % 2;
+      }
+      CAPTURE(trial);
+      training_graph const plain = differentiate(g, o), narrow = differentiate(in_bf16(g), o);
+      saving_step const step = save_memory(narrow, p);
+      auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
+      CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
+      executor_of<prime_field> a(step.graph, step.plan), b(plain, with(serial_plan(g), o));
+      bool const exact = train(a, 2) == train(b, 2);
+      CHECK(exact);
+      CHECK(a.copies_agree());
+    }
+}
+
+TEST_CASE("every operator of a step in bf16 computes what double does, but for rounding") {
+  std::mt19937_64 r(9);
+  std::set<std::string> seen;
+  for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
+    for (auto kind : {optimizer_kind::sgd, optimizer_kind::momentum, optimizer_kind::adamw}) {
+      training_graph const t = differentiate(in_bf16(g), options(kind, 0.5));
+      for (graph_node const& n : t.graph.nodes) {
+        bool narrow = false;
+        for (auto const* side : {&n.in, &n.out}) for (int x : *side) narrow = narrow || is_narrow(t.graph.type(x).type);
+        if (!narrow) continue;
+        seen.insert(std::string(n.op.op->name));
+        CAPTURE(spell(n.op));
+        CHECK(kernel_difference(t.graph, n, r) < 0.02);
+      }
+    }
+  CHECK(seen.size() >= 30);
+  for (char const* name : {"linear", "contraction", "conv2d", "conv2d_grad_w", "attention", "attention_grad", "layernorm", "embedding",
+                           "embedding_grad", "cross_entropy", "cross_entropy_grad", "channel_moments", "normalize", "pool2d",
+                           "master_adamw_update", "gelu", "dropout"})
+    CHECK_MESSAGE(seen.contains(name), name);
+}
+
+TEST_CASE("sums over many numbers are kept in full: a gradient of 4096 equal terms, a loss of 4096 rows") {
+  computation_graph g;
+  int const x = g.add_input("x", {4096, 2});
+  int const y = g.add_input("y", {4096, 1});
+  int const v = g.add_with_weights(linear{1}, {x}, "head");
+  int const l = g.add(mean_squared_error{}, {out(g, v), y});
+  g.add_output("loss", out(g, l));
+  training_options const o = options(optimizer_kind::sgd);
+  narrow_executor a(differentiate(in_bf16(g), o), with(serial_plan(g), o));
+  executor_of<double> b(differentiate(g, o), with(serial_plan(g), o));
+  host_batch batch{{"x", {shape{4096, 2}, std::vector<float>(8192, 1), {}}}, {"y", {shape{4096, 1}, std::vector<float>(4096, 0.5f), {}}}};
+  for (auto* e : {&a}) e->initialise(1);
+  b.initialise(1);
+  for (std::size_t k = 0; k < a.graph().gradient.size(); ++k)            // the same weights, to the bit
+    if (a.graph().graph.values[k].role == value_role::parameter) {
+      auto const w = a.fetch(static_cast<int>(k));
+      b.store(static_cast<int>(k), std::vector<double>(w.begin(), w.end()));
+    }
+  double const la = a.step(batch, 0).loss, lb = b.step(batch, 0).loss;
+  CHECK(std::abs(la - lb) < 0.02 * lb);
+}
+
+TEST_CASE("training in bf16 follows double, serial and under random plans, whose copies agree") {
+  std::mt19937 draw(6);
+  for (computation_graph const& g : {residual_mlp(), small_transformer()})
+    for (int trial = 0; trial < effort::cases(6); ++trial) {
+      training_options const o = options(static_cast<optimizer_kind>(trial % 2), 0, trial % 3 == 2 ? 2 : 1);
+      plan const p = with(trial ? random_plan(g, 1 + trial % 6, draw) : serial_plan(g), o);
+      CAPTURE(trial);
+      narrow_executor a(differentiate(in_bf16(g), o), p);
+      executor_of<double> b(differentiate(g, o), with(serial_plan(g), o));
+      double const apart = distance(doubles(train(a, 4, 0.05)), train(b, 4, 0.05));
+      CHECK(apart < 0.02);
+      CHECK(apart > 0);
+      CHECK(a.copies_agree());
+      CHECK(a.allocated_bytes() == a.program().arena);
+    }
+}
+
+TEST_CASE("many ranks in one memory move and add bf16 numbers too") {
+  std::mt19937 draw(8);
+  computation_graph const g = small_transformer();
+  training_options const o = options(optimizer_kind::adamw, 0.5);
+  for (int trial = 0; trial < effort::cases(4); ++trial) {
+    plan const p = with(random_plan(g, 2 + trial, draw), o);
+    executor<narrow_teams, comm::virtual_ranks<host_memory>> a(differentiate(in_bf16(g), o), p);
+    narrow_executor b(differentiate(in_bf16(g), o), p);
+    CHECK(train(a, 2) == train(b, 2));
+  }
+}
+
+TEST_CASE("updates too small for a bf16 weight add up in its master") {
+  computation_graph g;
+  int const x = g.add_input("x", {1, 1});
+  int const y = g.add_input("y", {1, 1});
+  int const w = g.add_parameter("w", {1, 1}, init::ones);
+  int const v = g.add(contraction("bi,oi->bo"), {x, w});
+  int const l = g.add(mean_squared_error{}, {out(g, v), y});
+  g.add_output("loss", out(g, l));
+  training_options const o = options(optimizer_kind::sgd);
+  narrow_executor e(differentiate(in_bf16(g), o), with(serial_plan(g), o));
+  e.initialise(1);
+  host_batch const batch{{"x", {shape{1, 1}, {1.0f}, {}}}, {"y", {shape{1, 1}, {2.0f}, {}}}};
+  int const master = e.graph().graph.node(e.graph().graph.node_count() - 1).in[1 + 1];
+  REQUIRE(e.graph().graph.value(master).name == "w.master");
+  CHECK(e.fetch(master) == std::vector<float>{1});                       // starts as the weight does
+  for (int k = 0; k < 3; ++k) {
+    e.step(batch, 0.0005);           // the gradient is -2: a step of 0.001, where 2^-7 is the next number
+    CHECK(e.fetch(w) == std::vector<float>{1});
+  }
+  CHECK(e.fetch(master)[0] == doctest::Approx(1.003));
+  for (int k = 0; k < 3; ++k) e.step(batch, 0.0005);
+  CHECK(e.fetch(w) == std::vector<float>{1.0078125f});
+}
+
+TEST_CASE("a checkpoint keeps weights and masters, to the bit, for another plan too") {
+  std::mt19937 draw(4);
+  computation_graph const g = in_bf16(residual_mlp());
+  training_options const o = options(optimizer_kind::adamw);
+  training_graph const t = differentiate(g, o);
+  narrow_executor a(t, with(random_plan(g, 3, draw), o)), b(t, with(random_plan(g, 2, draw), o));
+  train(a, 3);
+  auto const folder = std::filesystem::temp_directory_path() / ("tensorpar_narrow_" + std::to_string(::getpid()));
+  save_checkpoint(a, folder.string());
+  b.initialise(99);
+  load_checkpoint(b, folder.string());
+  std::filesystem::remove_all(folder);
+  for (std::size_t x = 0; x < t.graph.values.size(); ++x)
+    if (auto const r = t.graph.values[x].role; r == value_role::parameter || r == value_role::state)
+      CHECK(a.fetch(static_cast<int>(x)) == b.fetch(static_cast<int>(x)));
+}
+
+TEST_CASE("evaluation takes the parameters of a trained executor, narrow ones and full ones") {
+  computation_graph const g = residual_mlp();
+  training_options const o = options(optimizer_kind::sgd);
+  narrow_executor e(differentiate(in_bf16(g), o), with(serial_plan(g), o));
+  train(e, 2);
+  forward_pass<narrow_teams> a(in_bf16(g));
+  forward_pass<compute::eigen<double>> b(g);
+  a.take_parameters(e);
+  executor_of<double> full(differentiate(g, o), with(serial_plan(g), o));
+  for (std::size_t x = 0; x < g.values.size(); ++x)
+    if (g.values[x].role == value_role::parameter) {
+      auto const w = e.fetch(static_cast<int>(x));
+      full.store(static_cast<int>(x), std::vector<double>(w.begin(), w.end()));
+    }
+  b.take_parameters(full);
+  host_batch const batch = random_batch(g, 1, 3);
+  a.run(batch);
+  b.run(batch);
+  CHECK(static_cast<double>(a.output("loss")[0]) == doctest::Approx(b.output("loss")[0]).epsilon(0.02));
+}
+
+TEST_CASE("who cannot compute with two bytes says so, and names the operator") {
+  computation_graph const g = in_bf16(residual_mlp());
+  auto const refusal = [](auto&& call) -> std::string {
+    try { call(); } catch (error const& e) { return e.what(); }
+    return {};
+  };
+  training_graph const t = differentiate(g, {});
+  std::string const eigen = refusal([&] { executor<compute::eigen<float>, comm::threads>(t, serial_plan(g)); });
+  CHECK(eigen.find("linear") != std::string::npos);
+  CHECK(eigen.find("bf16") != std::string::npos);
+  CHECK(eigen.find("bfloat16") != std::string::npos);
+  CHECK(refusal([&] { forward_pass<compute::eigen<float>>{g}; }).find("forward_pass") != std::string::npos);
+  computation_graph h;
+  int const q = h.add_input("q", {2, 3, 8}), k = h.add_input("k", {2, 2, 4, 8});
+  h.add_output("y", out(h, h.add(attention_finish{2}, {out(h, h.add(attention_parts{2}, {q, k, k}))})));
+  CHECK(refusal([&] { forward_pass<narrow_teams>{in_bf16(h)}; }).find("attention_parts") != std::string::npos);
+  computation_graph f = residual_mlp();
+  for (graph_value& v : f.values) if (v.type.type == dtype::f32) v.type.type = dtype::f16;
+  CHECK(refusal([&] { forward_pass<narrow_teams>{f}; }).find("f16") != std::string::npos);
+}
