@@ -139,7 +139,7 @@ TEST_CASE("a step whose course is wanted is asked for task by task; the next one
 
 TEST_CASE("an index out of range in a replayed step is found, and named") {
   computation_graph const g = small_transformer();
-  for (u64 steps : {1, 4}) {
+  for (u64 steps : {u64{1}, u64{4}}) {
     by_nccl<float> e(differentiate(g), serial_plan(g));
     e.initialise(1);
     for (u64 k = 0; k < steps; ++k) e.step(random_batch(g, 1, k), 0.125);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/check.hpp>
@@ -56,6 +57,13 @@ TEST_CASE("plans of all models of the zoo execute, with all the memory there is 
     joint_result const free = optimize_jointly(g, on, analytical{}, o);
     REQUIRE(free.feasible());
     CHECK(executes(g, free.plan, t, 1));
+    if (turn % 3 == 0) {                                     // in bf16 nothing costs more, and the same is computed
+      computation_graph const half = in_bf16(g);
+      joint_result const narrow = optimize_jointly(half, on, analytical{}, o);
+      REQUIRE(narrow.feasible());
+      CHECK(narrow.cost.seconds <= free.cost.seconds * 1.001);
+      CHECK(executes(half, narrow.plan, t, 1));
+    }
     i64 const most = *std::max_element(free.cost.bytes.begin(), free.cost.bytes.end());
     for (i64 percent : {70, 40}) {
       on.kinds[0].memory = most * percent / 100;

@@ -1,0 +1,143 @@
+// tests/static/exec_queues.cpp - archetypes and negatives of devices that work by themselves: queues, recordings, lanes, and a library
+// of collectives; what takes them needs nothing else
+#include "support/exec_archetypes.hpp"
+#include <tensorpar/exec/executor.hpp>
+#include <tensorpar/exec/nccl/endpoint.hpp>
+#include <tensorpar/exec/nccl/library.hpp>
+#include <tensorpar/exec/recorded_runs.hpp>
+#include <tensorpar/exec/teams.hpp>
+
+using namespace tests;
+
+namespace archetypes {                 // not unnamed: nothing is defined, and compilers warn of that where it could not be elsewhere
+
+struct queues : remembers {
+  struct mark {
+    mark(mark&&) noexcept;
+    mark& operator=(mark&&) noexcept;
+  };
+  queues beside() const;
+  mark make_mark() const;
+  void set(mark&) const;
+  void follow(mark const&) const;
+  bool reached(mark const&) const;
+  mark make_timed_mark() const;
+  double seconds(mark const&, mark const&) const;
+};
+struct records : queues {
+  records() = default;
+  records beside() const;
+  struct recording {
+    recording(recording&&) noexcept;
+    recording& operator=(recording&&) noexcept;
+  };
+  void begin_recording() const;
+  recording end_recording() const;
+  void replay(recording const&) const;
+};
+// a base's members of a name are hidden by another thing of that name
+struct no_beside : queues { int beside; };
+struct beside_of_another : queues { remembers beside() const; };
+struct no_mark : remembers {};
+struct no_make_mark : queues { no_make_mark beside() const; int make_mark; };
+struct no_set : queues { no_set beside() const; int set; };
+struct no_follow : queues { no_follow beside() const; int follow; };
+struct no_reached : queues { no_reached beside() const; int reached; };
+struct no_timed_mark : queues { no_timed_mark beside() const; int make_timed_mark; };
+struct no_seconds : queues { no_seconds beside() const; int seconds; };
+static_assert(queued_memory<queues> && queued_memory<records>);
+static_assert(!queued_memory<remembers> && !queued_memory<no_beside> && !queued_memory<beside_of_another> && !queued_memory<no_mark> &&
+              !queued_memory<no_make_mark> && !queued_memory<no_set> && !queued_memory<no_follow> && !queued_memory<no_reached> &&
+              !queued_memory<no_timed_mark> && !queued_memory<no_seconds>);
+
+struct no_begin : records { no_begin beside() const; int begin_recording; };
+struct no_end : records { no_end beside() const; int end_recording; };
+struct no_replay : records { no_replay beside() const; int replay; };
+struct recording_stays : records {
+  recording_stays beside() const;
+  struct recording { recording(recording&&) = delete; };
+  recording end_recording() const;
+  void replay(recording const&) const;
+};
+static_assert(recording_memory<records>);
+static_assert(!recording_memory<queues> && !recording_memory<no_begin> && !recording_memory<no_end> && !recording_memory<no_replay> &&
+              !recording_memory<recording_stays>);
+
+struct replays : computes {
+  static bool changes_by_step(any_op const&);
+  static step_words words_of(any_op const&, step_state const&);
+};
+struct no_changes : replays { int changes_by_step; };
+struct no_words : replays { int words_of; };
+static_assert(replayable_policy<replays> && !replayable_policy<computes> && !replayable_policy<no_changes> && !replayable_policy<no_words>);
+
+template <class Memory> struct lanes {
+  using memory = Memory;
+  explicit lanes(device_place);
+  Memory device_memory() const;
+  template <class F> void each(i64, F const&) const;
+  template <class F> void teams(i64, F const&) const;
+  template <class S, class R> void product(matrix_products<S, R> const&) const;
+  index_fault* fault() const;
+  void settle() const;
+};
+struct no_device_memory : lanes<remembers> { int device_memory; };
+struct no_product : lanes<remembers> { int product; };
+struct no_fault : lanes<remembers> { int fault; };
+struct no_settle : lanes<remembers> { int settle; };
+struct lanes_stay : lanes<remembers> { lanes_stay(lanes_stay const&) = delete; };
+static_assert(team_device<lanes<remembers>, float> && team_device<lanes<records>, prime_field>);
+static_assert(!team_device<no_device_memory, float> && !team_device<no_product, float> && !team_device<no_fault, float> &&
+              !team_device<no_settle, float> && !team_device<lanes_stay, float> && !team_device<int, float>);
+
+template <class Queue> struct collectives {
+  using comm = void*;
+  using id = int;
+  enum class status { good, busy };
+  enum class element { byte };
+  static constexpr status ok = status::good, in_progress = status::busy;
+  static constexpr element bytes = element::byte;
+  static std::string words(status);
+  template <class E> static std::optional<element> code_of();
+  static status make_id(id&);
+  static status make_id_at(id&, std::string const&, int);
+  static status init(comm&, int, id const&, int);
+  static status split(comm const&, int, int, bool, comm&);
+  static status state(comm const&, status&);
+  static status finalize(comm const&);
+  static status destroy(comm const&);
+  static status abort(comm const&);
+  static status all_reduce(void const*, void*, std::size_t, element, comm const&, Queue const&);
+  static status reduce_scatter(void const*, void*, std::size_t, element, comm const&, Queue const&);
+  static status all_gather(void const*, void*, std::size_t, element, comm const&, Queue const&);
+  static status broadcast(void const*, void*, std::size_t, element, int, comm const&, Queue const&);
+  static status send(void const*, std::size_t, element, int, comm const&, Queue const&);
+  static status receive(void*, std::size_t, element, int, comm const&, Queue const&);
+  static status group_start();
+  static status group_end();
+};
+using library = collectives<queues>;
+struct no_words_of_status : library { int words; };
+struct no_code : library { template <class E> static void code_of(); };
+struct no_split : library { int split; };
+struct no_state : library { int state; };
+struct no_abort : library { int abort; };
+struct no_all_reduce : library { int all_reduce; };
+struct no_send : library { int send; };
+struct no_receive : library { int receive; };
+struct no_group_end : library { int group_end; };
+struct id_with_a_name : library { using id = std::string; };
+static_assert(collective_library<library, queues> && collective_library<collectives<records>, records>);
+static_assert(!collective_library<no_words_of_status, queues> && !collective_library<no_code, queues> &&
+              !collective_library<no_split, queues> && !collective_library<no_state, queues> && !collective_library<no_abort, queues> &&
+              !collective_library<no_all_reduce, queues> && !collective_library<no_send, queues> && !collective_library<no_receive, queues> &&
+              !collective_library<no_group_end, queues> && !collective_library<id_with_a_name, queues>);
+
+}  // namespace archetypes
+
+// what is built from them compiles whole
+using namespace archetypes;
+template class tensorpar::compute::teams<float, lanes<remembers>, op_set<>, bfloat16>;
+template class tensorpar::comm::basic_nccl<library, queues>;
+template class tensorpar::executor<compute::teams<float, lanes<queues>>, comm::basic_nccl<library, queues>>;
+template class tensorpar::executor<compute::teams<float, lanes<records>>, comm::basic_nccl<collectives<records>, records>>;
