@@ -55,6 +55,31 @@ TEST_CASE("in the prime field the parts of every split make the whole exactly") 
   CHECK(tried > 500);
 }
 
+TEST_CASE("a bias with the product is the product, and the bias after it") {
+  std::mt19937_64 draw(4);
+  std::vector<prime_field> a(2 * 3 * 4), b(2 * 4 * 5), bias(5), with(2 * 3 * 5), after(with.size());
+  for (auto* x : {&a, &b, &bias}) for (prime_field& e : *x) e = prime_field::raw(draw() % prime_field::modulus);
+  matrix_products<prime_field> p;
+  p.m = 3;
+  p.n = 5;
+  p.k = 4;
+  p.a = {a.data(), 4, 1};
+  p.b = {b.data(), 5, 1};
+  p.c = {after.data(), 5, 1};
+  p.batch[0] = {2, 12, 20, 15};
+  host_teams<> const d;
+  d.product(p);
+  p.bias = bias.data();
+  detail::add_bias_at<prime_field> const f{p};
+  d.each(f.count(), f);
+  p.c.p = with.data();
+  d.product(p);
+  CHECK(with == after);
+  p.bias = nullptr;
+  d.product(p);
+  CHECK(!(with == after));
+}
+
 TEST_CASE("heads are taken as many at once as there is room for, each of them once") {
   for (i64 n : {1, 1024, 2048, 4096, 8192}) {
     tensor_block q;

@@ -109,7 +109,7 @@ class computation_graph {
     shape* const types = in.extend(static_cast<int>(operands.size()));
     for (std::size_t i = 0; i < operands.size(); ++i) types[i] = type(operands[i]);
     if (in.size() < activations) refuse(o, name, " has too few operands", nullptr);
-    inference const r = o.op->infer(o.attr, {in.begin(), activations});
+    inference const r = infer_results(o, in.view(), activations);
     if (!r.ok()) refuse(o, name, nullptr, &r);
     int const id = node_count();
     any_op const op = o;                   // it may be of a node of this graph
@@ -119,10 +119,8 @@ class computation_graph {
     n.in = std::move(operands);
     n.activations = activations;
     n.origin = id;
-    bool narrow = false;                   // shape rules do not see weights: of an embedding's table they know the width alone
-    for (int i = activations; i < in.size(); ++i) narrow = narrow || in[i].type == dtype::bf16;
     for (int i = 0; i < r.n; ++i) {
-      int const x = add_value(narrow ? r.out[i].of(dtype::bf16) : r.out[i], value_role::activation, {}, init::zeros);
+      int const x = add_value(r.out[i], value_role::activation, {}, init::zeros);
       value(x).producer = id;
       value(x).slot = i;
       n.out.push_back(x);

@@ -151,7 +151,7 @@ inline parallel_result infer_parallel_shapes(any_op const& o, std::vector<parall
   for (parallel_shape const& s : in) types.push_back(s.type);
   int const activations = o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity;
   if (static_cast<int>(in.size()) < activations) return {{}, spell(o) + " has too few operands"};
-  inference const inferred = o.op->infer(o.attr, {types.data(), activations});
+  inference const inferred = infer_results(o, {types.data(), static_cast<int>(types.size())}, activations);
   if (!inferred.ok()) return {{}, spell(o) + ": " + inferred.rule + ": " + spell(inferred.out[0]) + ", " + spell(inferred.out[1])};
   weight_list const weights = o.op->weights(o.attr, {types.data(), activations});
   for (int k = activations; k < static_cast<int>(in.size()); ++k) {

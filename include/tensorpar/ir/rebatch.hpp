@@ -69,10 +69,10 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
                       " times its batch: " + why, "rebatch", "operators whose attributes leave the batch open");
     };
     pool<shape> in;
-    for (int k = 0; k < n.activations; ++k) in.push(g.type(n.in[static_cast<std::size_t>(k)]));
-    inference const r = n.op.op->infer(n.op.attr, in.view());
+    for (int x : n.in) in.push(g.type(x));
+    inference const r = infer_results(n.op, in.view(), n.activations);
     if (!r.ok()) refuse(std::string(r.rule) + ": " + spell(r.out[0]) + ", " + spell(r.out[1]));
-    weight_list const w = n.op.op->weights(n.op.attr, in.view());
+    weight_list const w = n.op.op->weights(n.op.attr, {in.begin(), n.activations});
     for (int k = 0; k < w.n && n.activations + k < static_cast<int>(n.in.size()); ++k) {
       shape const &now = w.w[k].type, &had = g.type(n.in[static_cast<std::size_t>(n.activations + k)]);
       bool same = now.rank == had.rank;

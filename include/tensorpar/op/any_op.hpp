@@ -188,6 +188,16 @@ struct any_op {
   }
 };
 
+/// Results of an operator on these operands, of which so many are activations and the others its weights. Shape rules do not see weights,
+/// of an embedding's table they know the width alone: what is made with bf16 weights is bf16.
+[[gnu::cold]] inline inference infer_results(any_op const& o, shapes in, int activations) {
+  inference r = o.op->infer(o.attr, {in.begin(), activations});
+  bool narrow = false;
+  for (int k = activations; k < in.n; ++k) narrow = narrow || in[k].type == dtype::bf16;
+  if (r.ok() && narrow) for (int k = 0; k < r.n; ++k) r.out[k].type = dtype::bf16;
+  return r;
+}
+
 /// Gives an operator a label: `named("head", linear{10})`.
 template <operator_ Op>
 constexpr any_op named(char const* n, Op const& o, std::source_location here = std::source_location::current()) {

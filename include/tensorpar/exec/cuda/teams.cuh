@@ -123,6 +123,13 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
   }
   template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
     if (products_.multiply(p, scratch_)) return;
+    if (auto q = p; p.bias) {                  // the library adds no bias to doubles
+      q.bias = nullptr;
+      if (products_.multiply(q, scratch_)) {
+        detail::add_bias_at<Scalar, Result> const f{p};
+        return each(f.count(), f);
+      }
+    }
     detail::product_at<Scalar, Result> const f{p};
     each(f.count(), f);
   }

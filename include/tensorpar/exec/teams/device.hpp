@@ -74,6 +74,17 @@ template <class Scalar, class Result = Scalar> struct product_at {
   }
 };
 
+/// The same for the bias alone, where the products are there.
+template <class Scalar, class Result = Scalar> struct add_bias_at {
+  matrix_products<Scalar, Result> p;
+  constexpr i64 count() const { return p.m * p.n * p.batch[0].extent * p.batch[1].extent; }
+  constexpr void operator()(i64 at) const {
+    i64 const j = at % p.n, i = at / p.n % p.m, rest = at / p.n / p.m, u = rest % p.batch[1].extent, t = rest / p.batch[1].extent;
+    Result& c = p.c.p[t * p.batch[0].c + u * p.batch[1].c + i * p.c.row + j * p.c.col];
+    c = c + p.bias[j];
+  }
+};
+
 inline void throw_if_fault(index_fault& f) {
   if (!f.op) return;
   index_fault const seen = f;
