@@ -160,8 +160,9 @@ template <class Backend> void run(settings const& s) {
     if (!s.save.empty() && (e.steps() % s.every == 0 || e.steps() == s.steps)) save_checkpoint(e, s.save);
   }
   if (s.json)
-    std::cout << json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()}, {"parameters", parameters}, {"steps", e.steps()},
-                       {"loss", loss}, {"recomputed", again}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
+    std::cout << json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()},
+                       {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss}, {"recomputed", again}, {"flops", flops},
+                       {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
   if (s.most_loss > 0 && !(loss <= s.most_loss))
     throw error("a loss of " + number("%.4f", loss), "--most-loss", "at most " + number("%.4f", s.most_loss));
 }
