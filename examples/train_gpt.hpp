@@ -12,9 +12,11 @@
 #include <iostream>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/cost/profiled.hpp>
 #include <tensorpar/exec/checkpoint.hpp>
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/learning_rate.hpp>
+#include <tensorpar/exec/profile.hpp>
 #include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/report/text.hpp>
@@ -36,7 +38,7 @@ struct settings {
   double memory = 0;
   u64 steps = 60, warm_up = 10, every = 20, seed = 1;
   double rate = 3e-3, last_rate = 3e-4, decay = 0.1, clip = 1, most_loss = 0;
-  bool resume = false, json = false;
+  bool resume = false, json = false, measure = false;
 };
 
 // [quoted: sizes]
@@ -125,6 +127,12 @@ template <class Backend> void run(settings const& s) {
   int again = 0;
   for (node_choice const& c : found.plan.nodes) again += c.recompute;
 
+  double predicted = 0;
+  if (s.measure) {
+    profiled<analytical> const prices(measure_operators<compute>(q, cluster), analytical{measured_rates});
+    predicted = simulate(q, cluster, prices).seconds;
+    if (!s.json) std::cout << "a step should take " << number("%.4f", predicted) << " s\n";
+  }
   executor<compute, typename Backend::comm> e(graph, found.plan);
   e.initialise(s.seed);
   if (s.resume) {
@@ -135,7 +143,8 @@ template <class Backend> void run(settings const& s) {
   for (graph_value const& v : forward.values) if (v.role == value_role::parameter) parameters += v.type.elements();
   i64 const most = *std::max_element(q.arena.begin(), q.arena.end());
   if (!s.json)
-    std::cout << s.model << ": " << parameters << " parameters in " << s.precision << ", " << all.size() << " tokens of text; " << cluster.size() << " devices, "
+    std::cout << s.model << ": " << parameters << " parameters in " << s.precision << ", " << all.size() << " tokens of text; "
+              << cluster.size() << " devices, "
               << number("%.1f", static_cast<double>(most) / 1048576) << " MiB each, " << again << " operators computed again\n";
 
   // train
@@ -162,7 +171,7 @@ template <class Backend> void run(settings const& s) {
   if (s.json)
     std::cout << json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()},
                        {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss}, {"recomputed", again}, {"flops", flops},
-                       {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
+                       {"predicted_seconds", predicted}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
   if (s.most_loss > 0 && !(loss <= s.most_loss))
     throw error("a loss of " + number("%.4f", loss), "--most-loss", "at most " + number("%.4f", s.most_loss));
 }
@@ -198,6 +207,7 @@ template <class Backend> int train_gpt(int argc, char** argv) {
   app.add_option("--every", s.every, "steps between checkpoints")->check(CLI::Range(1, 1 << 30))->capture_default_str();
   app.add_flag("--resume", s.resume, "go on from the newest checkpoint of --save, on any number of devices");
   app.add_option("--seed", s.seed)->capture_default_str();
+  app.add_flag("--measure", s.measure, "measure the plan's operators first, and say how long a step should take");
   app.add_option("--most-loss", s.most_loss, "fail if the last loss is above this");
   app.add_flag("--json", s.json, "one JSON object per line instead of text");
   CLI11_PARSE(app, argc, argv);

@@ -76,6 +76,57 @@ TEST_CASE("a stream of the caller's is used, and left to the caller") {
   cuda_check(cudaStreamDestroy(mine), "cudaStreamDestroy");
 }
 
+TEST_CASE("a buffer of the caller's is all that is taken, up to its end") {
+  if (no_gpu()) return;
+  i64 const bytes = i64{64} << 20;
+  void* mine = nullptr;
+  cuda_check(cudaMalloc(&mine, static_cast<std::size_t>(bytes)), "cudaMalloc");
+  cudaStream_t stream = nullptr;
+  cuda_check(cudaStreamCreate(&stream), "cudaStreamCreate");
+  {
+    cuda_memory const m(0, stream, mine, bytes);
+    check_bytes(m, 6);
+    std::byte* const p = m.allocate(i64{1} << 20);
+    CHECK(p >= static_cast<std::byte*>(mine));
+    CHECK(p + (i64{1} << 20) <= static_cast<std::byte*>(mine) + bytes);
+    CHECK_THROWS_WITH_AS(m.allocate(bytes), doctest::Contains("bytes are left"), error);
+    m.release(p, i64{1} << 20);
+  }
+  cuda_check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  cuda_check(cudaFree(mine), "cudaFree");
+}
+
+TEST_CASE("an executor takes its plan's arena of the GPU, by the driver's figure, and says before the first step if it is not there") {
+  if (no_gpu()) return;
+  auto const unused = [] {
+    std::size_t free_now = 0, all = 0;
+    cuda_check(cudaMemGetInfo(&free_now, &all), "cudaMemGetInfo");
+    return static_cast<i64>(free_now);
+  };
+  computation_graph g;
+  int const x = g.add_input("x", {256, 8192});
+  int const y = g.add_input("y", {256, 8192});
+  int h = x;
+  for (int k = 0; k < 3; ++k) h = tests::out(g, g.add_with_weights(linear{8192}, {h}, "l" + std::to_string(k)));
+  g.add_output("loss", tests::out(g, g.add(mean_squared_error{}, {h, y})));
+  plan const p = serial_plan(g);
+  { ranks_on_one<float> warm(differentiate(g), p); train(warm, 1); }       // the driver and its libraries have what they keep
+  i64 const before = unused();
+  {
+    ranks_on_one<float> e(differentiate(g), p);
+    i64 const arena = e.program().arena[0], taken = before - unused();
+    CHECK(arena > i64{500} << 20);
+    CHECK(taken >= arena);
+    CHECK(taken <= arena + (i64{4} << 20));                              // the driver gives pages of 2 MiB
+    train(e, 3);
+    CHECK(before - unused() <= arena + (i64{64} << 20));                 // what graphs and libraries keep besides
+  }
+  void* foreign = nullptr;
+  cuda_check(cudaMalloc(&foreign, static_cast<std::size_t>(unused() - (i64{256} << 20))), "cudaMalloc");
+  CHECK_THROWS_WITH_AS(ranks_on_one<float>(differentiate(g), p), doctest::Contains("bytes are free"), error);
+  cuda_check(cudaFree(foreign), "cudaFree");
+}
+
 TEST_CASE("every operator on the GPU: exactly in the prime field, up to rounding else") {
   if (no_gpu()) return;
   check_agreement<staged<compute::cuda<prime_field>>, compute::teams<prime_field>>(0);

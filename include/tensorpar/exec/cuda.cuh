@@ -44,6 +44,8 @@ struct cuda_state {
     std::byte* at = nullptr;
     cudaEvent_t free = nullptr;
   };
+  std::byte *room = nullptr, *room_end = nullptr;   // of the caller's: what is not given away yet
+  bool has_room = false;
   static constexpr std::size_t piece_bytes = std::size_t{4} << 20, most_pieces = 256;
   std::deque<piece> staged;                    // on their way to the GPU, the oldest first
   std::mutex staging;
@@ -95,6 +97,16 @@ struct cuda_state {
     cuda_check(cudaHostAlloc(reinterpret_cast<void**>(&staged.back().at), piece_bytes, cudaHostAllocDefault), "cudaHostAlloc");
     cuda_check(cudaEventCreateWithFlags(&staged.back().free, cudaEventDisableTiming), "cudaEventCreate");
     return staged.back();
+  }
+  /// Of the caller's room: at a multiple of 256.
+  std::byte* take(i64 n) {
+    std::lock_guard const held(staging);
+    auto const at = (reinterpret_cast<std::uintptr_t>(room) + 255) / 256 * 256, end = reinterpret_cast<std::uintptr_t>(room_end);
+    if (at > end || static_cast<std::uintptr_t>(n) > end - at)
+      throw error("no room for " + std::to_string(n) + " bytes", "the buffer that GPU " + std::to_string(gpu) + "'s memory was handed",
+                  std::to_string(at > end ? 0 : end - at) + " bytes are left");
+    room = reinterpret_cast<std::byte*>(at) + n;
+    return reinterpret_cast<std::byte*>(at);
   }
   /// The driver's current GPU belongs to the thread, so every entry says it.
   void enter() const { cuda_check(cudaSetDevice(gpu), "cudaSetDevice"); }
@@ -151,6 +163,14 @@ class cuda_memory {
   explicit cuda_memory(int gpu) : state_(std::make_shared<detail::cuda_state>(gpu, nullptr, true)) {}
   /// The caller's stream, which must outlive all copies.
   cuda_memory(int gpu, cudaStream_t stream) : state_(std::make_shared<detail::cuda_state>(gpu, stream, false)) {}
+
+  /// The caller's stream, and bytes of this GPU's memory, from which all that is allocated is taken, one thing after another, and to which
+  /// nothing returns. Both must outlive all copies. What `beside` returns has a stream of its own and takes from the driver.
+  cuda_memory(int gpu, cudaStream_t stream, void* room, i64 bytes) : cuda_memory(gpu, stream) {
+    state_->has_room = true;
+    state_->room = static_cast<std::byte*>(room);
+    state_->room_end = state_->room + bytes;
+  }
 
   /// A place in a stream that other streams can wait for: an event.
   class mark {
@@ -237,7 +257,8 @@ class cuda_memory {
   std::byte* allocate(i64 n) const {
     state_->enter();
     void* p = nullptr;
-    if (cudaMalloc(&p, static_cast<std::size_t>(n)) != cudaSuccess) {
+    if (state_->has_room) p = state_->take(n);
+    else if (cudaMalloc(&p, static_cast<std::size_t>(n)) != cudaSuccess) {
       std::size_t unused = 0, all = 0;
       cudaGetLastError();
       cuda_check(cudaMemGetInfo(&unused, &all), "cudaMemGetInfo");
@@ -249,7 +270,8 @@ class cuda_memory {
   }
   void release(std::byte* p, i64) const {
     cudaSetDevice(gpu());
-    cudaFree(p);                               // waits for what uses it; says nothing, for destructors call it
+    if (state_->has_room) cudaStreamSynchronize(stream());
+    else cudaFree(p);                          // waits for what uses it; says nothing, for destructors call it
   }
   /// Does not wait for what the stream was given before.
   void write(void* p, void const* h, i64 n) const { state_->write(p, h, static_cast<std::size_t>(n)); }
