@@ -11,11 +11,14 @@
 #include <tensorpar/exec/virtual_ranks.hpp>
 #include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/expand.hpp>
 #include <tensorpar/plan/memory_saving.hpp>
 
 #include "../support/dense.hpp"
 #include "../support/effort.hpp"
+#include "../support/random_pipeline.hpp"
 #include "../support/spine.hpp"
+#include "each_call.hpp"
 
 using namespace tests;
 
@@ -65,9 +68,9 @@ struct both {
 };
 
 /// Runs one operator of a training step on random numbers, by both; the largest difference, relative to the largest number of the result.
-double kernel_difference(computation_graph const& g, graph_node const& n, std::mt19937_64& r) {
+double kernel_difference(computation_graph const& g, graph_node const& n, std::mt19937_64& r, int end = 12) {
   std::vector<both> in, out;
-  for (int x : n.in) in.emplace_back(random_dense<double>(g.type(x), 12, r));
+  for (int x : n.in) in.emplace_back(random_dense<double>(g.type(x), end, r));
   if (is_update(n.op)) for (double& e : in[n.out.size() - (has_master(n.op) ? 1 : 0)].exact.real) e = std::abs(e);   // second moments
   for (both& x : in) x = both(std::move(x.exact));
   for (int x : n.out) out.emplace_back(make_dense<double>(whole(g.type(x))));
@@ -158,6 +161,70 @@ TEST_CASE("every operator of a step in bf16 computes what double does, but for r
                            "embedding_grad", "cross_entropy", "cross_entropy_grad", "channel_moments", "normalize", "pool2d",
                            "master_adamw_update", "gelu", "dropout"})
     CHECK_MESSAGE(seen.contains(name), name);
+}
+
+TEST_CASE("every operator of the library but attention in parts, and what its derivative emits") {
+  std::mt19937_64 r(10);
+  std::set<std::string> left = names_of(forward_operators{});
+  for (sample const& s : forward_samples()) {
+    if (!narrow_teams::supports_narrow(s.op)) continue;
+    computation_graph g;
+    std::vector<int> operands;
+    for (shape const& x : s.in)
+      operands.push_back(is_integer(x.type) ? g.add_input("i", x) : g.add_parameter("p", x, init::normal_02));
+    CAPTURE(spell(s.op));
+    int loss = -1;
+    for (int y : g.node(g.add(s.op, operands)).out) {
+      if (is_integer(g.type(y).type)) continue;
+      bool const is_loss = s.op.is<cross_entropy>() || s.op.is<mean_squared_error>(), sums = s.op.is<channel_moments>();
+      // what stays in f32 goes on through f32 alone
+      int const l = is_loss ? y
+                    : sums  ? out(g, g.add(contraction("ab,ab->"), {y, y}))
+                            : out(g, g.add(mean_squared_error{}, {y, g.add_input("t", g.type(y))}));
+      loss = loss < 0 ? l : out(g, g.add(add{}, {loss, l}));
+    }
+    left.erase(std::string(s.op.op->name));
+    if (loss < 0 || s.op.is<constant>()) continue;
+    g.add_output("loss", loss);
+    computation_graph const half = in_bf16(g);
+    computation_graph const whole_step = s.differentiable() ? differentiate(half, {}).graph : half;
+    for (graph_node const& n : whole_step.nodes) {
+      bool narrow = false;
+      for (auto const* side : {&n.in, &n.out}) for (int x : *side) narrow = narrow || is_narrow(whole_step.type(x).type);
+      if (!narrow) continue;
+      CAPTURE(spell(n.op));
+      CHECK(kernel_difference(whole_step, n, r, s.end) < 0.02);
+    }
+  }
+  CHECK(left == std::set<std::string>{"attention_finish", "attention_parts", "softmax_merge"});
+}
+
+TEST_CASE("pipelines in bf16 are the pipelines, and train") {
+  std::mt19937 draw(14);
+  for (computation_graph const& g : {residual_mlp(), small_transformer()})
+    for (int trial = 0; trial < effort::cases(6); ++trial) {
+      computation_graph const half = in_bf16(g);
+      plan p = random_pipeline(half, {.devices = 2 + trial % 4, .sizes = false}, 1, i64{1} << (trial % 3), draw);
+      p.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
+      if (trial % 2)
+        for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+      CAPTURE(trial);
+      pipelined_step const s = expand(half, p);
+      auto const found = check(s.graph, s.plan, unroll(s));
+      CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
+      int const parts = static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit);
+      training_options const o = options(p.optimizer.kind, 0, parts);
+      auto const run = [&](auto&& e) {
+        e.initialise(7);
+        for (u64 k = 0; k < 2; ++k) CHECK(std::isfinite(e.step(random_batch(g, parts, k), 0.05).loss));
+        CHECK(e.copies_agree());
+        return parameters_of(e);
+      };
+      bool const exact = run(executor_of<prime_field>(s)) == run(executor_of<prime_field>(differentiate(g, o), with(serial_plan(g), o)));
+      CHECK(exact);
+      if (o.optimizer.kind == optimizer_kind::adamw) continue;              // it makes steps of noise
+      CHECK(distance(doubles(run(narrow_executor(s))), run(executor_of<double>(differentiate(g, o), with(serial_plan(g), o)))) < 0.03);
+    }
 }
 
 TEST_CASE("sums over many numbers are kept in full: a gradient of 4096 equal terms, a loss of 4096 rows") {
@@ -301,6 +368,15 @@ TEST_CASE("who cannot compute with two bytes says so, and names the operator") {
   int const q = h.add_input("q", {2, 3, 8}), k = h.add_input("k", {2, 2, 4, 8});
   h.add_output("y", out(h, h.add(attention_finish{2}, {out(h, h.add(attention_parts{2}, {q, k, k}))})));
   CHECK(refusal([&] { forward_pass<narrow_teams>{in_bf16(h)}; }).find("attention_parts") != std::string::npos);
+  computation_graph mixed;
+  int const m = mixed.add_input("m", {4, 2});
+  int const c = out(mixed, mixed.add(constant{1.5, 2, {4, 2}}, {}));
+  mixed.add_output("loss", out(mixed, mixed.add(mean_squared_error{}, {m, c})));
+  std::string const two = refusal([&] { in_bf16(mixed); });
+  CHECK(two.find("mean_squared_error") != std::string::npos);
+  CHECK(two.find("operand 1") != std::string::npos);
+  mixed.value(m).type.type = dtype::bf16;
+  CHECK(refusal([&] { forward_pass<narrow_teams>{mixed}; }).find("operand 1") != std::string::npos);
   computation_graph f = residual_mlp();
   for (graph_value& v : f.values) if (v.type.type == dtype::f32) v.type.type = dtype::f16;
   CHECK(refusal([&] { forward_pass<narrow_teams>{f}; }).find("f16") != std::string::npos);

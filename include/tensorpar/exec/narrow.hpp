@@ -4,7 +4,7 @@
 #include <concepts>
 #include <tensorpar/exec/memory.hpp>
 #include <tensorpar/exec/scalar.hpp>
-#include <tensorpar/ir/computation_graph.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
 #include <vector>
 
 namespace tensorpar::detail {
@@ -22,6 +22,7 @@ template <class Scalar> constexpr bool stored_narrow(dtype t) { return is_narrow
 /// Throws `error` for the first operator that the policy has no kernel for, or none on numbers as narrow as its operands.
 template <class Policy> void require_kernels(computation_graph const& g, char const* where) {
   using scalar = typename Policy::scalar_type;
+  require_one_type(g, where);
   constexpr bool has_narrow = !std::same_as<narrow_of<Policy>, scalar>;
   for (graph_node const& n : g.nodes) {
     if (!Policy::supports(n.op))

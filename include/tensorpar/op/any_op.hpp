@@ -35,6 +35,7 @@ struct op_info {
   u64 type;                                                             // of the C++ type: tells two types of one name apart; not stable
   bool weighty;                                                         // it may bring weights along
   bool sums_wide;                                                       // of bf16 numbers it may leave sums in f32
+  unsigned wide_operands;                                               // bit k: operand k is f32 beside bf16 ones
   op_info const *first, *then;                                          // of an operator and a function in one: both; else nullptr
 
   /// The iteration space of the activations.
@@ -132,13 +133,14 @@ template <class Op> struct erased {
   static constexpr int arity() { if constexpr (requires { Op::arity; }) return Op::arity; else return 1; }
   static constexpr op_info make() {
     op_info r{Op::name, name_hash(Op::name), arity(), attr_count<Op>(), attrs.x, false, nullptr, nullptr, &infer, &no_weights, &flops,
-              &no_units, nullptr, type_hash<Op>(), false, false, nullptr, nullptr};
+              &no_units, nullptr, type_hash<Op>(), false, false, 0, nullptr, nullptr};
     if constexpr (requires(Op const& o, shapes in) { o.notation_for(in); }) r.notation_for = &pattern;
     else { r.fixed = true; r.notation = &fixed<Op>::pattern; }
     if constexpr (requires(Op const& o, shapes in) { o.weights(in); }) { r.weights = &weights; r.weighty = true; }
     if constexpr (requires(Op const& o, shapes in) { o.units('a', in); }) r.units = &units;
     if constexpr (differentiable<Op>) r.derive = &derive;
     if constexpr (requires { Op::sums_wide; }) r.sums_wide = Op::sums_wide;
+    if constexpr (requires { Op::wide_operands; }) r.wide_operands = Op::wide_operands;
     if constexpr (requires { typename Op::first; typename Op::then; }) {
       r.first = of<typename Op::first>();
       r.then = of<typename Op::then>();

@@ -10,6 +10,7 @@ namespace tensorpar {
 /// Operands dm [2, c], x; result dx = dm[0] + 2 x dm[1].
 struct channel_moments_grad {
   static constexpr auto name = "channel_moments_grad";
+  static constexpr unsigned wide_operands = 1;
   static constexpr auto notation = "Mc, nchw -> nchw";
   static constexpr int arity = 2;
   constexpr inference infer(shapes in) const { return in[1]; }
@@ -31,6 +32,7 @@ struct channel_moments {
 struct normalize_sums {
   double eps = 1e-5;
   static constexpr auto name = "normalize_sums";
+  static constexpr unsigned wide_operands = 1 << 2;
   static constexpr auto notation = "nchw, nchw, Mc -> Kc";
   static constexpr int arity = 3;
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }
@@ -41,6 +43,7 @@ struct normalize_sums {
 struct normalize_grad_x {
   double eps = 1e-5;
   static constexpr auto name = "normalize_grad_x";
+  static constexpr unsigned wide_operands = 1 << 1;
   static constexpr auto notation = "nchw, Mc, c -> nchw";
   static constexpr int arity = 3;
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }
@@ -53,6 +56,7 @@ struct normalize_grad_moments {
   double eps = 1e-5;
   i64 count = 1;
   static constexpr auto name = "normalize_grad_moments";
+  static constexpr unsigned wide_operands = 1 | 1 << 1;
   static constexpr auto notation = "Kc, Mc, c -> Mc";
   static constexpr int arity = 3;
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); visit("count", s.count); }
@@ -65,6 +69,7 @@ struct normalize_grad_moments {
 struct normalize {
   double eps = 1e-5;
   static constexpr auto name = "normalize";
+  static constexpr unsigned wide_operands = 1 << 1;
   static constexpr auto notation = "nchw, Mc, c, c -> nchw";
   static constexpr int arity = 2;
   static constexpr void describe(auto& s, auto&& visit) { visit("eps", s.eps); }

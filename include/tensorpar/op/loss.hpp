@@ -7,6 +7,7 @@ namespace tensorpar {
 /// Operands dl (scalar), logits [..., e], labels [...]; result (softmax - one_hot) * dl / rows.
 struct cross_entropy_grad {
   static constexpr auto name = "cross_entropy_grad";
+  static constexpr unsigned wide_operands = 1;
   static constexpr auto notation = ", ...E, ... -> ...E";
   static constexpr int arity = 3;
   constexpr inference infer(shapes in) const { return in[1]; }
@@ -33,6 +34,7 @@ struct cross_entropy {
 /// Operands dl (scalar), a, b; result 2 (a - b) * dl / elements.
 struct mean_squared_error_grad {
   static constexpr auto name = "mean_squared_error_grad";
+  static constexpr unsigned wide_operands = 1;
   static constexpr auto notation = ", ..., ... -> ...";
   static constexpr int arity = 3;
   constexpr inference infer(shapes in) const { return in[1]; }
