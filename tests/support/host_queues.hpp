@@ -143,6 +143,7 @@ class queued_host {
   queued_host beside() const {
     queued_host r = *this;
     r.queue_ = device_->another();
+    r.fault_ = std::make_shared<index_fault>();           // who waits for one queue does not look at what another one's kernels still write
     return r;
   }
   mark make_mark() const { return {queue_, 0, nullptr}; }
