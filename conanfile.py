@@ -19,9 +19,9 @@ class tensorpar(ConanFile):
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
     options = {"json": [True, False], "eigen": [True, False], "threads": [True, False], "z3": [True, False],
-               "mpi": [True, False], "cuda": [True, False], "nccl": [True, False]}
+               "mpi": [True, False], "cuda": [True, False], "nccl": [True, False], "cudnn": [True, False]}
     default_options = {"json": True, "eigen": True, "threads": True, "z3": False, "mpi": False,
-                       "cuda": False, "nccl": False}
+                       "cuda": False, "nccl": False, "cudnn": False}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
     no_copy_source = True
 
@@ -44,7 +44,7 @@ class tensorpar(ConanFile):
             self.requires("eigen/[>=3.4 <4]", transitive_headers=True)
         if self.options.z3:
             self.requires("z3/[>=4.8 <5]", transitive_headers=True, transitive_libs=True)
-        # mpi, cuda and nccl: the machine's own, found by CMake
+        # mpi, cuda, nccl and cudnn: the machine's own, found by CMake
 
     def package_id(self):
         # headers are the same for every compiler and machine; which parts are offered differs
@@ -60,7 +60,7 @@ class tensorpar(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        for part in ("json", "eigen", "threads", "z3", "mpi", "cuda", "nccl"):
+        for part in ("json", "eigen", "threads", "z3", "mpi", "cuda", "nccl", "cudnn"):
             toolchain.cache_variables[f"TENSORPAR_{part.upper()}"] = bool(self.options.get_safe(part))
         for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
             toolchain.cache_variables[f"TENSORPAR_BUILD_{part}"] = False

@@ -14,7 +14,8 @@ function(tensorpar_install_core)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/tensorpar-config-version.cmake
     COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
   install(FILES ${PROJECT_BINARY_DIR}/cmake/tensorpar-config.cmake ${PROJECT_BINARY_DIR}/cmake/tensorpar-config-version.cmake
-    ${PROJECT_SOURCE_DIR}/cmake/FindZ3.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake DESTINATION ${TENSORPAR_CONFIG_DIR})
+    ${PROJECT_SOURCE_DIR}/cmake/FindZ3.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/FindCUDNN.cmake DESTINATION ${TENSORPAR_CONFIG_DIR})
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/tensorpar)
 endfunction()
 

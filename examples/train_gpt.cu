@@ -1,6 +1,6 @@
 // examples/train_gpt.cu - a GPT on GPUs: one rank each, by NCCL (see train_gpt.hpp)
 #include <tensorpar/exec/arena_memory.hpp>
-#include <tensorpar/exec/cuda/teams.cuh>
+#include <tensorpar/exec/cudnn.cuh>
 #include <tensorpar/exec/nccl.cuh>
 
 #include "train_gpt.hpp"
@@ -34,7 +34,8 @@ template <class Number> matrix_products<Number> square(i64 side, float const* fr
 }
 
 struct gpus {
-  using compute = tensorpar::compute::cuda_bf16<>;             // computes graphs in f32 too
+  // computes graphs in f32 too; <true>: gradients are added up in one order, equal runs give equal bits, and attention takes longer
+  using compute = tensorpar::compute::cudnn_bf16<false>;
   using comm = tensorpar::comm::nccl;
   static constexpr int devices = 1;
   static constexpr char const *what = "GPUs", *precision = "bf16";
@@ -49,9 +50,9 @@ struct gpus {
       throw error(std::to_string(n) + " devices", "--devices", "at most the " + std::to_string(there) + " GPUs of this machine");
     // what the first GPU does: a product of floats, and a copy that no cache holds
     constexpr i64 side = 4096, line = i64{1} << 26;
-    cuda_teams const first(cuda_memory(0));
-    cuda_memory const m = first.device_memory();
-    detail::arena_memory<cuda_memory> room(2 * line * 4, m);
+    cuda_memory const m(0);
+    detail::arena_memory<cuda_memory> room(2 * line * 4, m), scratch(cuda_teams::product_scratch, m);
+    cuda_teams const first = cuda_teams(m).with_scratch(scratch.data());
     auto* const a = reinterpret_cast<float*>(room.data());
     auto* const b = a + line;
     double const copied = best_of(m, [&] { m.move_box(line_block(line), line_block(line), a, line_block(line), b, false); });

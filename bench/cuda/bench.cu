@@ -1,94 +1,14 @@
 // bench/cuda/bench.cu - one GPU: memory-bound operators beside the speed of a copy, matrix products beside cuBLASLt called with scratch
-#include <algorithm>
-#include <cstdio>
-#include <functional>
-#include <string>
-#include <tensorpar/exec/arena_memory.hpp>
-#include <tensorpar/exec/cuda/teams.cuh>
+#include "operation.cuh"
 
 using namespace tensorpar;
 
 namespace {
 
-/// Median of 5 of the seconds that one of 10 calls takes, by the GPU's own clock.
-double seconds(cudaStream_t stream, std::function<void()> const& call) {
-  cudaEvent_t from = nullptr, to = nullptr;
-  cuda_check(cudaEventCreate(&from), "cudaEventCreate");
-  cuda_check(cudaEventCreate(&to), "cudaEventCreate");
-  for (int i = 0; i < 3; ++i) call();
-  std::vector<double> took;
-  for (int k = 0; k < 5; ++k) {
-    cuda_check(cudaEventRecord(from, stream), "cudaEventRecord");
-    for (int i = 0; i < 10; ++i) call();
-    cuda_check(cudaEventRecord(to, stream), "cudaEventRecord");
-    cuda_check(cudaEventSynchronize(to), "cudaEventSynchronize");
-    float ms = 0;
-    cuda_check(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime");
-    took.push_back(ms / 1e4);
-  }
-  cudaEventDestroy(from);
-  cudaEventDestroy(to);
-  std::nth_element(took.begin(), took.begin() + 2, took.end());
-  return took[2];
-}
-
-void row(std::string const& name, char const* metric, double value, char const* unit, double reference) {
-  std::printf(R"({"bench":"cuda","case":"%s","metric":"%s","value":%.6g,"unit":"%s","reference":%.6g,"ratio":%.4f})" "\n", name.c_str(),
-              metric, value, unit, reference, reference > 0 ? value / reference : 0);
-  std::fflush(stdout);
-}
-
 using policy_type = compute::cuda_bf16<>;
-
-/// One operator on whole tensors in the GPU's memory.
-class operation {
-  policy_type const& policy_;
-  any_op op_;
-  std::vector<tensor_block> in_, out_;
-  std::vector<detail::arena_memory<cuda_memory>> room_;
-  std::vector<void const*> from_;
-  std::vector<void*> to_;
-  kernel_call call_;
-
-  std::byte* place(i64 bytes) {
-    room_.emplace_back(std::max<i64>(bytes, 1), policy_.device_memory());
-    return room_.back().data();
-  }
-  static tensor_block whole(shape const& s) {
-    tensor_block b;
-    b.rank = s.rank;
-    b.type = s.type;
-    for (int i = 0; i < s.rank; ++i) b.local[i] = b.global[i] = s.d[i].n;
-    return b;
-  }
-
- public:
-  operation(policy_type const& policy, any_op const& op, std::vector<shape> const& in) : policy_(policy), op_(op) {
-    int const activations = op.op->arity < 0 ? static_cast<int>(in.size()) : op.op->arity;
-    inference const r = op.op->infer(op.attr, {in.data(), activations});
-    if (!r.ok()) throw error(r.rule, std::string(op.op->name), "operands that fit");
-    std::vector<shape> const out(r.out, r.out + r.n);
-    for (shape const& s : in) in_.push_back(whole(s));
-    for (shape const& s : out) out_.push_back(whole(s));
-    for (tensor_block const& b : in_) from_.push_back(place(b.elements() * bytes_of(b.type, 4)));
-    for (tensor_block const& b : out_) to_.push_back(place(b.elements() * bytes_of(b.type, 4)));
-    call_.op = &op_;
-    call_.inputs = static_cast<int>(in.size());
-    call_.outputs = static_cast<int>(out.size());
-    call_.in = from_.data();
-    call_.in_block = in_.data();
-    call_.out = to_.data();
-    call_.out_block = out_.data();
-    call_.workspace = place(4 * policy.workspace(op_, {in.data(), call_.inputs}, {out.data(), call_.outputs}));
-    call_.state.learning_rate = 1e-3;
-  }
-  void run() const { policy_.run(call_); }
-  double bytes() const {
-    i64 n = 0;
-    for (auto const* side : {&in_, &out_}) for (tensor_block const& b : *side) n += b.elements() * bytes_of(b.type, 4);
-    return static_cast<double>(n);
-  }
-};
+using bench::operation;
+using bench::row;
+using bench::seconds;
 
 /// cuBLASLt by itself: y = x w^T of bf16 [n, n] matrices, all that can be prepared is.
 double direct_seconds(cuda_memory const& memory, i64 n) {

@@ -4,7 +4,8 @@
 g++ takes every .hpp as the only include of its own translation unit. g++ and clang++ take all of them in one unit, in order and backwards,
 after macros such as `I`, `small` and `B0` were defined, as C headers, POSIX and Windows do. Standard and third-party headers come before
 those macros. (That each stands alone is g++'s to show; clang's warnings need each header once.)
-nvcc takes every .cuh and the umbrella. There is no list of exceptions. Exit status 0: all of them compile.
+nvcc takes every .cuh and the umbrella; those that need a library of NVIDIA's which is not installed are named and left out. There is no
+list of exceptions. Exit status 0: all of them compile.
 """
 import argparse
 import concurrent.futures
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+# What CUDA's toolkit does not bring: its header, as a compiler names it when it is not there.
+OPTIONAL = re.compile(r"fatal error: (nccl|cudnn)\.h: No such file")
 # Object-like macros that C, POSIX, X11, newlib or Windows headers are known to define.
 HOSTILE = """I small B0 B1 B50 near far interface linux unix ECHO ERROR IN OUT OPTIONAL CONST VOID TRUE FALSE DELETE DIFFERENCE
 None Bool Status Success Always Complex True False PI M_PI _B _C _L _N _P _S _U _X""".split()
@@ -88,6 +91,11 @@ class checker:
                 for h in headers if "clang" not in self.tag else []:
                     jobs.append((h, pool.submit(self.alone, h)))
             failed = [(name, job.result()) for name, job in jobs if job.result()]
+        if self.nvcc:
+            for name, library in [(n, OPTIONAL.search(d)) for n, d in failed]:
+                if library:
+                    print(f"{name} is left out: there is no {library[1]}.h")
+            failed = [(n, d) for n, d in failed if not OPTIONAL.search(d)]
         for name, diagnostic in failed:
             print(f"---- {name} does not compile with {self.args.compiler}")
             print("\n".join(diagnostic.splitlines()[:15]))

@@ -29,16 +29,26 @@ template <class Scalar, class Device, class Op> void run_on_teams(Device const& 
   if constexpr (product_scratch<Device, Scalar, Op> > 0) {
     kernel_call rest = c;
     rest.workspace = static_cast<std::byte*>(c.workspace) + product_scratch<Device, Scalar, Op>;
-    team_kernel<Scalar, Op>::run(d.with_scratch(c.workspace), rest, load<Op>(c.op->attr));
+    run_operator<Scalar>(d.with_scratch(c.workspace), rest, load<Op>(c.op->attr));
   } else {
-    team_kernel<Scalar, Op>::run(d, c, load<Op>(c.op->attr));
+    run_operator<Scalar>(d, c, load<Op>(c.op->attr));
   }
+}
+/// Bytes that the device's library may ask for, to do the operator or what it is a function of.
+template <class Device, class Scalar, class Op> i64 whole_scratch(Op const& op, shapes in, shapes out) {
+  if constexpr (does_whole<Device, Scalar, Op>) return Device::template whole_scratch<Scalar>(op, in, out);
+  else return 0;
+}
+template <class Device, class Scalar, class Op, class F> i64 whole_scratch(activated<Op, F> const& op, shapes in, shapes out) {
+  return whole_scratch<Device, Scalar>(static_cast<Op const&>(op), in, out);
 }
 template <class Scalar, class Device, class Op> i64 team_workspace(any_op const& o, shapes in, shapes out) {
   i64 own = 0;
   if constexpr (requires(Op const& op) { team_kernel<Scalar, Op>::workspace(op, in, out); })
     own = team_kernel<Scalar, Op>::workspace(load<Op>(o.attr), in, out);
-  return own + product_scratch<Device, Scalar, Op> / static_cast<i64>(sizeof(computed<Scalar>));
+  constexpr auto each = static_cast<i64>(sizeof(computed<Scalar>));
+  i64 const library = (whole_scratch<Device, Scalar>(load<Op>(o.attr), in, out) + each - 1) / each;
+  return (library > own ? library : own) + product_scratch<Device, Scalar, Op> / each;
 }
 /// What changes from step to step, where something does.
 template <class Scalar, class Op> step_words team_words(any_op const& o, step_state const& s) {

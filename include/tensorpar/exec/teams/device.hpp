@@ -42,13 +42,16 @@ struct index_fault {
 /// Optional: `D::product_scratch`, bytes of the device's memory that products are faster with, and `d.with_scratch(p)`, the device with so
 /// many at p. Functors may say `at_once`, how many neighbours they take together, with `f.aligned()` and `f.template several<N>(i)`, which
 /// does what f(i) to f(i + N - 1) do, where f.aligned() and N divides i (see detail::pack); a device may use that in `each`.
+/// Optional, for operators that a library of the device does as a whole, of exactly this type: `d.template whole<Scalar>(op, call)`, done
+/// or false (then the kernel runs), and `D::template whole_scratch<Scalar>(op, in, out)`, the bytes that it may use at call.workspace, from
+/// local shapes; see cudnn_teams.
 /// A team offers, to be called by all its lanes alike (bodies are run by every lane; each call ends with all lanes in step):
 ///  - `team.each(n, f)`    f(i) once for every i, by some lane
 ///  - `team.template sum<Scalar>(n, f)`   the sum of f(i), to every lane; in an order that n alone says
 ///  - `team.template top<Scalar>(n, f)`   the largest f(i) by `scalar_traits::greater`, n > 0, to every lane
 ///  - `team.alone(f)`      f() by one lane
 /// Laws (tests/support/laws/teams.hpp): equal calls give equal bits; what a call wrote, later calls read.
-/// Minimal definition: all. Models: host_teams, cuda_teams.
+/// Minimal definition: all. Models: host_teams, cuda_teams, cudnn_teams.
 template <class D, class Scalar>
 concept team_device = std::copyable<D> && memory_policy<typename D::memory> &&
     requires(D const& d, matrix_products<Scalar> const& p) {

@@ -33,6 +33,18 @@ inline constexpr bool multiplies = [] {
   else return false;
 }();
 
+/// Does the device's library do the whole operator, at least for some operands?
+template <class Device, class Scalar, class Op>
+concept does_whole = requires(Device const& d, Op const& op, kernel_call const& c) {
+  { d.template whole<Scalar>(op, c) } -> std::same_as<bool>;
+};
+/// By the device's library where it takes these operands, else by the kernel.
+template <class Scalar, class Device, class Op> void run_operator(Device const& d, kernel_call const& c, Op const& op) {
+  if constexpr (does_whole<Device, Scalar, Op>)
+    if (d.template whole<Scalar>(op, c)) return;
+  team_kernel<Scalar, Op>::run(d, c, op);
+}
+
 /// Neighbours that are read or written in one go: 16 bytes, or less. May alias what it is made of.
 template <class T, int N> struct [[gnu::may_alias]] alignas(sizeof(T) * N) pack {
   T v[N];

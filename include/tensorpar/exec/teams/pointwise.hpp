@@ -131,7 +131,7 @@ template <class Scalar> struct team_kernel<Scalar, dropout> {
 template <class Scalar, class Op, class F> struct team_kernel<Scalar, activated<Op, F>> {
   static constexpr bool multiplies = detail::multiplies<Scalar, Op>;
   template <class Device> static void run(Device const& d, kernel_call const& c, activated<Op, F> const& op) {
-    team_kernel<Scalar, Op>::run(d, c, op);
+    detail::run_operator<Scalar, Device, Op>(d, c, op);
     Scalar* y = detail::result<Scalar>(c);
     d.each(c.out_block[0].elements(), detail::map_one_at<Scalar, F>{y, y});
   }

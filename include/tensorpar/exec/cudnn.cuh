@@ -1,0 +1,232 @@
+// tensorpar/exec/cudnn.cuh - a GPU on which cuDNN does whole operators: attention in bf16, convolutions
+#pragma once
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tensorpar/exec/cuda/teams.cuh>
+#include <tensorpar/exec/cudnn/attention_rooms.hpp>
+#include <tensorpar/exec/cudnn/convolution_graphs.hpp>
+#include <tensorpar/exec/cudnn/plan.cuh>
+
+namespace tensorpar {
+
+namespace detail {
+
+/// One logical device's cuDNN; copies share handle and plans, which are made when a graph is first asked for.
+class cudnn_library {
+  using key = std::array<i64, 16>;
+  struct shared {
+    cudnnHandle_t handle = nullptr;
+    std::optional<cudnn_descriptor> device;
+    std::mutex lock;
+    std::map<key, std::optional<cudnn_plan>> plans;                // nothing: cuDNN has no way within the limits
+    ~shared() { if (handle) cudnnDestroy(handle); }
+  };
+  std::shared_ptr<shared> shared_ = std::make_shared<shared>();
+
+ public:
+  explicit cudnn_library(cuda_memory const& m) {
+    m.state().enter();
+    cudnn_check(cudnnCreate(&shared_->handle), "cudnnCreate");
+    cudnn_check(cudnnSetStream(shared_->handle, m.stream()), "cudnnSetStream");
+    shared_->device = cudnn_device(shared_->handle);
+  }
+  cudnnHandle_t handle() const { return shared_->handle; }
+  /// The plan of make(), a graph that the key says all about; null: there is none.
+  template <class Make> cudnn_plan const* plan(key const& k, cudnn_limits const& most, Make const& make) const {
+    std::lock_guard const held(shared_->lock);
+    auto i = shared_->plans.find(k);
+    if (i == shared_->plans.end()) i = shared_->plans.emplace(k, cudnn_plan::choose(make(), *shared_->device, most)).first;
+    return i->second ? &*i->second : nullptr;
+  }
+};
+
+template <class Scalar> struct widen_at {
+  Scalar const* x;
+  computed<Scalar>* y;
+  constexpr void operator()(i64 i) const { y[i] = x[i]; }
+};
+
+}  // namespace detail
+
+/// A GPU's teams of lanes, with cuDNN (9.8 or newer) for attention in bf16 (flash attention: scores are never written down) and for
+/// convolutions of float and bf16. Other operators, and sizes that cuDNN refuses, have the kernels of teams. Floats: see basic_cuda_teams;
+/// convolutions of float are rounded only where it says tf32. InOrder: equal calls give equal bits; else the gradients of attention's
+/// queries are added up by whoever comes first, which takes less time and memory.
+/// Where cuDNN compiles kernels, the first call of a shape takes up to a second.
+template <float_products Floats = float_products::full, bool InOrder = true> class basic_cudnn_teams : public basic_cuda_teams<Floats> {
+  using base = basic_cuda_teams<Floats>;
+  detail::cudnn_library library_;
+
+  basic_cudnn_teams(base b, detail::cudnn_library l) : base(std::move(b)), library_(std::move(l)) {}
+
+ public:
+  explicit basic_cudnn_teams(device_place at) : basic_cudnn_teams(cuda_memory(at)) {}
+  explicit basic_cudnn_teams(cuda_memory m) : base(std::move(m)), library_(base::device_memory()) {}
+  basic_cudnn_teams with_scratch(void* p) const { return {base::with_scratch(p), library_}; }
+
+  template <class Scalar, class Op>
+    requires(std::same_as<Scalar, bfloat16> && std::same_as<Op, attention>)
+  bool whole(Op const& op, kernel_call const& c) const {
+    detail::attention_heads<float> const a(c.in_block[0], c.in_block[1], op.heads, op.causal);
+    if (!takes(a, c)) return false;
+    detail::attention_rooms const rooms = detail::attention_rooms::forward(a.batches, a.width / a.head, a.queries);
+    auto const sizes = sizes_of(a, a.batches);
+    auto const* plan = plan_of(1, sizes, rooms.library, [&] { return detail::attention_forward(sizes); });
+    if (!plan) return false;
+    detail::attention_tensors const at = detail::attention_forward(sizes).at;
+    std::byte* const room = first(c);
+    plan->run(library_.handle(), {{at.q, in(c, 0)}, {at.k, in(c, 1)}, {at.v, in(c, 2)}, {at.y, c.out[0]}, {at.stats, room + rooms.stats}},
+              room + rooms.library_at);
+    return true;
+  }
+  /// Some batch elements at a time; y and stats are computed again rather than kept.
+  template <class Scalar, class Op>
+    requires(std::same_as<Scalar, bfloat16> && std::same_as<Op, attention_grad>)
+  bool whole(Op const& op, kernel_call const& c) const {
+    detail::attention_heads<float> const a(c.in_block[1], c.in_block[2], op.heads, op.causal);
+    if (!takes(a, c)) return false;
+    i64 const n = detail::attention_rooms::batches_at_once(a.batches, op.heads, a.queries, a.keys, a.width, InOrder);
+    detail::attention_rooms const rooms = detail::attention_rooms::backward(n, a.width / a.head, a.queries, a.keys, a.width, InOrder);
+    auto const sizes = sizes_of(a, n);
+    auto const *again = plan_of(1, sizes, rooms.library, [&] { return detail::attention_forward(sizes); }),
+               *plan = plan_of(2, sizes, rooms.library, [&] { return detail::attention_backward(sizes, InOrder); });
+    if (!again || !plan) return false;
+    detail::attention_tensors const f = detail::attention_forward(sizes).at, g = detail::attention_backward(sizes, InOrder).at;
+    std::byte* const room = first(c);
+    for (i64 b = 0; b < a.batches; b += n) {
+      i64 const at_q = b * a.queries * a.width, at_k = b * a.keys * a.width;
+      auto const of = [](void* p, i64 elements) { return static_cast<void*>(static_cast<bfloat16*>(p) + elements); };
+      void *const q = of(in(c, 1), at_q), *const k = of(in(c, 2), at_k), *const v = of(in(c, 3), at_k);
+      again->run(library_.handle(), {{f.q, q}, {f.k, k}, {f.v, v}, {f.y, room + rooms.y}, {f.stats, room + rooms.stats}},
+                 room + rooms.library_at);
+      std::vector<detail::fused_address> all{{g.q, q}, {g.k, k}, {g.v, v}, {g.y, room + rooms.y}, {g.stats, room + rooms.stats},
+                                             {g.sum, room + rooms.sum}, {g.dy, of(in(c, 0), at_q)}, {g.dq, of(c.out[0], at_q)},
+                                             {g.dk, of(c.out[1], at_k)}, {g.dv, of(c.out[2], at_k)}};
+      if (g.part >= 0) all.push_back({g.part, room + rooms.part});
+      plan->run(library_.handle(), all, room + rooms.library_at);
+    }
+    return true;
+  }
+  template <class Scalar, class Op>
+    requires(std::same_as<Scalar, bfloat16> && (std::same_as<Op, attention> || std::same_as<Op, attention_grad>))
+  static i64 whole_scratch(Op const& op, shapes in, shapes) {
+    using rooms = detail::attention_rooms;
+    constexpr int first = std::same_as<Op, attention> ? 0 : 1;                       // of the operands: q, k, v
+    i64 const batches = in[first].d[0].n, queries = in[first].d[1].n, keys = in[first + 1].d[1].n, width = in[first].d[2].n;
+    if constexpr (first == 0) return alignment + rooms::forward(batches, op.heads, queries).bytes;
+    i64 const n = rooms::batches_at_once(batches, op.heads, queries, keys, width, InOrder);
+    return alignment + rooms::backward(n, op.heads, queries, keys, width, InOrder).bytes;
+  }
+
+  template <class Scalar, class Op>
+    requires((std::same_as<Scalar, float> || std::same_as<Scalar, bfloat16>) && std::same_as<Op, conv2d>)
+  bool whole(Op const& op, kernel_call const& c) const {
+    detail::convolution_sizes const s(op.window(), c.in_block[0], c.out_block[0], c.in_block[1].local[1]);
+    Scalar* const y = static_cast<Scalar*>(c.out[0]);
+    if (!convolve<Scalar>(detail::fused_op::convolve, s, type<Scalar>, in(c, 0), in(c, 1), y, first(c))) return false;
+    if (op.bias && c.first_share)
+      base::each(c.out_block[0].elements(),
+                 detail::add_vector_at<Scalar>{static_cast<Scalar const*>(c.in[2]), y, s.filters, s.points()});
+    return true;
+  }
+  template <class Scalar, class Op>
+    requires((std::same_as<Scalar, float> || std::same_as<Scalar, bfloat16>) && std::same_as<Op, conv2d_grad_x>)
+  bool whole(Op const& op, kernel_call const& c) const {
+    detail::convolution_sizes const s(op.window(), c.out_block[0], c.in_block[0], c.in_block[1].local[1]);
+    return convolve<Scalar>(detail::fused_op::convolve_grad_x, s, type<Scalar>, c.out[0], in(c, 1), in(c, 0), first(c));
+  }
+  /// Sums over images are floats, which cuDNN leaves only where operands are: bf16 is widened first, which rounding to 11 bits does not
+  /// change.
+  template <class Scalar, class Op>
+    requires((std::same_as<Scalar, float> || std::same_as<Scalar, bfloat16>) && std::same_as<Op, conv2d_grad_w>)
+  bool whole(Op const& op, kernel_call const& c) const {
+    detail::convolution_sizes const s(op.window(), c.in_block[1], c.in_block[0], c.out_block[0].local[1]);
+    void *dy = in(c, 0), *x = in(c, 1);
+    std::byte* room = first(c);
+    if constexpr (std::same_as<Scalar, bfloat16>) {
+      if (is_narrow(c.out_block[0].type)) return false;
+      i64 const results = c.in_block[0].elements(), images = c.in_block[1].elements();
+      auto *const wide_dy = reinterpret_cast<float*>(room), *const wide_x = reinterpret_cast<float*>(room + aligned(results * 4));
+      room += aligned(results * 4) + aligned(images * 4);
+      if (!plan_of(detail::fused_op::convolve_grad_w, s, detail::fused_type::f32, true)) return false;
+      base::each(results, detail::widen_at<bfloat16>{static_cast<bfloat16 const*>(dy), wide_dy});
+      base::each(images, detail::widen_at<bfloat16>{static_cast<bfloat16 const*>(x), wide_x});
+      dy = wide_dy;
+      x = wide_x;
+    }
+    return convolve<Scalar>(detail::fused_op::convolve_grad_w, s, detail::fused_type::f32, x, c.out[0], dy, room);
+  }
+  template <class Scalar, class Op>
+    requires((std::same_as<Scalar, float> || std::same_as<Scalar, bfloat16>) &&
+             (std::same_as<Op, conv2d> || std::same_as<Op, conv2d_grad_x> || std::same_as<Op, conv2d_grad_w>))
+  static i64 whole_scratch(Op const&, shapes in, shapes out) {
+    constexpr bool widens = std::same_as<Op, conv2d_grad_w> && std::same_as<Scalar, bfloat16>;
+    i64 const elements = in[0].elements() + in[1].elements() + out[0].elements();
+    return alignment + (widens ? aligned(in[0].elements() * 4) + aligned(in[1].elements() * 4) : 0) +
+           detail::convolution_room(elements * (widens ? 4 : static_cast<i64>(sizeof(Scalar))));
+  }
+
+ private:
+  static constexpr i64 alignment = 256;
+  template <class Scalar>
+  static constexpr detail::fused_type type = std::same_as<Scalar, bfloat16> ? detail::fused_type::bf16 : detail::fused_type::f32;
+  static constexpr i64 aligned(i64 n) { return (n + alignment - 1) / alignment * alignment; }
+  static void* in(kernel_call const& c, int k) { return const_cast<void*>(c.in[k]); }
+  /// Scratch, from a multiple of 256 on.
+  static std::byte* first(kernel_call const& c) {
+    return reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(c.workspace) + alignment - 1) / alignment * alignment);
+  }
+  static bool at_16(kernel_call const& c) {
+    std::uintptr_t all = 0;
+    for (int k = 0; k < c.inputs; ++k) all |= reinterpret_cast<std::uintptr_t>(c.in[k]);
+    for (int k = 0; k < c.outputs; ++k) all |= reinterpret_cast<std::uintptr_t>(c.out[k]);
+    return all % 16 == 0;
+  }
+  /// The mask of the graphs begins with the first query.
+  static bool takes(detail::attention_heads<float> const& a, kernel_call const& c) {
+    bool const some = a.batches > 0 && a.queries > 0 && a.keys > 0 && a.head > 0;
+    return some && a.head % 8 == 0 && !(a.causal && a.first_query > 0) && at_16(c);
+  }
+  static detail::attention_sizes sizes_of(detail::attention_heads<float> const& a, i64 batches) {
+    return {batches, a.width / a.head, a.queries, a.keys, a.head, a.factor, a.causal};
+  }
+  template <class Make>
+  detail::cudnn_plan const* plan_of(i64 what, detail::attention_sizes const& s, i64 room, Make const& make) const {
+    base::device_memory().state().enter();
+    return library_.plan({what, s.batches, s.heads, s.queries, s.keys, s.head, s.causal, room}, {room, InOrder, true}, make);
+  }
+  detail::cudnn_plan const* plan_of(detail::fused_op op, detail::convolution_sizes const& s, detail::fused_type t, bool rounds) const {
+    base::device_memory().state().enter();
+    i64 const bytes = detail::convolution_elements(s) * (t == detail::fused_type::f32 ? 4 : 2);
+    return library_.plan({static_cast<i64>(op), static_cast<i64>(t), rounds, s.images, s.channels, s.height, s.width, s.filters, s.high,
+                          s.wide, s.depth, s.w.kernel_h, s.w.kernel_w, s.w.stride, s.w.pad_h, s.w.pad_w},
+                         {detail::convolution_room(bytes), true, rounds}, [&] { return detail::convolution(op, s, t); });
+  }
+  template <class Scalar>
+  bool convolve(detail::fused_op op, detail::convolution_sizes const& s, detail::fused_type t, void* images, void* filters, void* results,
+                std::byte* room) const {
+    bool const rounds = std::same_as<Scalar, bfloat16> || Floats == float_products::tf32;
+    std::uintptr_t const all = reinterpret_cast<std::uintptr_t>(images) | reinterpret_cast<std::uintptr_t>(filters) |
+                               reinterpret_cast<std::uintptr_t>(results);
+    if (all % 16) return false;
+    auto const* plan = plan_of(op, s, t, rounds);
+    if (!plan) return false;
+    detail::convolution_graph const at = detail::convolution(op, s, t);
+    plan->run(library_.handle(), {{at.images, images}, {at.filters, filters}, {at.results, results}}, room);
+    return true;
+  }
+};
+using cudnn_teams = basic_cudnn_teams<>;
+
+namespace compute {
+/// As compute::cuda, with cuDNN's convolutions.
+template <class Scalar, class Own = op_set<>> using cudnn = teams<Scalar, cudnn_teams, Own>;
+template <class Own = op_set<>> using cudnn_tf32 = teams<float, basic_cudnn_teams<float_products::tf32>, Own>;
+/// As compute::cuda_bf16, with cuDNN's convolutions and attention. InOrder: see basic_cudnn_teams.
+template <bool InOrder = true, class Own = op_set<>>
+using cudnn_bf16 = teams<float, basic_cudnn_teams<float_products::full, InOrder>, Own, bfloat16>;
+}  // namespace compute
+
+}  // namespace tensorpar

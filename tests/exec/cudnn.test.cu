@@ -1,0 +1,175 @@
+// tests/exec/cudnn.test.cu - a GPU on which cuDNN does attention and convolutions: the numbers of the kernels of teams
+#include "../support/laws/teams.hpp"
+#include "../support/staged.hpp"
+#include "../support/training.hpp"
+#include <doctest/doctest.h>
+#include <tensorpar/exec/cudnn.cuh>
+#include <tensorpar/exec/threads.hpp>
+#include <tensorpar/exec/virtual_ranks.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
+
+using namespace tests;
+
+static_assert(team_device<cudnn_teams, float> && team_device<cudnn_teams, bfloat16>);
+static_assert(replayable_policy<compute::cudnn<float>> && replayable_policy<compute::cudnn_bf16<>>);
+static_assert(require_same_memory<compute::cudnn_bf16<>, comm::virtual_ranks<cuda_memory>>());
+// attention in bf16 alone, convolutions of floats; what is a function of one of them is not that one
+static_assert(detail::does_whole<cudnn_teams, bfloat16, attention> && !detail::does_whole<cudnn_teams, float, attention>);
+static_assert(detail::does_whole<cudnn_teams, float, conv2d> && !detail::does_whole<cudnn_teams, double, conv2d>);
+static_assert(!detail::does_whole<cudnn_teams, float, activated<conv2d, relu>> && !detail::does_whole<cuda_teams, float, conv2d>);
+
+namespace {
+
+bool no_gpu() {
+  if (cuda_devices()) return false;
+  MESSAGE("skipped: there is no GPU");
+  return true;
+}
+
+/// An operator on blocks of bf16 in the GPU's memory, results poisoned first.
+template <class Policy> class narrow_call {
+  Policy const policy_{device_place{}};
+  using memory = cuda_memory;
+
+ public:
+  std::vector<std::vector<float>> operator()(any_op const& o, std::vector<std::vector<float>> const& operands,
+                                             std::vector<tensor_block> const& in, std::vector<tensor_block> const& out) const {
+    memory const m = policy_.device_memory();
+    std::vector<std::byte*> taken;
+    auto const take = [&](i64 bytes) { return taken.emplace_back(m.allocate(bytes)); };
+    auto const bytes_of = [](tensor_block const& b) { return b.elements() * (is_narrow(b.type) ? 2 : 4); };
+    std::vector<void const*> from;
+    std::vector<void*> to;
+    std::vector<shape> in_types, out_types;
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      std::byte* const p = take(bytes_of(in[k]));
+      detail::write_reals(m, p, operands[k], in[k].type);
+      from.push_back(p);
+      in_types.push_back(in[k].local_shape());
+    }
+    for (tensor_block const& b : out) {
+      std::byte* const p = take(bytes_of(b));
+      detail::write_reals(m, p, std::vector<float>(static_cast<std::size_t>(b.elements()), 77.0f), b.type);
+      to.push_back(p);
+      out_types.push_back(b.local_shape());
+    }
+    kernel_call c;
+    c.op = &o;
+    c.inputs = static_cast<int>(in.size());
+    c.outputs = static_cast<int>(out.size());
+    c.in = from.data();
+    c.in_block = in.data();
+    c.out = to.data();
+    c.out_block = out.data();
+    c.workspace = take(4 * Policy::workspace(o, {in_types.data(), c.inputs}, {out_types.data(), c.outputs}) + 4);
+    policy_.run(c);
+    m.wait();
+    std::vector<std::vector<float>> r;
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      r.emplace_back(static_cast<std::size_t>(out[k].elements()));
+      detail::read_reals(m, r.back(), static_cast<std::byte const*>(to[k]), out[k].type);
+    }
+    for (std::byte* p : taken) m.release(p, 0);
+    return r;
+  }
+};
+tensor_block narrow(shape s) {
+  s.type = dtype::bf16;
+  return whole(s);
+}
+std::vector<float> draw_narrow(i64 n, std::mt19937& r) {
+  std::vector<float> x(static_cast<std::size_t>(n));
+  for (float& e : x) e = bfloat16(std::uniform_real_distribution<float>(-1, 1)(r));
+  return x;
+}
+double furthest(std::vector<float> const& a, std::vector<float> const& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    double const off = std::fabs(static_cast<double>(a[i]) - b[i]);
+    worst = off <= worst ? worst : off;
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("without a GPU there is one clear error") {
+  if (cuda_devices()) return;
+  CHECK_THROWS_WITH_AS(cudnn_teams(device_place{}), doctest::Contains("there is no GPU"), error);
+}
+
+TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, whatever the sizes") {
+  if (no_gpu()) return;
+  std::mt19937 r(1);
+  narrow_call<compute::cudnn_bf16<true>> const ordered;
+  narrow_call<compute::cudnn_bf16<false>> const fast;
+  narrow_call<compute::cuda_bf16<>> const kernels;
+  struct {
+    i64 batches, queries, keys, heads, head;
+    bool causal;
+  } const all[] = {
+      {2, 64, 64, 4, 64, true}, {3, 40, 56, 2, 32, false}, {16, 1024, 1024, 2, 64, true}, {1, 7, 5, 3, 8, false}, {2, 9, 9, 2, 6, true}};
+  for (auto const& s : all) {
+    i64 const width = s.heads * s.head;
+    tensor_block const q = narrow({s.batches, s.queries, width}), k = narrow({s.batches, s.keys, width});
+    std::vector<std::vector<float>> x;
+    for (tensor_block const* b : {&q, &q, &k, &k}) x.push_back(draw_narrow(b->elements(), r));
+    any_op const forward(attention{s.heads, s.causal}), back(attention_grad{s.heads, s.causal});
+    std::vector<std::vector<float>> const three(x.begin() + 1, x.end());
+    auto const want = kernels(forward, three, {q, k, k}, {q});
+    CHECK(furthest(ordered(forward, three, {q, k, k}, {q})[0], want[0]) < 0.02);
+    auto const gradients = kernels(back, x, {q, q, k, k}, {q, k, k});
+    auto const got = ordered(back, x, {q, q, k, k}, {q, k, k}), quick = fast(back, x, {q, q, k, k}, {q, k, k});
+    for (int i = 0; i < 3; ++i) {
+      CHECK(furthest(got[i], gradients[i]) < 0.04);
+      CHECK(furthest(quick[i], gradients[i]) < 0.04);
+    }
+    CHECK(ordered(back, x, {q, q, k, k}, {q, k, k}) == got);  // in one order
+  }
+}
+
+TEST_CASE("later queries alone, and some heads, have the numbers that they have among the others") {
+  if (no_gpu()) return;
+  std::mt19937 r(2);
+  narrow_call<compute::cudnn_bf16<>> const cudnn;
+  tensor_block const q = narrow({2, 64, 128}), k = narrow({2, 64, 128});
+  std::vector<std::vector<float>> x;
+  for (int i = 0; i < 3; ++i) x.push_back(draw_narrow(q.elements(), r));
+  any_op const op(attention{4, true});
+  auto const all = cudnn(op, x, {q, k, k}, {q})[0];
+  auto const part = [](std::vector<float> const& from, tensor_block const& outer, tensor_block const& inner) {
+    std::vector<float> to(static_cast<std::size_t>(inner.elements()));
+    each_element(outer, inner, [&](std::size_t a, std::size_t b) { to[b] = from[a]; });
+    return to;
+  };
+  tensor_block const late = piece_of(q, 1, 1, 2), heads = piece_of(q, 2, 1, 2);
+  CHECK(furthest(cudnn(op, {part(x[0], q, late), x[1], x[2]}, {late, k, k}, {late})[0], part(all, q, late)) < 0.02);
+  CHECK(furthest(cudnn(op, {part(x[0], q, heads), part(x[1], q, heads), part(x[2], q, heads)}, {heads, heads, heads}, {heads})[0],
+                 part(all, q, heads)) < 0.02);
+}
+
+TEST_CASE("every operator with cuDNN: floats in full, and rounded to 11 bits") {
+  if (no_gpu()) return;
+  check_agreement<staged<compute::cudnn<prime_field>>, compute::teams<prime_field>>(0);
+  check_agreement<staged<compute::cudnn<float>>, compute::teams<float>>(1e-4);
+  check_agreement<staged<compute::cudnn_tf32<>>, compute::teams<float>>(5e-3);
+}
+
+TEST_CASE("training in bf16 with cuDNN is that of the processor's kernels, but for rounding, and steps are replayed") {
+  if (no_gpu()) return;
+  struct first_gpu : compute::cudnn_bf16<> {
+    first_gpu() : compute::cudnn_bf16<>(device_place{}) {}
+  };
+  std::mt19937 draw(32);
+  for (computation_graph const& g : {small_cnn(), small_transformer()})
+    for (int ranks : {1, 2}) {
+      plan const p = random_plan(in_bf16(g), ranks, draw);
+      executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(differentiate(in_bf16(g)), p);
+      executor<compute::teams<float, host_teams<>, op_set<>, bfloat16>, comm::threads> host(differentiate(in_bf16(g)), p);
+      auto const a = train(gpu, 4, 0.05), b = train(host, 4, 0.05);
+      std::vector<std::vector<double>> c, d;
+      for (auto const& x : a) c.emplace_back(x.begin(), x.end());
+      for (auto const& x : b) d.emplace_back(x.begin(), x.end());
+      CHECK(tests::distance(c, d) < 0.02);
+    }
+}
