@@ -13,12 +13,14 @@
 #include <tensorpar/exec/teams/attention.hpp>
 #include <tensorpar/exec/teams/attention_parts.hpp>
 #include <tensorpar/exec/teams/batch_norm.hpp>
+#include <tensorpar/exec/teams/columns.hpp>
 #include <tensorpar/exec/teams/contraction.hpp>
 #include <tensorpar/exec/teams/convolution.hpp>
 #include <tensorpar/exec/teams/device.hpp>
 #include <tensorpar/exec/teams/embedding.hpp>
 #include <tensorpar/exec/teams/host.hpp>
 #include <tensorpar/exec/teams/kernel.hpp>
+#include <tensorpar/exec/teams/lines.hpp>
 #include <tensorpar/exec/teams/loss.hpp>
 #include <tensorpar/exec/teams/pointwise.hpp>
 #include <tensorpar/exec/teams/pooling.hpp>
@@ -78,6 +80,38 @@ TEST_CASE("a bias with the product is the product, and the bias after it") {
   p.bias = nullptr;
   d.product(p);
   CHECK(!(with == after));
+}
+
+TEST_CASE("sums of columns: by one or by several, by lanes or by teams, within their scratch") {
+  std::mt19937_64 draw(6);
+  for (auto const& [rows, columns] : std::vector<std::pair<i64, i64>>{{1, 1}, {3, 8}, {40, 16}, {700, 6}, {2000, 24}, {33, 1000}})
+    for (i64 off : {0, 1}) {                                   // elements from a multiple of 16 bytes
+      std::vector<prime_field> x(static_cast<std::size_t>(rows * columns + off)), y(static_cast<std::size_t>(columns));
+      for (prime_field& e : x) e = prime_field::raw(draw() % prime_field::modulus);
+      i64 const room = detail::column_scratch(rows, columns);
+      std::vector<prime_field> scratch(static_cast<std::size_t>(room + 1), prime_field(77)), want(y.size());
+      for (i64 i = 0; i < rows * columns; ++i) want[static_cast<std::size_t>(i % columns)] += x[static_cast<std::size_t>(i + off)];
+      detail::sum_columns(host_teams<>(), rows, columns, detail::matrix_term<prime_field>{x.data() + off, columns}, scratch.data(), y.data());
+      CHECK(y == want);
+      CHECK(scratch.back() == prime_field(77));
+      std::vector<bfloat16> narrow(x.size() + 8);              // small whole numbers: sums are exact
+      std::vector<float> sums(y.size()), want_sums(y.size()), part(static_cast<std::size_t>(room));
+      for (bfloat16& e : narrow) e = static_cast<float>(static_cast<int>(draw() % 9) - 4);
+      for (i64 i = 0; i < rows * columns; ++i) want_sums[static_cast<std::size_t>(i % columns)] += narrow[static_cast<std::size_t>(i + off)];
+      detail::sum_columns(host_teams<>(), rows, columns, detail::matrix_term<bfloat16>{narrow.data() + off, columns}, part.data(), sums.data());
+      CHECK(sums == want_sums);
+    }
+  CHECK(detail::stretches_of(2000, 24) >= 32);                 // teams
+  CHECK(detail::stretches_of(33, 1000) < 32);                  // lanes
+}
+
+TEST_CASE("the largest of a line, wherever it stands") {
+  for (i64 n : {1, 7, 8, 64, 65})
+    for (i64 at = 0; at < n; ++at) {
+      std::vector<bfloat16> x(static_cast<std::size_t>(n), bfloat16(-3.0f));
+      x[static_cast<std::size_t>(at)] = -2.0f;
+      CHECK(detail::line_top<float>(host_team<4>{}, n, x.data()) == -2.0f);
+    }
 }
 
 TEST_CASE("heads are taken as many at once as there is room for, each of them once") {

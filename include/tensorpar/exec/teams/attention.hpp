@@ -14,6 +14,7 @@ template <class Scalar> struct masked_softmax_at {
   attention_heads<computed<Scalar>> a;
   computed<Scalar>* s;
   Scalar* p;
+  constexpr i64 length() const { return a.keys; }
   template <class Team> constexpr void operator()(i64 i, Team const& team) const {
     computed<Scalar>* row = s + i * a.keys;
     Scalar* to = p + i * a.keys;
@@ -30,6 +31,7 @@ template <class Scalar> struct score_grad_at {
   Scalar* to;
   i64 keys;
   computed<Scalar> factor;
+  constexpr i64 length() const { return keys; }
   template <class Team> constexpr void operator()(i64 i, Team const& team) const {
     using number = computed<Scalar>;
     Scalar const* w = p + i * keys;

@@ -6,13 +6,14 @@ namespace tensorpar::detail {
 
 /// How many stretches of rows are added up side by side: enough lanes for any device, each with some rows to add.
 constexpr i64 stretches_of(i64 rows, i64 columns) {
-  i64 const lanes = i64{1} << 18, few = (rows + 15) / 16, want = columns > 0 ? (lanes + columns - 1) / columns : 1;
+  i64 const lanes = i64{1} << 19, few = (rows + 15) / 16, want = columns > 0 ? (lanes + columns - 1) / columns : 1;
   return want < 1 ? 1 : want > few ? (few < 1 ? 1 : few) : want;
 }
 /// Scratch of `sum_columns`, in scalars.
 constexpr i64 column_scratch(i64 rows, i64 columns) { return stretches_of(rows, columns) * columns; }
 
-/// Neighbours read neighbours.
+/// Neighbours read neighbours, and several columns at once where the term can: `Term::at_once`, `term.aligned()`, and
+/// `term.template several<N>(row, column)`, a pack of the terms of N columns.
 template <class Number, class Term> struct stretch_sum_at {
   Term term;
   Number* y;
@@ -22,6 +23,22 @@ template <class Number, class Term> struct stretch_sum_at {
     Number s(0);
     for (i64 r = rows * p / stretches, end = rows * (p + 1) / stretches; r < end; ++r) s += term(r, column);
     y[i] = s;
+  }
+  static constexpr int at_once = Term::at_once;
+  bool aligned() const { return columns % at_once == 0 && term.aligned() && at_16(y); }
+  template <int N> constexpr void several(i64 i) const {
+    i64 const column = i % columns, p = i / columns;
+    Number s[N]{};
+    for (i64 r = rows * p / stretches, end = rows * (p + 1) / stretches; r < end; ++r) {
+      auto const terms = term.template several<N>(r, column);
+      for (int k = 0; k < N; ++k) s[k] += terms.v[k];
+    }
+    constexpr int part = 16 / sizeof(Number) < N ? 16 / sizeof(Number) : N;
+    for (int k = 0; k < N; k += part) {
+      pack<Number, part> to{};
+      for (int j = 0; j < part; ++j) to.v[j] = s[k + j];
+      put(y, i + k, to);
+    }
   }
 };
 template <class Number, class To> struct add_stretches_at {
@@ -33,13 +50,20 @@ template <class Number, class To> struct add_stretches_at {
     for (i64 p = 0; p < stretches; ++p) s += x[p * columns + i];
     y[i] = s;
   }
+  constexpr i64 length() const { return stretches; }
+  template <class Team> constexpr void operator()(i64 i, Team const& team) const {
+    Number const s = team.template sum<Number>(stretches, [&](i64 p) { return x[p * columns + i]; });
+    team.alone([&] { y[i] = s; });
+  }
 };
 /// y[c] = term(0, c) + ... + term(rows - 1, c), by a constexpr call operator. Sums have an order that rows and columns alone say.
 template <class Number, class Device, class Term, class To>
 void sum_columns(Device const& d, i64 rows, i64 columns, Term const& term, Number* scratch, To* y) {
   i64 const n = stretches_of(rows, columns);
   d.each(n * columns, stretch_sum_at<Number, Term>{term, scratch, rows, columns, n});
-  d.each(columns, add_stretches_at<Number, To>{scratch, y, columns, n});
+  add_stretches_at<Number, To> const last{scratch, y, columns, n};
+  if (n >= 32) d.teams(columns, last);
+  else d.each(columns, last);
 }
 
 }  // namespace tensorpar::detail

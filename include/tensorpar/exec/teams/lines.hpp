@@ -24,6 +24,19 @@ template <class Number, class Team, class F, class... T> constexpr Number line_s
     });
   return team.template sum<Number>(n, [&](i64 i) { return f(computed<T>(x[i])...); });
 }
+/// The largest x[i] for 0 <= i < n, n > 0.
+template <class Number, class Team, class T> constexpr Number line_top(Team const& team, i64 n, T const* x) {
+  constexpr int N = neighbours<T>;
+  if (n % N == 0 && at_16(x))
+    return team.template top<Number>(n / N, [&](i64 i) {
+      auto const p = take<N>(x, i * N);
+      Number r = p.v[0];
+      for (int k = 1; k < N; ++k)
+        if (Number const v = p.v[k]; scalar_traits<Number>::greater(v, r)) r = v;
+      return r;
+    });
+  return team.template top<Number>(n, [&](i64 i) { return x[i]; });
+}
 /// y[i] = f(i, x[i] ...) for 0 <= i < n. y may be one of the others.
 template <class Team, class F, class To, class... T> constexpr void line_map(Team const& team, i64 n, F const& f, To* y, T const*... x) {
   constexpr int N = neighbours<To, T...>;

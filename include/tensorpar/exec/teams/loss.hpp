@@ -13,6 +13,7 @@ template <class Scalar> struct row_loss_at {
   computed<Scalar>* to;
   i64 n;
   index_check check;
+  constexpr i64 length() const { return n; }
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     using traits = scalar_traits<Scalar>;
     Scalar const* x = logits + r * n;
@@ -37,6 +38,7 @@ template <class Scalar> struct cross_entropy_grad_at {
   i64 n;
   computed<Scalar> share;
   index_check check;
+  constexpr i64 length() const { return n; }
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     Scalar* y = to + r * n;
     Scalar const* x = logits + r * n;

@@ -11,7 +11,7 @@ namespace detail {
 /// What is subtracted before exp: see top_of (exec/kernels_reduction.hpp).
 template <class Scalar, class Team> constexpr computed<Scalar> team_top(Scalar const* x, i64 n, Team const& team) {
   if constexpr (scalar_traits<Scalar>::exact) return computed<Scalar>(0);
-  else return team.template top<computed<Scalar>>(n, [&](i64 i) { return x[i]; });
+  else return line_top<computed<Scalar>>(team, n, x);
 }
 /// softmax(x)[i] = exp(x[i] - top) * factor.
 template <class Scalar> struct softmax_terms {
@@ -33,12 +33,14 @@ template <class Scalar> struct softmax_row_at {
   Scalar const* x;
   Scalar* y;
   i64 n;
+  constexpr i64 length() const { return n; }
   template <class Team> constexpr void operator()(i64 r, Team const& team) const { team_softmax(x + r * n, y + r * n, n, team); }
 };
 template <class Scalar> struct softmax_grad_row_at {
   Scalar const *d, *y;
   Scalar* x;
   i64 n;
+  constexpr i64 length() const { return n; }
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     using number = computed<Scalar>;
     Scalar const *p = d + r * n, *q = y + r * n;
@@ -72,6 +74,7 @@ template <class Scalar> struct norm_at {
   row_norm<Scalar> norm;
   Scalar const *x, *gamma, *beta;            // beta: null where there is none
   Scalar* y;
+  constexpr i64 length() const { return norm.n; }
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     using number = computed<Scalar>;
     i64 const at = r * norm.n;
@@ -87,6 +90,7 @@ template <class Scalar> struct norm_grad_at {
   row_norm<Scalar> norm;
   Scalar const *d, *x, *gamma;
   Scalar* y;
+  constexpr i64 length() const { return norm.n; }
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     using number = computed<Scalar>;
     i64 const n = norm.n;
@@ -105,6 +109,7 @@ template <class Scalar> struct moments_at {
   row_norm<Scalar> norm;
   Scalar const* x;
   computed<Scalar>* to;
+  constexpr i64 length() const { return norm.n; }
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     auto const m = norm.of(x + r * norm.n, team);
     team.alone([&] { to[2 * r] = m.mean; to[2 * r + 1] = m.rsqrt; });
@@ -116,6 +121,15 @@ template <class Scalar> struct norm_grad_gamma_term {
   i64 n;
   constexpr computed<Scalar> operator()(i64 r, i64 i) const {
     return d[r * n + i] * ((x[r * n + i] - moments[2 * r]) * moments[2 * r + 1]);
+  }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return at_16(d, x); }
+  template <int N> constexpr numbers<computed<Scalar>, N> several(i64 r, i64 i) const {
+    auto const p = take<N>(d, r * n + i), q = take<N>(x, r * n + i);
+    computed<Scalar> const mean = moments[2 * r], rsqrt = moments[2 * r + 1];
+    numbers<computed<Scalar>, N> to{};
+    for (int k = 0; k < N; ++k) to.v[k] = p.v[k] * ((q.v[k] - mean) * rsqrt);
+    return to;
   }
 };
 template <class Scalar, class Device> void run_norm(Device const& d, kernel_call const& c, double eps, bool centred) {
