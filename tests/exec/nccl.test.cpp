@@ -27,7 +27,7 @@
 using namespace tests;
 
 static_assert(queued_memory<queued_host> && !queued_memory<host_memory>);
-static_assert(collective_library<fake_nccl, queued_host>);
+static_assert(collective_library<fake_nccl, queued_host> && shrinking_library<fake_nccl>);
 
 namespace {
 
@@ -121,6 +121,7 @@ struct patience {
   ~patience() {
     started::deadline = std::chrono::seconds(60);
     queued_host::slow_writes = 0;
+    CHECK(fake_nccl::forbidden == std::vector<std::string>{});
     CHECK(fake_nccl::reset() == 0);
   }
 };

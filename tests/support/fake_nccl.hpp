@@ -6,8 +6,9 @@
 
 namespace tests {
 
-/// Models `collective_library` for queued_host. Sends wait for their receives, always; a call on a communicator that is not ready, or from
-/// two queues, is invalid; operations that do not fit each other, too. Ranks are those of the world.
+/// Models `collective_library` for queued_host, and `shrinking_library`. Sends wait for their receives, always; a call on a communicator
+/// that is not ready, or from two queues, is invalid; operations that do not fit each other, too. What NCCL forbids when communicators
+/// end, are revoked and shrunk is invalid, and written down. Ranks are those of the first world.
 struct fake_nccl {
   enum class status { done, in_progress, invalid, remote, internal };
   enum class element { bytes, single, twofold };
@@ -28,9 +29,10 @@ struct fake_nccl {
   }
 
   /// How it misbehaves. `call`: what a call says, of operation number `nth` (from 1) of this rank. `run`: may take its time in the queue,
-  /// and what becomes of the communicator. Both: ok where all is well.
+  /// and what becomes of the communicator. Both: ok where all is well. The call "shrink": in_progress where it never gets anywhere.
   static inline std::function<status(std::string const& what, int rank, int nth)> on_call, on_run;
   static inline int polls = 0;                            // how often a call is still in progress
+  static inline std::vector<std::string> forbidden;       // what was done and may not be
 
   struct sending {
     void const* from;
@@ -55,13 +57,15 @@ struct fake_nccl {
     std::map<u64, meeting> meetings;
     std::map<std::pair<int, int>, std::deque<std::shared_ptr<sending>>> mail;
     std::map<u64, std::map<int, std::tuple<int, int, comm>>> splits;        // by round and rank: color, key, child
+    std::map<std::vector<int>, std::map<int, comm>> shrinks;                // by who is lost: those who say so
   };
   struct communicator {
     std::shared_ptr<world> w;                             // null: other ranks have not come to the split yet
-    int rank = 0, of_world = 0, pending = 0, operations = 0;
+    int rank = 0, of_world = 0, pending = 0, operations = 0, in_flight = 0;
     u64 met = 0, splits = 0;
-    bool aborted = false, finalizing = false, gone = false;
+    bool aborted = false, revoked = false, finalizing = false, gone = false;
     status state = status::done;
+    bool stopped() const { return aborted || revoked; }
     work_queue const* queue = nullptr;
     std::function<bool()> awaits;                         // null: nothing
   };
@@ -93,6 +97,7 @@ struct fake_nccl {
     worlds.clear();
     on_call = on_run = nullptr;
     polls = 0;
+    forbidden.clear();
     return alive;
   }
 
@@ -112,7 +117,8 @@ struct fake_nccl {
   }
   static status split(comm const& parent, int color, int key, bool, comm& child) {
     std::lock_guard held(lock);
-    if (parent->state != ok || parent->w->joined < parent->w->size) return status::invalid;
+    if (!ready(parent)) return status::invalid;
+    if (parent->revoked && parent->in_flight) return never("split before what was revoked has stopped");
     comm const made_here = color < 0 ? nullptr : fresh(0, parent->of_world);
     auto& round = parent->w->splits[parent->splits++];
     round[parent->rank] = {color, key, made_here};
@@ -137,27 +143,81 @@ struct fake_nccl {
   }
   static status state(comm const& c, status& s) {
     std::lock_guard held(lock);
+    if (c->gone) return never("state of what has ended");
     if (c->awaits && c->awaits()) c->awaits = nullptr;
-    bool const coming = c->awaits || !c->w || c->w->joined < c->w->size || c->pending > 0 || (c->finalizing && c->w->finalized < c->w->size);
+    bool const coming = c->awaits || !c->w || c->w->joined < c->w->size || c->pending > 0 ||
+                        (c->finalizing && c->w->finalized < c->w->size) || (c->revoked && c->in_flight > 0);
     if (c->pending > 0) --c->pending;
     s = c->state != ok ? c->state : coming ? in_progress : ok;
     return ok;
   }
   static status finalize(comm const& c) {
     std::lock_guard held(lock);
+    if (c->gone || c->revoked || c->finalizing) return never("finalize of what has ended, was revoked or is final");
     c->finalizing = true;
     ++c->w->finalized;
     return in_progress;
   }
   static status destroy(comm const& c) {
     std::lock_guard held(lock);
+    if (c->gone || c->awaits || (c->revoked && c->in_flight)) return never("destroy of what has ended, or is not ready");
     c->gone = true;
     return ok;
   }
   static status abort(comm const& c) {
-    { std::lock_guard held(lock); c->aborted = c->gone = true; }
+    {
+      std::lock_guard held(lock);
+      if (c->gone) return never("abort of what has ended");
+      c->awaits = nullptr;
+      c->aborted = c->gone = true;
+    }
     moved.notify_all();
     return ok;
+  }
+  /// Calls that await others are given up, as by NCCL's flags of abort.
+  static status revoke(comm const& c) {
+    {
+      std::lock_guard held(lock);
+      if (c->gone || c->revoked || c->finalizing) return never("revoke of what has ended, was revoked or is final");
+      if (on_call)
+        if (status const s = on_call("revoke", c->of_world, c->operations + 1); s != ok) return s;
+      c->awaits = nullptr;
+      c->revoked = true;
+      c->state = ok;
+      c->pending = polls;
+    }
+    moved.notify_all();
+    return in_progress;
+  }
+  /// As NCCL does it without NCCL_SHRINK_ABORT. Who says that others are lost than all the rest waits for ever.
+  static status shrink(comm const& parent, int const* lost, int count, comm& child) {
+    std::vector<int> const list(lost, lost + count);
+    status const how = on_call ? on_call("shrink", parent->of_world, 1) : ok;         // may take its time
+    std::lock_guard held(lock);
+    if (parent->gone || !ready(parent)) return never("shrink of what is not ready");
+    if (parent->in_flight) return never("shrink under operations");
+    if (list.empty() || !std::is_sorted(list.begin(), list.end())) return never("shrink without a list");
+    if (std::binary_search(list.begin(), list.end(), parent->rank)) return never("shrink by a rank that is lost");
+    if (how != ok && how != in_progress) return how;
+    comm const made_here = fresh(0, parent->of_world);
+    parent->awaits = [] { return false; };
+    if (how == in_progress) return in_progress;
+    auto& round = parent->w->shrinks[list];
+    round[parent->rank] = made_here;
+    int const all = parent->w->size - static_cast<int>(list.size());
+    parent->awaits = [&round, &child, made_here, all] {
+      if (static_cast<int>(round.size()) < all) return false;
+      child = made_here;
+      return true;
+    };
+    if (static_cast<int>(round.size()) < all) return in_progress;
+    auto const w = std::make_shared<world>(all, all);
+    int rank = 0;
+    for (auto const& [old, c] : round) {
+      c->w = w;
+      c->rank = rank++;
+    }
+    return in_progress;
   }
 
   static status all_reduce(void const* in, void* out, std::size_t n, element t, comm const& c, queued_host const& q) {
@@ -185,6 +245,8 @@ struct fake_nccl {
   }
 
  private:
+  static status never(char const* what) { forbidden.push_back(what); return status::invalid; }
+  static bool ready(comm c) { return c->state == ok && c->w && c->w->joined >= c->w->size && !c->awaits; }
   static comm fresh(int rank, int of_world) {
     made.push_back(std::make_unique<communicator>());
     made.back()->rank = rank;
@@ -199,12 +261,18 @@ struct fake_nccl {
     if (on_call)
       if (status const s = on_call(what, c->of_world, c->operations + 1); s != ok) return s;
     if (c->state != ok) return c->state;
-    if (!c->w || c->aborted || (c->queue && c->queue != q.identity())) return status::invalid;
+    if (!c->w || c->stopped() || (c->queue && c->queue != q.identity())) return status::invalid;
     c->queue = q.identity();
     ++c->operations;
+    ++c->in_flight;
     c->pending = polls;
     return polls ? in_progress : ok;
   }
+  /// At the end of an operation in the queue.
+  struct ends {
+    comm c;
+    ~ends() { std::lock_guard held(lock); --c->in_flight; }
+  };
   /// In the queue: what happens before the operation; false: nothing more.
   static bool ran(comm c, std::string const& what) {
     std::unique_lock held(lock);
@@ -212,14 +280,15 @@ struct fake_nccl {
     held.unlock();
     status const s = on_run ? on_run(what, c->of_world, nth) : ok;
     held.lock();
-    if (s != ok) c->state = s;
-    return s == ok;
+    if (s != ok && !c->stopped()) c->state = s;
+    return s == ok && !c->stopped();
   }
   static status collective(comm const& c, queued_host const& q, part p) {
     status const s = called(c, q, p.what);
     if (s != ok && s != in_progress) return s;
     u64 const met = c->met++;
     q.ask([c, met, p = std::move(p)] {
+      ends const end{c};
       if (!ran(c, p.what)) return;
       std::unique_lock held(lock);
       meeting& m = c->w->meetings[met];
@@ -229,7 +298,8 @@ struct fake_nccl {
         if (!carry_out(m)) c->state = status::invalid;
         moved.notify_all();
       }
-      moved.wait(held, [&] { return m.done || c->aborted; });
+      moved.wait(held, [&] { return m.done || c->stopped(); });
+      if (!m.done) m.parts.erase(c->rank);                // nobody reads what it has left
     });
     return s;
   }
@@ -281,6 +351,7 @@ struct fake_nccl {
     status const s = called(c, q, what);
     if (s != ok && s != in_progress) return s;
     q.ask([c, what, all = std::move(all)] {
+      ends const end{c};
       if (!ran(c, what)) return;
       std::unique_lock held(lock);
       std::vector<std::shared_ptr<sending>> mine;
@@ -293,15 +364,17 @@ struct fake_nccl {
       for (piece const& p : all) {
         if (p.sends) continue;
         auto& box = c->w->mail[{p.peer, c->rank}];
-        moved.wait(held, [&] { return !box.empty() || c->aborted; });
-        if (c->aborted) return;
+        moved.wait(held, [&] { return !box.empty() || c->stopped(); });
+        if (c->stopped()) break;
         if (box.front()->n != p.n) c->state = status::invalid;
         else host_memory{}.write(p.to, box.front()->from, static_cast<i64>(p.n));
         box.front()->taken = true;
         box.pop_front();
         moved.notify_all();
       }
-      for (auto const& x : mine) moved.wait(held, [&] { return x->taken || c->aborted; });
+      for (auto const& x : mine) moved.wait(held, [&] { return x->taken || c->stopped(); });
+      if (c->stopped())                                   // nobody reads what it has left
+        for (piece const& p : all) if (p.sends) c->w->mail[{c->rank, p.peer}].clear();
     });
     return s;
   }

@@ -8,6 +8,7 @@
 #include <tensorpar/exec/concepts.hpp>
 #include <tensorpar/exec/device_memory.hpp>
 #include <tensorpar/exec/host.hpp>
+#include <tensorpar/exec/hub_maker.hpp>
 #include <tensorpar/exec/initial_values.hpp>
 #include <tensorpar/exec/kernel.hpp>
 #include <tensorpar/exec/lanes.hpp>
@@ -22,7 +23,6 @@
 #include <tensorpar/exec/task_times.hpp>
 #include <tensorpar/exec/traffic.hpp>
 #include <tensorpar/exec/workers.hpp>
-#include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/plan/timeline.hpp>
 
@@ -48,14 +48,21 @@ class executor {
 
   /// Throws `error` if the plan does not fit the graph or was sealed with another program (plan/certificate.hpp). The plan's scalar size is
   /// replaced by the policy's. Where the plan saves memory (plan/memory_saving.hpp), graph and plan are those of its step.
-  executor(training_graph graph, plan p)
-      : executor(p.saves_memory() ? save_memory(graph, p) : saving_step{std::move(graph), std::move(p)}) {}
+  /// `make`, here and below: makes the hub (exec/hub_maker.hpp), with another deadline, say, or from the survivors of an earlier run.
+  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  executor(training_graph graph, plan p, Make const& make = {})
+      : executor(p.saves_memory() ? save_memory(graph, p) : saving_step{std::move(graph), std::move(p)}, make) {}
   /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this plan and this scalar's size.
-  executor(training_graph graph, plan p, tensorpar::program const& made) : executor(std::move(graph), std::move(p), &made) {}
+  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  executor(training_graph graph, plan p, tensorpar::program const& made, Make const& make = {})
+      : executor(std::move(graph), std::move(p), &made, make) {}
   /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
-  explicit executor(pipelined_step const& s) : executor(s.graph, s.plan, as_sealed(unroll(resized(s), &Compute::workspace), s.plan)) {}
+  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  explicit executor(pipelined_step const& s, Make const& make = {})
+      : executor(s.graph, s.plan, detail::as_sealed(unroll(resized(s), &Compute::workspace), s.plan), make) {}
   /// A step that saves memory (plan/memory_saving.hpp).
-  explicit executor(saving_step s) : executor(std::move(s.graph), std::move(s.plan), nullptr) {}
+  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  explicit executor(saving_step s, Make const& make = {}) : executor(std::move(s.graph), std::move(s.plan), nullptr, make) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }
@@ -63,6 +70,8 @@ class executor {
   int devices() const { return plan_.cluster.size(); }
   /// The devices of this process.
   std::vector<int> const& local_devices() const { return local_; }
+  /// Where the ranks meet: to stop a step from outside (`fail`), or for what outlives a failure.
+  typename Comm::hub& hub() { return hub_; }
   /// Is device 0 one of them? Of several processes exactly one says so.
   bool leads() const { return memory_.here(0); }
   /// The bytes of the process that leads replace everybody's. All processes call it together.
@@ -237,14 +246,15 @@ class executor {
     return ready_[d][slot_[task][d]];
   }
 
-  executor(training_graph graph, plan p, tensorpar::program const* made)
+  template <class Make>
+  executor(training_graph graph, plan p, tensorpar::program const* made, Make const& make)
       : graph_(std::move(graph)),
         plan_(sized(std::move(p))),
-        program_(made ? *made : as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
-        hub_(plan_.cluster.size()),
+        program_(made ? *made : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
+        hub_(make(plan_.cluster.size())),
         local_(detail::local_ranks(hub_, plan_.cluster.size())),
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
-        compute_(detail::policies_for<Compute>(local_, plan_.cluster.size())),
+        compute_(detail::policies_for<Compute>(local_, detail::seats(hub_, local_), plan_.cluster.size())),
         workers_(static_cast<int>(local_.size() * workers_each)),
         memory_(program_, local_, detail::memories_of(compute_, local_)) {
     detail::require_kernels<Compute>(graph_.graph, "executor");
@@ -254,13 +264,6 @@ class executor {
     assign();
   }
 
-  /// The program, if it is the one that the plan was sealed with (or it was not).
-  static tensorpar::program as_sealed(tensorpar::program q, tensorpar::plan const& p) {
-    if (p.tasks && task_hash(q) != p.tasks)
-      throw error("the plan's program has other tasks than those it was sealed with", "executor",
-                  "the plan and the graph as they were sealed");
-    return q;
-  }
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
   static pipelined_step resized(pipelined_step s) { s.plan.scalar_bytes = sizeof(scalar); return s; }
 

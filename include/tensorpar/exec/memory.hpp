@@ -105,11 +105,11 @@ template <class Policy> Policy made_for(device_place at) {
   if constexpr (std::constructible_from<Policy, device_place>) return Policy(at);
   else return Policy{};
 }
-/// By device; those of other processes have none.
-template <class Policy> std::vector<std::optional<Policy>> policies_for(std::vector<int> const& local, int devices) {
+/// By device; those of other processes have none. `seats`: parallel to `local`.
+template <class Policy>
+std::vector<std::optional<Policy>> policies_for(std::vector<int> const& local, std::vector<int> const& seats, int devices) {
   std::vector<std::optional<Policy>> r(static_cast<std::size_t>(devices));
-  for (std::size_t k = 0; k < local.size(); ++k)
-    r[static_cast<std::size_t>(local[k])].emplace(made_for<Policy>({local[k], static_cast<int>(k)}));
+  for (std::size_t k = 0; k < local.size(); ++k) r[static_cast<std::size_t>(local[k])].emplace(made_for<Policy>({local[k], seats[k]}));
   return r;
 }
 /// The memory of a policy.

@@ -4,10 +4,12 @@
 #include <nccl.h>
 #include <tensorpar/exec/cuda.cuh>
 #include <tensorpar/exec/nccl/endpoint.hpp>
+#include <vector>
 
 namespace tensorpar {
 
-/// NCCL, 2.18 or newer. Models `collective_library` for cuda_memory. Communicators are non-blocking: no call of NCCL waits for other ranks.
+/// NCCL, 2.18 or newer. Models `collective_library` for cuda_memory and, where nccl.h has the calls (2.28.9 does), `shrinking_library`.
+/// Communicators are non-blocking: no call of NCCL waits for other ranks.
 struct nccl_library {
   using comm = ncclComm_t;
   using id = ncclUniqueId;
@@ -43,6 +45,15 @@ struct nccl_library {
   static status finalize(comm const& c) { return ncclCommFinalize(c); }
   static status destroy(comm const& c) { return ncclCommDestroy(c); }
   static status abort(comm const& c) { return ncclCommAbort(c); }
+#if defined(NCCL_REVOKE_DEFAULT) && defined(NCCL_SHRINK_DEFAULT)
+  static status revoke(comm const& c) { return ncclCommRevoke(c, NCCL_REVOKE_DEFAULT); }
+  /// What was revoked has nothing that a shrink would have to abort.
+  static status shrink(comm const& parent, int const* lost, int count, comm& child) {
+    std::vector<int> list(lost, lost + count);             // NCCL sorts it in place
+    ncclConfig_t config = non_blocking();
+    return ncclCommShrink(parent, list.data(), count, &child, &config, NCCL_SHRINK_DEFAULT);
+  }
+#endif
 
   static status all_reduce(void const* in, void* out, std::size_t n, element t, comm const& c, cuda_memory const& q) {
     return ncclAllReduce(in, out, n, t, ncclSum, c, q.stream());

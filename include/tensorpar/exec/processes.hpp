@@ -2,7 +2,9 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
+#include <string>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/error.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -14,7 +16,8 @@ namespace tensorpar {
 ///  - `h.share(rank, p, bytes)`    the bytes of the process that has `rank` replace everybody's
 ///  - `h.add_up(x, n)`             x[i] = the sum of all processes' x[i]; exact, as at most one of them is not zero
 /// Semantics: every process calls the same operations in the same order; one that some process never joins ends in an exception.
-/// Minimal definition: all three. A hub without them keeps all its ranks in one process. Models: comm::mpi_hub.
+/// Optional: `h.seats()`, a std::vector<int>: of each rank in `local` its place among the process's devices, if not that in `local`.
+/// Minimal definition: all three. A hub without them keeps all its ranks in one process. Models: comm::mpi_hub, comm::nccl_hub.
 template <class Hub>
 concept spans_processes = requires(Hub& h, Hub const& c, int rank, void* p, std::size_t bytes, double* x, int n) {
   { c.local() } -> std::same_as<std::vector<int>>;
@@ -24,12 +27,23 @@ concept spans_processes = requires(Hub& h, Hub const& c, int rank, void* p, std:
 
 namespace detail {
 
-/// The ranks of this process, of `n` in all.
+/// The ranks of this process, of `n` in all. Throws `error` if the hub joins another number.
 template <class Hub> std::vector<int> local_ranks(Hub const& h, int n) {
+  if constexpr (requires { { h.size() } -> std::same_as<int>; })
+    if (h.size() != n)
+      throw error("the plan is for " + std::to_string(n) + " devices, but its hub joins " + std::to_string(h.size()) + " ranks", "executor",
+                  "a hub of as many ranks as devices");
   if constexpr (spans_processes<Hub>) return h.local();
   std::vector<int> all;
   for (int i = 0; i < n; ++i) all.push_back(i);
   return all;
+}
+/// Of each of those, its place among the process's devices.
+template <class Hub> std::vector<int> seats(Hub const& h, std::vector<int> const& local) {
+  if constexpr (requires { { h.seats() } -> std::same_as<std::vector<int>>; }) return h.seats();
+  std::vector<int> places;
+  for (int i = 0; i < static_cast<int>(local.size()); ++i) places.push_back(i);
+  return places;
 }
 template <class Hub> void share(Hub& h, int rank, void* p, std::size_t bytes) {
   if constexpr (spans_processes<Hub>) h.share(rank, p, bytes);

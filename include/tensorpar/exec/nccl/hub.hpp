@@ -3,11 +3,14 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/exec/launch.hpp>
-#include <thread>
+#include <tensorpar/exec/nccl/library.hpp>
+#include <tensorpar/exec/nccl/survivors.hpp>
 #include <vector>
 
 namespace tensorpar::comm {
@@ -50,21 +53,28 @@ template <class Library> class nccl_hub {
       : size_(ranks), deadline_(deadline), id_(id), local_{rank} {
     if (rank < 0 || rank >= ranks) throw error("no such rank: " + std::to_string(rank), "comm::nccl", "0 to " + std::to_string(ranks - 1));
   }
+  /// A smaller world, from what is left of one that has failed. All survivors make one, in time: its deadline, the old one's unless said,
+  /// also covers how much later than others a process notices the failure. One that does not come ends the world for all.
+  explicit nccl_hub(nccl_survivors<Library> left, std::optional<milliseconds> deadline = {})
+      : size_(left.size()), deadline_(deadline.value_or(left.deadline())), left_(std::move(left)) {
+    for (auto const& m : left_->here()) local_.push_back(m.rank);
+  }
   nccl_hub(nccl_hub const&) = delete;
   nccl_hub& operator=(nccl_hub const&) = delete;
   ~nccl_hub() {
-    auto const end = std::chrono::steady_clock::now() + deadline_;
-    for (handle c : ending_) {
-      typename Library::status s = Library::in_progress;
-      for (unsigned turn = 0; s == Library::in_progress; pause(turn++))
-        if (Library::state(c, s) != Library::ok || std::chrono::steady_clock::now() > end) break;
-      if (s == Library::ok) Library::destroy(c);
-      else Library::abort(c);
-    }
+    auto const last = std::chrono::steady_clock::now() + deadline_;
+    for (handle c : ending_) detail::end_ready<Library>(c, last);
+    for (auto const& [rank, c] : kept_) detail::end_ready<Library>(c, last);
   }
 
   int size() const { return size_; }
   std::vector<int> local() const { return local_; }
+  /// Of each of them: its place among the devices that this process began with.
+  std::vector<int> seats() const {
+    std::vector<int> r;
+    for (std::size_t k = 0; k < local_.size(); ++k) r.push_back(left_ ? left_->here()[k].seat : static_cast<int>(k));
+    return r;
+  }
   typename Library::id const& id() const { return id_; }
   milliseconds deadline() const { return deadline_; }
 
@@ -80,14 +90,46 @@ template <class Library> class nccl_hub {
   std::exception_ptr failure() const { std::lock_guard lock(m_); return failure_; }
   int failed_rank() const { std::lock_guard lock(m_); return failed_rank_; }
 
+  /// What is left without the `lost` ranks of this world, after a failure and once all ranks of this process have noticed it (a step has
+  /// thrown). Who is lost is the caller's to know (a launcher, MPI or a health check), and all survivors say the same; nobody may be, and
+  /// all then go on. Once: the old world goes with it. Throws `error` where that cannot be.
+  nccl_survivors<Library> survivors(std::vector<int> lost) {
+    if (!shrinking_library<Library>)
+      throw error("this library cannot revoke and shrink communicators", "comm::nccl", "NCCL 2.28.9 or newer, or a new world by a new id");
+    if (!failed()) throw error("nothing has failed", "comm::nccl", "survivors of a run that has");
+    std::sort(lost.begin(), lost.end());
+    lost.erase(std::unique(lost.begin(), lost.end()), lost.end());
+    std::vector<int> const left = detail::left_of(size_, lost);
+    std::vector<typename nccl_survivors<Library>::member> here;
+    std::vector<int> const seat = seats();
+    std::lock_guard lock(m_);
+    for (std::size_t k = 0; k < local_.size(); ++k) {
+      auto const now = std::lower_bound(left.begin(), left.end(), local_[k]);
+      if (now == left.end() || *now != local_[k]) continue;
+      auto const kept = kept_.find(local_[k]);
+      if (kept == kept_.end())
+        throw error("rank " + std::to_string(local_[k]) + " has left no world to go on from", "comm::nccl",
+                    "a world that it had joined, and whose failure it has noticed, asked for once");
+      here.push_back({static_cast<int>(now - left.begin()), seat[k], kept->second});
+    }
+    if (here.empty())
+      throw error("no rank of this process is left: rank " + std::to_string(local_[0]) + " is itself among the lost", "comm::nccl",
+                  "survivors, asked for by survivors");
+    for (auto const& [rank, world] : kept_)
+      if (!std::binary_search(left.begin(), left.end(), rank)) Library::abort(world);
+    kept_.clear();
+    return {static_cast<int>(left.size()), std::move(lost), std::move(here), deadline_};
+  }
+  /// A rank leaves its world, which is revoked.
+  void keep(int rank, handle world) { std::lock_guard lock(m_); kept_[rank] = world; }
+  /// The world that a rank goes on from, the caller's to end; none if it is to join a new one.
+  handle take_old(int rank) { std::lock_guard lock(m_); return left_ ? left_->take(rank) : handle{}; }
+  /// The ranks of that world that are not in this one.
+  std::vector<int> lost() const { return left_ ? left_->lost() : std::vector<int>{}; }
+
   /// Throws unless the call was taken.
   static void check(typename Library::status s, char const* what) {
     if (s != Library::ok && s != Library::in_progress) throw error("NCCL says: " + std::string(Library::words(s)), what, "");
-  }
-  /// Between two questions whether something is done.
-  static void pause(unsigned turn) {
-    if (turn < 1000) std::this_thread::yield();
-    else std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   /// Communicators begin to end; the hub's own end waits for that, when every rank has begun.
   void end(std::vector<handle> const& all) {
@@ -118,6 +160,8 @@ template <class Library> class nccl_hub {
   int failed_rank_ = -1;
   std::atomic<bool> failed_ = false;
   std::vector<handle> ending_;
+  std::map<int, handle> kept_;                       // by rank: its world, after a failure
+  std::optional<nccl_survivors<Library>> left_;      // what this world is made from
   process_talk* talk_ = nullptr;
 };
 

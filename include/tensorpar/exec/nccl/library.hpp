@@ -12,7 +12,7 @@ namespace tensorpar {
 /// the queue's order.
 ///
 /// Valid expressions (c, child communicators; id an L::id; s an L::status; t an L::element; q a queue; p, o addresses; n elements):
-///  - `L::comm`, `L::id`, `L::status`, `L::element`  a handle that is null at first; bytes that name a world; what calls say; a type's code
+///  - `L::comm`, `L::id`, `L::status`, `L::element`  a handle, L::comm{} at first; bytes that name a world; what calls say; a type's code
 ///  - `L::ok`, `L::in_progress`, `L::words(s)`       of status; a std::string
 ///  - `L::bytes`, `L::code_of<E>()`                  the code of bytes; that of E, if sums of E are known, or nothing
 ///  - `L::make_id(id)`                               an id for a new world, in one process
@@ -25,9 +25,9 @@ namespace tensorpar {
 ///  - `L::all_reduce(p, o, n, t, c, q)`, `L::reduce_scatter(...)`, `L::all_gather(...)`, `L::broadcast(p, o, n, t, root, c, q)`
 ///  - `L::send(p, n, t, peer, c, q)`, `L::receive(o, n, t, peer, c, q)`: may wait for each other; between `L::group_start()` and
 ///    `L::group_end()` they are one operation
-/// Minimal definition: all. Models: nccl_library (exec/nccl.cuh).
+/// Minimal definition: all. Optional: shrinking_library. Models: nccl_library (exec/nccl.cuh).
 template <class L, class Q>
-concept collective_library = std::is_trivially_copyable_v<typename L::id> &&
+concept collective_library = std::is_trivially_copyable_v<typename L::id> && std::equality_comparable<typename L::comm> &&
     requires(typename L::comm& c, typename L::id& id, typename L::status& s, typename L::element t, Q const& q, void const* p, void* o,
              std::size_t n, std::string const& address) {
   { L::ok } -> std::convertible_to<typename L::status>;
@@ -51,6 +51,20 @@ concept collective_library = std::is_trivially_copyable_v<typename L::id> &&
   { L::receive(o, n, t, 0, c, q) } -> std::same_as<typename L::status>;
   { L::group_start() } -> std::same_as<typename L::status>;
   { L::group_end() } -> std::same_as<typename L::status>;
+};
+
+/// A library whose worlds outlive the loss of a rank.
+///
+/// Valid expressions (c, child communicators; lost: n ranks of c, ascending):
+///  - `L::revoke(c)`                  begins to stop this rank's operations of c, for good and without waiting for anybody; when c is ready
+///                                    it may be split, shrunk and destroyed, never finalized; it may be aborted at any time
+///  - `L::shrink(c, lost, n, child)`  begins to make a communicator of all other ranks, in their order; they all must, and say the same;
+///                                    child is there when c is ready again
+/// Minimal definition: both; where one is missing, a failure aborts the world.
+template <class L>
+concept shrinking_library = requires(typename L::comm& c, int const* lost) {
+  { L::revoke(c) } -> std::same_as<typename L::status>;
+  { L::shrink(c, lost, 1, c) } -> std::same_as<typename L::status>;
 };
 
 }  // namespace tensorpar

@@ -68,10 +68,7 @@ class nccl_rank {
   /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline.
   void prepare(traffic const& t) {
     memory_.wait();
-    handle world{};
-    status const joining = Library::init(world, size(), hub_->id(), rank_);
-    comms_.push_back(world);
-    settle(world, joining, "joining all ranks");
+    handle const world = join();
     world_.comm = world;
     for (int i = 0; i < size(); ++i) world_.members.push_back(i);
     world_.index = rank_;
@@ -83,11 +80,9 @@ class nccl_rank {
           key = static_cast<int>(std::find(m.begin(), m.end(), rank_) - m.begin());
         }
       bool const message = color >= 0 && round[static_cast<std::size_t>(color)].message;
-      handle made{};
-      settle(world, Library::split(world, color, key, message, made), "forming groups");
+      settle(world, Library::split(world, color, key, message, coming_), "forming groups");
       if (color < 0) continue;
-      comms_.push_back(made);
-      settle(made, Library::in_progress, "forming groups");
+      handle const made = has_come("forming groups");
       auto const& members = round[static_cast<std::size_t>(color)].members;
       if (!message) {
         groups_[members] = std::make_unique<group_state>(group_state{members, key, made});
@@ -114,7 +109,7 @@ class nccl_rank {
   /// Returns when everything this rank was asked for is done. Throws what has failed: here, in another rank of this process, in NCCL, or an
   /// operation past the deadline.
   void drain() {
-    for (unsigned turn = 0; !running_.empty(); hub::pause(turn++)) {
+    for (unsigned turn = 0; !running_.empty(); pause(turn++)) {
       if (turn % 64 == 0) look();
       else stop_if_failed();
       if (operation_name const* late = running_.overdue(queue_, hub_->deadline())) {
@@ -126,10 +121,50 @@ class nccl_rank {
     queue_.wait();
     look();                                            // an operation that has failed may have ended as well
   }
-  /// Ends all that is under way, whatever comes of it.
+  /// Ends all that is under way, whatever comes of it. A world that was joined stays with the hub, if the library can go on from it.
   void abandon() noexcept {
-    for (handle c : comms_) Library::abort(c);
+    handle kept{};
+    if constexpr (shrinking_library<Library>) {
+      auto const taken = [](status s) { return s == Library::ok || s == Library::in_progress; };
+      // all are stopped before any is waited for: one's operation may stand behind another's in a queue
+      if (world_.comm != handle{})
+        for (handle c : comms_) if (taken(Library::revoke(c)) && c == world_.comm) kept = c;
+    }
+    for (handle c : comms_) if (c != kept && c != handle{}) Library::abort(c);
     comms_.clear();
+    if (coming_ != handle{}) Library::abort(std::exchange(coming_, handle{}));     // after what it was coming from
+    if (kept != handle{}) hub_->keep(rank_, kept);
+    world_.comm = {};
+  }
+
+ private:
+  /// All ranks' communicator: a new one, or what is left of one that has failed.
+  handle join() {
+    if constexpr (shrinking_library<Library>) {
+      if (handle const old = hub_->take_old(rank_); old != handle{}) {
+        std::vector<int> const lost = hub_->lost();
+        std::string const what = lost.empty() ? "going on with all ranks" : "going on without ranks " + listed(lost);
+        comms_.push_back(old);
+        settle(old, Library::in_progress, "stopping what has failed");
+        settle(old, lost.empty() ? Library::split(old, 0, rank_, false, coming_)
+                                 : Library::shrink(old, lost.data(), static_cast<int>(lost.size()), coming_), what.c_str());
+        handle const made = has_come(what.c_str());
+        Library::destroy(old);
+        comms_.erase(comms_.begin());
+        return made;
+      }
+    }
+    handle made{};
+    status const joining = Library::init(made, size(), hub_->id(), rank_);
+    comms_.push_back(made);
+    settle(made, joining, "joining all ranks");
+    return made;
+  }
+  /// The communicator that another one was asked for.
+  handle has_come(char const* what) {
+    comms_.push_back(std::exchange(coming_, handle{}));
+    settle(comms_.back(), Library::in_progress, what);
+    return comms_.back();
   }
 
  protected:
@@ -173,7 +208,7 @@ class nccl_rank {
   /// Waits until the library has taken a call.
   void settle(handle c, status s, char const* what) {
     auto const end = std::chrono::steady_clock::now() + hub_->deadline();
-    for (unsigned turn = 0; s == Library::in_progress; hub::pause(turn++)) {
+    for (unsigned turn = 0; s == Library::in_progress; pause(turn++)) {
       stop_if_failed();
       if (std::chrono::steady_clock::now() > end)
         fail(error("rank " + std::to_string(rank_) + " waits in " + what + too_long(), "comm::nccl", "every rank joins in time"));
@@ -194,6 +229,7 @@ class nccl_rank {
   Memory memory_, queue_;
   group_state world_;
   std::vector<handle> comms_;
+  handle coming_{};                                    // asked for, and not there: the library will write it
   std::map<std::vector<int>, std::unique_ptr<group_state>> groups_;
   std::map<int, way> out_, in_;                        // by the rank at the other end
   int task_ = -1, stuck_ = -1;
