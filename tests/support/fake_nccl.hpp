@@ -68,6 +68,8 @@ struct fake_nccl {
     bool stopped() const { return aborted || revoked; }
     work_queue const* queue = nullptr;
     std::function<bool()> awaits;                         // null: nothing
+    comm* child = nullptr;                                // where it will be written
+    comm coming = nullptr;
   };
   struct piece {
     bool sends;
@@ -120,11 +122,13 @@ struct fake_nccl {
     if (!ready(parent)) return status::invalid;
     if (parent->revoked && parent->in_flight) return never("split before what was revoked has stopped");
     comm const made_here = color < 0 ? nullptr : fresh(0, parent->of_world);
+    parent->child = &child;
+    parent->coming = made_here;
     auto& round = parent->w->splits[parent->splits++];
     round[parent->rank] = {color, key, made_here};
-    parent->awaits = [&round, &child, made_here, n = parent->w->size] {        // NCCL writes the handle late, too
+    parent->awaits = [&round, parent, n = parent->w->size] {                   // NCCL writes the handle late, too
       if (static_cast<int>(round.size()) < n) return false;
-      child = made_here;
+      *parent->child = parent->coming;
       return true;
     };
     if (static_cast<int>(round.size()) < parent->w->size) return in_progress;
@@ -168,20 +172,19 @@ struct fake_nccl {
     {
       std::lock_guard held(lock);
       if (c->gone) return never("abort of what has ended");
-      c->awaits = nullptr;
+      give_up(c);
       c->aborted = c->gone = true;
     }
     moved.notify_all();
     return ok;
   }
-  /// Calls that await others are given up, as by NCCL's flags of abort.
   static status revoke(comm const& c) {
     {
       std::lock_guard held(lock);
       if (c->gone || c->revoked || c->finalizing) return never("revoke of what has ended, was revoked or is final");
       if (on_call)
         if (status const s = on_call("revoke", c->of_world, c->operations + 1); s != ok) return s;
-      c->awaits = nullptr;
+      give_up(c);
       c->revoked = true;
       c->state = ok;
       c->pending = polls;
@@ -200,14 +203,16 @@ struct fake_nccl {
     if (std::binary_search(list.begin(), list.end(), parent->rank)) return never("shrink by a rank that is lost");
     if (how != ok && how != in_progress) return how;
     comm const made_here = fresh(0, parent->of_world);
+    parent->child = &child;
+    parent->coming = made_here;
     parent->awaits = [] { return false; };
     if (how == in_progress) return in_progress;
     auto& round = parent->w->shrinks[list];
     round[parent->rank] = made_here;
     int const all = parent->w->size - static_cast<int>(list.size());
-    parent->awaits = [&round, &child, made_here, all] {
+    parent->awaits = [&round, parent, all] {
       if (static_cast<int>(round.size()) < all) return false;
-      child = made_here;
+      *parent->child = parent->coming;
       return true;
     };
     if (static_cast<int>(round.size()) < all) return in_progress;
@@ -246,6 +251,13 @@ struct fake_nccl {
 
  private:
   static status never(char const* what) { forbidden.push_back(what); return status::invalid; }
+  /// A communicator that will not come is written, too: it has failed, and is its receiver's to end.
+  static void give_up(comm c) {
+    if (!c->awaits || !c->coming) return;
+    c->awaits = nullptr;
+    c->coming->state = status::internal;
+    *c->child = c->coming;
+  }
   static bool ready(comm c) { return c->state == ok && c->w && c->w->joined >= c->w->size && !c->awaits; }
   static comm fresh(int rank, int of_world) {
     made.push_back(std::make_unique<communicator>());
