@@ -104,22 +104,16 @@ template <class Element> std::string laws_on(int n, std::vector<i64> const& coun
   return joined(said) + joined(found);
 }
 
-/// Started as `how` says, and not patient.
-struct started : ranks {
-  static inline thread_local launch how;
-  static inline std::chrono::milliseconds deadline = std::chrono::seconds(60);
-  struct hub : ranks::hub {
-    explicit hub(int n) : ranks::hub(n, how, started::deadline) {}
-  };
-  started(hub& h, int rank, queued_host const& m) : ranks(h, rank, m) {}
+template <class S> using on_queues = executor<compute::teams<S, queued_teams>, ranks>;
+/// Makes the hub of ranks that are threads of this process, whatever has started it.
+struct in_one_process {
+  std::chrono::milliseconds deadline = std::chrono::seconds(60);
+  ranks::hub operator()(int n) const { return ranks::hub(n, launch{}, deadline); }
 };
-template <class S> using on_queues = executor<compute::teams<S, queued_teams>, started>;
 
 /// For the length of a test.
-struct patience {
-  explicit patience(int ms) { started::deadline = std::chrono::milliseconds(ms); }
-  ~patience() {
-    started::deadline = std::chrono::seconds(60);
+struct tidy {
+  ~tidy() {
     queued_host::slow_writes = 0;
     CHECK(fake_nccl::forbidden == std::vector<std::string>{});
     CHECK(fake_nccl::reset() == 0);
@@ -150,13 +144,13 @@ TEST_CASE("collectives and messages keep their laws, for 1 to 6 ranks, ready at 
 }
 
 TEST_CASE("whole plans in queues give the numbers of a run on threads") {
-  patience const enough(60000);
+  tidy const at_the_end;
   std::mt19937 draw(21);
   int collectives = 0;
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
     for (int devices : {1, 2, 4, 6}) {
       plan const p = random_plan(g, devices, draw);
-      on_queues<prime_field> a(differentiate(g), p);
+      on_queues<prime_field> a(differentiate(g), p, in_one_process{});
       executor_of<prime_field> b(differentiate(g), p);
       CHECK(train(a, 2) == train(b, 2));
       CHECK(a.copies_agree());
@@ -175,7 +169,7 @@ TEST_CASE("whole plans in queues give the numbers of a run on threads") {
         CHECK(now.end >= now.start);
         if (k && now.device == before.device && now.where == before.where) CHECK(now.start >= before.end);   // a queue does one thing
       }
-      on_queues<double> x(differentiate(g), p);
+      on_queues<double> x(differentiate(g), p, in_one_process{});
       executor_of<double> y(differentiate(g), p);
       CHECK(distance(train(x, 2), train(y, 2)) < 1e-9);
     }
@@ -183,7 +177,7 @@ TEST_CASE("whole plans in queues give the numbers of a run on threads") {
 }
 
 TEST_CASE("sharded weights that were just stored, and are gathered first of all") {
-  patience const enough(60000);
+  tidy const at_the_end;
   queued_host::slow_writes = 1000;
   std::mt19937 draw(8);
   int shards = 0;
@@ -191,7 +185,7 @@ TEST_CASE("sharded weights that were just stored, and are gathered first of all"
     computation_graph const g = trial % 2 ? small_transformer() : residual_mlp();
     plan p = random_plan(g, 4, draw);
     for (node_choice& n : p.nodes) n = {n.spread, weight_sharding::weights, false};
-    on_queues<prime_field> a(differentiate(g), p);
+    on_queues<prime_field> a(differentiate(g), p, in_one_process{});
     executor_of<prime_field> b(differentiate(g), p);
     auto const want = train(b, 1);
     CHECK(train(a, 1) == want);
@@ -203,14 +197,14 @@ TEST_CASE("sharded weights that were just stored, and are gathered first of all"
 }
 
 TEST_CASE("pipelines, whose messages pass one another, in queues") {
-  patience const enough(60000);
+  tidy const at_the_end;
   std::mt19937 draw(5);
   int halves = 0;
   for (computation_graph const& g : {residual_mlp(), small_cnn()})
     for (int trial = 0; trial < effort::cases(10); ++trial) {
       plan const p = random_pipeline(g, {.devices = 2 + trial % 5}, 1, i64{1} << (trial % 4), draw);
       pipelined_step const s = expand(g, p);
-      on_queues<prime_field> a(s);
+      on_queues<prime_field> a(s, in_one_process{});
       executor_of<prime_field> b(s);
       auto const run = [&](auto& e) {
         e.initialise(7);
@@ -224,12 +218,12 @@ TEST_CASE("pipelines, whose messages pass one another, in queues") {
 }
 
 TEST_CASE("one rank in each of several processes: all get the same answers") {
-  patience const enough(60000);
+  tidy const at_the_end;
   std::mt19937 draw(9);
   for (int n : {2, 3, 4}) {
     computation_graph const g = small_transformer();
     plan const p = random_plan(g, n, draw);
-    on_queues<double> whole(differentiate(g), p);
+    on_queues<double> whole(differentiate(g), p, in_one_process{});
     auto const want = train(whole, 2);
     std::vector<std::vector<std::vector<double>>> got(static_cast<std::size_t>(n));
     std::vector<double> loss(got.size());
@@ -239,8 +233,8 @@ TEST_CASE("one rank in each of several processes: all get the same answers") {
       for (int r = 0; r < n; ++r)
         processes.emplace_back([&, r] {
           auto const k = static_cast<std::size_t>(r);
-          started::how = launch{r, n, r, "here", 1000 + n, "torchrun"};
-          on_queues<double> e(differentiate(g), p);
+          launch const how{r, n, r, "here", 1000 + n, "torchrun"};
+          on_queues<double> e(differentiate(g), p, [&](int all) { return ranks::hub(all, how); });
           CHECK(e.local_devices() == std::vector<int>{r});
           got[k] = train(e, 2);
           loss[k] = e.step(random_batch(g, p.micro_batches, 9), 0.125).loss;
@@ -257,7 +251,7 @@ TEST_CASE("one rank in each of several processes: all get the same answers") {
 }
 
 TEST_CASE("a rank that never comes is an error past the deadline, and so are launchers that do not fit") {
-  patience const p(200);
+  tidy const at_the_end;
   std::vector<std::string> said(2);
   {
     std::vector<std::jthread> processes;
@@ -290,8 +284,8 @@ TEST_CASE("late ranks are waited for; too late, missing and failing ones are err
   enum { late, too_late, refused, broken };
   for (int how : {late, too_late, refused, broken}) {
     CAPTURE(how);
-    patience const short_one(how == late ? 60000 : 250);
-    on_queues<prime_field> e(differentiate(g), p);
+    tidy const at_the_end;
+    on_queues<prime_field> e(differentiate(g), p, in_one_process{std::chrono::milliseconds(how == late ? 60000 : 250)});
     e.initialise(7);
     auto const batch = random_batch(g, p.micro_batches, 1);
     e.step(batch, 0.125);
@@ -333,7 +327,7 @@ TEST_CASE("late ranks are waited for; too late, missing and failing ones are err
 }
 
 TEST_CASE("what a kernel meets stops every rank, with the rank's own words") {
-  patience const some(60000);
+  tidy const at_the_end;
   ranks::hub h(3, launch{});
   traffic const t{{{0, 1, 2}}, {}};
   auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
@@ -348,7 +342,7 @@ TEST_CASE("what a kernel meets stops every rank, with the rank's own words") {
 }
 
 TEST_CASE("groups and messages that nobody announced, or that do not fit, are named") {
-  patience const some(60000);
+  tidy const at_the_end;
   ranks::hub h(3, launch{});
   traffic const t{{{0, 1}}, {{0, 1, 4, 2}, {0, 1, 5, 2}}};
   auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {

@@ -10,6 +10,7 @@
 using namespace tests;
 
 static_assert(collective_library<nccl_library, cuda_memory>);
+static_assert(shrinking_library<nccl_library> || NCCL_VERSION_CODE < NCCL_VERSION(2, 28, 9));
 static_assert(full_communicator<comm::nccl, float> && full_communicator<comm::nccl, prime_field>);
 static_assert(require_same_memory<compute::cuda<float>, comm::nccl>());
 
@@ -56,4 +57,29 @@ TEST_CASE("plans on all GPUs by NCCL: the processor's numbers, and the arenas of
       CHECK(tests::distance(train(gpus, 3), train(host, 3)) < 1e-9);
       CHECK(gpus.copies_agree());
     }
+}
+
+TEST_CASE("after a failure GPUs go on in a world that is made from the old one: all of them, or without the last") {
+  if (no_gpu()) return;
+  if (!shrinking_library<nccl_library>) {
+    MESSAGE("skipped: this NCCL cannot revoke and shrink communicators");
+    return;
+  }
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(18);
+  int const all = cuda_devices() < 4 ? cuda_devices() : 4;
+  for (int lose = 0; lose <= (all > 1); ++lose) {
+    std::optional<executor<compute::cuda<double>, comm::nccl>> gpus;
+    plan const p = random_plan(g, all, draw), smaller = random_plan(g, all - lose, draw);
+    gpus.emplace(differentiate(g), p);
+    train(*gpus, 2);
+    gpus->hub().fail(std::make_exception_ptr(error("a rank is lost", "a test", "")), all - 1);
+    CHECK_THROWS_WITH_AS(gpus->step(random_batch(g, p.micro_batches, 2), 0.125), doctest::Contains("a rank is lost"), error);
+    auto left = gpus->hub().survivors(lose ? std::vector{all - 1} : std::vector<int>{});
+    CHECK(left.size() == all - lose);
+    gpus.reset();
+    gpus.emplace(differentiate(g), smaller, [&](int) { return comm::nccl::hub(std::move(left)); });
+    executor<compute::teams<double>, comm::threads> host(differentiate(g), smaller);
+    CHECK(tests::distance(train(*gpus, 3), train(host, 3)) < 1e-9);
+  }
 }

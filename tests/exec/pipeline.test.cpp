@@ -136,16 +136,6 @@ TEST_CASE("a pipeline's checkpoint goes on without a pipeline, and the other way
   CHECK(parameters_of(third) == parameters_of(whole));
 }
 
-namespace {
-struct impatient_hub : comm::threads::hub {
-  explicit impatient_hub(int n) : comm::threads::hub(n, std::chrono::milliseconds(300)) {}
-};
-struct impatient : comm::threads {
-  using hub = impatient_hub;
-  impatient(impatient_hub& h, int rank) : comm::threads(h, rank) {}
-};
-}  // namespace
-
 TEST_CASE("who waits for what never comes is named with its task, and nobody hangs") {
   computation_graph const g = residual_mlp();
   std::mt19937 draw(8);
@@ -158,7 +148,7 @@ TEST_CASE("who waits for what never comes is named with its task, and nobody han
   int const waits = q.tasks[lost].other_half;
   int const rank = q.tasks[static_cast<std::size_t>(waits)].devices.front();
   q.tasks[lost].devices.clear();                                    // nobody sends
-  executor_of<prime_field, impatient> e(s.graph, s.plan, q);
+  executor_of<prime_field> e(s.graph, s.plan, q, [](int n) { return comm::threads_hub(n, std::chrono::milliseconds(300)); });
   e.initialise(1);
   try {
     e.step(random_batch(g, 2, 1), 0.1);

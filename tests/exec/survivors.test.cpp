@@ -24,6 +24,9 @@ using std::chrono::milliseconds;
 template <class S> using run_on = executor<compute::teams<S, queued_teams>, nccl>;
 static_assert(hub_maker<detail::own_hub<nccl>, nccl> && !hub_maker<detail::own_hub<nccl>, comm::threads>);
 
+/// Makes the hub of ranks that are threads of this process, whatever has started it.
+nccl::hub in_one_process(int ranks) { return nccl::hub(ranks, launch{}); }
+
 /// For the length of a test: nothing is left over, and nothing was done that NCCL forbids.
 struct tidy {
   tidy() { fake_nccl::reset(); }
@@ -160,7 +163,7 @@ template <class S> void lose(std::vector<deaths::one> const& who, planner plan_b
   CHECK(wrong == std::vector<std::string>(4));
   fake_nccl::on_run = nullptr;
   int const left = 4 - static_cast<int>(who.size());
-  run_on<S> fresh(differentiate(g), plan_by(g, left), [&](int n) { return nccl::hub(n, launch{}); });
+  run_on<S> fresh(differentiate(g), plan_by(g, left), in_one_process);
   load_checkpoint(fresh, folder / ("step-" + std::to_string(from)));
   while (fresh.steps() < steps) fresh.step(random_batch(g, fresh.plan_value().micro_batches, fresh.steps()), 0.125);
   auto const want = parameters_of(fresh);
@@ -204,7 +207,7 @@ TEST_CASE("ranks of one process: one fails, the others keep their devices and go
     scratch_folder const folder;
     computation_graph const g = residual_mlp();
     std::optional<seated_run> run;
-    run.emplace(differentiate(g), mixed(g, 4));
+    run.emplace(differentiate(g), mixed(g, 4), in_one_process);
     run->initialise(7);
     auto const step = [&] { run->step(random_batch(g, run->plan_value().micro_batches, run->steps()), 0.125); };
     step();
@@ -266,7 +269,7 @@ TEST_CASE("a failure that takes nobody: all go on, in a new world of the same ra
 TEST_CASE("who is told of a loss does not wait for the deadline") {
   tidy const at_the_end;
   computation_graph const g = residual_mlp();
-  run_on<prime_field> run(differentiate(g), data_parallel(g, 3));
+  run_on<prime_field> run(differentiate(g), data_parallel(g, 3), in_one_process);
   run.initialise(7);
   std::atomic<bool> waits = false;
   fake_nccl::on_run = [&](std::string const&, int rank, int) {
@@ -285,7 +288,7 @@ namespace {
 /// Runs in one process whose hub has failed in a step, and what `survivors` says of these.
 std::string refusal(std::vector<int> lost, bool fails = true) {
   computation_graph const g = residual_mlp();
-  run_on<prime_field> run(differentiate(g), data_parallel(g, 4));
+  run_on<prime_field> run(differentiate(g), data_parallel(g, 4), in_one_process);
   run.initialise(7);
   fake_nccl::on_run = [=](std::string const&, int, int) { return fails ? status::remote : status::done; };
   try {
@@ -316,7 +319,7 @@ TEST_CASE("what cannot be gone on from is one error each") {
   CHECK_THROWS_WITH_AS(never.survivors({0}), doctest::Contains("rank 1 has left no world to go on from"), error);
   // asked for twice, and a plan for others than are left
   computation_graph const g = residual_mlp();
-  run_on<prime_field> run(differentiate(g), data_parallel(g, 3));
+  run_on<prime_field> run(differentiate(g), data_parallel(g, 3), in_one_process);
   run.initialise(7);
   run.hub().fail(std::make_exception_ptr(error("enough", "health check", "")), 0);
   CHECK_THROWS_AS(run.step(random_batch(g, 1, 0), 0.125), error);

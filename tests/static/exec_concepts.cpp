@@ -4,6 +4,7 @@
 #include <tensorpar/exec/threads.hpp>
 #include <tensorpar/exec/virtual_ranks.hpp>
 #include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/hub_maker.hpp>
 #include <tensorpar/exec/memory.hpp>
 
 using namespace tests;
@@ -126,6 +127,14 @@ static_assert(has_broadcast<archetype<with_broadcast>, float> && !has_broadcast<
 static_assert(has_barrier<archetype<with_barrier>> && !has_barrier<base>);
 static_assert(has_send_receive<archetype<with_send, with_receive>, float> && !has_send_receive<archetype<with_send>, float> &&
               !has_send_receive<archetype<with_receive>, float>);
+
+struct makes { comm::threads_hub operator()(int) const; };
+struct makes_once { comm::threads_hub operator()(int); };
+struct has_one { comm::threads_hub& operator()(int) const; };
+struct makes_for_nobody { comm::threads_hub operator()() const; };
+static_assert(hub_maker<makes, comm::threads> && hub_maker<detail::own_hub<comm::threads>, comm::threads>);
+static_assert(!hub_maker<makes_once, comm::threads> && !hub_maker<has_one, comm::threads> && !hub_maker<makes_for_nobody, comm::threads> &&
+              !hub_maker<int, comm::threads>);
 
 static_assert(
     !full_communicator<

@@ -127,11 +127,31 @@ struct no_send : library { int send; };
 struct no_receive : library { int receive; };
 struct no_group_end : library { int group_end; };
 struct id_with_a_name : library { using id = std::string; };
-static_assert(collective_library<library, queues> && collective_library<collectives<records>, records>);
+struct handles_convert : library { struct comm { operator void*&() const; }; };
+struct handles_differ : library {
+  struct comm {
+    operator void*&() const;
+    friend bool operator==(comm, comm) = delete;
+  };
+};
+static_assert(collective_library<library, queues> && collective_library<collectives<records>, records> &&
+              collective_library<handles_convert, queues>);
 static_assert(!collective_library<no_words_of_status, queues> && !collective_library<no_code, queues> &&
               !collective_library<no_split, queues> && !collective_library<no_state, queues> && !collective_library<no_abort, queues> &&
               !collective_library<no_all_reduce, queues> && !collective_library<no_send, queues> && !collective_library<no_receive, queues> &&
-              !collective_library<no_group_end, queues> && !collective_library<id_with_a_name, queues>);
+              !collective_library<no_group_end, queues> && !collective_library<id_with_a_name, queues> &&
+              !collective_library<handles_differ, queues>);
+
+struct shrinks : library {
+  static status revoke(comm const&);
+  static status shrink(comm const&, int const*, int, comm&);
+};
+struct no_revoke : shrinks { int revoke; };
+struct no_shrink : shrinks { int shrink; };
+struct shrink_changes_the_list : shrinks { static status shrink(comm const&, int*, int, comm&); };
+static_assert(shrinking_library<shrinks> && collective_library<shrinks, queues>);
+static_assert(!shrinking_library<library> && !shrinking_library<no_revoke> && !shrinking_library<no_shrink> &&
+              !shrinking_library<shrink_changes_the_list>);
 
 }  // namespace archetypes
 
@@ -139,5 +159,8 @@ static_assert(!collective_library<no_words_of_status, queues> && !collective_lib
 using namespace archetypes;
 template class tensorpar::compute::teams<float, lanes<remembers>, op_set<>, bfloat16>;
 template class tensorpar::comm::basic_nccl<library, queues>;
+template class tensorpar::comm::basic_nccl<shrinks, queues>;
 template class tensorpar::executor<compute::teams<float, lanes<queues>>, comm::basic_nccl<library, queues>>;
 template class tensorpar::executor<compute::teams<float, lanes<records>>, comm::basic_nccl<collectives<records>, records>>;
+template class tensorpar::comm::nccl_hub<library>;
+template class tensorpar::comm::nccl_hub<shrinks>;

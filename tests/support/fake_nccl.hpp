@@ -1,5 +1,6 @@
 // tests/support/fake_nccl.hpp - NCCL's calls among ranks of this process, without a GPU, as unpleasant as one likes
 #pragma once
+#include "hook.hpp"
 #include "host_queues.hpp"
 #include <map>
 #include <tensorpar/exec/nccl/library.hpp>
@@ -30,7 +31,7 @@ struct fake_nccl {
 
   /// How it misbehaves. `call`: what a call says, of operation number `nth` (from 1) of this rank. `run`: may take its time in the queue,
   /// and what becomes of the communicator. Both: ok where all is well. The call "shrink": in_progress where it never gets anywhere.
-  static inline std::function<status(std::string const& what, int rank, int nth)> on_call, on_run;
+  static inline hook<status(std::string const& what, int rank, int nth)> on_call, on_run;
   static inline int polls = 0;                            // how often a call is still in progress
   static inline std::vector<std::string> forbidden;       // what was done and may not be
 
@@ -97,7 +98,8 @@ struct fake_nccl {
     for (auto const& c : made) alive += !c->gone;
     made.clear();
     worlds.clear();
-    on_call = on_run = nullptr;
+    on_call = nullptr;
+    on_run = nullptr;
     polls = 0;
     forbidden.clear();
     return alive;
@@ -182,8 +184,7 @@ struct fake_nccl {
     {
       std::lock_guard held(lock);
       if (c->gone || c->revoked || c->finalizing) return never("revoke of what has ended, was revoked or is final");
-      if (on_call)
-        if (status const s = on_call("revoke", c->of_world, c->operations + 1); s != ok) return s;
+      if (status const s = on_call("revoke", c->of_world, c->operations + 1); s != ok) return s;
       give_up(c);
       c->revoked = true;
       c->state = ok;
@@ -195,7 +196,7 @@ struct fake_nccl {
   /// As NCCL does it without NCCL_SHRINK_ABORT. Who says that others are lost than all the rest waits for ever.
   static status shrink(comm const& parent, int const* lost, int count, comm& child) {
     std::vector<int> const list(lost, lost + count);
-    status const how = on_call ? on_call("shrink", parent->of_world, 1) : ok;         // may take its time
+    status const how = on_call("shrink", parent->of_world, 1);                        // may take its time
     std::lock_guard held(lock);
     if (parent->gone || !ready(parent)) return never("shrink of what is not ready");
     if (parent->in_flight) return never("shrink under operations");
@@ -270,8 +271,7 @@ struct fake_nccl {
 
   static status called(comm const& c, queued_host const& q, std::string const& what) {
     std::lock_guard held(lock);
-    if (on_call)
-      if (status const s = on_call(what, c->of_world, c->operations + 1); s != ok) return s;
+    if (status const s = on_call(what, c->of_world, c->operations + 1); s != ok) return s;
     if (c->state != ok) return c->state;
     if (!c->w || c->stopped() || (c->queue && c->queue != q.identity())) return status::invalid;
     c->queue = q.identity();
@@ -290,7 +290,7 @@ struct fake_nccl {
     std::unique_lock held(lock);
     int const nth = c->operations;
     held.unlock();
-    status const s = on_run ? on_run(what, c->of_world, nth) : ok;
+    status const s = on_run(what, c->of_world, nth);
     held.lock();
     if (s != ok && !c->stopped()) c->state = s;
     return s == ok && !c->stopped();

@@ -12,16 +12,10 @@ namespace {
 
 constexpr std::chrono::milliseconds deadline{2000};
 /// With a deadline that a test can wait for.
-struct hasty_hub : comm::mpi_hub {
-  explicit hasty_hub(int n) : comm::mpi_hub(n, deadline) {}
-};
-struct hasty : comm::mpi {
-  using hub = hasty_hub;
-  using comm::mpi::mpi;
-};
+comm::mpi_hub hasty_hub(int ranks) { return comm::mpi_hub(ranks, deadline); }
 
 void collectives(std::string const& what, int rank, int ranks) {
-  hasty_hub h(ranks);
+  comm::mpi_hub h(ranks, deadline);
   comm::mpi c(h, rank);
   std::vector<int> all, some;
   for (int i = 0; i < ranks; ++i) all.push_back(i);
@@ -49,7 +43,8 @@ void collectives(std::string const& what, int rank, int ranks) {
 void training(std::string const& what, std::string const& folder, int rank, int ranks) {
   computation_graph const g = residual_mlp();
   std::mt19937 draw(1);
-  executor<compute::eigen<prime_field>, hasty> run(differentiate(g), random_plan(g, what == "devices" ? ranks + 1 : ranks, draw));
+  plan const p = random_plan(g, what == "devices" ? ranks + 1 : ranks, draw);
+  executor<compute::eigen<prime_field>, comm::mpi> run(differentiate(g), p, hasty_hub);
   run.initialise(1);
   if (what == "resumed") {
     found_checkpoint const found = load_checkpoint(run, folder);

@@ -2,6 +2,7 @@
 #include "session.hpp"
 #include "support/fake_nccl.hpp"
 #include <doctest/doctest.h>
+#include <tensorpar/exec/hub_maker.hpp>
 #include <tensorpar/exec/mpi_hub.hpp>
 #include <tensorpar/exec/mpi_session.hpp>
 #include <tensorpar/exec/mpi_watch.hpp>
@@ -67,13 +68,16 @@ TEST_CASE("a hub makes a group once, counts its operations, and compares what me
 }
 
 TEST_CASE("ranks of NCCL that MPI has started: one id for all, one rank in each process") {
-  using nccl = comm::started_by_mpi<comm::basic_nccl<tests::fake_nccl, tests::queued_host>>;
+  using nccl = comm::basic_nccl<tests::fake_nccl, tests::queued_host>;
+  static_assert(hub_maker<comm::by_mpi<nccl>, nccl>);
+  comm::by_mpi<nccl> const make{std::chrono::seconds(5)};
   int const rank = mpi().rank(), size = mpi().size();
   tests::fake_nccl::ids = static_cast<u64>(100 * (rank + 1));            // every process would choose another
-  nccl::hub h(size);
+  nccl::hub h = make(size);
+  CHECK(h.deadline() == std::chrono::seconds(5));
   CHECK(h.id().number == 101);
   CHECK(h.size() == size);
   CHECK(h.local() == std::vector<int>{rank});
   CHECK(nccl(h, rank, tests::queued_host{}).rank() == rank);
-  CHECK_THROWS_WITH_AS(nccl::hub(size + 1), doctest::Contains("one process per device"), error);
+  CHECK_THROWS_WITH_AS(make(size + 1), doctest::Contains("one process per device"), error);
 }
