@@ -355,7 +355,7 @@ TEST_CASE("survivors that do not come, disagree, or are refused end in an error,
       auto left = run->hub().survivors(how == disagree && r == 2 ? std::vector{3, 1} : std::vector{3});
       int const n = left.size();
       run.reset();
-      run.emplace(differentiate(g), data_parallel(g, n), [&](int) { return nccl::hub(std::move(left), milliseconds(400)); });
+      run.emplace(differentiate(g), data_parallel(g, n), [&](int) { return nccl::hub(std::move(left), milliseconds(300)); });
       run->initialise(7);
       run->step(random_batch(g, 1, 0), 0.125);
     });
@@ -368,8 +368,8 @@ TEST_CASE("survivors that do not come, disagree, or are refused end in an error,
       if (how == not_revoked) CHECK(says(said[r], {me + " has left no world to go on from"}));
       else if (how == refused && r == 2) CHECK(says(said[r], {"NCCL says: internal error", me + ", going on without ranks {3}"}));
       else if (how == disagree && r == 2)
-        CHECK(says(said[r], {"rank 1 waits in going on without ranks {1,3} for more than 400 ms", "every rank joins in time"}));
-      else CHECK(says(said[r], {me + " waits in going on without ranks {3} for more than 400 ms", "every rank joins in time"}));
+        CHECK(says(said[r], {"rank 1 waits in going on without ranks {1,3} for more than 300 ms", "every rank joins in time"}));
+      else CHECK(says(said[r], {me + " waits in going on without ranks {3} for more than 300 ms", "every rank joins in time"}));
     }
   }
 }
