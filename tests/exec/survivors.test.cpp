@@ -281,7 +281,9 @@ TEST_CASE("who is told of a loss does not wait for the deadline") {
     run.hub().fail(std::make_exception_ptr(error("GPU 1 has fallen off the bus", "health check", "")), 1);
   });
   CHECK_THROWS_WITH_AS(run.step(random_batch(g, 1, 0), 0.125), doctest::Contains("GPU 1 has fallen off the bus"), error);
-  CHECK(run.hub().survivors({1}).size() == 2);
+  auto const left = run.hub().survivors({1, 1});
+  CHECK(left.size() == 2);
+  CHECK(left.lost() == std::vector<int>{1});
 }
 
 namespace {

@@ -259,7 +259,7 @@ struct fake_nccl {
     c->coming->state = status::internal;
     *c->child = c->coming;
   }
-  static bool ready(comm c) { return c->state == ok && c->w && c->w->joined >= c->w->size && !c->awaits; }
+  static bool ready(comm c) { return c->state == ok && c->pending == 0 && c->w && c->w->joined >= c->w->size && !c->awaits; }
   static comm fresh(int rank, int of_world) {
     made.push_back(std::make_unique<communicator>());
     made.back()->rank = rank;
