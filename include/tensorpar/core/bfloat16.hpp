@@ -25,7 +25,7 @@ struct bfloat16 {
 
  private:
   static constexpr std::uint16_t rounded(float x) {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDACC__) && defined(__CUDA_ARCH__)                    // PTX, for compilers that assemble it
     if (!std::is_constant_evaluated()) {       // the same bits by one instruction
       std::uint16_t r;
       asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));

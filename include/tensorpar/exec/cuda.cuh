@@ -13,6 +13,7 @@
 #include <tensorpar/exec/launch.hpp>
 #include <tensorpar/exec/memory.hpp>
 #include <tensorpar/exec/teams/device.hpp>
+#include <type_traits>
 
 namespace tensorpar {
 
@@ -122,11 +123,18 @@ constexpr unsigned blocks_of(i64 n, i64 most = 1 << 16) {
   i64 const b = (n + each_lanes - 1) / each_lanes;
   return static_cast<unsigned>(b < most ? b : most);
 }
-template <class F> void launch_each(cuda_state const& s, i64 n, F const& f) {
-  if (n <= 0) return;
+/// Plain C++, without <<<>>>, so that any compiler may be asked to read this.
+template <class... Parameters>
+void launch(cuda_state const& s, void (*kernel)(Parameters...), unsigned blocks, int lanes, std::type_identity_t<Parameters> const&... a) {
   s.enter();
-  each_kernel<<<blocks_of(n), each_lanes, 0, s.stream>>>(n, f);
-  cuda_check(cudaGetLastError(), "launching a kernel");
+  cudaLaunchConfig_t how{};
+  how.gridDim = dim3(blocks);
+  how.blockDim = dim3(static_cast<unsigned>(lanes));
+  how.stream = s.stream;
+  cuda_check(cudaLaunchKernelEx(&how, kernel, a...), "launching a kernel");
+}
+template <class F> void launch_each(cuda_state const& s, i64 n, F const& f) {
+  if (n > 0) launch(s, each_kernel<F>, blocks_of(n), each_lanes, n, f);
 }
 
 /// One element of a box, from one block to another.

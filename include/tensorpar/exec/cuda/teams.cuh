@@ -25,12 +25,8 @@ struct cuda_team {
   }
   /// A number for every lane, in the block's shared memory.
   template <class T> static __host__ __device__ T* shared() {
-#ifdef __CUDA_ARCH__
-    __shared__ alignas(16) unsigned char room[lanes * sizeof(T)];
-    return reinterpret_cast<T*>(room);
-#else
-    return nullptr;
-#endif
+    static_assert(sizeof(T) <= 16);
+    return static_cast<T*>(room());
   }
   template <class F> __host__ __device__ void each(i64 n, F&& f) const {
     for (i64 i = lane(); i < n; i += lanes) f(i);
@@ -55,6 +51,14 @@ struct cuda_team {
   }
 
  private:
+  static __host__ __device__ void* room() {
+#ifdef __CUDA_ARCH__
+    alignas(16) __shared__ unsigned char bytes[lanes * 16];
+    return bytes;
+#else
+    return nullptr;
+#endif
+  }
   /// Every lane's number joined, in the order of a tree, for every lane.
   template <class T, class Join> static __host__ __device__ T folded(T part, int n, Join join) {
     T* const room = shared<T>();
@@ -117,9 +121,8 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
   }
   template <class F> void teams(i64 n, F const& f) const {
     if (n <= 0) return;
-    memory_.state().enter();
-    detail::team_kernel_of<<<static_cast<unsigned>(n < (1 << 30) ? n : 1 << 30), detail::cuda_team::lanes, 0, memory_.stream()>>>(n, f);
-    cuda_check(cudaGetLastError(), "launching a kernel");
+    unsigned const blocks = static_cast<unsigned>(n < (1 << 30) ? n : 1 << 30);
+    detail::launch(memory_.state(), detail::team_kernel_of<F>, blocks, detail::cuda_team::lanes, n, f);
   }
   template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
     if (products_.multiply(p, scratch_)) return;

@@ -1,0 +1,153 @@
+// tests/support/cuda_stand_in/cuda_runtime.h - the CUDA runtime without a GPU: found before the toolkit's, for tests on the processor
+#pragma once
+#include "calls.hpp"
+#include "graphs.hpp"
+#include "launch.hpp"
+#include <cstdio>
+
+// --- GPUs
+inline cudaError_t cudaGetLastError() {
+  cudaError_t const s = cuda_stand_in::last_error, stays = cuda_stand_in::machine::get().state(cuda_stand_in::current_gpu);
+  cuda_stand_in::last_error = cudaSuccess;
+  return stays != cudaSuccess ? stays : s;
+}
+inline cudaError_t cudaGetDeviceCount(int* n) {
+  *n = 0;
+  return cuda_stand_in::called("cudaGetDeviceCount", cuda_stand_in::kind::plain, [&] {
+    *n = cuda_stand_in::machine::get().gpus;
+    return cudaSuccess;
+  });
+}
+inline cudaError_t cudaSetDevice(int gpu) {
+  return cuda_stand_in::called("cudaSetDevice", cuda_stand_in::kind::gives_back, [&] {
+    if (gpu < 0 || gpu >= cuda_stand_in::machine::get().gpus) return cudaErrorInvalidDevice;
+    cuda_stand_in::current_gpu = gpu;
+    return cudaSuccess;
+  });
+}
+inline cudaError_t cudaGetDevice(int* gpu) {
+  *gpu = cuda_stand_in::current_gpu;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceSynchronize() {
+  return cuda_stand_in::called("cudaDeviceSynchronize", cuda_stand_in::kind::unsafe, [] {
+    auto& all = cuda_stand_in::scheduler::get();
+    if (all.capturing_on(cuda_stand_in::current_gpu)) return cudaErrorStreamCaptureUnsupported;
+    all.finish_all(cuda_stand_in::current_gpu);
+    return cudaSuccess;
+  });
+}
+
+// --- memory
+inline cudaError_t cudaMemGetInfo(std::size_t* unused, std::size_t* all) {
+  return cuda_stand_in::called("cudaMemGetInfo", cuda_stand_in::kind::plain, [&] {
+    auto& m = cuda_stand_in::machine::get();
+    *all = m.memory_bytes;
+    *unused = m.memory_bytes - m.memory.used[cuda_stand_in::current_gpu];
+    return cudaSuccess;
+  });
+}
+inline cudaError_t cudaMalloc(void** p, std::size_t n) {
+  return cuda_stand_in::called("cudaMalloc", cuda_stand_in::kind::unsafe, [&] {
+    auto& m = cuda_stand_in::machine::get();
+    *p = n ? m.memory.allocate(cuda_stand_in::current_gpu, n, m.memory_bytes) : nullptr;
+    return *p || !n ? cudaSuccess : cudaErrorMemoryAllocation;
+  });
+}
+inline cudaError_t cudaFree(void* p) {
+  return cuda_stand_in::called("cudaFree", cuda_stand_in::kind::unsafely_gives_back, [&] {
+    auto& m = cuda_stand_in::machine::get();
+    if (!p) return cudaSuccess;
+    int const gpu = m.memory.owner(p, 1);
+    if (gpu >= 0 && m.free_waits) cuda_stand_in::scheduler::get().finish_all(gpu);
+    return m.memory.release(p) ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+inline cudaError_t cudaHostAlloc(void** p, std::size_t n, unsigned) {
+  return cuda_stand_in::called("cudaHostAlloc", cuda_stand_in::kind::unsafe, [&] {
+    *p = std::aligned_alloc(4096, (n + 4095) / 4096 * 4096);
+    if (!*p) return cudaErrorMemoryAllocation;
+    std::memset(*p, 0xff, n < 4096 ? n : 4096);
+    cuda_stand_in::machine::get().pinned[reinterpret_cast<std::uintptr_t>(*p)] = n;
+    return cudaSuccess;
+  });
+}
+inline cudaError_t cudaFreeHost(void* p) {
+  return cuda_stand_in::called("cudaFreeHost", cuda_stand_in::kind::unsafely_gives_back, [&] {
+    if (p && !cuda_stand_in::machine::get().pinned.erase(reinterpret_cast<std::uintptr_t>(p))) return cudaErrorInvalidValue;
+    std::free(p);
+    return cudaSuccess;
+  });
+}
+
+namespace cuda_stand_in {
+/// Is this what the direction says: all of one GPU's, or no GPU's?
+inline bool fits(void const* p, std::size_t n, bool device) {
+  int const owner = machine::get().memory.owner(p, n);
+  return device ? owner >= 0 : owner == -1;
+}
+/// A piece of pinned memory must live until what was asked of it is done.
+inline std::uintptr_t pinned_piece(void const* p) {
+  auto const& all = machine::get().pinned;
+  auto const at = reinterpret_cast<std::uintptr_t>(p);
+  auto i = all.upper_bound(at);
+  return i != all.begin() && at - (--i)->first < i->second ? i->first : 0;
+}
+inline cudaError_t copy(void* to, void const* from, std::size_t n, cudaMemcpyKind k, std::uintptr_t held) {
+  machine& m = machine::get();
+  bool const in = k == cudaMemcpyDeviceToHost || k == cudaMemcpyDeviceToDevice, out = k == cudaMemcpyHostToDevice || k == cudaMemcpyDeviceToDevice;
+  if (!fits(from, n, in) || !fits(to, n, out) || (held && !m.pinned.count(held))) {
+    m.complain("a copy of " + std::to_string(n) + " bytes from or to memory that is not there any more");
+    return cudaErrorIllegalAddress;
+  }
+  int const here = scheduler::get().opened(), other[] = {m.memory.owner(from, n), m.memory.owner(to, n)};
+  for (int g : other) if (g >= 0 && g != here) m.memory.allow(g, true);
+  std::memcpy(to, from, n);
+  for (int g : other) if (g >= 0 && g != here) m.memory.allow(g, false);
+  return cudaSuccess;
+}
+}  // namespace cuda_stand_in
+
+/// Later than any GPU: numbers of the host's are read, and written, when the copy's turn has come, pinned or not.
+inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t n, cudaMemcpyKind k, cudaStream_t s = nullptr) {
+  return cuda_stand_in::called("cudaMemcpyAsync", cuda_stand_in::kind::plain, [&]() -> cudaError_t {
+    cuda_stand_in::queue* const q = cuda_stand_in::queue_of(s);
+    if (!q) return cudaErrorInvalidResourceHandle;
+    if (n == 0) return cudaSuccess;
+    bool const in = k == cudaMemcpyDeviceToHost || k == cudaMemcpyDeviceToDevice,
+               out = k == cudaMemcpyHostToDevice || k == cudaMemcpyDeviceToDevice;
+    if (k == cudaMemcpyDefault || !cuda_stand_in::fits(from, n, in) || !cuda_stand_in::fits(to, n, out)) return cudaErrorInvalidValue;
+    std::uintptr_t const held = cuda_stand_in::pinned_piece(in ? to : from);
+    return cuda_stand_in::scheduler::get().ask(*q, [=] { return cuda_stand_in::copy(to, from, n, k, held); });
+  });
+}
+inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t n, cudaStream_t s = nullptr) {
+  return cuda_stand_in::called("cudaMemsetAsync", cuda_stand_in::kind::plain, [&]() -> cudaError_t {
+    cuda_stand_in::queue* const q = cuda_stand_in::queue_of(s);
+    if (!q) return cudaErrorInvalidResourceHandle;
+    if (!cuda_stand_in::fits(to, n, true)) return cudaErrorInvalidValue;
+    return cuda_stand_in::scheduler::get().ask(*q, [=]() -> cudaError_t {
+      if (!cuda_stand_in::fits(to, n, true)) {
+        cuda_stand_in::machine::get().complain("memory is set that is not there any more");
+        return cudaErrorIllegalAddress;
+      }
+      std::memset(to, value, n);
+      return cudaSuccess;
+    });
+  });
+}
+
+// --- kernels
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* c, void (*kernel)(Parameters...), Arguments&&... a) {
+  static_assert((std::is_trivially_copyable_v<Parameters> && ...), "a GPU gets the bytes of a kernel's arguments");
+  return cuda_stand_in::called("cudaLaunchKernelEx", cuda_stand_in::kind::plain, [&]() -> cudaError_t {
+    cuda_stand_in::queue* const q = cuda_stand_in::queue_of(c->stream);
+    if (!q || q->gpu != cuda_stand_in::current_gpu) return cudaErrorInvalidResourceHandle;
+    if (cudaError_t const s = cuda_stand_in::check_launch(*c, (sizeof(Parameters) + ... + 0)); s != cudaSuccess) return s;
+    return cuda_stand_in::scheduler::get().ask(
+        *q, [grid = c->gridDim, threads = c->blockDim, kernel, all = std::tuple<Parameters...>(static_cast<Parameters>(a)...)] {
+          return cuda_stand_in::run_launch(grid, threads, [&] { std::apply(kernel, all); });
+        });
+  });
+}

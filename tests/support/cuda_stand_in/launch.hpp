@@ -1,0 +1,55 @@
+// tests/support/cuda_stand_in/launch.hpp - a launch of a kernel: its limits, its arguments as they are now, and addresses that it may not touch
+#pragma once
+#include "block.hpp"
+#include "streams.hpp"
+#include <csignal>
+#include <tuple>
+
+namespace cuda_stand_in {
+
+/// While it lives, an address that a kernel may not touch ends the launch and not the program.
+class guarded {
+  struct sigaction before_{};
+  static void handle(int number, siginfo_t* what, void*) {
+    block_runner& r = block_runner::get();
+    if (!r.inside()) {
+      std::signal(number, SIG_DFL);            // the host touched it: come again, and end
+      return;
+    }
+    char words[80];
+    std::snprintf(words, sizeof words, "a kernel touches %p, which is no memory of its GPU", what->si_addr);
+    r.fail(cudaErrorIllegalAddress, words);
+  }
+
+ public:
+  guarded() {
+    struct sigaction a{};
+    a.sa_sigaction = handle;
+    a.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGSEGV, &a, &before_);
+  }
+  guarded(guarded const&) = delete;
+  guarded& operator=(guarded const&) = delete;
+  ~guarded() { sigaction(SIGSEGV, &before_, nullptr); }
+};
+
+inline cudaError_t run_launch(dim3 grid, dim3 threads, std::function<void()> const& body) {
+  machine& m = machine::get();
+  guarded const g;
+  std::string words;
+  cudaError_t const s = block_runner::get().run(grid, threads, m.lanes, m.launches++, body, words);
+  if (s != cudaSuccess) m.complain(words);
+  return s;
+}
+
+/// What a launch may ask for on any GPU since Volta, without more shared memory than is there by itself.
+inline cudaError_t check_launch(cudaLaunchConfig_t const& c, std::size_t arguments) {
+  std::uint64_t const threads = std::uint64_t{c.blockDim.x} * c.blockDim.y * c.blockDim.z;
+  bool const grid = c.gridDim.x && c.gridDim.y && c.gridDim.z && c.gridDim.x <= 2147483647u && c.gridDim.y <= 65535 && c.gridDim.z <= 65535;
+  if (!grid || threads == 0 || threads > 1024 || c.blockDim.z > 64) return cudaErrorInvalidConfiguration;
+  if (c.dynamicSmemBytes > 48 << 10 || arguments > 32764) return cudaErrorInvalidValue;
+  if (c.dynamicSmemBytes || c.numAttrs) return cudaErrorNotSupported;          // the stand-in has neither
+  return cudaSuccess;
+}
+
+}  // namespace cuda_stand_in

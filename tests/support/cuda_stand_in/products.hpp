@@ -1,0 +1,172 @@
+// tests/support/cuda_stand_in/products.hpp - which products cuBLASLt takes, and one of them: D = alpha op(A) op(B) + beta C, plus a bias
+#pragma once
+#include "cublas_types.hpp"
+#include "streams.hpp"
+#include <bit>
+#include <cmath>
+
+namespace cuda_stand_in {
+
+using product_desc = cublasLtMatmulDescOpaque_t;
+using matrix_layout = cublasLtMatrixLayoutOpaque_t;
+
+inline bool has_bias(product_desc const& d) { return d.epilogue & CUBLASLT_EPILOGUE_BIAS; }
+inline std::size_t bytes_of(std::int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
+inline std::int32_t bias_type(product_desc const& d, matrix_layout const& r) { return d.bias_type < 0 ? r.type : d.bias_type; }
+/// Bytes that an address is a multiple of, at most 256.
+inline std::uint64_t alignment_of(void const* p) {
+  auto const at = reinterpret_cast<std::uintptr_t>(p) | 256;
+  return at & (~at + 1);
+}
+
+/// From the library's table of types, sizes, and strides. Stricter than it where it says nothing.
+inline cublasStatus_t check_product(product_desc const& d, matrix_layout const& a, matrix_layout const& b, matrix_layout const& c,
+                                    matrix_layout const& r) {
+  bool const t_a = d.op_a != CUBLAS_OP_N, t_b = d.op_b != CUBLAS_OP_N;
+  std::uint64_t const m = t_a ? a.cols : a.rows, k = t_a ? a.rows : a.cols, n = t_b ? b.rows : b.cols;
+  if (m == 0 || n == 0 || k == 0 || (t_b ? b.cols : b.rows) != k || r.rows != m || r.cols != n || c.rows != m || c.cols != n)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  for (matrix_layout const* x : {&a, &b, &c, &r}) {
+    if (x->ld < static_cast<std::int64_t>(x->rows) || x->batch < 1 || x->batch != r.batch || x->apart < 0) return CUBLAS_STATUS_INVALID_VALUE;
+    if (x->rows > 0x7fffffff || x->cols > 0x7fffffff) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  std::int64_t const whole = static_cast<std::int64_t>((n - 1) * static_cast<std::uint64_t>(r.ld) + m);
+  bool const within = r.apart > 0 && r.ld >= static_cast<std::int64_t>(m) * r.batch && r.apart >= static_cast<std::int64_t>(m);
+  if (r.batch > 1 && r.apart < whole && !within) return CUBLAS_STATUS_INVALID_VALUE;         // results in each other's place
+  if (c.type != r.type || c.ld != r.ld || c.apart != r.apart) return CUBLAS_STATUS_INVALID_VALUE;
+  if (a.type != b.type) return CUBLAS_STATUS_NOT_SUPPORTED;
+  bool const plain = d.epilogue == CUBLASLT_EPILOGUE_DEFAULT;
+  if (!plain && d.epilogue != CUBLASLT_EPILOGUE_BIAS) return CUBLAS_STATUS_NOT_SUPPORTED;    // the stand-in has no others
+  if (d.compute == CUBLAS_COMPUTE_64F)
+    return d.scale == CUDA_R_64F && a.type == CUDA_R_64F && r.type == CUDA_R_64F && plain ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+  bool const floats = a.type == CUDA_R_32F && r.type == CUDA_R_32F,
+             narrow = a.type == CUDA_R_16BF && (r.type == CUDA_R_16BF || r.type == CUDA_R_32F),
+             known = d.compute == CUBLAS_COMPUTE_32F ? floats || narrow : d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && floats;
+  if (!known || d.scale != CUDA_R_32F || (has_bias(d) && bias_type(d, r) != r.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// An algorithm is good for what it was chosen for, and nothing else.
+inline std::uint64_t problem_hash(product_desc const& d, matrix_layout const& a, matrix_layout const& b, matrix_layout const& c,
+                                  matrix_layout const& r) {
+  std::uint64_t h = 14695981039346656037u;
+  auto const add = [&](auto x) { h = (h ^ static_cast<std::uint64_t>(x)) * 1099511628211u; };
+  for (std::int32_t x : {d.compute, d.scale, d.op_a, d.op_b, bias_type(d, r)}) add(x);
+  add(d.epilogue);
+  add(d.bias_apart);
+  for (matrix_layout const* x : {&a, &b, &c, &r}) {
+    add(x->type);
+    add(x->rows);
+    add(x->cols);
+    add(x->ld);
+    add(x->batch);
+    add(x->apart);
+  }
+  return h;
+}
+
+struct product_call_state {
+  product_desc d;
+  matrix_layout a, b, c, r;
+  void const *pa, *pb, *pc;
+  void* pr;
+  double alpha, beta;
+  void* workspace;
+  std::size_t workspace_bytes;
+};
+inline double number_at(void const* p, std::int32_t type) {
+  return type == CUDA_R_64F ? *static_cast<double const*>(p) : static_cast<double>(*static_cast<float const*>(p));
+}
+/// Are pointers and workspace what the algorithm was promised?
+inline cublasStatus_t check_pointers(product_call_state const& p, cublasLtMatmulAlgo_t const* algo) {
+  auto const off = [](void const* at, std::uint64_t by) { return reinterpret_cast<std::uintptr_t>(at) % by != 0; };
+  if (off(p.pa, bytes_of(p.a.type)) || off(p.pb, bytes_of(p.b.type)) || off(p.pr, bytes_of(p.r.type))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (p.beta != 0 && !p.pc) return CUBLAS_STATUS_INVALID_VALUE;
+  if (has_bias(p.d) && (!p.d.bias || off(p.d.bias, bytes_of(bias_type(p.d, p.r))))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (p.workspace_bytes && (!p.workspace || off(p.workspace, 256))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!algo) return CUBLAS_STATUS_SUCCESS;
+  auto const& data = algo->data;
+  if (data[0] != problem_hash(p.d, p.a, p.b, p.c, p.r) || data[6] > p.workspace_bytes) return CUBLAS_STATUS_INVALID_VALUE;
+  if (off(p.pa, data[1]) || off(p.pb, data[2]) || (p.beta != 0 && off(p.pc, data[3])) || off(p.pr, data[4])) return CUBLAS_STATUS_INVALID_VALUE;
+  return has_bias(p.d) && off(p.d.bias, data[5]) ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+}
+
+/// Numbers as they are computed with. tf32: rounded to 11 bits of precision.
+template <class Number> Number load(void const* p, std::int64_t i, std::int32_t type, bool tf32) {
+  if (type == CUDA_R_64F) return static_cast<Number>(static_cast<double const*>(p)[i]);
+  if (type == CUDA_R_16BF)
+    return static_cast<Number>(std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<std::uint16_t const*>(p)[i]) << 16));
+  float const x = static_cast<float const*>(p)[i];
+  return static_cast<Number>(tf32 ? std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000u) & ~0x1fffu) : x);
+}
+template <class Number> void store(void* p, std::int64_t i, std::int32_t type, Number x) {
+  if (type == CUDA_R_64F) static_cast<double*>(p)[i] = static_cast<double>(x);
+  else if (type == CUDA_R_32F) static_cast<float*>(p)[i] = static_cast<float>(x);
+  else {
+    std::uint32_t const u = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+    bool const nan = (u & 0x7fffffffu) > 0x7f800000u;
+    static_cast<std::uint16_t*>(p)[i] = nan ? std::uint16_t{0x7fff} : static_cast<std::uint16_t>((u + 0x7fffu + (u >> 16 & 1)) >> 16);
+  }
+}
+/// to += x from, all in bounds: the one loop that takes time.
+template <class Number>
+__attribute__((optimize("O3"), no_sanitize("address", "undefined"))) void add_column(Number* to, Number const* from, Number x, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) to[i] += x * from[i];
+}
+template <class Number> void multiply(product_call_state const& p) {
+  std::size_t const m = p.r.rows, n = p.r.cols, k = p.d.op_a == CUBLAS_OP_N ? p.a.cols : p.a.rows;
+  bool const t_a = p.d.op_a != CUBLAS_OP_N, t_b = p.d.op_b != CUBLAS_OP_N, tf32 = p.d.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  std::vector<Number> a(m * k), column(m);
+  for (std::int64_t u = 0; u < p.r.batch; ++u) {
+    for (std::size_t l = 0; l < k; ++l)
+      for (std::size_t i = 0; i < m; ++i)
+        a[l * m + i] = load<Number>(p.pa, u * p.a.apart + static_cast<std::int64_t>(t_a ? l : i) + static_cast<std::int64_t>(t_a ? i : l) * p.a.ld,
+                                    p.a.type, tf32);
+    for (std::size_t j = 0; j < n; ++j) {
+      std::fill(column.begin(), column.end(), Number(0));
+      for (std::size_t l = 0; l < k; ++l)
+        add_column(column.data(), a.data() + l * m,
+                   load<Number>(p.pb, u * p.b.apart + static_cast<std::int64_t>(t_b ? j : l) + static_cast<std::int64_t>(t_b ? l : j) * p.b.ld,
+                                p.b.type, tf32),
+                   m);
+      for (std::size_t i = 0; i < m; ++i) {
+        std::int64_t const at = u * p.r.apart + static_cast<std::int64_t>(i) + static_cast<std::int64_t>(j) * p.r.ld;
+        Number x = static_cast<Number>(p.alpha) * column[i];
+        if (p.beta != 0) x += static_cast<Number>(p.beta) * load<Number>(p.pc, at, p.c.type, false);     // else C may hold anything
+        if (has_bias(p.d)) x += load<Number>(p.d.bias, u * p.d.bias_apart + static_cast<std::int64_t>(i), bias_type(p.d, p.r), false);
+        store(p.pr, at, p.r.type, x);
+      }
+    }
+  }
+}
+/// In the stream. Every operand must lie in one piece of the GPU's memory; the workspace is written all over, here and there.
+inline cudaError_t run_product(product_call_state const& p, int gpu) {
+  machine& m = machine::get();
+  bool fits = true;
+  auto const look = [&](void const* at, std::int64_t numbers, std::int32_t type) {
+    fits = fits && m.memory.owner(at, static_cast<std::size_t>(numbers) * bytes_of(type)) == gpu;
+  };
+  auto const extent = [](matrix_layout const& x) {
+    return (x.batch - 1) * x.apart + (static_cast<std::int64_t>(x.cols) - 1) * x.ld + static_cast<std::int64_t>(x.rows);
+  };
+  look(p.pa, extent(p.a), p.a.type);
+  look(p.pb, extent(p.b), p.b.type);
+  look(p.pr, extent(p.r), p.r.type);
+  if (p.beta != 0) look(p.pc, extent(p.c), p.c.type);
+  if (has_bias(p.d)) look(p.d.bias, (p.r.batch - 1) * p.d.bias_apart + static_cast<std::int64_t>(p.r.rows), bias_type(p.d, p.r));
+  if (p.workspace_bytes) fits = fits && m.memory.owner(p.workspace, p.workspace_bytes) == gpu;
+  if (!fits) {
+    m.complain("a product's operands or workspace reach beyond their memory");
+    return cudaErrorIllegalAddress;
+  }
+  std::size_t const some = std::min<std::size_t>(p.workspace_bytes, 4096);
+  if (some) {
+    std::memset(p.workspace, 0xff, some);
+    std::memset(static_cast<std::byte*>(p.workspace) + p.workspace_bytes - some, 0xff, some);
+  }
+  if (p.d.compute == CUBLAS_COMPUTE_64F) multiply<double>(p);
+  else multiply<float>(p);
+  return cudaSuccess;
+}
+
+}  // namespace cuda_stand_in
