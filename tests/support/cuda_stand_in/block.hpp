@@ -1,6 +1,7 @@
 // tests/support/cuda_stand_in/block.hpp - a block of threads in this one: lanes run until they meet, in an order that changes
 #pragma once
 #include "fibers.hpp"
+#include "shared.hpp"
 #include "types.hpp"
 #include <algorithm>
 #include <csignal>
@@ -11,8 +12,6 @@
 #include <pthread.h>
 #include <string>
 #include <vector>
-
-extern "C" unsigned char __start_cuda_shared[] __attribute__((weak)), __stop_cuda_shared[] __attribute__((weak));
 
 inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
@@ -41,7 +40,7 @@ class block_runner {
   fiber own_;
   fiber* current_ = nullptr;
   std::function<void()> const* body_ = nullptr;
-  std::uint64_t draw_ = 88172645463325252u;
+  std::uint64_t draw_ = 0;
   lane_order order_ = lane_order::forward;
   std::string complaint_;
   cudaError_t status_ = cudaSuccess;
@@ -139,11 +138,11 @@ class block_runner {
       idle_.push_back(f.get());
     }
   }
-  void one_block(unsigned threads) {
+  void one_block(unsigned threads, shared_memory const& shared) {
     lanes_.assign(threads, {});
     turns_.resize(threads);
     std::iota(turns_.begin(), turns_.end(), 0u);
-    if (__start_cuda_shared) std::memset(__start_cuda_shared, 0xff, static_cast<std::size_t>(__stop_cuda_shared - __start_cuda_shared));
+    shared.poison();
     for (;;) {
       arrange(turns_);
       take_turns();
@@ -201,16 +200,18 @@ class block_runner {
     gridDim = grid;
     blockDim = threads;
     order_ = order == lane_order::mixed ? static_cast<lane_order>(launch % 3) : order;
+    draw_ = 88172645463325252u + launch;
     status_ = cudaSuccess;
     thread_ = pthread_self();
     std::uint64_t const blocks = std::uint64_t{grid.x} * grid.y * grid.z;
     std::vector<std::uint32_t> at(static_cast<std::size_t>(blocks));
     std::iota(at.begin(), at.end(), 0u);
     arrange(at);
+    shared_memory const shared;
     inside_ = true;
     for (std::uint32_t b : at) {
       blockIdx = {b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y};
-      one_block(threads.x * threads.y * threads.z);
+      one_block(threads.x * threads.y * threads.z, shared);
       if (status_ != cudaSuccess) break;
     }
     inside_ = false;

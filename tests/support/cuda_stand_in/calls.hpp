@@ -13,7 +13,7 @@ enum class kind {
 
 /// One at a time; errors that tests want; those that stay; what captures refuse.
 template <class F> cudaError_t called(char const* name, kind k, F&& f) {
-  machine& m = machine::get();
+  the_machine& m = the_machine::get();
   std::lock_guard const held(m.lock);
   int const nth = ++m.calls[name];
   auto const all = [&]() -> cudaError_t {

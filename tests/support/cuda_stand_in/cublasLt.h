@@ -13,24 +13,24 @@ inline std::map<std::string, cublasStatus_t>& product_errors() {      // by call
 }
 /// A GPU that is broken, or an error that a test wants.
 template <class F> cublasStatus_t product_call(char const* name, F&& f) {
-  machine& m = machine::get();
+  the_machine& m = the_machine::get();
   std::lock_guard const held(m.lock);
   ++m.calls[name];
   if (auto const i = product_errors().find(name); i != product_errors().end()) return i->second;
   return f();
 }
 template <class T> cublasStatus_t make(T** to, T value) {
-  std::lock_guard const held(machine::get().lock);
+  std::lock_guard const held(the_machine::get().lock);
   if (!to) return CUBLAS_STATUS_INVALID_VALUE;
   *to = new T(value);
-  ++machine::get().descriptors;
+  ++the_machine::get().descriptors;
   return CUBLAS_STATUS_SUCCESS;
 }
 template <class T> cublasStatus_t unmake(T* p) {
-  std::lock_guard const held(machine::get().lock);
+  std::lock_guard const held(the_machine::get().lock);
   if (!p) return CUBLAS_STATUS_INVALID_VALUE;
   delete p;
-  --machine::get().descriptors;
+  --the_machine::get().descriptors;
   return CUBLAS_STATUS_SUCCESS;
 }
 /// Sets `to` from a buffer, whose size must be right.
@@ -51,7 +51,7 @@ template <class T> cublasStatus_t only(T value, void const* from, std::size_t n)
 inline cublasStatus_t cublasLtCreate(cublasLtHandle_t* h) {
   return cuda_stand_in::product_call("cublasLtCreate", [&] {
     using namespace cuda_stand_in;
-    if (machine::get().gpus == 0 || machine::get().state(current_gpu) != cudaSuccess || scheduler::get().refuse_unsafe())
+    if (the_machine::get().gpus == 0 || the_machine::get().state(current_gpu) != cudaSuccess || scheduler::get().refuse_unsafe())
       return CUBLAS_STATUS_NOT_INITIALIZED;
     return make(h, cublasLtContext{current_gpu});
   });
@@ -156,7 +156,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d,
     if (!h) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (!d || !a || !b || !c || !r || !alpha || !beta || !pa || !pb || !pr) return CUBLAS_STATUS_INVALID_VALUE;
     queue* const q = queue_of(s);
-    if (!q || q->gpu != h->gpu || current_gpu != h->gpu || machine::get().state(h->gpu) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (!q || q->gpu != h->gpu || current_gpu != h->gpu || the_machine::get().state(h->gpu) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (cublasStatus_t const x = check_product(*d, *a, *b, *c, *r); x != CUBLAS_STATUS_SUCCESS) return x;
     product_call_state p{*d, *a, *b, *c, *r, pa, pb, pc, pr, number_at(alpha, d->scale), number_at(beta, d->scale), workspace, workspace_bytes};
     if (cublasStatus_t const x = check_pointers(p, algo); x != CUBLAS_STATUS_SUCCESS) return x;

@@ -7,20 +7,20 @@
 
 // --- GPUs
 inline cudaError_t cudaGetLastError() {
-  cudaError_t const s = cuda_stand_in::last_error, stays = cuda_stand_in::machine::get().state(cuda_stand_in::current_gpu);
+  cudaError_t const s = cuda_stand_in::last_error, stays = cuda_stand_in::the_machine::get().state(cuda_stand_in::current_gpu);
   cuda_stand_in::last_error = cudaSuccess;
   return stays != cudaSuccess ? stays : s;
 }
 inline cudaError_t cudaGetDeviceCount(int* n) {
   *n = 0;
   return cuda_stand_in::called("cudaGetDeviceCount", cuda_stand_in::kind::plain, [&] {
-    *n = cuda_stand_in::machine::get().gpus;
+    *n = cuda_stand_in::the_machine::get().gpus;
     return cudaSuccess;
   });
 }
 inline cudaError_t cudaSetDevice(int gpu) {
   return cuda_stand_in::called("cudaSetDevice", cuda_stand_in::kind::gives_back, [&] {
-    if (gpu < 0 || gpu >= cuda_stand_in::machine::get().gpus) return cudaErrorInvalidDevice;
+    if (gpu < 0 || gpu >= cuda_stand_in::the_machine::get().gpus) return cudaErrorInvalidDevice;
     cuda_stand_in::current_gpu = gpu;
     return cudaSuccess;
   });
@@ -41,7 +41,7 @@ inline cudaError_t cudaDeviceSynchronize() {
 // --- memory
 inline cudaError_t cudaMemGetInfo(std::size_t* unused, std::size_t* all) {
   return cuda_stand_in::called("cudaMemGetInfo", cuda_stand_in::kind::plain, [&] {
-    auto& m = cuda_stand_in::machine::get();
+    auto& m = cuda_stand_in::the_machine::get();
     *all = m.memory_bytes;
     *unused = m.memory_bytes - m.memory.used[cuda_stand_in::current_gpu];
     return cudaSuccess;
@@ -49,14 +49,14 @@ inline cudaError_t cudaMemGetInfo(std::size_t* unused, std::size_t* all) {
 }
 inline cudaError_t cudaMalloc(void** p, std::size_t n) {
   return cuda_stand_in::called("cudaMalloc", cuda_stand_in::kind::unsafe, [&] {
-    auto& m = cuda_stand_in::machine::get();
+    auto& m = cuda_stand_in::the_machine::get();
     *p = n ? m.memory.allocate(cuda_stand_in::current_gpu, n, m.memory_bytes) : nullptr;
     return *p || !n ? cudaSuccess : cudaErrorMemoryAllocation;
   });
 }
 inline cudaError_t cudaFree(void* p) {
   return cuda_stand_in::called("cudaFree", cuda_stand_in::kind::unsafely_gives_back, [&] {
-    auto& m = cuda_stand_in::machine::get();
+    auto& m = cuda_stand_in::the_machine::get();
     if (!p) return cudaSuccess;
     int const gpu = m.memory.owner(p, 1);
     if (gpu >= 0 && m.free_waits) cuda_stand_in::scheduler::get().finish_all(gpu);
@@ -68,13 +68,13 @@ inline cudaError_t cudaHostAlloc(void** p, std::size_t n, unsigned) {
     *p = std::aligned_alloc(4096, (n + 4095) / 4096 * 4096);
     if (!*p) return cudaErrorMemoryAllocation;
     std::memset(*p, 0xff, n < 4096 ? n : 4096);
-    cuda_stand_in::machine::get().pinned[reinterpret_cast<std::uintptr_t>(*p)] = n;
+    cuda_stand_in::the_machine::get().pinned[reinterpret_cast<std::uintptr_t>(*p)] = n;
     return cudaSuccess;
   });
 }
 inline cudaError_t cudaFreeHost(void* p) {
   return cuda_stand_in::called("cudaFreeHost", cuda_stand_in::kind::unsafely_gives_back, [&] {
-    if (p && !cuda_stand_in::machine::get().pinned.erase(reinterpret_cast<std::uintptr_t>(p))) return cudaErrorInvalidValue;
+    if (p && !cuda_stand_in::the_machine::get().pinned.erase(reinterpret_cast<std::uintptr_t>(p))) return cudaErrorInvalidValue;
     std::free(p);
     return cudaSuccess;
   });
@@ -83,18 +83,18 @@ inline cudaError_t cudaFreeHost(void* p) {
 namespace cuda_stand_in {
 /// Is this what the direction says: all of one GPU's, or no GPU's?
 inline bool fits(void const* p, std::size_t n, bool device) {
-  int const owner = machine::get().memory.owner(p, n);
+  int const owner = the_machine::get().memory.owner(p, n);
   return device ? owner >= 0 : owner == -1;
 }
 /// A piece of pinned memory must live until what was asked of it is done.
 inline std::uintptr_t pinned_piece(void const* p) {
-  auto const& all = machine::get().pinned;
+  auto const& all = the_machine::get().pinned;
   auto const at = reinterpret_cast<std::uintptr_t>(p);
   auto i = all.upper_bound(at);
   return i != all.begin() && at - (--i)->first < i->second ? i->first : 0;
 }
 inline cudaError_t copy(void* to, void const* from, std::size_t n, cudaMemcpyKind k, std::uintptr_t held) {
-  machine& m = machine::get();
+  the_machine& m = the_machine::get();
   bool const in = k == cudaMemcpyDeviceToHost || k == cudaMemcpyDeviceToDevice, out = k == cudaMemcpyHostToDevice || k == cudaMemcpyDeviceToDevice;
   if (!fits(from, n, in) || !fits(to, n, out) || (held && !m.pinned.count(held))) {
     m.complain("a copy of " + std::to_string(n) + " bytes from or to memory that is not there any more");
@@ -128,10 +128,10 @@ inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t n, cudaStrea
     if (!cuda_stand_in::fits(to, n, true)) return cudaErrorInvalidValue;
     return cuda_stand_in::scheduler::get().ask(*q, [=]() -> cudaError_t {
       if (!cuda_stand_in::fits(to, n, true)) {
-        cuda_stand_in::machine::get().complain("memory is set that is not there any more");
+        cuda_stand_in::the_machine::get().complain("memory is set that is not there any more");
         return cudaErrorIllegalAddress;
       }
-      std::memset(to, value, n);
+      cuda_stand_in::device_memory::set(to, value, n);
       return cudaSuccess;
     });
   });

@@ -9,7 +9,7 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned flags) {
     auto q = std::make_shared<queue>(queue{current_gpu, !(flags & cudaStreamNonBlocking), {}, nullptr, nullptr, {}});
     scheduler::get().queues.push_back(q);
     known_streams().insert(*s = new CUstream_st{std::move(q)});
-    ++machine::get().streams;
+    ++the_machine::get().streams;
     return cudaSuccess;
   });
 }
@@ -21,7 +21,7 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t s) {
     if (!known_streams().erase(s)) return cudaErrorInvalidResourceHandle;
     if (s->q->writes) scheduler::get().end(*std::shared_ptr<capture>(s->q->writes));
     delete s;
-    --machine::get().streams;
+    --the_machine::get().streams;
     scheduler::get().forget_idle();
     return cudaSuccess;
   });
@@ -35,7 +35,7 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
       return cudaErrorStreamCaptureUnsupported;
     }
     cuda_stand_in::scheduler::get().finish(q->last);
-    return cuda_stand_in::machine::get().state(q->gpu);
+    return cuda_stand_in::the_machine::get().state(q->gpu);
   });
 }
 inline cudaError_t cudaStreamQuery(cudaStream_t s) {
@@ -46,7 +46,7 @@ inline cudaError_t cudaStreamQuery(cudaStream_t s) {
       q->writes->invalid = true;
       return cudaErrorStreamCaptureUnsupported;
     }
-    if (!q->last || q->last->done) return cuda_stand_in::machine::get().state(q->gpu);
+    if (!q->last || q->last->done) return cuda_stand_in::the_machine::get().state(q->gpu);
     cuda_stand_in::scheduler::get().step(q->last);
     return cudaErrorNotReady;
   });
@@ -56,7 +56,7 @@ inline cudaError_t cudaStreamQuery(cudaStream_t s) {
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags) {
   return cuda_stand_in::called("cudaEventCreateWithFlags", cuda_stand_in::kind::plain, [&] {
     cuda_stand_in::known_events().insert(*e = new CUevent_st{cuda_stand_in::current_gpu, flags, nullptr, nullptr, {}});
-    ++cuda_stand_in::machine::get().events;
+    ++cuda_stand_in::the_machine::get().events;
     return cudaSuccess;
   });
 }
@@ -65,7 +65,7 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t e) {
   return cuda_stand_in::called("cudaEventDestroy", cuda_stand_in::kind::gives_back, [&] {
     if (!cuda_stand_in::known_events().erase(e)) return cudaErrorInvalidResourceHandle;
     delete e;
-    --cuda_stand_in::machine::get().events;
+    --cuda_stand_in::the_machine::get().events;
     return cudaSuccess;
   });
 }
@@ -127,7 +127,7 @@ inline cudaError_t refuse_captured(cudaEvent_t e) {
 inline cudaError_t cudaEventQuery(cudaEvent_t e) {
   return cuda_stand_in::called("cudaEventQuery", cuda_stand_in::kind::unsafe, [&] {
     if (cudaError_t const s = cuda_stand_in::refuse_captured(e); s != cudaSuccess) return s;
-    if (!e->at || e->at->done) return cuda_stand_in::machine::get().state(e->gpu);
+    if (!e->at || e->at->done) return cuda_stand_in::the_machine::get().state(e->gpu);
     cuda_stand_in::scheduler::get().step(e->at);
     return cudaErrorNotReady;
   });
@@ -136,7 +136,7 @@ inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   return cuda_stand_in::called("cudaEventSynchronize", cuda_stand_in::kind::unsafe, [&] {
     if (cudaError_t const s = cuda_stand_in::refuse_captured(e); s != cudaSuccess) return s;
     cuda_stand_in::scheduler::get().finish(e->at);
-    return cuda_stand_in::machine::get().state(e->gpu);
+    return cuda_stand_in::the_machine::get().state(e->gpu);
   });
 }
 /// By a clock that ticks once for everything that is done.
@@ -192,7 +192,7 @@ inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* g) {
     if (c->invalid) return cudaErrorStreamCaptureInvalidated;
     if (joined.size() < c->nodes.size()) return cudaErrorStreamCaptureUnjoined;
     *g = new CUgraph_st{std::move(c->nodes)};
-    ++machine::get().graphs;
+    ++the_machine::get().graphs;
     return cudaSuccess;
   });
 }
@@ -202,9 +202,9 @@ inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* x, cudaGraph_t g, unsig
     using namespace cuda_stand_in;
     if (!g) return cudaErrorInvalidValue;
     auto all = std::make_shared<std::vector<node>>();
-    for (std::size_t k : order_of(g->nodes, machine::get().when)) all->push_back(g->nodes[k]);
+    for (std::size_t k : order_of(g->nodes, the_machine::get().when)) all->push_back(g->nodes[k]);
     *x = new CUgraphExec_st{current_gpu, std::move(all)};
-    ++machine::get().executables;
+    ++the_machine::get().executables;
     return cudaSuccess;
   });
 }
@@ -224,7 +224,7 @@ inline cudaError_t cudaGraphDestroy(cudaGraph_t g) {
   return cuda_stand_in::called("cudaGraphDestroy", cuda_stand_in::kind::gives_back, [&] {
     if (!g) return cudaErrorInvalidValue;
     delete g;
-    --cuda_stand_in::machine::get().graphs;
+    --cuda_stand_in::the_machine::get().graphs;
     return cudaSuccess;
   });
 }
@@ -232,7 +232,7 @@ inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x) {
   return cuda_stand_in::called("cudaGraphExecDestroy", cuda_stand_in::kind::gives_back, [&] {
     if (!x) return cudaErrorInvalidValue;
     delete x;
-    --cuda_stand_in::machine::get().executables;
+    --cuda_stand_in::the_machine::get().executables;
     return cudaSuccess;
   });
 }

@@ -34,7 +34,7 @@ class guarded {
 };
 
 inline cudaError_t run_launch(dim3 grid, dim3 threads, std::function<void()> const& body) {
-  machine& m = machine::get();
+  the_machine& m = the_machine::get();
   guarded const g;
   std::string words;
   cudaError_t const s = block_runner::get().run(grid, threads, m.lanes, m.launches++, body, words);

@@ -48,7 +48,7 @@ class device_memory {
 
   void* allocate(int gpu, std::size_t n, std::size_t all) {
     std::size_t const large = std::size_t{2} << 20, counts = n >= large / 2 ? (n + large - 1) / large * large : (n + 511) / 512 * 512;
-    if (n > all || counts > all - used[gpu]) return nullptr;
+    if (n > all || used[gpu] + counts > all) return nullptr;
     if (!next_) {
       void* const p = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (p == MAP_FAILED) std::abort();
@@ -63,7 +63,7 @@ class device_memory {
     pieces_[at] = x;
     used[gpu] += counts;
     allow(at, x, true);
-    std::memset(reinterpret_cast<void*>(at), 0xff, n < 64 * large ? n : page);     // no zeroes for those who forget them
+    std::memset(reinterpret_cast<void*>(at), 0xff, n < large ? n : large);         // no zeroes for those who forget them
     watch(at, x, true);
     allow(at, x, false);
     return reinterpret_cast<void*>(at);
@@ -77,6 +77,18 @@ class device_memory {
     madvise(pages(i->first), size_of(i->first, i->second), MADV_DONTNEED);
     pieces_.erase(i);
     return true;
+  }
+  /// As std::memset. Zeroes of many pages are pages that nobody has touched, so that what is never used takes no memory and no time.
+  static void set(void* p, int value, std::size_t n) {
+    auto const from = (reinterpret_cast<std::uintptr_t>(p) + page - 1) / page * page, to = (reinterpret_cast<std::uintptr_t>(p) + n) / page * page;
+    if (value || to < from + (std::size_t{1} << 20)) {
+      std::memset(p, value, n);
+      return;
+    }
+    auto* const first = static_cast<std::byte*>(p);
+    std::memset(first, 0, static_cast<std::size_t>(reinterpret_cast<std::byte*>(from) - first));
+    madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+    std::memset(reinterpret_cast<void*>(to), 0, static_cast<std::size_t>(first + n - reinterpret_cast<std::byte*>(to)));
   }
   /// All of a GPU's, for those who work there.
   void allow(int gpu, bool on) { for (auto const& [at, x] : pieces_) if (x.gpu == gpu) allow(at, x, on); }
@@ -97,7 +109,7 @@ class device_memory {
 };
 
 /// Everything, and how it misbehaves. Tests set what is public before they begin, see `reset`.
-struct machine {
+struct the_machine {
   int gpus = 1;
   std::size_t memory_bytes = std::size_t{1} << 30;        // of each
   schedule when = schedule::late;
@@ -116,8 +128,8 @@ struct machine {
   std::uint64_t clock = 0, launches = 0;
   std::uint64_t draw = 1;                                 // of the shuffled schedule
 
-  static machine& get() {
-    static machine m;
+  static the_machine& get() {
+    static the_machine m;
     return m;
   }
   /// The GPU is lost: work is not done any more, and all that it is asked for fails.

@@ -141,7 +141,7 @@ template <class Number> void multiply(product_call_state const& p) {
 }
 /// In the stream. Every operand must lie in one piece of the GPU's memory; the workspace is written all over, here and there.
 inline cudaError_t run_product(product_call_state const& p, int gpu) {
-  machine& m = machine::get();
+  the_machine& m = the_machine::get();
   bool fits = true;
   auto const look = [&](void const* at, std::int64_t numbers, std::int32_t type) {
     fits = fits && m.memory.owner(at, static_cast<std::size_t>(numbers) * bytes_of(type)) == gpu;

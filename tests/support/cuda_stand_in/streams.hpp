@@ -41,7 +41,7 @@ struct queue {
 
 /// All queues, also those whose streams were destroyed before their work was done.
 class scheduler {
-  machine& m_ = machine::get();
+  the_machine& m_ = the_machine::get();
   int open_ = -1;
   std::vector<std::shared_ptr<capture>> captures_;
 

@@ -8,9 +8,9 @@
 #define __global__
 #define __device__
 #define __host__
-/// One for all lanes, in a section of its own so that it can be poisoned (g++ 12 ignores that in templates: those are not). Attributes
-/// such as alignas stand before it.
-#define __shared__ static __attribute__((section("cuda_shared")))
+/// One for all lanes, which are fibers of one thread; attributes such as alignas stand before it. What is of a thread lies together, so that
+/// all of it can be poisoned (shared.hpp).
+#define __shared__ static thread_local
 
 #define CUDA_STAND_IN_STATUSES(X)                                                                                                        \
   X(cudaSuccess, 0, "no error")                                                                                                          \

@@ -116,8 +116,6 @@ class cuda_products {
     if (p.bias) {
       say(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       say(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type);
-      void const* const bias = p.bias;
-      say(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     }
     auto const& batch = p.batch[0];
     i64 const x_apart = form.swapped ? batch.b : batch.a, y_apart = form.swapped ? batch.a : batch.b;
@@ -129,11 +127,15 @@ class cuda_products {
     number const one(1), before = p.accumulate ? number(1) : number(0);
     Scalar const *left = form.swapped ? b : a, *right = form.swapped ? a : b;
     i64 const left_apart = form.swapped ? p.batch[1].b : p.batch[1].a, right_apart = form.swapped ? p.batch[1].a : p.batch[1].b;
-    key const k{static_cast<i64>(type), static_cast<i64>(result_type), p.bias != nullptr, scratch != nullptr, form.m, form.n, form.k,
+    i64 const bias_alignment = p.bias ? aligned(p.bias, 0) : 0;
+    key const k{static_cast<i64>(type), static_cast<i64>(result_type), bias_alignment, scratch != nullptr, form.m, form.n, form.k,
                 form.x.transposed, form.x.ld, form.y.transposed, form.y.ld, form.ldc, batch.extent, x_apart, y_apart, batch.c,
                 aligned(left, left_apart) | aligned(right, right_apart) << 8 | aligned(c, p.batch[1].c) << 16};
+    auto const biased_by = [&](void const* at) { if (p.bias) say(CUBLASLT_MATMUL_DESC_BIAS_POINTER, at); };
+    biased_by(reinterpret_cast<void const*>(bias_alignment));            // who chooses reads off the address what it may rely on
     std::optional<cublasLtMatmulAlgo_t> const algorithm = choose(k, desc.get(), x.layout.get(), y.layout.get(), z.layout.get());
     if (!algorithm) return false;
+    biased_by(p.bias);
     memory_.state().enter();
     cuda_check(cublasLtMatmul(shared_->handle.get(), desc.get(), &one, left, x.layout.get(), right, y.layout.get(), &before, c,
                               z.layout.get(), c, z.layout.get(), &*algorithm, scratch, scratch ? scratch_bytes : 0, memory_.stream()),

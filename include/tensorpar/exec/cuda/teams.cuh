@@ -25,8 +25,12 @@ struct cuda_team {
   }
   /// A number for every lane, in the block's shared memory.
   template <class T> static __host__ __device__ T* shared() {
-    static_assert(sizeof(T) <= 16);
-    return static_cast<T*>(room());
+#ifdef __CUDA_ARCH__
+    alignas(16) __shared__ unsigned char room[lanes * sizeof(T)];
+    return reinterpret_cast<T*>(room);
+#else
+    return nullptr;
+#endif
   }
   template <class F> __host__ __device__ void each(i64 n, F&& f) const {
     for (i64 i = lane(); i < n; i += lanes) f(i);
@@ -51,14 +55,6 @@ struct cuda_team {
   }
 
  private:
-  static __host__ __device__ void* room() {
-#ifdef __CUDA_ARCH__
-    alignas(16) __shared__ unsigned char bytes[lanes * 16];
-    return bytes;
-#else
-    return nullptr;
-#endif
-  }
   /// Every lane's number joined, in the order of a tree, for every lane.
   template <class T, class Join> static __host__ __device__ T folded(T part, int n, Join join) {
     T* const room = shared<T>();
