@@ -12,11 +12,15 @@ using namespace cuda_stand_in;
 /// A machine with one GPU that is whole; when it goes, nothing may be left that was made since.
 class gpus {
   std::string before_ = the_machine::get().alive();
+  schedule const when_ = the_machine::get().when;
+  bool const free_waits_ = the_machine::get().free_waits;
 
  public:
   the_machine& m = the_machine::get();
   gpus() {
     again();
+    m.when = schedule::late;
+    m.free_waits = true;
     m.launches = 0;
     m.draw = 1;
   }
@@ -27,19 +31,20 @@ class gpus {
     CHECK(m.alive() == before_);
     m.gpus = 1;
     m.memory_bytes = std::size_t{1} << 30;
-    m.when = schedule::late;
+    m.when = when_;
     m.lanes = lane_order::mixed;
-    m.free_waits = true;
+    m.free_waits = free_waits_;
   }
   /// Whatever went wrong has not.
   void again() const {
     m.on_call = nullptr;
-    m.broken.clear();
-    m.complaints.clear();
     m.calls.clear();
     last_error = cudaSuccess;
     current_gpu = 0;
-    for (int g = 0; g < m.gpus; ++g) scheduler::get().finish_all(g);
+    for (int g = 0; g < m.gpus; ++g) {
+      m.fall_off(g);                           // what was asked for and not waited for is not done any more
+      scheduler::get().finish_all(g);
+    }
     m.broken.clear();
     m.complaints.clear();
   }

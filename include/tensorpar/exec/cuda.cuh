@@ -54,8 +54,10 @@ struct cuda_state {
   cuda_state(int g, cudaStream_t s, bool own) : gpu(g), stream(s), owned(own) {
     cuda_check(cudaSetDevice(gpu), "cudaSetDevice");
     if (own) cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-    cuda_check(cudaHostAlloc(reinterpret_cast<void**>(&fault), sizeof(index_fault), cudaHostAllocMapped | cudaHostAllocPortable),
-               "cudaHostAlloc");
+    cudaError_t const status =
+        cudaHostAlloc(reinterpret_cast<void**>(&fault), sizeof(index_fault), cudaHostAllocMapped | cudaHostAllocPortable);
+    if (status != cudaSuccess && own) cudaStreamDestroy(stream);
+    cuda_check(status, "cudaHostAlloc");
     *fault = {};
   }
   cuda_state(cuda_state const&) = delete;
@@ -94,10 +96,12 @@ struct cuda_state {
       return p;
     }
     cudaGetLastError();                        // "not ready" is an answer
-    staged.emplace_back();
-    cuda_check(cudaHostAlloc(reinterpret_cast<void**>(&staged.back().at), piece_bytes, cudaHostAllocDefault), "cudaHostAlloc");
-    cuda_check(cudaEventCreateWithFlags(&staged.back().free, cudaEventDisableTiming), "cudaEventCreate");
-    return staged.back();
+    cuda_check(cudaHostAlloc(reinterpret_cast<void**>(&p.at), piece_bytes, cudaHostAllocDefault), "cudaHostAlloc");
+    cudaError_t const status = cudaEventCreateWithFlags(&p.free, cudaEventDisableTiming);
+    if (status != cudaSuccess) cudaFreeHost(p.at);
+    cuda_check(status, "cudaEventCreate");
+    staged.push_back(p);
+    return p;
   }
   /// Of the caller's room: at a multiple of 256.
   std::byte* take(i64 n) {
@@ -273,7 +277,9 @@ class cuda_memory {
       throw error("no room for " + std::to_string(n) + " bytes", "GPU " + std::to_string(gpu()),
                   std::to_string(unused) + " of " + std::to_string(all) + " bytes are free");
     }
-    cuda_check(cudaMemsetAsync(p, 0, static_cast<std::size_t>(n), stream()), "cudaMemset");
+    cudaError_t const status = cudaMemsetAsync(p, 0, static_cast<std::size_t>(n), stream());
+    if (status != cudaSuccess && !state_->has_room) cudaFree(p);
+    cuda_check(status, "cudaMemset");
     return static_cast<std::byte*>(p);
   }
   void release(std::byte* p, i64) const {

@@ -18,7 +18,11 @@ template <class F> cudaError_t called(char const* name, kind k, F&& f) {
   int const nth = ++m.calls[name];
   auto const all = [&]() -> cudaError_t {
     if (m.on_call)
-      if (cudaError_t const s = m.on_call(name, nth); s != cudaSuccess) return s;
+      if (cudaError_t const s = m.on_call(name, nth); s != cudaSuccess) {
+        bool const waits = std::strstr(name, "Synchronize") || std::strstr(name, "Query");
+        if (waits && s != cudaErrorNotReady) m.broken[current_gpu] = s;      // what went wrong in the GPU, and stays
+        return s;
+      }
     if (m.gpus == 0) return cudaErrorNoDevice;
     cudaError_t const before = m.state(current_gpu);
     if (before != cudaSuccess && (k == kind::plain || k == kind::unsafe)) return before;
