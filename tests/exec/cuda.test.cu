@@ -186,6 +186,29 @@ TEST_CASE("products take their operands and biases at any address") {
   check_addresses<bfloat16, float>(1e-6);
 }
 
+TEST_CASE("many short rows, which warps take: exactly in the prime field, up to rounding else") {
+  if (no_gpu()) return;
+  std::mt19937_64 r(7);
+  for (i64 columns : {1, 24, 100})
+    for (sample const& s : std::vector<sample>{{softmax{}, {{1027, columns}}},
+                                               {softmax_grad{}, {{1027, columns}, {1027, columns}}},
+                                               {layernorm{}, {{1027, columns}, {columns}, {columns}}},
+                                               {layernorm_grad_x{}, {{1027, columns}, {1027, columns}, {columns}}},
+                                               {layernorm_grad_gamma{}, {{1027, columns}, {1027, columns}}},
+                                               {attention{1, true}, {{1, 1027, columns}, {1, columns, columns}, {1, columns, columns}}},
+                                               {cross_entropy{}, {{1027, columns}, ints({1027})}, static_cast<int>(columns)}}) {
+      CAPTURE(spell(s.op));
+      auto const exact = operands_of<prime_field>(s, r);
+      CHECK(run_whole<staged<compute::cuda<prime_field>>>(s.op, exact) == run_whole<compute::teams<prime_field>>(s.op, exact));
+      auto const x = operands_of<double>(s, r);
+      auto const got = run_whole<staged<compute::cuda<double>>>(s.op, x), want = run_whole<compute::teams<double>>(s.op, x);
+      double worst = 0;
+      for (std::size_t k = 0; k < got.size(); ++k)
+        for (std::size_t e = 0; e < got[k].real.size(); ++e) worst = std::max(worst, distance(got[k].real[e], want[k].real[e]));
+      CHECK(worst < 1e-10);
+    }
+}
+
 TEST_CASE("products by tensor cores: floats rounded to 11 bits") {
   if (no_gpu()) return;
   check_agreement<staged<compute::cuda_tf32<>>, compute::teams<float>>(5e-3);

@@ -1,35 +1,30 @@
-// tensorpar/exec/cuda/teams.cuh - teams of lanes on a GPU: a block of threads for each, matrix products by cuBLASLt
+// tensorpar/exec/cuda/teams.cuh - teams of lanes on a GPU: a block of threads or a warp for each, matrix products by cuBLASLt
 #pragma once
+#include <bit>
 #include <tensorpar/exec/cuda.cuh>
 #include <tensorpar/exec/cuda/products.cuh>
 #include <tensorpar/exec/teams.hpp>
+#include <type_traits>
 
 namespace tensorpar {
 
 namespace detail {
-/// The block of threads that runs it. Its calls are compiled for the host too, where constexpr bodies are checked, and never run there.
-struct cuda_team {
-  static constexpr int lanes = 256;
+/// A block of threads, or one of its warps. Its calls are compiled for the host too, where constexpr bodies are checked, and never run there.
+template <int Lanes> struct cuda_team {
+  static constexpr int lanes = Lanes, warp = 32, warps = Lanes / warp;
+  static_assert(warps > 0 && (Lanes & (Lanes - 1)) == 0 && warps <= warp);
 
   static __host__ __device__ int lane() {
 #ifdef __CUDA_ARCH__
-    return static_cast<int>(threadIdx.x);
+    return static_cast<int>(threadIdx.x) % lanes;
 #else
     return 0;
 #endif
   }
   static __host__ __device__ void meet() {
 #ifdef __CUDA_ARCH__
-    __syncthreads();
-#endif
-  }
-  /// A number for every lane, in the block's shared memory.
-  template <class T> static __host__ __device__ T* shared() {
-#ifdef __CUDA_ARCH__
-    alignas(16) __shared__ unsigned char room[lanes * sizeof(T)];
-    return reinterpret_cast<T*>(room);
-#else
-    return nullptr;
+    if constexpr (warps > 1) __syncthreads();
+    else __syncwarp();
 #endif
   }
   template <class F> __host__ __device__ void each(i64 n, F&& f) const {
@@ -39,7 +34,7 @@ struct cuda_team {
   template <class Scalar, class F> __host__ __device__ Scalar sum(i64 n, F&& f) const {
     Scalar part(0);
     for (i64 i = lane(); i < n; i += lanes) part += f(i);
-    return folded(part, lanes, [](Scalar a, Scalar b) { return a + b; });
+    return folded(part, [](Scalar a, Scalar b) { return a + b; });
   }
   template <class Scalar, class F> __host__ __device__ Scalar top(i64 n, F&& f) const {
     Scalar part = f(lane() < n ? lane() : 0);
@@ -47,7 +42,7 @@ struct cuda_team {
       Scalar const x = f(i);
       if (scalar_traits<Scalar>::greater(x, part)) part = x;
     }
-    return folded(part, lanes, [](Scalar a, Scalar b) { return scalar_traits<Scalar>::greater(b, a) ? b : a; });
+    return folded(part, [](Scalar a, Scalar b) { return scalar_traits<Scalar>::greater(b, a) ? b : a; });
   }
   template <class F> __host__ __device__ void alone(F&& f) const {
     if (lane() == 0) f();
@@ -55,18 +50,41 @@ struct cuda_team {
   }
 
  private:
-  /// Every lane's number joined, in the order of a tree, for every lane.
-  template <class T, class Join> static __host__ __device__ T folded(T part, int n, Join join) {
-    T* const room = shared<T>();
-    room[lane()] = part;
-    meet();
-    for (int half = n / 2; half > 0; half /= 2) {
-      if (lane() < half) room[lane()] = join(room[lane()], room[lane() + half]);
+  /// The number of the lane whose place differs in this bit.
+  template <class T> static __host__ __device__ T across(T x, int bit) {
+#ifdef __CUDA_ARCH__
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    using bits = std::conditional_t<sizeof(T) == 4, unsigned, unsigned long long>;
+    return std::bit_cast<T>(__shfl_xor_sync(0xffffffffu, std::bit_cast<bits>(x), bit));
+#else
+    return x;
+#endif
+  }
+  /// A number for every warp, in the block's shared memory.
+  template <class T> static __host__ __device__ T* shared() {
+#ifdef __CUDA_ARCH__
+    alignas(16) __shared__ unsigned char room[warps * sizeof(T)];
+    return reinterpret_cast<T*>(room);
+#else
+    return nullptr;
+#endif
+  }
+  /// Every lane's number joined, for every lane. Both of a pair join the same two, in the order of their places: the same bits in all.
+  template <class T, class Join> static __host__ __device__ T folded(T part, Join join) {
+    auto const with = [&](int bit) {
+      T const other = across(part, bit);
+      part = lane() & bit ? join(other, part) : join(part, other);
+    };
+    for (int bit = 1; bit < warp; bit *= 2) with(bit);
+    if constexpr (warps > 1) {
+      T* const room = shared<T>();
+      if (lane() % warp == 0) room[lane() / warp] = part;
       meet();
+      part = room[lane() % warps];
+      meet();                                  // before the room is used again
+      for (int bit = 1; bit < warps; bit *= 2) with(bit);
     }
-    T const all = room[0];
-    meet();                                    // before the room is used again
-    return all;
+    return part;
   }
 };
 /// The i-th group of N neighbours; and what is left over.
@@ -79,8 +97,12 @@ template <class F> struct from_at {
   i64 begin;
   constexpr void operator()(i64 i) const { f(begin + i); }
 };
-template <class F> __global__ void team_kernel_of(i64 n, F f) {
-  for (i64 i = blockIdx.x; i < n; i += gridDim.x) f(i, cuda_team{});
+/// Threads of a block in which teams work: one team, or one in each warp.
+inline constexpr int team_lanes = 256;
+template <int Lanes, class F> __global__ void team_kernel_of(i64 n, F f) {
+  constexpr int teams = team_lanes / Lanes;
+  i64 const step = static_cast<i64>(gridDim.x) * teams;
+  for (i64 i = static_cast<i64>(blockIdx.x) * teams + static_cast<int>(threadIdx.x) / Lanes; i < n; i += step) f(i, cuda_team<Lanes>{});
 }
 }  // namespace detail
 
@@ -115,10 +137,11 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
     }
     detail::launch_each(memory_.state(), n, f);
   }
+  /// Where there are enough teams to fill a GPU with warps, and each has no more than some lanes' worth to do, a team is a warp.
   template <class F> void teams(i64 n, F const& f) const {
-    if (n <= 0) return;
-    unsigned const blocks = static_cast<unsigned>(n < (1 << 30) ? n : 1 << 30);
-    detail::launch(memory_.state(), detail::team_kernel_of<F>, blocks, detail::cuda_team::lanes, n, f);
+    if constexpr (requires { f.length(); })
+      if (n >= 1024 && f.length() <= 4096) return launch_teams<32>(n, f);
+    launch_teams<detail::team_lanes>(n, f);
   }
   template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
     if (products_.multiply(p, scratch_)) return;
@@ -135,6 +158,14 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
   index_fault* fault() const { return memory_.state().fault; }
   /// Kernels may still be writing one: the memory's `wait` throws it.
   void settle() const {}
+
+ private:
+  template <int Lanes, class F> void launch_teams(i64 n, F const& f) const {
+    if (n <= 0) return;
+    i64 const each = detail::team_lanes / Lanes, blocks = (n + each - 1) / each, most = i64{1} << 30;
+    detail::launch(memory_.state(), detail::team_kernel_of<Lanes, F>, static_cast<unsigned>(blocks < most ? blocks : most),
+                   detail::team_lanes, n, f);
+  }
 };
 using cuda_teams = basic_cuda_teams<>;
 

@@ -41,13 +41,14 @@ struct index_fault {
 ///  - `d.settle()`         throws `error` for a fault of calls that are done by now, and forgets it; need not wait for any
 /// Optional: `D::product_scratch`, bytes of the device's memory that products are faster with, and `d.with_scratch(p)`, the device with so
 /// many at p. Functors may say `at_once`, how many neighbours they take together, with `f.aligned()` and `f.template several<N>(i)`, which
-/// does what f(i) to f(i + N - 1) do, where f.aligned() and N divides i (see detail::pack); a device may use that in `each`.
+/// does what f(i) to f(i + N - 1) do, where f.aligned() and N divides i (see detail::pack); a device may use that in `each`. Functors of
+/// teams may say `f.length()`, how many numbers a team goes over at a time; a device may choose by that how many lanes teams have.
 /// Optional, for operators that a library of the device does as a whole, of exactly this type: `d.template whole<Scalar>(op, call)`, done
 /// or false (then the kernel runs), and `D::template whole_scratch<Scalar>(op, in, out)`, the bytes that it may use at call.workspace, from
 /// local shapes; see cudnn_teams.
 /// A team offers, to be called by all its lanes alike (bodies are run by every lane; each call ends with all lanes in step):
 ///  - `team.each(n, f)`    f(i) once for every i, by some lane
-///  - `team.template sum<Scalar>(n, f)`   the sum of f(i), to every lane; in an order that n alone says
+///  - `team.template sum<Scalar>(n, f)`   the sum of f(i), to every lane; in an order that n and what `teams` was given alone say
 ///  - `team.template top<Scalar>(n, f)`   the largest f(i) by `scalar_traits::greater`, n > 0, to every lane
 ///  - `team.alone(f)`      f() by one lane
 /// Laws (tests/support/laws/teams.hpp): equal calls give equal bits; what a call wrote, later calls read.
