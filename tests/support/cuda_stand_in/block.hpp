@@ -179,7 +179,7 @@ class block_runner {
   std::uint64_t exchange(unsigned mask, unsigned from, std::uint64_t x) {
     lane& me = lanes_[turns_[turn_]];
     unsigned const l = turns_[turn_];
-    if (!(mask >> (l % 32) & 1)) fail(cudaErrorLaunchFailure, "lane " + std::to_string(l) + " is not in the mask that it says");
+    if (!(mask >> (l % 32) & 1)) fail(cudaErrorLaunchFailure, "a lane is not in the mask that it says");
     me.mask = mask;
     me.from = from;
     me.gives = x;
@@ -187,10 +187,10 @@ class block_runner {
     return lanes_[l].gets;
   }
   unsigned lane_in_warp() const { return turns_[turn_] % 32; }
-  /// Called in a lane: it, and all of its launch, end here.
-  void fail(cudaError_t status, std::string what) {
+  /// Called in a lane: it, and all of its launch, end here. Nothing on its stack is destroyed.
+  void fail(cudaError_t status, char const* what) {
     status_ = status;
-    complaint_ = std::move(what);
+    complaint_ = what;
     fiber::change(*current_, own_);
   }
 
