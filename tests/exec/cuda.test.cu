@@ -138,6 +138,45 @@ TEST_CASE("a buffer of the caller's is all that is taken, up to its end") {
   cuda_check(cudaFree(mine), "cudaFree");
 }
 
+// [quoted: handed]
+/// One rank in the caller's stream and memory.
+struct handed {
+  cudaStream_t stream;
+  void* room;
+  i64 bytes;
+  comm::virtual_ranks<cuda_memory>::hub operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::hub(ranks); }
+  compute::cuda<prime_field> policy(device_place) const {
+    return compute::cuda<prime_field>(cuda_teams(cuda_memory(0, stream, room, bytes)));
+  }
+};
+// [end]
+
+TEST_CASE("an executor works in a stream and a buffer that it is handed, and takes nothing else") {
+  if (no_gpu()) return;
+  computation_graph const g = residual_mlp();
+  plan const p = serial_plan(g);
+  by_host<prime_field> host(differentiate(g), p);
+  auto const want = train(host, 3);
+  i64 const bytes = i64{64} << 20;
+  void* room = nullptr;
+  cudaStream_t stream = nullptr;
+  cuda_check(cudaMalloc(&room, static_cast<std::size_t>(bytes)), "cudaMalloc");
+  cuda_check(cudaStreamCreate(&stream), "cudaStreamCreate");
+  {
+    executor<compute::cuda<prime_field>, comm::virtual_ranks<cuda_memory>> e(differentiate(g), p, handed{stream, room, bytes});
+    std::size_t before = 0, after = 0, all = 0;
+    cuda_check(cudaMemGetInfo(&before, &all), "cudaMemGetInfo");
+    CHECK(train(e, 3) == want);
+    cuda_check(cudaMemGetInfo(&after, &all), "cudaMemGetInfo");
+    CHECK(before == after);
+    CHECK(cudaStreamQuery(stream) == cudaSuccess);             // a step has waited for it
+  }
+  CHECK_THROWS_WITH_AS((executor<compute::cuda<prime_field>, comm::virtual_ranks<cuda_memory>>(differentiate(g), p, handed{stream, room, 1000})),
+                       doctest::Contains("bytes are left"), error);
+  cuda_check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  cuda_check(cudaFree(room), "cudaFree");
+}
+
 TEST_CASE("an executor takes its plan's arena of the GPU, by the driver's figure, and says before the first step if it is not there") {
   if (no_gpu()) return;
   auto const unused = [] {

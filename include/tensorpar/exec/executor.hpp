@@ -23,6 +23,7 @@
 #include <tensorpar/exec/task_times.hpp>
 #include <tensorpar/exec/traffic.hpp>
 #include <tensorpar/exec/workers.hpp>
+#include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/plan/timeline.hpp>
 
@@ -48,7 +49,8 @@ class executor {
 
   /// Throws `error` if the plan does not fit the graph or was sealed with another program (plan/certificate.hpp). The plan's scalar size is
   /// replaced by the policy's. Where the plan saves memory (plan/memory_saving.hpp), graph and plan are those of its step.
-  /// `make`, here and below: makes the hub (exec/hub_maker.hpp), with another deadline, say, or from the survivors of an earlier run.
+  /// `make`, here and below: makes the hub (exec/hub_maker.hpp), with another deadline, say, or from the survivors of an earlier run; and
+  /// policies, if it can, in streams and memory of the caller's.
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   executor(training_graph graph, plan p, Make const& make = {})
       : executor(p.saves_memory() ? save_memory(graph, p) : saving_step{std::move(graph), std::move(p)}, make) {}
@@ -254,7 +256,7 @@ class executor {
         hub_(make(plan_.cluster.size())),
         local_(detail::local_ranks(hub_, plan_.cluster.size())),
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
-        compute_(detail::policies_for<Compute>(local_, detail::seats(hub_, local_), plan_.cluster.size())),
+        compute_(detail::policies_for<Compute>(local_, detail::seats(hub_, local_), plan_.cluster.size(), make)),
         workers_(static_cast<int>(local_.size() * workers_each)),
         memory_(program_, local_, detail::memories_of(compute_, local_)) {
     detail::require_kernels<Compute>(graph_.graph, "executor");

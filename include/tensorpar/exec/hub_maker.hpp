@@ -1,14 +1,13 @@
-// tensorpar/exec/hub_maker.hpp - what makes the hub of an executor: its communicator's own way, or the caller's
+// tensorpar/exec/hub_maker.hpp - what makes the hub of an executor, and maybe its policies: their own ways, or the caller's
 #pragma once
 #include <concepts>
-#include <tensorpar/core/error.hpp>
-#include <tensorpar/plan/plan.hpp>
-#include <tensorpar/plan/program_hash.hpp>
 
 namespace tensorpar {
 
 /// A callable that makes the hub of an executor's ranks: `make(ranks)` is a `typename Comm::hub`, returned by value, for hubs are neither
 /// copied nor moved. It is called once.
+/// Optional: `make.policy(place)`, the compute policy of one device of this process (a device_place, exec/memory.hpp), called once for
+/// each: for policies that are handed streams, buffers or libraries of the caller's.
 template <class Make, class Comm>
 concept hub_maker = requires(Make const& make, int ranks) {
   { make(ranks) } -> std::same_as<typename Comm::hub>;
@@ -20,13 +19,6 @@ namespace detail {
 template <class Comm> struct own_hub {
   typename Comm::hub operator()(int ranks) const { return typename Comm::hub(ranks); }
 };
-/// The program, if it is the one that the plan was sealed with (or it was not).
-inline program as_sealed(program q, plan const& p) {
-  if (p.tasks && task_hash(q) != p.tasks)
-    throw error("the plan's program has other tasks than those it was sealed with", "executor",
-                "the plan and the graph as they were sealed");
-  return q;
-}
 
 }  // namespace detail
 }  // namespace tensorpar

@@ -105,11 +105,17 @@ template <class Policy> Policy made_for(device_place at) {
   if constexpr (std::constructible_from<Policy, device_place>) return Policy(at);
   else return Policy{};
 }
-/// By device; those of other processes have none. `seats`: parallel to `local`.
-template <class Policy>
-std::vector<std::optional<Policy>> policies_for(std::vector<int> const& local, std::vector<int> const& seats, int devices) {
+/// By device; those of other processes have none. `seats`: parallel to `local`. By make.policy(place) where that is.
+template <class Policy, class Make>
+std::vector<std::optional<Policy>> policies_for(std::vector<int> const& local, std::vector<int> const& seats, int devices,
+                                                Make const& make) {
   std::vector<std::optional<Policy>> r(static_cast<std::size_t>(devices));
-  for (std::size_t k = 0; k < local.size(); ++k) r[static_cast<std::size_t>(local[k])].emplace(made_for<Policy>({local[k], seats[k]}));
+  for (std::size_t k = 0; k < local.size(); ++k) {
+    auto& policy = r[static_cast<std::size_t>(local[k])];
+    device_place const at{local[k], seats[k]};
+    if constexpr (requires { { make.policy(at) } -> std::same_as<Policy>; }) policy.emplace(make.policy(at));
+    else policy.emplace(made_for<Policy>(at));
+  }
   return r;
 }
 /// The memory of a policy.

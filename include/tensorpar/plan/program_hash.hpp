@@ -2,7 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/core/error.hpp>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/program.hpp>
 
 namespace tensorpar {
@@ -86,5 +88,15 @@ inline u64 offset_hash(program const& q, int device) {
   }
   return h.value();
 }
+
+namespace detail {
+/// The program, if it is the one that the plan was sealed with (or it was not).
+inline program as_sealed(program q, plan const& p) {
+  if (p.tasks && task_hash(q) != p.tasks)
+    throw error("the plan's program has other tasks than those it was sealed with", "executor",
+                "the plan and the graph as they were sealed");
+  return q;
+}
+}  // namespace detail
 
 }  // namespace tensorpar

@@ -9,7 +9,8 @@
 namespace tensorpar {
 
 namespace detail {
-/// A block of threads, or one of its warps. Its calls are compiled for the host too, where constexpr bodies are checked, and never run there.
+/// A block of threads, or one of its warps. Its calls are compiled for the host too, where constexpr bodies are checked, and never run
+/// there.
 template <int Lanes> struct cuda_team {
   static constexpr int lanes = Lanes, warp = 32, warps = Lanes / warp;
   static_assert(warps > 0 && (Lanes & (Lanes - 1)) == 0 && warps <= warp);
