@@ -63,7 +63,8 @@ template <class Scalar, class Result> void check_addresses(double tolerance) {
         memory.read(got.data(), p.c.p, static_cast<i64>(got.size() * sizeof(Result)));
         double worst = 0;
         for (std::size_t i = 0; i < got.size(); ++i)
-          worst = std::max(worst, std::abs(static_cast<double>(got[i]) - static_cast<double>(want[i])) / (1 + std::abs(static_cast<double>(want[i]))));
+          worst = std::max(worst, std::abs(static_cast<double>(got[i]) - static_cast<double>(want[i])) /
+                                      (1 + std::abs(static_cast<double>(want[i]))));
         CHECK(worst <= tolerance);
       }
   memory.release(reinterpret_cast<std::byte*>(at_a), static_cast<i64>(sizeof(Scalar)) * (m * k + spare));

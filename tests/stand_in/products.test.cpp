@@ -49,8 +49,11 @@ struct product {
     auto const layout = [&](cublasLtMatrixLayout_t& l, cudaDataType_t t, std::uint64_t rows, std::uint64_t cols, std::int64_t ld,
                             std::int32_t count, std::int64_t apart) {
       REQUIRE(cublasLtMatrixLayoutCreate(&l, t, rows, cols, ld) == CUBLAS_STATUS_SUCCESS);
-      REQUIRE(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count) == CUBLAS_STATUS_SUCCESS);
-      REQUIRE(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart) == CUBLAS_STATUS_SUCCESS);
+      auto const set = [&](cublasLtMatrixLayoutAttribute_t what, auto const& v) {
+        REQUIRE(cublasLtMatrixLayoutSetAttribute(l, what, &v, sizeof v) == CUBLAS_STATUS_SUCCESS);
+      };
+      set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, count);
+      set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, apart);
     };
     layout(x, a_type, op_a == CUBLAS_OP_N ? m : k, op_a == CUBLAS_OP_N ? k : m, ld_a(), batch, size_a());
     layout(y, b_type, op_b == CUBLAS_OP_N ? k : n, op_b == CUBLAS_OP_N ? n : k, ld_b(), batch_b, size_b());
@@ -75,12 +78,16 @@ struct product {
     found = cublasLtMatmulAlgoGetHeuristic(handle, desc, x, y, z, z, want, 1, &result, &n_found);
     cublasStatus_t r = found;
     if (found == CUBLAS_STATUS_SUCCESS) {
-      auto const moved = [](auto* p, std::ptrdiff_t by) { return p ? const_cast<std::byte*>(static_cast<std::byte const*>(p)) + by : nullptr; };
+      auto const moved = [](void const* p, std::ptrdiff_t by) {
+        return p ? const_cast<std::byte*>(static_cast<std::byte const*>(p)) + by : nullptr;
+      };
       if (shift_bias) say(CUBLASLT_MATMUL_DESC_BIAS_POINTER, moved(bias, shift_bias));
       if (another_problem) say(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, std::int64_t{1});
       bool const wide = scale == CUDA_R_64F;
-      void const *const one = wide ? static_cast<void const*>(&wide_alpha) : &alpha, *const before = wide ? static_cast<void const*>(&wide_beta) : &beta;
-      r = cublasLtMatmul(handle, desc, one, moved(a, shift_a), x, b, y, before, d, z, d, z, &result.algo, moved(room, shift_workspace), given, nullptr);
+      void const* const one = wide ? static_cast<void const*>(&wide_alpha) : &alpha;
+      void const* const before = wide ? static_cast<void const*>(&wide_beta) : &beta;
+      void* const there = moved(room, shift_workspace);
+      r = cublasLtMatmul(handle, desc, one, moved(a, shift_a), x, b, y, before, d, z, d, z, &result.algo, there, given, nullptr);
     }
     CHECK(cublasLtMatmulPreferenceDestroy(want) == CUBLAS_STATUS_SUCCESS);
     for (auto l : {x, y, z}) CHECK(cublasLtMatrixLayoutDestroy(l) == CUBLAS_STATUS_SUCCESS);
@@ -102,7 +109,8 @@ std::uint16_t narrowed(float x) { return static_cast<std::uint16_t>(std::bit_cas
 template <class T> void check_numbers(product p, bool with_bias, T beta) {
   gpus const g;
   std::mt19937 draw(4);
-  auto const a = some<T>(p.size_a() * p.batch, draw), b = some<T>(p.size_b() * p.batch, draw), bias = some<T>(static_cast<std::int64_t>(p.m), draw);
+  auto const a = some<T>(p.size_a() * p.batch, draw), b = some<T>(p.size_b() * p.batch, draw);
+  auto const bias = some<T>(static_cast<std::int64_t>(p.m), draw);
   auto want = some<T>(p.size_d() * p.batch, draw);
   numbers<T> x(a.size()), y(b.size()), z(want.size()), v(bias.size());
   x.write(a);
@@ -133,7 +141,7 @@ template <class T> void check_numbers(product p, bool with_bias, T beta) {
 
 }  // namespace
 
-TEST_CASE("products are what their definition says: transposed, with gaps, in batches, added to what was there, with a bias for every row") {
+TEST_CASE("products are what their definition says: transposed, with gaps, in batches, added to what was there, with biases") {
   for (cublasOperation_t op_a : {CUBLAS_OP_N, CUBLAS_OP_T})
     for (cublasOperation_t op_b : {CUBLAS_OP_N, CUBLAS_OP_T})
       for (std::int64_t spare : {0, 2})

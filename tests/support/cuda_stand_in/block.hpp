@@ -1,8 +1,8 @@
 // tests/support/cuda_stand_in/block.hpp - a block of threads in this one: lanes run until they meet, in an order that changes
 #pragma once
 #include "fibers.hpp"
+#include "machine.hpp"
 #include "shared.hpp"
-#include "types.hpp"
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -18,9 +18,6 @@ inline dim3 blockDim, gridDim;
 inline constexpr int warpSize = 32;
 
 namespace cuda_stand_in {
-
-/// In which order lanes (and blocks) take their turns between two barriers. `mixed`: another of the three for each launch.
-enum class lane_order { forward, backward, shuffled, mixed };
 
 /// Runs one block at a time, of one thread of the host at a time. Between barriers a lane runs alone, so lanes that need a barrier and have
 /// none see numbers that depend on the order.
@@ -105,8 +102,8 @@ class block_runner {
       if (lanes_[l].is != state::at_warp) continue;
       unsigned const first = l / 32 * 32, mask = lanes_[l].mask;
       bool all = true;
-      for (unsigned k = 0; k < 32; ++k)
-        if (mask >> k & 1) all = all && first + k < lanes_.size() && lanes_[first + k].is == state::at_warp && lanes_[first + k].mask == mask;
+      for (unsigned k = first; k < first + 32; ++k)
+        if (mask >> (k - first) & 1) all = all && k < lanes_.size() && lanes_[k].is == state::at_warp && lanes_[k].mask == mask;
       if (!all) continue;
       for (unsigned k = 0; k < 32; ++k)
         if (mask >> k & 1) {

@@ -85,7 +85,8 @@ inline cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t x,
   return CUBLAS_STATUS_INVALID_VALUE;
 }
 inline cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType_t scale) {
-  return cuda_stand_in::make(d, cublasLtMatmulDescOpaque_t{compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, 0, -1});
+  cublasLtMatmulDescOpaque_t const plain{compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, 0, -1};
+  return cuda_stand_in::make(d, plain);
 }
 inline cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return cuda_stand_in::unmake(d); }
 inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, void const* p,
@@ -147,20 +148,22 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasL
     return CUBLAS_STATUS_SUCCESS;
   });
 }
-inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d, void const* alpha, void const* pa, cublasLtMatrixLayout_t a,
-                                     void const* pb, cublasLtMatrixLayout_t b, void const* beta, void const* pc, cublasLtMatrixLayout_t c,
-                                     void* pr, cublasLtMatrixLayout_t r, cublasLtMatmulAlgo_t const* algo, void* workspace,
-                                     std::size_t workspace_bytes, cudaStream_t s) {
+inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d, void const* alpha, void const* pa,
+                                     cublasLtMatrixLayout_t a, void const* pb, cublasLtMatrixLayout_t b, void const* beta, void const* pc,
+                                     cublasLtMatrixLayout_t c, void* pr, cublasLtMatrixLayout_t r, cublasLtMatmulAlgo_t const* algo,
+                                     void* workspace, std::size_t workspace_bytes, cudaStream_t s) {
   return cuda_stand_in::product_call("cublasLtMatmul", [&] {
     using namespace cuda_stand_in;
     if (!h) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (!d || !a || !b || !c || !r || !alpha || !beta || !pa || !pb || !pr) return CUBLAS_STATUS_INVALID_VALUE;
     queue* const q = queue_of(s);
-    if (!q || q->gpu != h->gpu || current_gpu != h->gpu || the_machine::get().state(h->gpu) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (!q || q->gpu != h->gpu || current_gpu != h->gpu) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (the_machine::get().state(h->gpu) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (cublasStatus_t const x = check_product(*d, *a, *b, *c, *r); x != CUBLAS_STATUS_SUCCESS) return x;
-    product_call_state p{*d, *a, *b, *c, *r, pa, pb, pc, pr, number_at(alpha, d->scale), number_at(beta, d->scale), workspace, workspace_bytes};
+    double const by = number_at(alpha, d->scale), and_by = number_at(beta, d->scale);
+    product_call_state const p{*d, *a, *b, *c, *r, pa, pb, pc, pr, by, and_by, workspace, workspace_bytes};
     if (cublasStatus_t const x = check_pointers(p, algo); x != CUBLAS_STATUS_SUCCESS) return x;
-    return scheduler::get().ask(*q, [p, gpu = h->gpu] { return run_product(p, gpu); }) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
-                                                                                                       : CUBLAS_STATUS_EXECUTION_FAILED;
+    cudaError_t const asked = scheduler::get().ask(*q, [p, gpu = h->gpu] { return run_product(p, gpu); });
+    return asked == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
   });
 }

@@ -95,7 +95,8 @@ inline std::uintptr_t pinned_piece(void const* p) {
 }
 inline cudaError_t copy(void* to, void const* from, std::size_t n, cudaMemcpyKind k, std::uintptr_t held) {
   the_machine& m = the_machine::get();
-  bool const in = k == cudaMemcpyDeviceToHost || k == cudaMemcpyDeviceToDevice, out = k == cudaMemcpyHostToDevice || k == cudaMemcpyDeviceToDevice;
+  bool const in = k == cudaMemcpyDeviceToHost || k == cudaMemcpyDeviceToDevice;
+  bool const out = k == cudaMemcpyHostToDevice || k == cudaMemcpyDeviceToDevice;
   if (!fits(from, n, in) || !fits(to, n, out) || (held && !m.pinned.count(held))) {
     m.complain("a copy of " + std::to_string(n) + " bytes from or to memory that is not there any more");
     return cudaErrorIllegalAddress;

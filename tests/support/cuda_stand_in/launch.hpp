@@ -1,4 +1,4 @@
-// tests/support/cuda_stand_in/launch.hpp - a launch of a kernel: its limits, its arguments as they are now, and addresses that it may not touch
+// tests/support/cuda_stand_in/launch.hpp - a launch of a kernel: its limits, its arguments now, addresses that it may not touch
 #pragma once
 #include "block.hpp"
 #include "streams.hpp"

@@ -16,9 +16,10 @@
 
 namespace cuda_stand_in {
 
-enum class lane_order;
-/// When work that may be done is done. `late`: when somebody waits for it, and only what he waits for: what other streams should have been
-/// waited for has then not happened. `early`: when it is asked for. `shuffled`: now and then, in an order that changes; always the same one.
+/// In which order lanes (and blocks) take their turns between two barriers. `mixed`: another of the three for each launch.
+enum class lane_order { forward, backward, shuffled, mixed };
+/// When work that may be done is done. `late`: when somebody waits for it, and only what he waits for: what should have been waited for in
+/// other streams has then not happened. `early`: when it is asked for. `shuffled`: now and then, by numbers that are the same every time.
 enum class schedule { late, early, shuffled };
 
 /// Memory of GPUs, at addresses that the host has no access to except while their work is done. Every piece ends where a page does, with
@@ -80,7 +81,7 @@ class device_memory {
   }
   /// As std::memset. Zeroes of many pages are pages that nobody has touched, so that what is never used takes no memory and no time.
   static void set(void* p, int value, std::size_t n) {
-    auto const from = (reinterpret_cast<std::uintptr_t>(p) + page - 1) / page * page, to = (reinterpret_cast<std::uintptr_t>(p) + n) / page * page;
+    auto const at = reinterpret_cast<std::uintptr_t>(p), from = (at + page - 1) / page * page, to = (at + n) / page * page;
     if (value || to < from + (std::size_t{1} << 20)) {
       std::memset(p, value, n);
       return;
@@ -113,7 +114,7 @@ struct the_machine {
   int gpus = 1;
   std::size_t memory_bytes = std::size_t{1} << 30;        // of each
   schedule when = schedule::late;
-  lane_order lanes{3};                                    // mixed
+  lane_order lanes = lane_order::mixed;
   bool free_waits = true;                                 // cudaFree waits for the GPU, as drivers do although nobody promises it
   /// What a call says instead of being done, of calls of this name the nth (from 1); cudaSuccess where all is well.
   std::function<cudaError_t(std::string const& call, int nth)> on_call;

@@ -27,7 +27,8 @@ inline cublasStatus_t check_product(product_desc const& d, matrix_layout const& 
   if (m == 0 || n == 0 || k == 0 || (t_b ? b.cols : b.rows) != k || r.rows != m || r.cols != n || c.rows != m || c.cols != n)
     return CUBLAS_STATUS_INVALID_VALUE;
   for (matrix_layout const* x : {&a, &b, &c, &r}) {
-    if (x->ld < static_cast<std::int64_t>(x->rows) || x->batch < 1 || x->batch != r.batch || x->apart < 0) return CUBLAS_STATUS_INVALID_VALUE;
+    if (x->ld < static_cast<std::int64_t>(x->rows) || x->batch < 1 || x->batch != r.batch || x->apart < 0)
+      return CUBLAS_STATUS_INVALID_VALUE;
     if (x->rows > 0x7fffffff || x->cols > 0x7fffffff) return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   std::int64_t const whole = static_cast<std::int64_t>((n - 1) * static_cast<std::uint64_t>(r.ld) + m);
@@ -37,8 +38,10 @@ inline cublasStatus_t check_product(product_desc const& d, matrix_layout const& 
   if (a.type != b.type) return CUBLAS_STATUS_NOT_SUPPORTED;
   bool const plain = d.epilogue == CUBLASLT_EPILOGUE_DEFAULT;
   if (!plain && d.epilogue != CUBLASLT_EPILOGUE_BIAS) return CUBLAS_STATUS_NOT_SUPPORTED;    // the stand-in has no others
-  if (d.compute == CUBLAS_COMPUTE_64F)
-    return d.scale == CUDA_R_64F && a.type == CUDA_R_64F && r.type == CUDA_R_64F && plain ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+  if (d.compute == CUBLAS_COMPUTE_64F) {
+    bool const doubles = d.scale == CUDA_R_64F && a.type == CUDA_R_64F && r.type == CUDA_R_64F;
+    return doubles && plain ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   bool const floats = a.type == CUDA_R_32F && r.type == CUDA_R_32F,
              narrow = a.type == CUDA_R_16BF && (r.type == CUDA_R_16BF || r.type == CUDA_R_32F),
              known = d.compute == CUBLAS_COMPUTE_32F ? floats || narrow : d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && floats;
@@ -87,8 +90,9 @@ inline cublasStatus_t check_pointers(product_call_state const& p, cublasLtMatmul
   if (!algo) return CUBLAS_STATUS_SUCCESS;
   auto const& data = algo->data;
   if (data[0] != problem_hash(p.d, p.a, p.b, p.c, p.r) || data[6] > p.workspace_bytes) return CUBLAS_STATUS_INVALID_VALUE;
-  if (off(p.pa, data[1]) || off(p.pb, data[2]) || (p.beta != 0 && off(p.pc, data[3])) || off(p.pr, data[4])) return CUBLAS_STATUS_INVALID_VALUE;
-  return has_bias(p.d) && off(p.d.bias, data[5]) ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+  bool const as_promised = !off(p.pa, data[1]) && !off(p.pb, data[2]) && (p.beta == 0 || !off(p.pc, data[3])) && !off(p.pr, data[4]) &&
+                           !(has_bias(p.d) && off(p.d.bias, data[5]));
+  return as_promised ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
 /// Numbers as they are computed with. tf32: rounded to 11 bits of precision.
@@ -110,27 +114,26 @@ template <class Number> void store(void* p, std::int64_t i, std::int32_t type, N
 }
 /// to += x from, all in bounds: the one loop that takes time.
 template <class Number>
-__attribute__((optimize("O3"), no_sanitize("address", "undefined"))) void add_column(Number* to, Number const* from, Number x, std::size_t n) {
+__attribute__((optimize("O3"), no_sanitize("address", "undefined"))) void add_column(Number* to, Number const* from, Number x,
+                                                                                     std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] += x * from[i];
 }
 template <class Number> void multiply(product_call_state const& p) {
   std::size_t const m = p.r.rows, n = p.r.cols, k = p.d.op_a == CUBLAS_OP_N ? p.a.cols : p.a.rows;
   bool const t_a = p.d.op_a != CUBLAS_OP_N, t_b = p.d.op_b != CUBLAS_OP_N, tf32 = p.d.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   std::vector<Number> a(m * k), column(m);
+  auto const index = [](matrix_layout const& x, bool turned, std::int64_t u, std::size_t row, std::size_t col) {
+    return u * x.apart + static_cast<std::int64_t>(turned ? col : row) + static_cast<std::int64_t>(turned ? row : col) * x.ld;
+  };
   for (std::int64_t u = 0; u < p.r.batch; ++u) {
     for (std::size_t l = 0; l < k; ++l)
-      for (std::size_t i = 0; i < m; ++i)
-        a[l * m + i] = load<Number>(p.pa, u * p.a.apart + static_cast<std::int64_t>(t_a ? l : i) + static_cast<std::int64_t>(t_a ? i : l) * p.a.ld,
-                                    p.a.type, tf32);
+      for (std::size_t i = 0; i < m; ++i) a[l * m + i] = load<Number>(p.pa, index(p.a, t_a, u, i, l), p.a.type, tf32);
     for (std::size_t j = 0; j < n; ++j) {
       std::fill(column.begin(), column.end(), Number(0));
       for (std::size_t l = 0; l < k; ++l)
-        add_column(column.data(), a.data() + l * m,
-                   load<Number>(p.pb, u * p.b.apart + static_cast<std::int64_t>(t_b ? j : l) + static_cast<std::int64_t>(t_b ? l : j) * p.b.ld,
-                                p.b.type, tf32),
-                   m);
+        add_column(column.data(), a.data() + l * m, load<Number>(p.pb, index(p.b, t_b, u, l, j), p.b.type, tf32), m);
       for (std::size_t i = 0; i < m; ++i) {
-        std::int64_t const at = u * p.r.apart + static_cast<std::int64_t>(i) + static_cast<std::int64_t>(j) * p.r.ld;
+        std::int64_t const at = index(p.r, false, u, i, j);
         Number x = static_cast<Number>(p.alpha) * column[i];
         if (p.beta != 0) x += static_cast<Number>(p.beta) * load<Number>(p.pc, at, p.c.type, false);     // else C may hold anything
         if (has_bias(p.d)) x += load<Number>(p.d.bias, u * p.d.bias_apart + static_cast<std::int64_t>(i), bias_type(p.d, p.r), false);

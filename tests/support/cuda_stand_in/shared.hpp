@@ -1,4 +1,4 @@
-// tests/support/cuda_stand_in/shared.hpp - shared memory: what is of this thread in the program, kept while blocks have it and fill it with rubbish
+// tests/support/cuda_stand_in/shared.hpp - shared memory: what is of this thread in the program, with rubbish in it for every block
 #pragma once
 #include <cstddef>
 #include <cstring>

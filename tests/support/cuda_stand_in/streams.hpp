@@ -145,7 +145,8 @@ class scheduler {
   bool refuse_unsafe() {
     bool refused = false;
     for (auto const& c : captures_)
-      if (c->mode == cudaStreamCaptureModeGlobal || (c->mode == cudaStreamCaptureModeThreadLocal && c->thread == std::this_thread::get_id()))
+      if (c->mode == cudaStreamCaptureModeGlobal ||
+          (c->mode == cudaStreamCaptureModeThreadLocal && c->thread == std::this_thread::get_id()))
         c->invalid = refused = true;
     return refused;
   }

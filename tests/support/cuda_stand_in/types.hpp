@@ -8,8 +8,8 @@
 #define __global__
 #define __device__
 #define __host__
-/// One for all lanes, which are fibers of one thread; attributes such as alignas stand before it. What is of a thread lies together, so that
-/// all of it can be poisoned (shared.hpp).
+/// One for all lanes, which are fibers of one thread; attributes such as alignas stand before it. What is of a thread lies together, so
+/// that all of it can be poisoned (shared.hpp).
 #define __shared__ static thread_local
 
 #define CUDA_STAND_IN_STATUSES(X)                                                                                                        \
