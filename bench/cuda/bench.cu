@@ -13,6 +13,7 @@ using bench::seconds;
 /// cuBLASLt by itself: y = x w^T of bf16 [n, n] matrices, all that can be prepared is.
 double direct_seconds(cuda_memory const& memory, i64 n) {
   detail::arena_memory<cuda_memory> const room(3 * n * n * 2, memory), scratch(i64{32} << 20, memory);
+  bench::fill(memory, room.data(), 2 * n * n * 2);
   std::byte *const x = room.data(), *const w = x + n * n * 2, *const y = w + n * n * 2;
   auto const size = static_cast<uint64_t>(n);
   cublasLtHandle_t handle = nullptr;

@@ -26,14 +26,16 @@ bool no_gpu() {
   return true;
 }
 
-/// An operator on blocks of bf16 in the GPU's memory, results poisoned first.
+/// An operator on blocks of bf16 in the GPU's memory, results poisoned first. Where the policy's device has cuDNN, by nothing else.
 template <class Policy> class narrow_call {
   Policy const policy_{device_place{}};
   using memory = cuda_memory;
 
  public:
-  std::vector<std::vector<float>> operator()(any_op const& o, std::vector<std::vector<float>> const& operands,
-                                             std::vector<tensor_block> const& in, std::vector<tensor_block> const& out) const {
+  bool by_library = true;
+  template <class Op> std::vector<std::vector<float>> operator()(Op const& op, std::vector<std::vector<float>> const& operands,
+                                                                 std::vector<tensor_block> const& in,
+                                                                 std::vector<tensor_block> const& out) const {
     memory const m = policy_.device_memory();
     std::vector<std::byte*> taken;
     auto const take = [&](i64 bytes) { return taken.emplace_back(m.allocate(bytes)); };
@@ -53,6 +55,7 @@ template <class Policy> class narrow_call {
       to.push_back(p);
       out_types.push_back(b.local_shape());
     }
+    any_op const o(op);
     kernel_call c;
     c.op = &o;
     c.inputs = static_cast<int>(in.size());
@@ -62,7 +65,11 @@ template <class Policy> class narrow_call {
     c.out = to.data();
     c.out_block = out.data();
     c.workspace = take(4 * Policy::workspace(o, {in_types.data(), c.inputs}, {out_types.data(), c.outputs}) + 4);
-    policy_.run(c);
+    if constexpr (detail::does_whole<std::remove_cvref_t<decltype(policy_.device())>, bfloat16, Op>)
+      CHECK(policy_.device().template whole<bfloat16>(op, c) == by_library);
+    else
+      policy_.run(c);
+    if (!by_library) policy_.run(c);
     m.wait();
     std::vector<std::vector<float>> r;
     for (std::size_t k = 0; k < out.size(); ++k) {
@@ -101,8 +108,8 @@ TEST_CASE("without a GPU there is one clear error") {
 TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, whatever the sizes") {
   if (no_gpu()) return;
   std::mt19937 r(1);
-  narrow_call<compute::cudnn_bf16<true>> const ordered;
-  narrow_call<compute::cudnn_bf16<false>> const fast;
+  narrow_call<compute::cudnn_bf16<true>> ordered;
+  narrow_call<compute::cudnn_bf16<false>> fast;
   narrow_call<compute::cuda_bf16<>> const kernels;
   struct {
     i64 batches, queries, keys, heads, head;
@@ -114,7 +121,9 @@ TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, wh
     tensor_block const q = narrow({s.batches, s.queries, width}), k = narrow({s.batches, s.keys, width});
     std::vector<std::vector<float>> x;
     for (tensor_block const* b : {&q, &q, &k, &k}) x.push_back(draw_narrow(b->elements(), r));
-    any_op const forward(attention{s.heads, s.causal}), back(attention_grad{s.heads, s.causal});
+    attention const forward{s.heads, s.causal};
+    attention_grad const back{s.heads, s.causal};
+    ordered.by_library = fast.by_library = s.head % 8 == 0;
     std::vector<std::vector<float>> const three(x.begin() + 1, x.end());
     auto const want = kernels(forward, three, {q, k, k}, {q});
     CHECK(furthest(ordered(forward, three, {q, k, k}, {q})[0], want[0]) < 0.02);
@@ -131,11 +140,11 @@ TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, wh
 TEST_CASE("later queries alone, and some heads, have the numbers that they have among the others") {
   if (no_gpu()) return;
   std::mt19937 r(2);
-  narrow_call<compute::cudnn_bf16<>> const cudnn;
+  narrow_call<compute::cudnn_bf16<>> cudnn;
   tensor_block const q = narrow({2, 64, 128}), k = narrow({2, 64, 128});
   std::vector<std::vector<float>> x;
   for (int i = 0; i < 3; ++i) x.push_back(draw_narrow(q.elements(), r));
-  any_op const op(attention{4, true});
+  attention const op{4, true};
   auto const all = cudnn(op, x, {q, k, k}, {q})[0];
   auto const part = [](std::vector<float> const& from, tensor_block const& outer, tensor_block const& inner) {
     std::vector<float> to(static_cast<std::size_t>(inner.elements()));
@@ -143,9 +152,30 @@ TEST_CASE("later queries alone, and some heads, have the numbers that they have 
     return to;
   };
   tensor_block const late = piece_of(q, 1, 1, 2), heads = piece_of(q, 2, 1, 2);
-  CHECK(furthest(cudnn(op, {part(x[0], q, late), x[1], x[2]}, {late, k, k}, {late})[0], part(all, q, late)) < 0.02);
   CHECK(furthest(cudnn(op, {part(x[0], q, heads), part(x[1], q, heads), part(x[2], q, heads)}, {heads, heads, heads}, {heads})[0],
                  part(all, q, heads)) < 0.02);
+  cudnn.by_library = false;  // its mask begins with the first query
+  CHECK(furthest(cudnn(op, {part(x[0], q, late), x[1], x[2]}, {late, k, k}, {late})[0], part(all, q, late)) < 0.02);
+}
+
+TEST_CASE("convolutions of bf16 by cuDNN, and their gradients, are those of the kernels") {
+  if (no_gpu()) return;
+  std::mt19937 r(3);
+  narrow_call<compute::cudnn_bf16<>> const cudnn;
+  narrow_call<compute::cuda_bf16<>> const kernels;
+  for (conv2d const& op : {conv2d{16, 3}, conv2d{16, 3, 2, 1, 2}, conv2d{8, 1, 1, 0}}) {
+    i64 const out = op.window().out_h(14);
+    tensor_block const x = narrow({4, 8, 14, 14}), w = narrow({op.out, 8 / op.groups, op.kernel, op.kernel}),
+                       y = narrow({4, op.out, out, out});
+    tensor_block sums = w;
+    sums.type = dtype::f32;
+    auto const images = draw_narrow(x.elements(), r), filters = draw_narrow(w.elements(), r), results = draw_narrow(y.elements(), r);
+    conv2d_grad_x const back{op.kernel, op.stride, op.pad, op.groups, op.kernel_w, op.pad_w, 14, 14};
+    conv2d_grad_w const add_up{op.kernel, op.stride, op.pad, op.groups, op.kernel_w, op.pad_w};
+    CHECK(furthest(cudnn(op, {images, filters}, {x, w}, {y})[0], kernels(op, {images, filters}, {x, w}, {y})[0]) < 0.1);
+    CHECK(furthest(cudnn(back, {results, filters}, {y, w}, {x})[0], kernels(back, {results, filters}, {y, w}, {x})[0]) < 0.1);
+    CHECK(furthest(cudnn(add_up, {results, images}, {y, x}, {sums})[0], kernels(add_up, {results, images}, {y, x}, {sums})[0]) < 1e-3);
+  }
 }
 
 TEST_CASE("every operator with cuDNN: floats in full, and rounded to 11 bits") {

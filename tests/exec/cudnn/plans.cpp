@@ -22,7 +22,7 @@ attention_sizes sizes(i64 b, i64 h, i64 q, i64 k, i64 d, bool causal) {
   return {b, h, q, k, d, static_cast<float>(1 / std::sqrt(static_cast<double>(d))), causal};
 }
 /// Both directions of attention, as cudnn_teams asks for them.
-void check_attention(cudnn_descriptor const& gpu, attention_sizes const& s) {
+void check_attention(detail::cudnn_target const& gpu, attention_sizes const& s) {
   CAPTURE(s.batches);
   CAPTURE(s.heads);
   CAPTURE(s.queries);
@@ -57,7 +57,7 @@ TEST_CASE("cuDNN compiles attention of GPT-2's sizes, and of others, for GPUs of
   std::mt19937 r(1);
   auto const of = [&](std::initializer_list<i64> l) { return l.begin()[r() % l.size()]; };
   for (char const* json : {tests::h100, tests::a100}) {
-    cudnn_descriptor const gpu = detail::cudnn_device(std::string(json));
+    detail::cudnn_target const gpu{std::string(json)};
     for (i64 heads : {12, 20, 25}) check_attention(gpu, sizes(8, heads, 1024, 1024, 64, true));
     for (int i = 0; i < 6; ++i)
       check_attention(gpu,
@@ -66,7 +66,7 @@ TEST_CASE("cuDNN compiles attention of GPT-2's sizes, and of others, for GPUs of
 }
 
 TEST_CASE("what cuDNN has no way for is no error, nor is what asks for more scratch than there is") {
-  cudnn_descriptor const gpu = detail::cudnn_device(std::string(tests::h100));
+  detail::cudnn_target const gpu{std::string(tests::h100)};
   CHECK(!cudnn_plan::choose(detail::attention_forward(sizes(1, 3, 7, 5, 6, true)), gpu, {i64{1} << 30, true, true}));
   attention_sizes const s = sizes(2, 4, 256, 256, 64, true);
   i64 const room = attention_rooms::backward(2, 4, 256, 256, 256, true).library;
@@ -80,7 +80,7 @@ TEST_CASE("what cuDNN has no way for is no error, nor is what asks for more scra
 
 TEST_CASE("cuDNN has a way for convolutions and their gradients, in full, by tensor cores and in bf16") {
   for (char const* json : {tests::h100, tests::a100}) {
-    cudnn_descriptor const gpu = detail::cudnn_device(std::string(json));
+    detail::cudnn_target const gpu{std::string(json)};
     for (auto const& s :
          {convolution_of({64, 7, 2, 3}, 8, 3, 224), convolution_of({64, 3, 1, 1}, 8, 64, 56), convolution_of({256, 1, 1, 0}, 8, 64, 56),
           convolution_of({128, 3, 2, 1, 32}, 8, 128, 56), convolution_of({4, 3, 1, 1}, 2, 6, 9)})
@@ -99,5 +99,5 @@ TEST_CASE("cuDNN has a way for convolutions and their gradients, in full, by ten
 }
 
 TEST_CASE("errors of cuDNN are its own words") {
-  CHECK_THROWS_WITH_AS(detail::cudnn_device(std::string("{}")), doctest::Contains("CUDNN_STATUS_BAD_PARAM"), error);
+  CHECK_THROWS_WITH_AS(detail::cudnn_target(std::string("{}")), doctest::Contains("CUDNN_STATUS_BAD_PARAM"), error);
 }

@@ -138,10 +138,10 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
     }
     detail::launch_each(memory_.state(), n, f);
   }
-  /// Where there are enough teams to fill a GPU with warps, and each has no more than some lanes' worth to do, a team is a warp.
+  /// Where there are enough teams to fill a GPU with warps, the more the longer their lines are, a team is a warp.
   template <class F> void teams(i64 n, F const& f) const {
     if constexpr (requires { f.length(); })
-      if (n >= 1024 && f.length() <= 4096) return launch_teams<32>(n, f);
+      if ((n >= 1024 && f.length() <= 512) || (n >= 8192 && f.length() <= 4096)) return launch_teams<32>(n, f);
     launch_teams<detail::team_lanes>(n, f);
   }
   template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {

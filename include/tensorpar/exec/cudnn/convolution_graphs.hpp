@@ -29,7 +29,7 @@ inline i64 convolution_elements(convolution_sizes const& s) {
   return s.images * s.channels * s.height * s.width + s.filters * s.depth * s.w.kernel_h * s.w.kernel_w +
          s.images * s.filters * s.high * s.wide;
 }
-/// Bytes of scratch for tensors of so many bytes: cuDNN may bring each into another order of axes, and back.
-constexpr i64 convolution_room(i64 bytes) { return 2 * bytes + (i64{1} << 20); }
+/// Bytes of scratch for tensors of so many bytes: cuDNN may bring each into another order of axes.
+constexpr i64 convolution_room(i64 bytes) { return bytes + bytes / 4 + (i64{4} << 20); }
 
 }  // namespace tensorpar::detail

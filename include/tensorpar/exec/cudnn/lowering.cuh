@@ -1,10 +1,33 @@
 // tensorpar/exec/cudnn/lowering.cuh - a graph of values in cuDNN's own words
 #pragma once
 #include <deque>
+#include <optional>
 #include <tensorpar/exec/cudnn/graph.hpp>
 #include <tensorpar/exec/cudnn_door.cuh>
 
 namespace tensorpar::detail {
+
+/// What a graph is made for: a GPU that is there, by its handle, or another one, by its properties as cuDNN writes them down, with which a
+/// plan can be made and not run.
+class cudnn_target {
+  cudnnHandle_t handle_ = nullptr;
+  std::optional<cudnn_descriptor> properties_;
+
+ public:
+  explicit cudnn_target(cudnnHandle_t handle) : handle_(handle) {}
+  explicit cudnn_target(std::string const& json) {
+    properties_.emplace(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    properties_->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, json.c_str(), static_cast<std::int64_t>(json.size() + 1));
+    properties_->finish("a GPU's properties");
+  }
+  /// What a graph, a question or a plan is to know of it, each under its own names.
+  void tell(cudnn_descriptor& d, cudnnBackendAttributeName_t handle) const {
+    if (handle_) d.set(handle, handle_);
+  }
+  void tell_properties(cudnn_descriptor& d, cudnnBackendAttributeName_t properties) const {
+    if (properties_) d.set(properties, *properties_);
+  }
+};
 
 /// Everything that was said of a graph, which must outlive what is made of it. Tensors have their number + 1 as name.
 class cudnn_graph {
@@ -13,11 +36,12 @@ class cudnn_graph {
 
  public:
   /// Throws `error` where cuDNN knows no such operation.
-  explicit cudnn_graph(fused_graph const& g) {
+  cudnn_graph(fused_graph const& g, cudnn_target const& target) {
     for (fused_tensor const& t : g.tensors) add(t);
     for (fused_step const& s : g.steps) add(s);
     std::vector<cudnnBackendDescriptor_t> all;
     for (cudnn_descriptor const& o : operations_) all.push_back(o.get());
+    target.tell(graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
     graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, all.data(), static_cast<std::int64_t>(all.size())).finish("a graph of operations");
   }
   cudnn_graph(cudnn_graph&&) = default;

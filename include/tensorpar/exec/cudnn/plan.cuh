@@ -5,19 +5,8 @@
 
 namespace tensorpar::detail {
 
-/// The properties of a GPU: of one that is there, or of another one as cuDNN writes them down. (cuDNN 9.8 and newer)
-inline cudnn_descriptor cudnn_device(cudnnHandle_t handle) {
-  cudnn_descriptor d(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  d.set(CUDNN_ATTR_DEVICEPROP_HANDLE, handle).finish("a GPU's properties");
-  return d;
-}
-inline cudnn_descriptor cudnn_device(std::string const& json) {
-  cudnn_descriptor d(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-  d.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, json.c_str(), static_cast<std::int64_t>(json.size() + 1)).finish("a GPU's properties");
-  return d;
-}
-
-/// What a way of doing a graph may cost: bytes of scratch; equal calls giving equal bits; numbers rounded to fewer digits than they have.
+/// What a way of doing a graph may cost: bytes of scratch; sums that cuDNN itself says have no order (whether attention's have follows from
+/// its graph: see attention_backward); operands rounded to what tensor cores take.
 struct cudnn_limits {
   i64 workspace = 0;
   bool in_order = true;
@@ -59,8 +48,8 @@ class cudnn_plan {
     std::int64_t const n = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, notes, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
     for (std::int64_t i = 0; i < n; ++i) {
       if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && most.in_order) return false;
-      bool const rounds = notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
-                          notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+      if (notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) return false;
+      bool const rounds = notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
       if (rounds && !most.rounds) return false;
     }
     return true;
@@ -71,17 +60,17 @@ class cudnn_plan {
 
   /// The first proposal within the limits that cuDNN can make ready; nothing where there is none. Kernels are compiled, which takes up to a
   /// second.
-  static std::optional<cudnn_plan> choose(fused_graph const& g, cudnn_descriptor const& device, cudnn_limits const& most) {
+  static std::optional<cudnn_plan> choose(fused_graph const& g, cudnn_target const& target, cudnn_limits const& most) {
     std::optional<cudnn_graph> said;
     try {
-      said.emplace(g);
+      said.emplace(g, target);
     } catch (error const&) {
       return {};                           // sizes that cuDNN has no words for
     }
     for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
       cudnn_descriptor ask(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
       ask.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, said->descriptor()).set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
-      ask.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
+      target.tell_properties(ask, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
       if (cudnnBackendFinalize(ask.get()) != CUDNN_STATUS_SUCCESS) continue;
       std::vector<cudnn_descriptor> configs;
       std::vector<cudnnBackendDescriptor_t> raw;
@@ -91,7 +80,9 @@ class cudnn_plan {
       for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
         if (!allowed(configs[i], most)) continue;
         cudnn_descriptor p(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-        p.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs[i]).set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+        p.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs[i]);
+        target.tell(p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
+        target.tell_properties(p, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
         if (cudnnBackendFinalize(p.get()) != CUDNN_STATUS_SUCCESS) continue;
         cudnn_plan r(std::move(*said), std::move(configs[i]), std::move(p), g);
         if (r.workspace_ <= most.workspace) return r;
