@@ -126,7 +126,7 @@ TEST_CASE("every step of the gradient's graph matters") {
       op = fused_op::plus;
     else if (op == fused_op::minus)
       op = fused_op::plus;
-    else if (op == fused_op::exponential || op == fused_op::select)
+    else if (op == fused_op::exp_ || op == fused_op::select)
       op = fused_op::copy;
     else
       continue;

@@ -52,8 +52,8 @@ class fused_oracle {
       case fused_op::minus: return x - b;
       case fused_op::plus: return x + b;
       case fused_op::quotient: return x / b;
-      case fused_op::exponential: return std::exp(x);
-      case fused_op::logarithm: return std::log(x);
+      case fused_op::exp_: return std::exp(x);
+      case fused_op::log_: return std::log(x);
       case fused_op::copy: return x;
       case fused_op::at_least: return x >= b;
       case fused_op::select: return t != 0 ? x : b;

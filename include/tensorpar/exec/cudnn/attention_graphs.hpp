@@ -78,9 +78,9 @@ inline attention_graph attention_forward(attention_sizes const& s) {
   int const x = b.masked(b.g.map(fused_op::product, b.multiply(at.q, at.k), b.g.number(s.factor)));
   int const top = b.line(), sum = b.line();
   b.g.put(fused_op::top, top, x);
-  int const weight = b.g.map(fused_op::exponential, b.g.map(fused_op::minus, x, top));
+  int const weight = b.g.map(fused_op::exp_, b.g.map(fused_op::minus, x, top));
   b.g.put(fused_op::sum, sum, weight);
-  b.g.put(fused_op::plus, at.stats, top, b.g.map(fused_op::logarithm, sum));
+  b.g.put(fused_op::plus, at.stats, top, b.g.map(fused_op::log_, sum));
   int const p = b.scores(fused_type::bf16);
   b.g.put(fused_op::quotient, p, weight, sum);
   b.g.put(fused_op::multiply, at.y, p, at.v);
@@ -108,7 +108,7 @@ inline attention_graph attention_backward(attention_sizes const& s, bool in_orde
   b.g.put(fused_op::sum, total, both);
   b.g.put(fused_op::product, at.sum, total, b.g.number(1));      // a tensor with an address is no sum's result
   int const x = b.g.map(fused_op::product, b.multiply(at.q, at.k), factor);
-  int const p = b.g.map(fused_op::exponential, b.masked(b.g.map(fused_op::minus, x, at.stats)));
+  int const p = b.g.map(fused_op::exp_, b.masked(b.g.map(fused_op::minus, x, at.stats)));
   b.multiply_transposed(p, at.dy, at.dv);
   int const off = b.g.map(fused_op::minus, b.multiply(at.dy, at.v), at.sum);
   int const ds = b.g.map(fused_op::product, b.g.map(fused_op::product, off, p), factor);

@@ -13,7 +13,7 @@ enum class fused_type : unsigned char { f32, bf16, i32, truth };
 /// elements in other sizes; the index along `axis`; b where t is false; convolutions of images x (or the gradient of their results) with
 /// filters b, and their gradients.
 enum class fused_op : unsigned char {
-  product, minus, plus, quotient, exponential, logarithm, copy, index, at_least, select,
+  product, minus, plus, quotient, exp_, log_, copy, index, at_least, select,
   multiply, sum, top, view,
   convolve, convolve_grad_x, convolve_grad_w
 };

@@ -58,8 +58,8 @@ class cudnn_graph {
       case fused_op::minus: return CUDNN_POINTWISE_SUB;
       case fused_op::plus: return CUDNN_POINTWISE_ADD;
       case fused_op::quotient: return CUDNN_POINTWISE_DIV;
-      case fused_op::exponential: return CUDNN_POINTWISE_EXP;
-      case fused_op::logarithm: return CUDNN_POINTWISE_LOG;
+      case fused_op::exp_: return CUDNN_POINTWISE_EXP;
+      case fused_op::log_: return CUDNN_POINTWISE_LOG;
       case fused_op::index: return CUDNN_POINTWISE_GEN_INDEX;
       case fused_op::at_least: return CUDNN_POINTWISE_CMP_GE;
       case fused_op::select: return CUDNN_POINTWISE_BINARY_SELECT;
