@@ -5,6 +5,9 @@
 #include <tensorpar/exec/virtual_ranks.hpp>
 
 #include <doctest/doctest.h>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "../support/laws/memory.hpp"
 #include "../support/laws/queues.hpp"
@@ -124,57 +127,101 @@ TEST_CASE("a buffer of the caller's is all that is taken, up to its end") {
   i64 const bytes = i64{64} << 20;
   void* mine = nullptr;
   cuda_check(cudaMalloc(&mine, static_cast<std::size_t>(bytes)), "cudaMalloc");
-  cudaStream_t stream = nullptr;
-  cuda_check(cudaStreamCreate(&stream), "cudaStreamCreate");
   {
-    cuda_memory const m(0, stream, mine, bytes);
+    cuda_memory const m(0, std::make_shared<cuda_buffer>(mine, bytes));
     check_bytes(m, 6);
     std::byte* const p = m.allocate(i64{1} << 20);
+    std::byte* const q = m.beside().allocate(1);               // of the same buffer
     CHECK(p >= static_cast<std::byte*>(mine));
-    CHECK(p + (i64{1} << 20) <= static_cast<std::byte*>(mine) + bytes);
+    CHECK(q >= p + (i64{1} << 20));
+    CHECK(q < static_cast<std::byte*>(mine) + bytes);
     CHECK_THROWS_WITH_AS(m.allocate(bytes), doctest::Contains("bytes are left"), error);
     m.release(p, i64{1} << 20);
+    m.release(q, 1);
   }
-  cuda_check(cudaStreamDestroy(stream), "cudaStreamDestroy");
   cuda_check(cudaFree(mine), "cudaFree");
 }
 
 // [quoted: handed]
-/// One rank in the caller's stream and memory.
-struct handed {
-  cudaStream_t stream;
-  void* room;
-  i64 bytes;
-  comm::virtual_ranks<cuda_memory>::hub operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::hub(ranks); }
-  compute::cuda<prime_field> policy(device_place) const {
-    return compute::cuda<prime_field>(cuda_teams(cuda_memory(0, stream, room, bytes)));
+/// The caller's streams, events and memory, lent and given back.
+class lent : public cuda_buffer {
+  std::mutex lock_;
+  std::vector<cudaStream_t> streams_;
+  std::vector<cudaEvent_t> events_;
+
+ public:
+  lent(void* memory, i64 bytes, std::vector<cudaStream_t> streams, std::vector<cudaEvent_t> events)
+      : cuda_buffer(memory, bytes), streams_(std::move(streams)), events_(std::move(events)) {}
+  std::size_t streams() const { return streams_.size(); }
+  std::size_t events() const { return events_.size(); }
+
+  cudaStream_t make_stream(int gpu) override { return take(streams_, gpu, "stream"); }
+  void end_stream(int, cudaStream_t s) noexcept override { give(streams_, s); }
+  cudaEvent_t make_event(int gpu, unsigned flags) override {
+    return flags & cudaEventDisableTiming ? take(events_, gpu, "event") : cuda_buffer::make_event(gpu, flags);
   }
+  void end_event(int, cudaEvent_t e) noexcept override { give(events_, e); }
+
+ private:
+  template <class T> T take(std::vector<T>& all, int gpu, char const* what) {
+    std::lock_guard const held(lock_);
+    if (all.empty()) throw error(std::string("no ") + what + " is left", "GPU " + std::to_string(gpu), "a larger pool");
+    T const x = all.back();
+    all.pop_back();
+    return x;
+  }
+  template <class T> void give(std::vector<T>& all, T x) noexcept {
+    std::lock_guard const held(lock_);
+    all.push_back(x);                          // has held it before
+  }
+};
+/// One rank that has nothing but these.
+struct handed {
+  std::shared_ptr<cuda_resources> from;
+  comm::virtual_ranks<cuda_memory>::hub operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::hub(ranks); }
+  compute::cuda<prime_field> policy(device_place) const { return compute::cuda<prime_field>(cuda_teams(cuda_memory(0, from))); }
 };
 // [end]
 
-TEST_CASE("an executor works in a stream and a buffer that it is handed, and takes nothing else") {
+TEST_CASE("an executor works in streams, events and a buffer that it is handed, takes nothing else, and gives all back") {
   if (no_gpu()) return;
+  using ranks = executor<compute::cuda<prime_field>, comm::virtual_ranks<cuda_memory>>;
   computation_graph const g = residual_mlp();
   plan const p = serial_plan(g);
   by_host<prime_field> host(differentiate(g), p);
   auto const want = train(host, 3);
   i64 const bytes = i64{64} << 20;
   void* room = nullptr;
-  cudaStream_t stream = nullptr;
+  std::vector<cudaStream_t> streams(3);
+  std::vector<cudaEvent_t> events(64);
   cuda_check(cudaMalloc(&room, static_cast<std::size_t>(bytes)), "cudaMalloc");
-  cuda_check(cudaStreamCreate(&stream), "cudaStreamCreate");
+  for (cudaStream_t& s : streams) cuda_check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "cudaStreamCreate");
+  for (cudaEvent_t& e : events) cuda_check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "cudaEventCreate");
+  auto const pools = std::make_shared<lent>(room, bytes, streams, events);
   {
-    executor<compute::cuda<prime_field>, comm::virtual_ranks<cuda_memory>> e(differentiate(g), p, handed{stream, room, bytes});
+    ranks e(differentiate(g), p, handed{pools});
     std::size_t before = 0, after = 0, all = 0;
     cuda_check(cudaMemGetInfo(&before, &all), "cudaMemGetInfo");
     CHECK(train(e, 3) == want);
     cuda_check(cudaMemGetInfo(&after, &all), "cudaMemGetInfo");
     CHECK(before == after);
-    CHECK(cudaStreamQuery(stream) == cudaSuccess);             // a step has waited for it
+    CHECK(pools->streams() == 2);
+    CHECK(pools->events() < 64);
+    CHECK(cudaStreamQuery(streams[2]) == cudaSuccess);         // a step has waited for it
+    cuda_memory const another(0, pools), beside = another.beside();
+    CHECK(another.stream() == streams[1]);
+    CHECK(beside.stream() == streams[0]);
+    CHECK_THROWS_WITH_AS(beside.beside(), doctest::Contains("no stream is left"), error);
   }
-  CHECK_THROWS_WITH_AS((executor<compute::cuda<prime_field>, comm::virtual_ranks<cuda_memory>>(differentiate(g), p, handed{stream, room, 1000})),
-                       doctest::Contains("bytes are left"), error);
-  cuda_check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  CHECK(pools->streams() == 3);
+  CHECK(pools->events() == 64);
+  handed const little{std::make_shared<cuda_buffer>(room, 1000)};
+  CHECK_THROWS_WITH_AS(ranks(differentiate(g), p, little), doctest::Contains("bytes are left"), error);
+  check_marks(cuda_memory(0, pools), 500);                     // these take three streams
+  CHECK(pools->streams() == 3);
+  CHECK(pools->events() == 64);
+  for (cudaStream_t s : streams) cuda_check(cudaStreamDestroy(s), "cudaStreamDestroy");
+  for (cudaEvent_t e : events) cuda_check(cudaEventDestroy(e), "cudaEventDestroy");
   cuda_check(cudaFree(room), "cudaFree");
 }
 

@@ -1,15 +1,12 @@
-// tensorpar/exec/cuda.cuh - the door to the CUDA toolkit: statuses, streams, and a GPU's memory
+// tensorpar/exec/cuda.cuh - a GPU's memory, and the stream in which everything that concerns it happens
 #pragma once
-#include <cublasLt.h>
-#include <cuda_runtime.h>
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <nvtx3/nvToolsExt.h>
 #include <string>
-#include <tensorpar/core/error.hpp>
+#include <tensorpar/exec/cuda/resources.cuh>
 #include <tensorpar/exec/launch.hpp>
 #include <tensorpar/exec/memory.hpp>
 #include <tensorpar/exec/teams/device.hpp>
@@ -17,27 +14,11 @@
 
 namespace tensorpar {
 
-/// Throws `error` unless the call succeeded: every call of the toolkit goes through here.
-inline void cuda_check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess)
-    throw error(std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ")", what, "cudaSuccess");
-}
-inline void cuda_check(cublasStatus_t status, char const* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw error(cublasLtGetStatusString(status), what, "CUBLAS_STATUS_SUCCESS");
-}
-
-/// GPUs of this process; 0 where there is no driver.
-inline int cuda_devices() {
-  int n = 0;
-  if (cudaGetDeviceCount(&n) == cudaSuccess) return n;
-  cudaGetLastError();                          // forgotten: having none is an answer
-  return 0;
-}
-
 namespace detail {
 /// What all handles of one logical device share.
 struct cuda_state {
   int gpu;
+  std::shared_ptr<cuda_resources> resources;
   cudaStream_t stream;
   bool owned;
   index_fault* fault = nullptr;                // in host memory that the GPU may write
@@ -45,18 +26,16 @@ struct cuda_state {
     std::byte* at = nullptr;
     cudaEvent_t free = nullptr;
   };
-  std::byte *room = nullptr, *room_end = nullptr;   // of the caller's: what is not given away yet
-  bool has_room = false;
   static constexpr std::size_t piece_bytes = std::size_t{4} << 20, most_pieces = 256;
   std::deque<piece> staged;                    // on their way to the GPU, the oldest first
   std::mutex staging;
 
-  cuda_state(int g, cudaStream_t s, bool own) : gpu(g), stream(s), owned(own) {
-    cuda_check(cudaSetDevice(gpu), "cudaSetDevice");
-    if (own) cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  cuda_state(int g, std::shared_ptr<cuda_resources> r, cudaStream_t s, bool own) : gpu(g), resources(std::move(r)), stream(s), owned(own) {
+    enter();
+    if (own) stream = resources->make_stream(gpu);
     cudaError_t const status =
         cudaHostAlloc(reinterpret_cast<void**>(&fault), sizeof(index_fault), cudaHostAllocMapped | cudaHostAllocPortable);
-    if (status != cudaSuccess && own) cudaStreamDestroy(stream);
+    if (status != cudaSuccess && own) resources->end_stream(gpu, stream);
     cuda_check(status, "cudaHostAlloc");
     *fault = {};
   }
@@ -67,10 +46,10 @@ struct cuda_state {
     cudaFreeHost(fault);
     for (piece const& p : staged) {
       cudaEventSynchronize(p.free);
-      cudaEventDestroy(p.free);
+      resources->end_event(gpu, p.free);
       cudaFreeHost(p.at);
     }
-    if (owned) cudaStreamDestroy(stream);
+    if (owned) resources->end_stream(gpu, stream);
   }
   /// The host's bytes are copied to memory that the GPU reads by itself when its stream has come there: nobody waits for the stream, unless
   /// 1 GiB is on its way. The driver's own copies would wait.
@@ -96,22 +75,12 @@ struct cuda_state {
       return p;
     }
     cudaGetLastError();                        // "not ready" is an answer
-    cuda_check(cudaHostAlloc(reinterpret_cast<void**>(&p.at), piece_bytes, cudaHostAllocDefault), "cudaHostAlloc");
-    cudaError_t const status = cudaEventCreateWithFlags(&p.free, cudaEventDisableTiming);
-    if (status != cudaSuccess) cudaFreeHost(p.at);
-    cuda_check(status, "cudaEventCreate");
+    p.free = resources->make_event(gpu, cudaEventDisableTiming);
+    cudaError_t const status = cudaHostAlloc(reinterpret_cast<void**>(&p.at), piece_bytes, cudaHostAllocDefault);
+    if (status != cudaSuccess) resources->end_event(gpu, p.free);
+    cuda_check(status, "cudaHostAlloc");
     staged.push_back(p);
     return p;
-  }
-  /// Of the caller's room: at a multiple of 256.
-  std::byte* take(i64 n) {
-    std::lock_guard const held(staging);
-    auto const at = (reinterpret_cast<std::uintptr_t>(room) + 255) / 256 * 256, end = reinterpret_cast<std::uintptr_t>(room_end);
-    if (at > end || static_cast<std::uintptr_t>(n) > end - at)
-      throw error("no room for " + std::to_string(n) + " bytes", "the buffer that GPU " + std::to_string(gpu) + "'s memory was handed",
-                  std::to_string(at > end ? 0 : end - at) + " bytes are left");
-    room = reinterpret_cast<std::byte*>(at) + n;
-    return reinterpret_cast<std::byte*>(at);
   }
   /// The driver's current GPU belongs to the thread, so every entry says it.
   void enter() const { cuda_check(cudaSetDevice(gpu), "cudaSetDevice"); }
@@ -171,28 +140,25 @@ class cuda_memory {
  public:
   /// A stream of its own on the GPU that this device of the process gets (exec/launch.hpp).
   explicit cuda_memory(device_place at) : cuda_memory(accelerator_of(read_launch(), at.nth, at_least_one())) {}
-  /// A stream of its own.
-  explicit cuda_memory(int gpu) : state_(std::make_shared<detail::cuda_state>(gpu, nullptr, true)) {}
-  /// The caller's stream, which must outlive all copies.
-  cuda_memory(int gpu, cudaStream_t stream) : state_(std::make_shared<detail::cuda_state>(gpu, stream, false)) {}
-
-  /// The caller's stream, and bytes of this GPU's memory, from which all that is allocated is taken, one thing after another, and to which
-  /// nothing returns. Both must outlive all copies. What `beside` returns has a stream of its own and takes from the driver.
-  cuda_memory(int gpu, cudaStream_t stream, void* room, i64 bytes) : cuda_memory(gpu, stream) {
-    state_->has_room = true;
-    state_->room = static_cast<std::byte*>(room);
-    state_->room_end = state_->room + bytes;
-  }
+  /// Streams, events and memory from `from`: the driver, or what is the caller's.
+  explicit cuda_memory(int gpu, std::shared_ptr<cuda_resources> from = std::make_shared<cuda_resources>())
+      : state_(std::make_shared<detail::cuda_state>(gpu, std::move(from), nullptr, true)) {}
+  /// The caller's stream, which must outlive all copies. What `beside` returns has another stream, of `from`'s.
+  cuda_memory(int gpu, cudaStream_t stream, std::shared_ptr<cuda_resources> from = std::make_shared<cuda_resources>())
+      : state_(std::make_shared<detail::cuda_state>(gpu, std::move(from), stream, false)) {}
 
   /// A place in a stream that other streams can wait for: an event.
   class mark {
-    struct destroy {
-      void operator()(CUevent_st* e) const { cudaEventDestroy(e); }
+    struct give_back {
+      std::shared_ptr<cuda_resources> to;
+      int gpu;
+      void operator()(CUevent_st* e) const { to->end_event(gpu, e); }
     };
-    std::unique_ptr<CUevent_st, destroy> event_;
+    std::unique_ptr<CUevent_st, give_back> event_;
 
    public:
-    explicit mark(cudaEvent_t e) : event_(e) {}
+    mark(std::shared_ptr<cuda_resources> const& from, int gpu, unsigned flags)
+        : event_(from->make_event(gpu, flags), give_back{from, gpu}) {}
     cudaEvent_t event() const { return event_.get(); }
   };
   /// An NVTX range of the calling thread, which Nsight shows beside the kernels that were launched within it.
@@ -204,7 +170,7 @@ class cuda_memory {
     ~nvtx_range() { nvtxRangePop(); }
   };
   nvtx_range range(char const* name) const { return nvtx_range(name); }
-  cuda_memory beside() const { return cuda_memory(gpu()); }
+  cuda_memory beside() const { return cuda_memory(gpu(), state_->resources); }
   mark make_mark() const { return make_event(cudaEventDisableTiming); }
   mark make_timed_mark() const { return make_event(cudaEventDefault); }
   double seconds(mark const& from, mark const& to) const {
@@ -268,24 +234,16 @@ class cuda_memory {
 
   std::byte* allocate(i64 n) const {
     state_->enter();
-    void* p = nullptr;
-    if (state_->has_room) p = state_->take(n);
-    else if (cudaMalloc(&p, static_cast<std::size_t>(n)) != cudaSuccess) {
-      std::size_t unused = 0, all = 0;
-      cudaGetLastError();
-      cuda_check(cudaMemGetInfo(&unused, &all), "cudaMemGetInfo");
-      throw error("no room for " + std::to_string(n) + " bytes", "GPU " + std::to_string(gpu()),
-                  std::to_string(unused) + " of " + std::to_string(all) + " bytes are free");
-    }
+    void* const p = state_->resources->allocate(gpu(), n, stream());
     cudaError_t const status = cudaMemsetAsync(p, 0, static_cast<std::size_t>(n), stream());
-    if (status != cudaSuccess && !state_->has_room) cudaFree(p);
+    if (status != cudaSuccess) state_->resources->release(gpu(), p, n, stream());
     cuda_check(status, "cudaMemset");
     return static_cast<std::byte*>(p);
   }
-  void release(std::byte* p, i64) const {
+  /// Says nothing, for destructors call it.
+  void release(std::byte* p, i64 n) const {
     cudaSetDevice(gpu());
-    if (state_->has_room) cudaStreamSynchronize(stream());
-    else cudaFree(p);                          // waits for what uses it; says nothing, for destructors call it
+    state_->resources->release(gpu(), p, n, stream());
   }
   /// Does not wait for what the stream was given before.
   void write(void* p, void const* h, i64 n) const { state_->write(p, h, static_cast<std::size_t>(n)); }
@@ -308,9 +266,7 @@ class cuda_memory {
  private:
   mark make_event(unsigned flags) const {
     state_->enter();
-    cudaEvent_t e = nullptr;
-    cuda_check(cudaEventCreateWithFlags(&e, flags), "cudaEventCreate");
-    return mark(e);
+    return {state_->resources, gpu(), flags};
   }
   static int at_least_one() {
     int const n = cuda_devices();
