@@ -38,6 +38,8 @@ struct cores {
     if (bf16) throw error("bf16 on this machine's cores", "--precision", "f32; bf16 on GPUs");
     for (device_kind& k : cluster.kinds) k.memory = i64{4} << 30;
   }
+  auto maker() const { return [](int ranks) { return comm::hub(ranks); }; }
+  profile_table measure(program const& q) const { return measure_operators<compute>(q, cluster); }
 };
 // [end]
 

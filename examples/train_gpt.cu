@@ -42,6 +42,24 @@ struct gpus {
 
   machine cluster;
   double peak = 0;
+  std::shared_ptr<cuda_product_choices> products = std::make_shared<cuda_product_choices>();
+
+  // [quoted: choices]
+  /// Ranks of NCCL, whose products are computed by the same choices.
+  struct ranks {
+    std::shared_ptr<cuda_product_choices> products;
+    comm::hub operator()(int n) const { return comm::hub(n); }
+    compute policy(device_place at) const { return compute(basic_cudnn_teams<float_products::full, false>(cuda_memory(at), products)); }
+  };
+  ranks maker() const { return {products}; }
+  /// Prices of operators, and for every product the way that took least time.
+  profile_table measure(program const& q) const {
+    products->measure(true);
+    profile_table const prices = measure_operators(maker().policy({}), q, cluster);
+    products->measure(false);
+    return prices;
+  }
+  // [end]
   gpus(int n, bool bf16) {
     int const there = cuda_devices();
     if (there == 0) throw error("there is no GPU, or no driver for it", "train_gpt", "a machine with an NVIDIA GPU");

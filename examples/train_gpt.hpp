@@ -5,6 +5,8 @@
 //   precision            f32 or bf16, unless asked otherwise
 //   Backend(n, bf16)     of n devices; throws where they cannot compute in bf16 and shall; then
 //   cluster, peak        what the plan is for, with the memory there is; operations per second of all devices' matrix products
+//   maker()              what makes the ranks' hub, and their policies (exec/hub_maker.hpp)
+//   measure(q)           how long the program's operators take
 #pragma once
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include <tensorpar/cost/profiled.hpp>
 #include <tensorpar/exec/checkpoint.hpp>
 #include <tensorpar/exec/executor.hpp>
+#include <tensorpar/exec/fuse.hpp>
 #include <tensorpar/exec/learning_rate.hpp>
 #include <tensorpar/exec/profile.hpp>
 #include <tensorpar/ir/in_bf16.hpp>
@@ -122,18 +125,19 @@ template <class Backend> void run(settings const& s) {
                 "--memory", "more memory, more devices, or a smaller batch");
   training_graph const graph = differentiate(forward, options);
   saving_step const step = save_memory(graph, found.plan);
-  program const q = unroll(step.graph, step.plan, &compute::workspace);
-  require_accepted(check(step.graph, step.plan, q), "train_gpt");
+  program const plain = unroll(step.graph, step.plan, &compute::workspace);
+  require_accepted(check(step.graph, step.plan, plain), "train_gpt");
+  program const q = fused<compute>(plain, cluster);
   int again = 0;
   for (node_choice const& c : found.plan.nodes) again += c.recompute;
 
   double predicted = 0;
   if (s.measure) {
-    profiled<analytical> const prices(measure_operators<compute>(q, cluster), analytical{measured_rates});
+    profiled<analytical> const prices(backend.measure(q), analytical{measured_rates});
     predicted = simulate(q, cluster, prices).seconds;
     if (!s.json) std::cout << "a step should take " << number("%.4f", predicted) << " s\n";
   }
-  executor<compute, typename Backend::comm> e(graph, found.plan);
+  executor<compute, typename Backend::comm> e(step.graph, step.plan, q, backend.maker());
   e.initialise(s.seed);
   if (s.resume) {
     found_checkpoint const c = load_checkpoint(e, s.save);

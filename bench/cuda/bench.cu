@@ -43,6 +43,48 @@ double direct_seconds(cuda_memory const& memory, i64 n) {
   return s;
 }
 
+/// What a layer of GPT-2 1.5B does on 16,384 tokens in one pass, beside the same in two.
+void fused_rows(cuda_memory const& memory) {
+  auto const half = [](shape const& s) { return s.of(dtype::bf16); };
+  shape const x = half({16384, 1600}), y = half({16384, 6400}), up = half({6400, 1600}), down = half({1600, 6400}), b = half({6400}),
+              c = half({1600}), sum{6400, 1600};
+  contraction const to_x("0o,oi->0i"), to_w("0o,0i->oi");
+  struct pair {
+    char const* name;
+    any_op both;
+    std::vector<shape> in;
+    any_op first;
+    std::vector<shape> of_first;
+    any_op then;
+    std::vector<shape> of_then;
+    bool wide;
+  };
+  for (bool measured : {false, true}) {
+    auto const choices = std::make_shared<cuda_product_choices>();
+    policy_type const policy{cuda_teams(memory, choices)};
+    for (pair const& p : std::vector<pair>{
+             {"linear with gelu", linear_with{true, true, false}, {x, up, b}, linear{6400}, {x, up, b}, gelu{}, {y}, false},
+             {"linear with a sum", linear_with{true, false, true}, {y, down, c, x}, linear{1600}, {y, down, c}, add{}, {x, x}, false},
+             {"gradient with gelu's slope", contraction_with{to_x, true, false, false}, {x, down, y}, to_x, {x, down}, gelu_grad{}, {y, y},
+              false},
+             {"gradient with a sum", contraction_with{to_x, false, true, false}, {y, up, x}, to_x, {y, up}, add{}, {x, x}, false},
+             {"weights' gradient with a sum", contraction_with{to_w, false, true, false}, {y, x, sum}, to_w, {y, x}, add{}, {sum, sum},
+              true},
+             {"weights' gradient with the bias'", contraction_with{to_w, false, false, true}, {y, x}, to_w, {y, x}, contraction("0o->o"),
+              {y}, true},
+             {"norm's gradient with a sum", layernorm_grad_x_plus{}, {x, x, c, x}, layernorm_grad_x{}, {x, x, c}, add{}, {x, x}, false}}) {
+      choices->measure(measured);
+      operation const both(policy, p.both, p.in, p.wide), first(policy, p.first, p.of_first, p.wide), then(policy, p.then, p.of_then, p.wide);
+      both.run();
+      first.run();
+      choices->measure(false);
+      double const fused = seconds(memory.stream(), [&] { both.run(); });
+      double const apart = seconds(memory.stream(), [&] { first.run(); then.run(); });
+      row(p.name + std::string(measured ? ", as measured" : ", by the heuristic"), "seconds, beside its two parts", fused, "s", apart);
+    }
+  }
+}
+
 double copy_speed(cuda_memory const& memory) {
   i64 const n = i64{1} << 30;
   detail::arena_memory<cuda_memory> const a(n, memory), b(n, memory);
@@ -108,6 +150,7 @@ int main() try {
     row("linear, bf16, " + std::to_string(n) + " cubed", "operations per second, beside cuBLASLt called directly", work / own, "FLOP/s",
         work / direct);
   }
+  fused_rows(memory);
   memory.wait();
   return 0;
 } catch (std::exception const& e) {

@@ -77,11 +77,13 @@ template <class Policy> class operation {
   }
 
  public:
-  operation(Policy const& policy, any_op const& op, std::vector<shape> const& in) : policy_(policy), op_(op) {
+  /// `wide`: results are f32, also of bf16 operands.
+  operation(Policy const& policy, any_op const& op, std::vector<shape> const& in, bool wide = false) : policy_(policy), op_(op) {
     int const activations = op.op->arity < 0 ? static_cast<int>(in.size()) : op.op->arity;
     inference const r = op.op->infer(op.attr, {in.data(), activations});
     if (!r.ok()) throw error(r.rule, std::string(op.op->name), "operands that fit");
-    std::vector<shape> const out(r.out, r.out + r.n);
+    std::vector<shape> out(r.out, r.out + r.n);
+    if (wide) for (shape& s : out) s.type = dtype::f32;
     for (shape const& s : in) in_.push_back(whole(s));
     for (shape const& s : out) out_.push_back(whole(s));
     for (tensor_block const& b : in_) from_.push_back(place(b.elements() * bytes_of(b.type, 4)));

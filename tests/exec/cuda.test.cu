@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "../support/laws/fused.hpp"
 #include "../support/laws/memory.hpp"
 #include "../support/laws/queues.hpp"
 #include "../support/laws/teams.hpp"
@@ -263,6 +264,14 @@ TEST_CASE("every operator on the GPU: exactly in the prime field, up to rounding
   check_agreement<staged<compute::cuda<prime_field>>, compute::teams<prime_field>>(0);
   check_agreement<staged<compute::cuda<double>>, compute::teams<double>>(1e-11);
   check_agreement<staged<compute::cuda<float>>, compute::teams<float>>(1e-4);
+}
+
+TEST_CASE("fused operators on the GPU are their two parts") {
+  if (no_gpu()) return;
+  check_fused<prime_field, prime_field>(compute::cuda<prime_field>(device_place{}), compute::teams<prime_field>{}, 0);
+  check_fused<double, double>(compute::cuda<double>(device_place{}), compute::teams<double>{}, 1e-12);
+  check_fused<float, float>(compute::cuda<float>(device_place{}), compute::teams<float>{}, 1e-5);
+  check_fused<bfloat16, float>(compute::cuda_bf16<>(device_place{}), compute::teams<float, host_teams<>, op_set<>, bfloat16>{}, 0.02);
 }
 
 TEST_CASE("products take their operands and biases at any address") {

@@ -22,6 +22,8 @@ struct product {
   std::int64_t apart_d = -1;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::int32_t bias_type = -1;
+  void* aux = nullptr;
+  std::int64_t aux_ld = 0;
   std::uint32_t promised = 16;
   std::uint64_t workspace = 0;
   std::size_t given = 0;
@@ -66,6 +68,8 @@ struct product {
     say(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     say(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, bias_type);
     say(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    say(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, static_cast<void const*>(aux));
+    say(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, aux_ld);
     REQUIRE(cublasLtMatmulPreferenceCreate(&want) == CUBLAS_STATUS_SUCCESS);
     auto const prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto const& v) {
       REQUIRE(cublasLtMatmulPreferenceSetAttribute(want, what, &v, sizeof v) == CUBLAS_STATUS_SUCCESS);
@@ -157,6 +161,66 @@ TEST_CASE("products are what their definition says: transposed, with gaps, in ba
           p.scale = p.a_type = p.b_type = p.d_type = CUDA_R_64F;
           check_numbers<double>(p, false, 3);
         }
+}
+
+TEST_CASE("gelu with what it is taken of, times its slope, and sums of either operand, beside products") {
+  gpus const g;
+  product p;                                               // [8, 4] = [8, 3] [3, 4]
+  p.m = 8;
+  p.promised = 4;
+  std::mt19937 draw(6);
+  auto const a = some<float>(24, draw), b = some<float>(12, draw), bias = some<float>(8, draw), at = some<float>(32, draw);
+  numbers<float> x(24), y(12), z(32), aux(32), v(8);
+  x.write(a);
+  y.write(b);
+  std::vector<double> want(32);
+  for (std::size_t j = 0; j < 4; ++j)
+    for (std::size_t i = 0; i < 8; ++i)
+      for (std::size_t l = 0; l < 3; ++l) want[i + 8 * j] += static_cast<double>(a[i + 8 * l]) * static_cast<double>(b[l + 3 * j]);
+  auto const gelu_of = [](double t) { return 0.5 * t * (1 + std::tanh(0.7978845608028654 * (t + 0.044715 * t * t * t))); };
+  p.aux = aux.at();
+  p.aux_ld = 8;
+  for (bool biased : {false, true}) {
+    v.write(bias);
+    p.epilogue = biased ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    REQUIRE(p.run(x.at(), y.at(), z.at(), v.at()) == CUBLAS_STATUS_SUCCESS);
+    for (std::size_t i = 0; i < 32; ++i) {
+      double const t = want[i] + (biased ? static_cast<double>(bias[i % 8]) : 0);
+      CHECK(static_cast<double>(aux.read()[i]) == t);
+      CHECK(std::abs(static_cast<double>(z.read()[i]) - gelu_of(t)) < 1e-5);
+    }
+  }
+  aux.write(at);
+  p.epilogue = CUBLASLT_EPILOGUE_DGELU;
+  REQUIRE(p.run(x.at(), y.at(), z.at()) == CUBLAS_STATUS_SUCCESS);
+  for (std::size_t i = 0; i < 32; ++i) {
+    double const t = static_cast<double>(at[i]), slope = (gelu_of(t + 1e-4) - gelu_of(t - 1e-4)) / 2e-4;
+    CHECK(std::abs(static_cast<double>(z.read()[i]) - want[i] * slope) < 1e-3);
+  }
+  for (auto [epilogue, n] : {std::pair{CUBLASLT_EPILOGUE_BGRADA, std::size_t{8}}, std::pair{CUBLASLT_EPILOGUE_BGRADB, std::size_t{4}}}) {
+    p.epilogue = epilogue;
+    v.write(std::vector<float>(8, 77));
+    REQUIRE(p.run(x.at(), y.at(), z.at(), v.at()) == CUBLAS_STATUS_SUCCESS);
+    for (std::size_t i = 0; i < 8; ++i) {
+      float sum = 0;
+      for (std::size_t l = 0; l < 3; ++l) sum += n == 8 ? a[i + 8 * l] : i < 4 ? b[l + 3 * i] : 0;
+      CHECK(v.read()[i] == (i < n ? sum : 77));
+    }
+    CHECK(p.run(x.at(), y.at(), z.at(), nullptr) == CUBLAS_STATUS_INVALID_VALUE);
+  }
+  p.epilogue = CUBLASLT_EPILOGUE_GELU_AUX;
+  p.aux_ld = 12;
+  CHECK(p.run(x.at(), y.at(), z.at()) == CUBLAS_STATUS_INVALID_VALUE);
+  p.aux_ld = 0;
+  CHECK(p.run(x.at(), y.at(), z.at()) == CUBLAS_STATUS_INVALID_VALUE);
+  p.aux_ld = 8;
+  p.aux = aux.at() + 1;
+  CHECK(p.run(x.at(), y.at(), z.at()) == CUBLAS_STATUS_INVALID_VALUE);
+  p.aux = nullptr;
+  CHECK(p.run(x.at(), y.at(), z.at()) == CUBLAS_STATUS_INVALID_VALUE);
+  p.aux = aux.at();
+  p.batch = p.batch_b = 2;
+  CHECK(p.run(x.at(), y.at(), z.at()) == CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
 TEST_CASE("bf16 is rounded once, tf32 before") {

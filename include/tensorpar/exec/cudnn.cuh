@@ -79,6 +79,8 @@ template <float_products Floats = float_products::full, bool InOrder = true> cla
  public:
   explicit basic_cudnn_teams(device_place at) : basic_cudnn_teams(cuda_memory(at)) {}
   explicit basic_cudnn_teams(cuda_memory m) : base(std::move(m)), library_(base::device_memory()) {}
+  basic_cudnn_teams(cuda_memory m, std::shared_ptr<cuda_product_choices> c)
+      : base(std::move(m), std::move(c)), library_(base::device_memory()) {}
   basic_cudnn_teams with_scratch(void* p) const { return {base::with_scratch(p), library_}; }
 
   template <class Scalar, class Op>

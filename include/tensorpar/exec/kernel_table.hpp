@@ -30,12 +30,13 @@ template <class Entry> struct kernel_table {
   }
 };
 
-/// Every operator of the library, and then the user's.
-template <class Entry, class Own> constexpr kernel_table<Entry> table_of_all() {
+/// Every operator of the library, also those of a list, and then the user's.
+template <class Entry, class Own, class Also = op_set<>> constexpr kernel_table<Entry> table_of_all() {
   kernel_table<Entry> t{};
   t.add(forward_operators{});
   t.add(backward_operators{});
   t.add(spread_operators{});
+  t.add(Also{});
   t.add(Own{});
   return t;
 }

@@ -30,7 +30,7 @@ template <class Compute> class kernel_bench {
     tensor_block block;
     memory at;
   };
-  Compute compute_ = made_for<Compute>({});
+  Compute const& compute_;
   task const& task_;
   std::vector<block_memory> memory_;
   std::vector<tensor_block> in_, out_;
@@ -70,7 +70,7 @@ template <class Compute> class kernel_bench {
   }
 
  public:
-  kernel_bench(program const& p, task const& t, int device, random_stream const& r) : task_(t) {
+  kernel_bench(Compute const& compute, program const& p, task const& t, int device, random_stream const& r) : compute_(compute), task_(t) {
     memory_.reserve(t.in.size() + t.out.size() + 1);
     std::vector<shape> in, out;
     for (int b : t.in) {
@@ -157,7 +157,8 @@ template <class Compute> class kernel_bench {
 /// the table is true for machines whose devices are this one. What `have` holds already is kept and not measured again. Keys and samples
 /// are deterministic, seconds are measured. O(samples * work of one step's distinct operators).
 template <compute_policy Compute>
-profile_table measure_operators(program const& p, machine const& cluster, profile_options const& o = {}, profile_table have = {}) {
+profile_table measure_operators(Compute const& compute, program const& p, machine const& cluster, profile_options const& o = {},
+                                profile_table have = {}) {
   if (o.samples < 1 || o.warm_ups < 0)
     throw error("so many samples: " + std::to_string(o.samples), "measure_operators", "at least 1 sample, 0 warm-ups");
   for (task const& t : p.tasks) {
@@ -171,7 +172,7 @@ profile_table measure_operators(program const& p, machine const& cluster, profil
           t.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, kind};
       profile_key key = profile_key_of(q);
       if (have.find(key)) continue;
-      detail::kernel_bench<Compute> bench(p, t, d, {o.seed, key.op_hash});
+      detail::kernel_bench<Compute> bench(compute, p, t, d, {o.seed, key.op_hash});
       for (int i = 0; i < o.warm_ups; ++i) bench.sample(0);
       std::vector<double> seconds;
       for (int i = 0; i < o.samples; ++i) seconds.push_back(bench.sample(o.least_seconds));
@@ -180,6 +181,11 @@ profile_table measure_operators(program const& p, machine const& cluster, profil
     }
   }
   return have;
+}
+/// By a policy of its own.
+template <compute_policy Compute>
+profile_table measure_operators(program const& p, machine const& cluster, profile_options const& o = {}, profile_table have = {}) {
+  return measure_operators(detail::made_for<Compute>({}), p, cluster, o, std::move(have));
 }
 
 }  // namespace tensorpar

@@ -7,6 +7,7 @@
 #include <tensorpar/exec/teams/contraction.hpp>
 #include <tensorpar/exec/teams/convolution.hpp>
 #include <tensorpar/exec/teams/embedding.hpp>
+#include <tensorpar/exec/teams/fused.hpp>
 #include <tensorpar/exec/teams/host.hpp>
 #include <tensorpar/exec/teams/loss.hpp>
 #include <tensorpar/exec/teams/pointwise.hpp>
@@ -82,7 +83,8 @@ template <class Narrow, class Device> struct narrow_entry : team_entry<computed<
 
 namespace compute {
 
-/// Models `compute_policy` (exec/concepts.hpp) on any `team_device` (exec/teams/device.hpp): every operator's kernel is written once, as
+/// Models `compute_policy` (exec/concepts.hpp) on any `team_device` (exec/teams/device.hpp), also for operators of programs whose tasks are
+/// fused (op/fused.hpp): every operator's kernel is written once, as
 /// functors over indices, and runs on an accelerator as it runs here. Scalar: float, double, prime_field, or a type with scalar_traits.
 /// Own: your operators, each with a `compute_teams`, see exec/teams/kernel.hpp.
 /// Narrow: bfloat16 where Scalar is float and graphs may hold bf16 (ir/in_bf16.hpp): stored as such, computed with and summed up in float.
@@ -95,11 +97,11 @@ class teams {
   Device device_;
   using entry = detail::team_entry<Scalar, Device>;
   static entry const* find(u64 id) {
-    static constexpr auto table = detail::table_of_all<entry, Own>();
+    static constexpr auto table = detail::table_of_all<entry, Own, task_operators>();
     return table.find(id);
   }
   static entry const* find_narrow(u64 id) {
-    static constexpr auto table = detail::table_of_all<detail::narrow_entry<Narrow, Device>, op_set<>>();
+    static constexpr auto table = detail::table_of_all<detail::narrow_entry<Narrow, Device>, op_set<>, task_operators>();
     auto const* e = table.find(id);
     return e && e->run ? e : nullptr;
   }

@@ -59,10 +59,7 @@ template <class Op, class F> struct activated : Op {
     notation_text t;
     if constexpr (requires(Op const& o) { o.notation_for(in); }) t = Op::notation_for(in);
     else t.put(Op::notation);
-    std::string_view const all = t.view(), result = all.substr(all.find("->"));
-    for (int i = 0; i < t.n; ++i)
-      if (char const c = t.s[i]; c >= 'a' && c <= 'z' && result.find(c) == result.npos) t.s[i] = static_cast<char>(c - 'a' + 'A');
-    return t;
+    return sums_whole(t);
   }
   constexpr double flops(shapes in, shapes y) const {
     i64 a[max_attrs]{};

@@ -82,4 +82,12 @@ struct notation_text {
   constexpr std::string_view view() const { return {s, static_cast<std::size_t>(n)}; }
 };
 
+/// With capitals for what is summed over: those loops may not be split.
+constexpr notation_text sums_whole(notation_text t) {
+  std::string_view const all = t.view(), result = all.substr(all.find("->"));
+  for (int i = 0; i < t.n; ++i)
+    if (char const c = t.s[i]; c >= 'a' && c <= 'z' && result.find(c) == result.npos) t.s[i] = static_cast<char>(c - 'a' + 'A');
+  return t;
+}
+
 }  // namespace tensorpar

@@ -8,6 +8,7 @@
 #include <tensorpar/op/contraction.hpp>
 #include <tensorpar/op/convolution.hpp>
 #include <tensorpar/op/embedding.hpp>
+#include <tensorpar/op/fused.hpp>
 #include <tensorpar/op/loss.hpp>
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/op/pooling.hpp>
@@ -35,5 +36,7 @@ using backward_operators =
            attention_parts_grad, softmax_merge_grad, attention_finish_grad, cross_entropy_grad, mean_squared_error_grad, sgd_update,
            momentum_update, adamw_update, with_master<sgd_update>, with_master<momentum_update>, with_master<adamw_update>,
            square_sum, clip_factor>;
+/// What neighbouring tasks of a program may become.
+using task_operators = op_set<linear_with, contraction_with, layernorm_grad_x_plus, rmsnorm_grad_x_plus>;
 
 }  // namespace tensorpar

@@ -41,8 +41,8 @@ struct operator_id {
 };
 template <class... Op> inline constexpr operator_id ids_of[] = {{name_hash(Op::name), &type_hash<Op>}...};
 /// Names that belong to the library: its operators by type, those that spread tensors by name alone (their header is not included here).
-template <class... A, class... B> constexpr bool own_name_taken(op_info const& o, op_set<A...>, op_set<B...>) {
-  for (operator_id const& k : ids_of<A..., B...>) if (k.name == o.id) return k.type() != o.type;
+template <class... A, class... B, class... C> constexpr bool own_name_taken(op_info const& o, op_set<A...>, op_set<B...>, op_set<C...>) {
+  for (operator_id const& k : ids_of<A..., B..., C...>) if (k.name == o.id) return k.type() != o.type;
   for (char const* s : {"partition", "combine", "replicate", "reduce", "pipeline", "batch"}) if (name_hash(s) == o.id) return true;
   return false;
 }
@@ -64,7 +64,7 @@ constexpr model_complaint find_operator_clash(graph_view const& g) {
     if (first[i]) clash = nodes[first[i] - 1].op->type != o.type;
     else {
       first[i] = v + 1;
-      clash = own_name_taken(o, forward_operators{}, backward_operators{});
+      clash = own_name_taken(o, forward_operators{}, backward_operators{}, task_operators{});
     }
     if (clash)
       return {complaint_kind::name_clash, mismatch("two operator types have one name", scalar, scalar), &o, nodes[v].name, nodes[v].at};

@@ -85,7 +85,7 @@ inline cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t x,
   return CUBLAS_STATUS_INVALID_VALUE;
 }
 inline cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* d, cublasComputeType_t compute, cudaDataType_t scale) {
-  cublasLtMatmulDescOpaque_t const plain{compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, 0, -1};
+  cublasLtMatmulDescOpaque_t const plain{compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, 0, -1, nullptr, 0};
   return cuda_stand_in::make(d, plain);
 }
 inline cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return cuda_stand_in::unmake(d); }
@@ -103,6 +103,8 @@ inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cub
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return put(d->bias, p, n);
     case CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE: return put(d->bias_apart, p, n);
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: return put(d->bias_type, p, n);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return put(d->aux, p, n);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return put(d->aux_ld, p, n);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -126,7 +128,7 @@ inline cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
   return CUBLAS_STATUS_INVALID_VALUE;
 }
 
-/// One algorithm for whatever is supported: it takes all the workspace that it may have.
+/// Three algorithms for whatever is supported: they take all the workspace that they may have.
 inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
                                                      cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t r,
                                                      cublasLtMatmulPreference_t w, int wanted, cublasLtMatmulHeuristicResult_t* found,
@@ -138,13 +140,17 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasL
     *n = 0;
     if (cublasStatus_t const s = check_product(*d, *a, *b, *c, *r); s != CUBLAS_STATUS_SUCCESS) return s;
     for (std::uint32_t at : w->aligned) if (at == 0 || (at & (at - 1))) return CUBLAS_STATUS_INVALID_VALUE;
-    *found = {};
-    auto& data = found->algo.data;
-    data[0] = problem_hash(*d, *a, *b, *c, *r);
-    for (int k = 0; k < 4; ++k) data[1 + k] = w->aligned[k];
-    data[5] = d->bias ? alignment_of(d->bias) : 1;          // its value says what may be relied on
-    found->workspaceSize = data[6] = w->workspace;
-    *n = 1;
+    *n = std::min(wanted, 3);
+    for (int i = 0; i < *n; ++i) {
+      found[i] = {};
+      auto& data = found[i].algo.data;
+      data[0] = problem_hash(*d, *a, *b, *c, *r);
+      for (int k = 0; k < 4; ++k) data[1 + k] = w->aligned[k];
+      data[5] = d->bias ? alignment_of(d->bias) : 1;          // their values say what may be relied on
+      found[i].workspaceSize = data[6] = w->workspace;
+      data[7] = d->aux ? alignment_of(d->aux) : 1;
+      data[8] = static_cast<std::uint64_t>(i);
+    }
     return CUBLAS_STATUS_SUCCESS;
   });
 }
@@ -161,7 +167,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d,
     if (the_machine::get().state(h->gpu) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (cublasStatus_t const x = check_product(*d, *a, *b, *c, *r); x != CUBLAS_STATUS_SUCCESS) return x;
     double const by = number_at(alpha, d->scale), and_by = number_at(beta, d->scale);
-    product_call_state const p{*d, *a, *b, *c, *r, pa, pb, pc, pr, by, and_by, workspace, workspace_bytes};
+    int const which = algo ? static_cast<int>(algo->data[8]) : 0;
+    product_call_state const p{*d, *a, *b, *c, *r, pa, pb, pc, pr, by, and_by, workspace, workspace_bytes, which};
     if (cublasStatus_t const x = check_pointers(p, algo); x != CUBLAS_STATUS_SUCCESS) return x;
     cudaError_t const asked = scheduler::get().ask(*q, [p, gpu = h->gpu] { return run_product(p, gpu); });
     return asked == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

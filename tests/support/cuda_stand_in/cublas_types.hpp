@@ -53,13 +53,20 @@ enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
   CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,
   CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE = 10,
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER = 11,
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12,
   CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26
 };
 enum cublasLtEpilogue_t {
   CUBLASLT_EPILOGUE_DEFAULT = 1,
   CUBLASLT_EPILOGUE_RELU = 2,
   CUBLASLT_EPILOGUE_BIAS = 4,
-  CUBLASLT_EPILOGUE_RELU_BIAS = 6
+  CUBLASLT_EPILOGUE_RELU_BIAS = 6,
+  CUBLASLT_EPILOGUE_GELU_AUX = 160,
+  CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 164,
+  CUBLASLT_EPILOGUE_DGELU = 192,
+  CUBLASLT_EPILOGUE_BGRADA = 256,
+  CUBLASLT_EPILOGUE_BGRADB = 512
 };
 enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_SEARCH_MODE = 0,
@@ -87,6 +94,8 @@ struct cublasLtMatmulDescOpaque_t {
   void const* bias;
   std::int64_t bias_apart;
   std::int32_t bias_type;                      // -1: the result's
+  void const* aux;
+  std::int64_t aux_ld;
 };
 using cublasLtMatmulDesc_t = cublasLtMatmulDescOpaque_t*;
 struct cublasLtMatmulPreferenceOpaque_t {
@@ -94,9 +103,10 @@ struct cublasLtMatmulPreferenceOpaque_t {
   std::uint32_t aligned[4];                    // of A, B, C, D
 };
 using cublasLtMatmulPreference_t = cublasLtMatmulPreferenceOpaque_t*;
-/// What it was chosen for: the problem by its hash, alignments of A, B, C, D and the bias, the workspace it needs.
+/// What it was chosen for: the problem by its hash, alignments of A, B, C, D, the bias and what is written aside, the workspace it needs;
+/// and which of several it is.
 struct cublasLtMatmulAlgo_t {
-  std::uint64_t data[8];
+  std::uint64_t data[9];
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;

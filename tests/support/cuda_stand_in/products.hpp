@@ -1,4 +1,5 @@
-// tests/support/cuda_stand_in/products.hpp - which products cuBLASLt takes, and one of them: D = alpha op(A) op(B) + beta C, plus a bias
+// tests/support/cuda_stand_in/products.hpp - which products cuBLASLt takes, and one of them: D = alpha op(A) op(B) + beta C, plus a bias, gelu
+// of it, times gelu's slope, or with sums of A or B beside it
 #pragma once
 #include "cublas_types.hpp"
 #include "streams.hpp"
@@ -11,6 +12,13 @@ using product_desc = cublasLtMatmulDescOpaque_t;
 using matrix_layout = cublasLtMatrixLayoutOpaque_t;
 
 inline bool has_bias(product_desc const& d) { return d.epilogue & CUBLASLT_EPILOGUE_BIAS; }
+inline bool has_sums(product_desc const& d) { return d.epilogue == CUBLASLT_EPILOGUE_BGRADA || d.epilogue == CUBLASLT_EPILOGUE_BGRADB; }
+inline bool has_vector(product_desc const& d) { return has_bias(d) || has_sums(d); }
+inline bool has_aux(product_desc const& d) { return d.epilogue & 128; }
+/// Of the vector: a bias goes down a column, as sums of A do; sums of B go along a row.
+inline std::uint64_t vector_length(product_desc const& d, matrix_layout const& r) {
+  return d.epilogue == CUBLASLT_EPILOGUE_BGRADB ? r.cols : r.rows;
+}
 inline std::size_t bytes_of(std::int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
 inline std::int32_t bias_type(product_desc const& d, matrix_layout const& r) { return d.bias_type < 0 ? r.type : d.bias_type; }
 /// Bytes that an address is a multiple of, at most 256.
@@ -37,7 +45,12 @@ inline cublasStatus_t check_product(product_desc const& d, matrix_layout const& 
   if (c.type != r.type || c.ld != r.ld || c.apart != r.apart) return CUBLAS_STATUS_INVALID_VALUE;
   if (a.type != b.type) return CUBLAS_STATUS_NOT_SUPPORTED;
   bool const plain = d.epilogue == CUBLASLT_EPILOGUE_DEFAULT;
-  if (!plain && d.epilogue != CUBLASLT_EPILOGUE_BIAS) return CUBLAS_STATUS_NOT_SUPPORTED;    // the stand-in has no others
+  bool known_epilogue = plain;                                                               // the stand-in has no others
+  for (std::uint32_t e : {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU,
+                          CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADB})
+    known_epilogue = known_epilogue || d.epilogue == e;
+  if (!known_epilogue || ((has_aux(d) || has_sums(d)) && r.batch > 1)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (has_aux(d) && (d.aux_ld % 8 || d.aux_ld < static_cast<std::int64_t>(m))) return CUBLAS_STATUS_INVALID_VALUE;
   if (d.compute == CUBLAS_COMPUTE_64F) {
     bool const doubles = d.scale == CUDA_R_64F && a.type == CUDA_R_64F && r.type == CUDA_R_64F;
     return doubles && plain ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
@@ -45,7 +58,7 @@ inline cublasStatus_t check_product(product_desc const& d, matrix_layout const& 
   bool const floats = a.type == CUDA_R_32F && r.type == CUDA_R_32F,
              narrow = a.type == CUDA_R_16BF && (r.type == CUDA_R_16BF || r.type == CUDA_R_32F),
              known = d.compute == CUBLAS_COMPUTE_32F ? floats || narrow : d.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && floats;
-  if (!known || d.scale != CUDA_R_32F || (has_bias(d) && bias_type(d, r) != r.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!known || d.scale != CUDA_R_32F || (has_vector(d) && bias_type(d, r) != r.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -57,6 +70,7 @@ inline std::uint64_t problem_hash(product_desc const& d, matrix_layout const& a,
   for (std::int32_t x : {d.compute, d.scale, d.op_a, d.op_b, bias_type(d, r)}) add(x);
   add(d.epilogue);
   add(d.bias_apart);
+  add(d.aux_ld);
   for (matrix_layout const* x : {&a, &b, &c, &r}) {
     add(x->type);
     add(x->rows);
@@ -76,7 +90,13 @@ struct product_call_state {
   double alpha, beta;
   void* workspace;
   std::size_t workspace_bytes;
+  int algorithm;
 };
+/// How long a product takes longer than nothing, by what it is and by which algorithm; none: all take the same.
+inline std::function<std::uint64_t(product_desc const&, int)>& product_time() {
+  static std::function<std::uint64_t(product_desc const&, int)> f;
+  return f;
+}
 inline double number_at(void const* p, std::int32_t type) {
   return type == CUDA_R_64F ? *static_cast<double const*>(p) : static_cast<double>(*static_cast<float const*>(p));
 }
@@ -85,13 +105,14 @@ inline cublasStatus_t check_pointers(product_call_state const& p, cublasLtMatmul
   auto const off = [](void const* at, std::uint64_t by) { return reinterpret_cast<std::uintptr_t>(at) % by != 0; };
   if (off(p.pa, bytes_of(p.a.type)) || off(p.pb, bytes_of(p.b.type)) || off(p.pr, bytes_of(p.r.type))) return CUBLAS_STATUS_INVALID_VALUE;
   if (p.beta != 0 && !p.pc) return CUBLAS_STATUS_INVALID_VALUE;
-  if (has_bias(p.d) && (!p.d.bias || off(p.d.bias, bytes_of(bias_type(p.d, p.r))))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (has_vector(p.d) && (!p.d.bias || off(p.d.bias, bytes_of(bias_type(p.d, p.r))))) return CUBLAS_STATUS_INVALID_VALUE;
+  if (has_aux(p.d) && (!p.d.aux || off(p.d.aux, 16))) return CUBLAS_STATUS_INVALID_VALUE;
   if (p.workspace_bytes && (!p.workspace || off(p.workspace, 256))) return CUBLAS_STATUS_INVALID_VALUE;
   if (!algo) return CUBLAS_STATUS_SUCCESS;
   auto const& data = algo->data;
   if (data[0] != problem_hash(p.d, p.a, p.b, p.c, p.r) || data[6] > p.workspace_bytes) return CUBLAS_STATUS_INVALID_VALUE;
   bool const as_promised = !off(p.pa, data[1]) && !off(p.pb, data[2]) && (p.beta == 0 || !off(p.pc, data[3])) && !off(p.pr, data[4]) &&
-                           !(has_bias(p.d) && off(p.d.bias, data[5]));
+                           !(has_vector(p.d) && off(p.d.bias, data[5])) && !(has_aux(p.d) && off(p.d.aux, data[7]));
   return as_promised ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -118,10 +139,16 @@ __attribute__((optimize("O3"), no_sanitize("address", "undefined"))) void add_co
                                                                                      std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] += x * from[i];
 }
+/// By hyperbolic tangents.
+inline double gelu(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x))); }
+inline double gelu_slope(double x) {
+  double const f = std::sqrt(2 / 3.14159265358979323846), t = std::tanh(f * (x + 0.044715 * x * x * x));
+  return (1 + t) / 2 + x / 2 * (1 - t * t) * f * (1 + 3 * 0.044715 * x * x);
+}
 template <class Number> void multiply(product_call_state const& p) {
   std::size_t const m = p.r.rows, n = p.r.cols, k = p.d.op_a == CUBLAS_OP_N ? p.a.cols : p.a.rows;
   bool const t_a = p.d.op_a != CUBLAS_OP_N, t_b = p.d.op_b != CUBLAS_OP_N, tf32 = p.d.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-  std::vector<Number> a(m * k), column(m);
+  std::vector<Number> a(m * k), column(m), sums_a(m), sums_b(n);
   auto const index = [](matrix_layout const& x, bool turned, std::int64_t u, std::size_t row, std::size_t col) {
     return u * x.apart + static_cast<std::int64_t>(turned ? col : row) + static_cast<std::int64_t>(turned ? row : col) * x.ld;
   };
@@ -137,10 +164,22 @@ template <class Number> void multiply(product_call_state const& p) {
         Number x = static_cast<Number>(p.alpha) * column[i];
         if (p.beta != 0) x += static_cast<Number>(p.beta) * load<Number>(p.pc, at, p.c.type, false);     // else C may hold anything
         if (has_bias(p.d)) x += load<Number>(p.d.bias, u * p.d.bias_apart + static_cast<std::int64_t>(i), bias_type(p.d, p.r), false);
+        std::int64_t const aside = static_cast<std::int64_t>(i) + static_cast<std::int64_t>(j) * p.d.aux_ld;
+        if (p.d.epilogue == CUBLASLT_EPILOGUE_DGELU) x *= static_cast<Number>(gelu_slope(load<double>(p.d.aux, aside, p.r.type, false)));
+        else if (has_aux(p.d)) {
+          store(const_cast<void*>(p.d.aux), aside, p.r.type, x);
+          x = static_cast<Number>(gelu(static_cast<double>(x)));
+        }
         store(p.pr, at, p.r.type, x);
       }
+      for (std::size_t l = 0; l < k; ++l) sums_b[j] += load<Number>(p.pb, index(p.b, t_b, u, l, j), p.b.type, false);
     }
+    for (std::size_t l = 0; l < k; ++l) for (std::size_t i = 0; i < m; ++i) sums_a[i] += a[l * m + i];
   }
+  if (!has_sums(p.d)) return;
+  std::vector<Number> const& sums = p.d.epilogue == CUBLASLT_EPILOGUE_BGRADA ? sums_a : sums_b;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    store(const_cast<void*>(p.d.bias), static_cast<std::int64_t>(i), bias_type(p.d, p.r), sums[i]);
 }
 /// In the stream. Every operand must lie in one piece of the GPU's memory; the workspace is written all over, here and there.
 inline cudaError_t run_product(product_call_state const& p, int gpu) {
@@ -156,7 +195,10 @@ inline cudaError_t run_product(product_call_state const& p, int gpu) {
   look(p.pb, extent(p.b), p.b.type);
   look(p.pr, extent(p.r), p.r.type);
   if (p.beta != 0) look(p.pc, extent(p.c), p.c.type);
-  if (has_bias(p.d)) look(p.d.bias, (p.r.batch - 1) * p.d.bias_apart + static_cast<std::int64_t>(p.r.rows), bias_type(p.d, p.r));
+  if (has_vector(p.d))
+    look(p.d.bias, (p.r.batch - 1) * p.d.bias_apart + static_cast<std::int64_t>(vector_length(p.d, p.r)), bias_type(p.d, p.r));
+  if (has_aux(p.d))
+    look(p.d.aux, (static_cast<std::int64_t>(p.r.cols) - 1) * p.d.aux_ld + static_cast<std::int64_t>(p.r.rows), p.r.type);
   if (p.workspace_bytes) fits = fits && m.memory.owner(p.workspace, p.workspace_bytes) == gpu;
   if (!fits) {
     m.complain("a product's operands or workspace reach beyond their memory");
@@ -167,6 +209,7 @@ inline cudaError_t run_product(product_call_state const& p, int gpu) {
     std::memset(p.workspace, 0xff, some);
     std::memset(static_cast<std::byte*>(p.workspace) + p.workspace_bytes - some, 0xff, some);
   }
+  if (product_time()) m.clock += product_time()(p.d, p.algorithm);
   if (p.d.compute == CUBLAS_COMPUTE_64F) multiply<double>(p);
   else multiply<float>(p);
   return cudaSuccess;

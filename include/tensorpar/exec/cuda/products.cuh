@@ -1,12 +1,13 @@
-// tensorpar/exec/cuda/products.cuh - matrix products by cuBLASLt; which algorithm is asked once for every shape
+// tensorpar/exec/cuda/products.cuh - matrix products by cuBLASLt; which algorithm is asked or measured once for every shape
 #pragma once
 #include <array>
 #include <concepts>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <tensorpar/exec/cuda.cuh>
+#include <tensorpar/exec/cuda/choices.cuh>
 #include <tensorpar/exec/product_layout.hpp>
+#include <vector>
 
 namespace tensorpar {
 
@@ -44,17 +45,14 @@ template <> struct cuda_number<bfloat16> {
   static constexpr cudaDataType type = CUDA_R_16BF;
 };
 
-/// One logical device's products; copies share handle and algorithms.
+/// One logical device's products; copies share handle and choices.
 class cuda_products {
-  using key = std::array<i64, 17>;
-  struct shared {
-    lt_handle<cublasLtHandle_t, cublasLtDestroy> handle;
-    std::mutex lock;
-    std::map<key, std::optional<cublasLtMatmulAlgo_t>> chosen;   // nothing: the library has none
-  };
+  using key = cuda_product_choices::key;
+  using handle = lt_handle<cublasLtHandle_t, cublasLtDestroy>;
   cuda_memory memory_;
   float_products floats_;
-  std::shared_ptr<shared> shared_ = std::make_shared<shared>();
+  std::shared_ptr<cuda_product_choices> choices_;
+  std::shared_ptr<handle> handle_ = std::make_shared<handle>();
 
   struct matrix {
     lt_handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> layout;
@@ -74,21 +72,29 @@ class cuda_products {
   /// Room that algorithms may use, if a caller has it: what NVIDIA advises for Hopper.
   static constexpr i64 scratch_bytes = i64{32} << 20;
 
-  explicit cuda_products(cuda_memory m, float_products f = float_products::full) : memory_(std::move(m)), floats_(f) {
+  explicit cuda_products(cuda_memory m, float_products f = float_products::full,
+                         std::shared_ptr<cuda_product_choices> c = std::make_shared<cuda_product_choices>())
+      : memory_(std::move(m)), floats_(f), choices_(std::move(c)) {
     memory_.state().enter();
-    cuda_check(cublasLtCreate(shared_->handle.to()), "cublasLtCreate");
+    cuda_check(cublasLtCreate(handle_->to()), "cublasLtCreate");
   }
 
   /// False: not for these numbers, strides or sizes. `scratch`: scratch_bytes of the GPU's memory, at a multiple of 256, or null.
   template <class Scalar, class Result> bool multiply(matrix_products<Scalar, Result> const& p, void* scratch = nullptr) const {
+    return multiply(p, {}, scratch, [] {});
+  }
+  /// A product and what follows it, or false: then nothing is done, and apart() is how it is to be done.
+  template <class Scalar, class Result, class Apart>
+  bool multiply(matrix_products<Scalar, Result> const& p, product_epilogue<Scalar, Result> const& e, void* scratch,
+                Apart const& apart) const {
     if constexpr (cuda_number<Scalar>::given && cuda_number<Result>::given) {
       i64 const most = i64{1} << 31;
       if (p.m <= 0 || p.n <= 0 || p.k <= 0 || p.batch[0].extent >= most) return false;
       blas_product const form = blas_form(p);
       if (!form.fits || (p.bias && !form.swapped)) return false;         // a bias goes down a column
-      auto const& apart = p.batch[1];
-      for (i64 u = 0; u < apart.extent; ++u)       // one key for all of them: the first says whether there is an algorithm
-        if (!run(p, form, p.a.p + u * apart.a, p.b.p + u * apart.b, p.c.p + u * apart.c, scratch)) return false;
+      auto const& turn = p.batch[1];
+      for (i64 u = 0; u < turn.extent; ++u)        // one key for all of them: the first says whether there is an algorithm
+        if (!run(p, form, e, p.a.p + u * turn.a, p.b.p + u * turn.b, p.c.p + u * turn.c, scratch, apart)) return false;
       return true;
     } else {
       return false;
@@ -96,9 +102,9 @@ class cuda_products {
   }
 
  private:
-  template <class Scalar, class Result>
-  bool run(matrix_products<Scalar, Result> const& p, blas_product const& form, Scalar const* a, Scalar const* b, Result* c,
-           void* scratch) const {
+  template <class Scalar, class Result, class Apart>
+  bool run(matrix_products<Scalar, Result> const& p, blas_product const& form, product_epilogue<Scalar, Result> const& e, Scalar const* a,
+           Scalar const* b, Result* c, void* scratch, Apart const& apart) const {
     using number = computed<Scalar>;
     constexpr bool is_double = std::same_as<Scalar, double>, is_float = std::same_as<Scalar, float>;
     cublasComputeType_t const how = is_double                                        ? CUBLAS_COMPUTE_64F
@@ -106,6 +112,11 @@ class cuda_products {
                                                                                     : CUBLAS_COMPUTE_32F;
     constexpr cudaDataType type = cuda_number<Scalar>::type, result_type = cuda_number<Result>::type;
     cublasOperation_t const x_op = form.x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, y_op = form.y.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    // of gelu: what it is taken of, or its slope is taken at; of a bias, or of sums: the vector
+    void* const aside = e.before ? static_cast<void*>(e.before) : const_cast<Result*>(e.slope);
+    void const* const vector = p.bias ? static_cast<void const*>(p.bias) : e.sums;
+    cublasLtEpilogue_t const epilogue = epilogue_of(p.bias, e, form.swapped);
+    if (aside && (aligned(static_cast<Result*>(aside), 0) < 16 || form.ldc % 8)) return false;
     lt_handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> desc;
     cuda_check(cublasLtMatmulDescCreate(desc.to(), how, cuda_number<number>::type), "cublasLtMatmulDescCreate");
     auto const say = [&](cublasLtMatmulDescAttributes_t what, auto const& value) {
@@ -113,44 +124,101 @@ class cuda_products {
     };
     say(CUBLASLT_MATMUL_DESC_TRANSA, x_op);
     say(CUBLASLT_MATMUL_DESC_TRANSB, y_op);
-    if (p.bias) {
-      say(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      say(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type);
-    }
+    say(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    if (vector) say(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, p.bias ? type : result_type);
+    if (aside) say(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, static_cast<int64_t>(form.ldc));
     auto const& batch = p.batch[0];
     i64 const x_apart = form.swapped ? batch.b : batch.a, y_apart = form.swapped ? batch.a : batch.b;
-    auto const stored = [&](i64 rows, i64 cols, blas_operand const& o, i64 apart) {
-      return o.transposed ? matrix(type, cols, rows, o.ld, batch.extent, apart) : matrix(type, rows, cols, o.ld, batch.extent, apart);
+    auto const stored = [&](i64 rows, i64 cols, blas_operand const& o, i64 between) {
+      return o.transposed ? matrix(type, cols, rows, o.ld, batch.extent, between) : matrix(type, rows, cols, o.ld, batch.extent, between);
     };
     matrix const x = stored(form.m, form.k, form.x, x_apart), y = stored(form.k, form.n, form.y, y_apart),
                  z(result_type, form.m, form.n, form.ldc, batch.extent, batch.c);
-    number const one(1), before = p.accumulate ? number(1) : number(0);
+    Result const* const onto = e.plus ? e.plus : c;
+    number const one(1), before = p.accumulate || e.plus ? number(1) : number(0);
     Scalar const *left = form.swapped ? b : a, *right = form.swapped ? a : b;
     i64 const left_apart = form.swapped ? p.batch[1].b : p.batch[1].a, right_apart = form.swapped ? p.batch[1].a : p.batch[1].b;
-    i64 const bias_alignment = p.bias ? aligned(p.bias, 0) : 0;
-    key const k{static_cast<i64>(type), static_cast<i64>(result_type), bias_alignment, scratch != nullptr, form.m, form.n, form.k,
+    i64 const vector_alignment = !vector ? 0 : p.bias ? aligned(p.bias, 0) : aligned(e.sums, 0);
+    key const k{static_cast<i64>(type), static_cast<i64>(result_type), vector_alignment, scratch != nullptr, form.m, form.n, form.k,
                 form.x.transposed, form.x.ld, form.y.transposed, form.y.ld, form.ldc, batch.extent, x_apart, y_apart, batch.c,
-                aligned(left, left_apart) | aligned(right, right_apart) << 8 | aligned(c, p.batch[1].c) << 16};
-    auto const biased_by = [&](void const* at) { if (p.bias) say(CUBLASLT_MATMUL_DESC_BIAS_POINTER, at); };
-    biased_by(reinterpret_cast<void const*>(bias_alignment));            // who chooses reads off the address what it may rely on
-    std::optional<cublasLtMatmulAlgo_t> const algorithm = choose(k, desc.get(), x.layout.get(), y.layout.get(), z.layout.get());
-    if (!algorithm) return false;
-    biased_by(p.bias);
-    memory_.state().enter();
-    cuda_check(cublasLtMatmul(shared_->handle.get(), desc.get(), &one, left, x.layout.get(), right, y.layout.get(), &before, c,
-                              z.layout.get(), c, z.layout.get(), &*algorithm, scratch, scratch ? scratch_bytes : 0, memory_.stream()),
-               "cublasLtMatmul");
+                static_cast<i64>(epilogue), static_cast<i64>(how),
+                aligned(left, left_apart) | aligned(right, right_apart) << 8 | aligned(c, p.batch[1].c) << 16 |
+                    (e.plus ? aligned(e.plus, 0) << 24 : 0)};
+    auto const others_at = [&](void const* vector_there, void const* aside_there) {
+      if (vector) say(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector_there);
+      if (aside) say(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aside_there);
+    };
+    auto const compute = [&](cublasLtMatmulAlgo_t const& by) {
+      memory_.state().enter();
+      return cublasLtMatmul(handle_->get(), desc.get(), &one, left, x.layout.get(), right, y.layout.get(), &before, onto, z.layout.get(), c,
+                            z.layout.get(), &by, scratch, scratch ? scratch_bytes : 0, memory_.stream());
+    };
+    std::optional<cuda_product_choices::choice> chosen = choices_->find(k);
+    if (!chosen) {
+      // who chooses reads off the addresses what it may rely on
+      others_at(reinterpret_cast<void const*>(vector_alignment), reinterpret_cast<void const*>(std::uintptr_t{16}));
+      std::vector<cublasLtMatmulAlgo_t> found;
+      bool const measures = choices_->measuring();
+      if (measures || !e.sums)                     // sums beside a product are slow for some shapes
+        found = heuristic(k, desc.get(), x.layout.get(), y.layout.get(), z.layout.get());
+      chosen.emplace();
+      others_at(vector, aside);
+      if (measures) *chosen = fastest(found, compute, e.plus || e.before || e.slope || e.sums, apart);
+      else if (!found.empty()) chosen->algorithm = found.front();
+      choices_->keep(k, *chosen);
+    }
+    others_at(vector, aside);
+    if (chosen->apart || !chosen->algorithm) return false;
+    cuda_check(compute(*chosen->algorithm), "cublasLtMatmul");
     return true;
+  }
+  template <class Scalar, class Result>
+  static cublasLtEpilogue_t epilogue_of(Scalar const* bias, product_epilogue<Scalar, Result> const& e, bool swapped) {
+    if (e.before) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    if (e.slope) return CUBLASLT_EPILOGUE_DGELU;
+    if (e.sums) return swapped ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BGRADA;
+    return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  }
+  /// Seconds in the stream, the best of some.
+  template <class Call> double seconds(Call const& call) const {
+    auto begun = memory_.make_timed_mark(), ended = memory_.make_timed_mark();
+    double best = 0;
+    for (int trial = 0; trial < 4; ++trial) {
+      memory_.set(begun);
+      call();
+      memory_.set(ended);
+      memory_.wait();
+      if (double const s = memory_.seconds(begun, ended); trial == 1 || s < best) best = s;        // the first warms up
+    }
+    return best;
+  }
+  /// Of the algorithms, and of doing without where something follows the product.
+  template <class Compute, class Apart>
+  cuda_product_choices::choice fastest(std::vector<cublasLtMatmulAlgo_t> const& found, Compute const& compute, bool follows,
+                                       Apart const& apart) const {
+    cuda_product_choices::choice best;
+    double least = 0;
+    for (cublasLtMatmulAlgo_t const& a : found) {
+      cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+      double const s = seconds([&] { if (status == CUBLAS_STATUS_SUCCESS) status = compute(a); });
+      if (status == CUBLAS_STATUS_NOT_SUPPORTED) continue;               // a heuristic may err
+      cuda_check(status, "cublasLtMatmul");
+      if (!best.algorithm || s < least) {
+        best.algorithm = a;
+        least = s;
+      }
+    }
+    best.apart = follows && best.algorithm && seconds(apart) < least;
+    return best;
   }
   /// Bytes that the address and all that lie `apart` numbers from it are multiples of, at most 16.
   template <class Number> static i64 aligned(Number const* p, i64 apart) {
     std::uintptr_t const low = (reinterpret_cast<std::uintptr_t>(p) | static_cast<std::uintptr_t>(apart) * sizeof(Number)) & 15;
     return low ? static_cast<i64>(low & (~low + 1)) : 16;
   }
-  std::optional<cublasLtMatmulAlgo_t> choose(key const& k, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x, cublasLtMatrixLayout_t y,
-                                             cublasLtMatrixLayout_t z) const {
-    std::lock_guard const held(shared_->lock);
-    if (auto const known = shared_->chosen.find(k); known != shared_->chosen.end()) return known->second;
+  /// What the library would take, the best by its own lights first.
+  std::vector<cublasLtMatmulAlgo_t> heuristic(key const& k, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x, cublasLtMatrixLayout_t y,
+                                              cublasLtMatrixLayout_t z) const {
     lt_handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> want;
     cuda_check(cublasLtMatmulPreferenceCreate(want.to()), "cublasLtMatmulPreferenceCreate");
     uint64_t const scratch = k[3] ? static_cast<uint64_t>(scratch_bytes) : 0;
@@ -158,20 +226,20 @@ class cuda_products {
       cuda_check(cublasLtMatmulPreferenceSetAttribute(want.get(), what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
     };
     say(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, scratch);
-    i64 const alignment = k.back();
-    uint32_t const left = static_cast<uint32_t>(alignment & 255), right = static_cast<uint32_t>(alignment >> 8 & 255),
-                   to = static_cast<uint32_t>(alignment >> 16 & 255);
-    say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, left);
-    say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, right);
-    say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, to);
-    say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, to);
-    cublasLtMatmulHeuristicResult_t found{};
+    auto const at = [&](int byte) { return static_cast<uint32_t>(k.back() >> 8 * byte & 255); };
+    say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, at(0));
+    say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, at(1));
+    say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, at(3) ? at(3) : at(2));
+    say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, at(2));
+    std::array<cublasLtMatmulHeuristicResult_t, cuda_product_choices::candidates> found{};
     int n = 0;
-    cublasStatus_t const status = cublasLtMatmulAlgoGetHeuristic(shared_->handle.get(), desc, x, y, z, z, want.get(), 1, &found, &n);
+    int const most = choices_->measuring() ? cuda_product_choices::candidates : 1;
+    cublasStatus_t const status = cublasLtMatmulAlgoGetHeuristic(handle_->get(), desc, x, y, z, z, want.get(), most, found.data(), &n);
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) cuda_check(status, "cublasLtMatmulAlgoGetHeuristic");
-    std::optional<cublasLtMatmulAlgo_t>& chosen = shared_->chosen[k];
-    if (status == CUBLAS_STATUS_SUCCESS && n > 0) chosen = found.algo;
-    return chosen;
+    std::vector<cublasLtMatmulAlgo_t> r;
+    for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < n; ++i)
+      if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS) r.push_back(found[static_cast<std::size_t>(i)].algo);
+    return r;
   }
 };
 

@@ -119,6 +119,8 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
   static constexpr i64 product_scratch = detail::cuda_products::scratch_bytes + alignment;
   explicit basic_cuda_teams(device_place at) : basic_cuda_teams(cuda_memory(at)) {}
   explicit basic_cuda_teams(cuda_memory m) : memory_(std::move(m)), products_(memory_, Floats) {}
+  basic_cuda_teams(cuda_memory m, std::shared_ptr<cuda_product_choices> c)
+      : memory_(std::move(m)), products_(memory_, Floats, std::move(c)) {}
 
   memory device_memory() const { return memory_; }
   /// Precondition: product_scratch bytes of this memory at p.
@@ -155,6 +157,10 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
     }
     detail::product_at<Scalar, Result> const f{p};
     each(f.count(), f);
+  }
+  template <class Scalar, class Result, class Apart>
+  void product_with(matrix_products<Scalar, Result> const& p, product_epilogue<Scalar, Result> const& e, Apart const& apart) const {
+    if (!products_.multiply(p, e, scratch_, apart)) apart();
   }
   index_fault* fault() const { return memory_.state().fault; }
   /// Kernels may still be writing one: the memory's `wait` throws it.

@@ -16,9 +16,10 @@ template <class Scalar, class To> struct contract_at {
   int operands, kept, summed;
   turn t[contraction_loops::max];            // kept ones first
   i64 terms;
+  bool adds;                                 // to what is there
 
-  contract_at(kernel_call const& c, To* to, contraction_loops const& all)
-      : x{}, y(to), operands(all.operands), kept(0), summed(0), t{}, terms(1) {
+  contract_at(kernel_call const& c, To* to, contraction_loops const& all, bool onto)
+      : x{}, y(to), operands(all.operands), kept(0), summed(0), t{}, terms(1), adds(onto) {
     for (int k = 0; k < operands; ++k) x[k] = operand<Scalar>(c, k);
     for (bool wanted : {true, false})
       for (int i = 0; i < all.n; ++i) {
@@ -56,34 +57,47 @@ template <class Scalar, class To> struct contract_at {
   constexpr void operator()(i64 at) const {
     computed<Scalar> s(0);
     for (i64 k = 0; k < terms; ++k) s += term(at, k);
-    y[place(at)] = s;
+    store(at, s);
+  }
+  constexpr void store(i64 at, computed<Scalar> s) const {
+    To& to = y[place(at)];
+    to = adds ? to + s : s;
   }
   template <class Team> constexpr void operator()(i64 at, Team const& team) const {
     computed<Scalar> const s = team.template sum<computed<Scalar>>(terms, [&](i64 k) { return term(at, k); });
-    team.alone([&] { y[place(at)] = s; });
+    team.alone([&] { store(at, s); });
   }
 };
 template <class Scalar, class To, class Device>
-void contract_by_elements(Device const& d, kernel_call const& c, To* y, contraction_loops const& all) {
-  contract_at<Scalar, To> const f(c, y, all);
+void contract_by_elements(Device const& d, kernel_call const& c, To* y, contraction_loops const& all, bool onto) {
+  contract_at<Scalar, To> const f(c, y, all, onto);
   if (f.terms >= 256) d.teams(f.results(), f);
   else d.each(f.results(), f);
 }
 
-template <class Scalar, class To, class Device> void contract_on(Device const& d, kernel_call const& c, To* y, loops const& notation) {
-  contraction_loops const all(c, notation);
-  product_choice const p = c.inputs == 2 ? choose_product(all) : product_choice{};
-  if (p.work <= 1) return contract_by_elements<Scalar>(d, c, y, all);
+/// The products that a contraction of two operands consists of: the first, and which loops they leave over.
+template <class Scalar, class To> struct contraction_products {
+  contraction_loops all;
+  matrix_products<Scalar, To> first{};
   unsigned taken = 0;
+  bool any = false;                          // else it is no product, or of one number
+  contraction_products(kernel_call const& c, To* y, loops const& notation);
+  /// Is it one product and nothing else?
+  bool one() const { return any && taken == (1u << all.n) - 1 && first.batch[0].extent == 1 && first.batch[1].extent == 1; }
+};
+template <class Scalar, class To>
+contraction_products<Scalar, To>::contraction_products(kernel_call const& c, To* y, loops const& notation) : all(c, notation) {
+  product_choice const p = c.inputs == 2 ? choose_product(all) : product_choice{};
+  any = p.work > 1;
+  if (!any) return;
   auto const loop_of = [&](int i) {
     if (i < 0) return contraction_loop{1, 0, {}, false, {}};
     taken |= 1u << i;
     return all.l[i];
   };
   contraction_loop const m = loop_of(p.m), n = loop_of(p.n), k = loop_of(p.k);
-  matrix_products<Scalar, To> product;
   // the two longest of the result's other loops make the batch
-  for (auto& b : product.batch) {
+  for (auto& b : first.batch) {
     int longest = -1;
     for (int i = 0; i < all.n; ++i)
       if (!(taken >> i & 1) && all.l[i].kept && (longest < 0 || all.l[i].extent > all.l[longest].extent)) longest = i;
@@ -91,16 +105,28 @@ template <class Scalar, class To, class Device> void contract_on(Device const& d
     b = {l.extent, l.in[0], l.in[1], l.out};
   }
   auto const step = [](i64 s) { return s ? s : 1; };
-  turn_outer(all, taken, [&](i64 out, i64 const* in, bool first) {
-    product.m = m.extent;
-    product.n = n.extent;
-    product.k = k.extent;
-    product.a = {operand<Scalar>(c, 0) + in[0], step(m.in[0]), step(k.in[0])};
-    product.b = {operand<Scalar>(c, 1) + in[1], step(k.in[1]), step(n.in[1])};
-    product.c = {y + out, step(m.out), step(n.out)};
-    product.accumulate = !first;
-    d.product(product);
+  first.m = m.extent;
+  first.n = n.extent;
+  first.k = k.extent;
+  first.a = {operand<Scalar>(c, 0), step(m.in[0]), step(k.in[0])};
+  first.b = {operand<Scalar>(c, 1), step(k.in[1]), step(n.in[1])};
+  first.c = {y, step(m.out), step(n.out)};
+}
+/// `onto`: adds to what is there.
+template <class Scalar, class To, class Device>
+void contract_on(Device const& d, kernel_call const& c, To* y, contraction_products<Scalar, To> const& of, bool onto) {
+  if (!of.any) return contract_by_elements<Scalar>(d, c, y, of.all, onto);
+  turn_outer(of.all, of.taken, [&](i64 out, i64 const* in, bool first) {
+    matrix_products<Scalar, To> p = of.first;
+    p.a.p += in[0];
+    p.b.p += in[1];
+    p.c.p += out;
+    p.accumulate = onto || !first;
+    d.product(p);
   });
+}
+template <class Scalar, class To, class Device> void contract_on(Device const& d, kernel_call const& c, To* y, loops const& notation) {
+  contract_on(d, c, y, contraction_products<Scalar, To>(c, y, notation), false);
 }
 /// Is this the sum over all leading axes of one operand, for every element of its last axis? That of a bias' gradient.
 constexpr bool sums_to_last_axis(loops const& l, int rank) {
@@ -160,14 +186,19 @@ template <class Scalar> struct team_kernel<Scalar, contraction> {
     });
   }
 };
+namespace detail {
+/// x W^T, and the bias where this device adds it.
+template <class Scalar> matrix_products<Scalar> linear_product(kernel_call const& c, bool bias) {
+  i64 const rows = row_count(c.in_block[0]), in = last_extent(c.in_block[0]), out = last_extent(c.out_block[0]);
+  auto p = one_product<Scalar>(rows, out, in, {operand<Scalar>(c, 0), in, 1}, {operand<Scalar>(c, 1), 1, in}, {result<Scalar>(c), out, 1});
+  if (bias && c.first_share) p.bias = operand<Scalar>(c, 2);
+  return p;
+}
+}  // namespace detail
 template <class Scalar> struct team_kernel<Scalar, linear> {
   static constexpr bool multiplies = true;
   template <class Device> static void run(Device const& d, kernel_call const& c, linear const& op) {
-    i64 const rows = detail::row_count(c.in_block[0]), in = detail::last_extent(c.in_block[0]), out = detail::last_extent(c.out_block[0]);
-    auto p = detail::one_product<Scalar>(rows, out, in, {detail::operand<Scalar>(c, 0), in, 1}, {detail::operand<Scalar>(c, 1), 1, in},
-                                         {detail::result<Scalar>(c), out, 1});
-    if (op.bias && c.first_share) p.bias = detail::operand<Scalar>(c, 2);
-    d.product(p);
+    d.product(detail::linear_product<Scalar>(c, op.bias));
   }
 };
 template <class Scalar> struct team_kernel<Scalar, matmul> {

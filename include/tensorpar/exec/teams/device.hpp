@@ -23,6 +23,15 @@ template <class Scalar, class Result = Scalar> struct matrix_products {
   } batch[2]{};
 };
 
+/// What may be done with the results of one product (batch extents 1) while they are at hand, and with a. `plus`, `before` and `slope` lie
+/// as c does, and one of the three at most is there.
+template <class Scalar, class Result = Scalar> struct product_epilogue {
+  Result const* plus = nullptr;       // c = a b + bias + plus
+  Result* before = nullptr;           // gets a b + bias, and c is gelu of it
+  Result const* slope = nullptr;      // c = a b gelu'(slope)
+  Result* sums = nullptr;             // gets m numbers: the sums of a's rows
+};
+
 /// An index in the user's data that was out of range. Kernels leave it in the device's memory, where the host finds it.
 struct index_fault {
   op_info const* op = nullptr;        // null: none
@@ -43,6 +52,7 @@ struct index_fault {
 /// many at p. Functors may say `at_once`, how many neighbours they take together, with `f.aligned()` and `f.template several<N>(i)`, which
 /// does what f(i) to f(i + N - 1) do, where f.aligned() and N divides i (see detail::pack); a device may use that in `each`. Functors of
 /// teams may say `f.length()`, how many numbers a team goes over at a time; a device may choose by that how many lanes teams have.
+/// Optional: `d.product_with(p, e, apart)` for a product_epilogue e does both at once, or calls apart(), which does one after the other.
 /// Optional, for operators that a library of the device does as a whole, of exactly this type: `d.template whole<Scalar>(op, call)`, done
 /// or false (then the kernel runs), and `D::template whole_scratch<Scalar>(op, in, out)`, the bytes that it may use at call.workspace, from
 /// local shapes; see cudnn_teams.

@@ -88,7 +88,7 @@ template <class Scalar> struct norm_at {
 /// dx = (g - mean(g) - xhat mean(g xhat)) / std with g = dy gamma; mean(g) is left out where the mean is.
 template <class Scalar> struct norm_grad_at {
   row_norm<Scalar> norm;
-  Scalar const *d, *x, *gamma;
+  Scalar const *d, *x, *gamma, *plus;        // plus: added to dx; or null
   Scalar* y;
   constexpr i64 length() const { return norm.n; }
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
@@ -100,8 +100,10 @@ template <class Scalar> struct norm_grad_at {
     if (norm.centred) s = line_sum<number>(team, n, [](number a, number g) { return a * g; }, p, gamma) * norm.inverse;
     auto const term = [&](number a, number g, number b) { return a * g * ((b - m.mean) * m.rsqrt); };
     number const q = line_sum<number>(team, n, term, p, gamma, v) * norm.inverse;
-    line_map(team, n, [&](i64, number a, number g, number b) { return m.rsqrt * (a * g - s - (b - m.mean) * m.rsqrt * q); }, y + r * n, p,
-             gamma, v);
+    auto const alone = [&](i64, number a, number g, number b) { return m.rsqrt * (a * g - s - (b - m.mean) * m.rsqrt * q); };
+    auto const added = [&](i64 i, number a, number g, number b, number o) { return alone(i, a, g, b) + o; };
+    if (plus) line_map(team, n, added, y + r * n, p, gamma, v, plus + r * n);
+    else line_map(team, n, alone, y + r * n, p, gamma, v);
   }
 };
 /// The moments of every row, two scalars each.
@@ -137,10 +139,11 @@ template <class Scalar, class Device> void run_norm(Device const& d, kernel_call
           norm_at<Scalar>{norm_of<Scalar>(c.out_block[0], eps, centred), operand<Scalar>(c, 0), operand<Scalar>(c, 1),
                           centred ? operand<Scalar>(c, 2) : nullptr, result<Scalar>(c)});
 }
-template <class Scalar, class Device> void run_norm_grad(Device const& d, kernel_call const& c, double eps, bool centred) {
+template <class Scalar, class Device>
+void run_norm_grad(Device const& d, kernel_call const& c, double eps, bool centred, Scalar const* plus = nullptr) {
   d.teams(row_count(c.out_block[0]),
           norm_grad_at<Scalar>{norm_of<Scalar>(c.out_block[0], eps, centred), operand<Scalar>(c, 0), operand<Scalar>(c, 1),
-                               operand<Scalar>(c, 2), result<Scalar>(c)});
+                               operand<Scalar>(c, 2), plus, result<Scalar>(c)});
 }
 template <class Scalar, class Device> void run_norm_grad_gamma(Device const& d, kernel_call const& c, double eps, bool centred) {
   i64 const rows = row_count(c.in_block[0]), n = last_extent(c.in_block[0]);

@@ -1,0 +1,22 @@
+// tensorpar/exec/fuse.hpp - a program fused as far as a compute policy has kernels for it
+#pragma once
+#include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/narrow.hpp>
+#include <tensorpar/plan/fuse_tasks.hpp>
+
+namespace tensorpar {
+
+namespace detail {
+template <class Compute> bool has_kernel(any_op const& o, bool narrow) {
+  if (!Compute::supports(o)) return false;
+  if constexpr (requires { Compute::supports_narrow(o); }) return !narrow || Compute::supports_narrow(o);
+  else return !narrow || sizeof(typename Compute::scalar_type) != 4;       // stored as the scalar is
+}
+}  // namespace detail
+
+/// fuse_tasks (plan/fuse_tasks.hpp) for this policy: `executor<C, M> run(graph, p, fused<C>(unroll(graph, p, &C::workspace), p.cluster))`.
+template <compute_policy Compute> program fused(program const& p, machine const& cluster) {
+  return fuse_tasks(p, cluster, &detail::has_kernel<Compute>, &Compute::workspace);
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,128 @@
+// tests/exec/fuse.test.cpp - fused operators and programs: they compute what the plain ones do, in less memory and fewer tasks
+#include <tensorpar/exec/fuse.hpp>
+#include <tensorpar/exec/teams/fused.hpp>
+#include <tensorpar/op/fused.hpp>
+#include <tensorpar/plan/fuse_tasks.hpp>
+
+#include <doctest/doctest.h>
+
+#include "../support/effort.hpp"
+#include "../support/laws/fused.hpp"
+#include "../support/laws/operator.hpp"
+#include "../support/training.hpp"
+#include <tensorpar/exec/teams.hpp>
+#include <tensorpar/exec/threads.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
+#include <tensorpar/plan/memory_saving.hpp>
+#include <tensorpar/zoo/gpt.hpp>
+
+using namespace tests;
+
+namespace {
+
+using exact = compute::teams<prime_field>;
+using narrow = compute::teams<float, host_teams<>, op_set<>, bfloat16>;
+
+training_options options(int trial, int micro_batches) {
+  training_options o;
+  o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
+  o.optimizer.clip_norm = trial % 2 ? 0.5 : 0;
+  o.micro_batches = micro_batches;
+  return o;
+}
+plan with(plan p, training_options const& o) {
+  p.optimizer = o.optimizer;
+  p.micro_batches = o.micro_batches;
+  p.scalar_bytes = sizeof(prime_field);
+  return p;
+}
+computation_graph small_gpt() {
+  model_builder g;
+  zoo::gpt<>::define(g, zoo::gpt_reduced);
+  return lower(g, {zoo::batch = 4});
+}
+
+}  // namespace
+
+TEST_CASE("fused kernels are their two parts: exactly in the prime field, up to rounding else, with any number of lanes") {
+  check_fused<prime_field, prime_field>(exact{}, exact{}, 0);
+  check_fused<prime_field, prime_field>(compute::teams<prime_field, host_teams<4>>{}, exact{}, 0);
+  check_fused<double, double>(compute::teams<double>{}, compute::teams<double>{}, 1e-12);
+  check_fused<float, float>(compute::teams<float>{}, compute::teams<float>{}, 1e-5);
+  check_fused<bfloat16, float>(narrow{}, narrow{}, 0.02);
+}
+
+TEST_CASE("fused operators keep the laws of operators") {
+  shape const x{4, 6, 8}, y{4, 6, 12}, w{12, 8};
+  int splits = 0;
+  for (any_op const& o : std::vector<any_op>{linear_with{true, true, false}, linear_with{true, false, true},
+                                             linear_with{false, false, false}}) {
+    std::vector<shape> in{x, w};
+    if (o.as<linear_with>().bias) in.push_back({12});
+    if (o.as<linear_with>().plus) in.push_back(y);
+    splits += tests::check_operator_laws(o, in);
+  }
+  for (bool sums : {false, true})
+    for (bool plus : {false, true}) {
+      std::vector<shape> in{y, x};
+      if (plus) in.push_back(w);
+      splits += tests::check_operator_laws(contraction_with{contraction("01o,01i->oi"), false, plus, sums}, in);
+    }
+  splits += tests::check_operator_laws(contraction_with{contraction("01o,oi->01i"), true, false, false}, {y, w, x});
+  splits += tests::check_operator_laws(layernorm_grad_x_plus{}, {x, x, {8}, x});
+  splits += tests::check_operator_laws(rmsnorm_grad_x_plus{}, {x, x, {8}, x});
+  CHECK(splits > 20);
+  tests::check_attribute_laws(linear_with{});
+  tests::check_attribute_laws(contraction_with{});
+  tests::check_attribute_laws(layernorm_grad_x_plus{});
+}
+
+TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches and savings") {
+  std::mt19937 draw(3);
+  int fewer = 0, smaller = 0, larger = 0;
+  for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer(), small_gpt()})
+    for (int trial = 0; trial < effort::cases(12); ++trial) {
+      CAPTURE(trial);
+      training_options const o = options(trial, 1 + trial % 3);
+      plan p = with(random_plan(g, 1 + trial % 4 * 2, draw), o);
+      for (node_choice& c : p.nodes) {
+        c.sharding = static_cast<weight_sharding>(draw() % 3);
+        c.recompute = draw() % 2;
+      }
+      saving_step const step = save_memory(differentiate(g, o), p);
+      program const plain = unroll(step.graph, step.plan, &exact::workspace), q = fused<exact>(plain, p.cluster);
+      for (std::size_t d = 0; d < plain.arena.size(); ++d) {
+        CHECK(q.arena[d] >= arena_bound(q, static_cast<int>(d)));
+        smaller += q.arena[d] < plain.arena[d];
+        larger += q.arena[d] > plain.arena[d];
+      }
+      fewer += static_cast<int>(plain.tasks.size() - q.tasks.size());
+      CHECK(task_hash(fused<exact>(q, p.cluster)) == task_hash(q));
+      executor<exact, comm::threads> a(step.graph, step.plan, plain), b(step.graph, step.plan, q);
+      bool const equal = train(a, 2) == train(b, 2);
+      CHECK(equal);
+      CHECK(b.copies_agree());
+    }
+  CHECK(fewer > effort::cases(12) * 40);
+  CHECK(smaller > larger);
+}
+
+TEST_CASE("steps in floats and in bf16 differ by rounding alone") {
+  computation_graph const g = small_transformer();
+  training_options const o = options(0, 2);
+  auto const train_both = [&]<class Compute>(computation_graph const& f, double tolerance) {
+    plan p = with(serial_plan(f), o);
+    p.scalar_bytes = sizeof(float);
+    training_graph const t = differentiate(f, o);
+    program const plain = unroll(t, p, &Compute::workspace), q = fused<Compute>(plain, p.cluster);
+    CHECK(q.tasks.size() < plain.tasks.size());
+    std::vector<std::vector<double>> result[2];
+    for (bool fuse : {false, true}) {
+      executor<Compute, comm::threads> e(t, p, fuse ? q : plain);
+      for (auto const& x : train(e, 3)) result[fuse].emplace_back(x.begin(), x.end());
+    }
+    CHECK(tests::distance(result[0], result[1]) < tolerance);
+  };
+  train_both.operator()<compute::teams<float>>(g, 1e-5);
+  train_both.operator()<narrow>(in_bf16(g), 0.01);
+}

@@ -1,0 +1,167 @@
+// tests/plan/fuse_tasks.test.cpp - which tasks of a program become one, and what is left as it is (tests/exec/fuse.test.cpp runs them)
+#include <tensorpar/plan/fuse_tasks.hpp>
+
+#include <doctest/doctest.h>
+#include <map>
+
+#include "../support/small_graphs.hpp"
+#include <tensorpar/ir/in_bf16.hpp>
+#include <tensorpar/plan/program_hash.hpp>
+#include <tensorpar/zoo/gpt.hpp>
+
+using namespace tests;
+
+namespace {
+
+/// Kernels for everything; scratch for sums of columns, as a backend might have it.
+bool everything(any_op const&, bool) { return true; }
+i64 for_sums(any_op const& o, shapes in, shapes) {
+  bool const sums = (o.is<contraction>() && in.n == 1) || (o.is<contraction_with>() && o.as<contraction_with>().sums);
+  return sums ? 2 * in[0].elements() : 0;
+}
+program fused(program const& p, machine const& cluster) { return fuse_tasks(p, cluster, everything, for_sums); }
+
+training_options options(int micro_batches) {
+  training_options o;
+  o.micro_batches = micro_batches;
+  return o;
+}
+plan with(plan p, training_options const& o) {
+  p.optimizer = o.optimizer;
+  p.micro_batches = o.micro_batches;
+  return p;
+}
+std::map<std::string, int> operators_of(program const& q) {
+  std::map<std::string, int> n;
+  for (task const& t : q.tasks) if (t.kind == task_kind::compute) ++n[std::string(t.op.op->name)];
+  return n;
+}
+int count(program const& q, auto const& which) {
+  int n = 0;
+  for (task const& t : q.tasks) n += t.kind == task_kind::compute && which(t);
+  return n;
+}
+computation_graph small_gpt() {
+  model_builder g;
+  zoo::gpt<>::define(g, zoo::gpt_reduced);
+  return lower(g, {zoo::batch = 4});
+}
+
+}  // namespace
+
+TEST_CASE("nothing is fused that would outgrow a device which it filled before, nor what has no kernel") {
+  computation_graph const g = residual_mlp();
+  training_options const o = options(1);
+  plan const p = with(serial_plan(g), o);
+  workspace_rule const for_two = [](any_op const& op, shapes, shapes) { return op.is<contraction_with>() ? i64{16384} : 0; };
+  program const plain = unroll(differentiate(g, o), p, for_two);
+  auto const in_memory = [&](i64 bytes) {
+    machine m = p.cluster;
+    m.kinds[0].memory = bytes;
+    return fuse_tasks(plain, m, everything, for_two);
+  };
+  program const q = in_memory(i64{1} << 30);
+  REQUIRE(q.tasks.size() < plain.tasks.size());
+  REQUIRE(q.arena[0] > plain.arena[0]);                      // for scratch that single operators do not take
+  CHECK(task_hash(in_memory(q.arena[0] - 1)) == task_hash(plain));
+  CHECK(task_hash(in_memory(q.arena[0])) == task_hash(q));
+  kernel_rule const none = [](any_op const&, bool) { return false; };
+  CHECK(task_hash(fuse_tasks(plain, devices(1), none, for_two)) == task_hash(plain));
+  kernel_rule const wide_only = [](any_op const&, bool narrow) { return !narrow; };
+  CHECK(task_hash(fuse_tasks(plain, devices(1), wide_only, for_two)) == task_hash(q));
+  computation_graph const h = in_bf16(g);
+  program const of_bf16 = unroll(differentiate(h, o), with(serial_plan(h), o), for_sums);
+  CHECK(fused(of_bf16, devices(1)).tasks.size() < of_bf16.tasks.size());
+  CHECK(task_hash(fuse_tasks(of_bf16, devices(1), wide_only, for_sums)) == task_hash(of_bf16));
+}
+
+TEST_CASE("halves of exchanges stay each other's when programs are fused") {
+  std::mt19937 draw(9);
+  computation_graph const g = small_transformer();
+  training_options const o = options(1);
+  int halves = 0;
+  for (int trial = 0; trial < 6; ++trial) {
+    plan const p = with(random_plan(g, 2 + trial % 3, draw), o);
+    program q = unroll(differentiate(g, o), p, for_sums);
+    send_early(q);
+    for (buffer& b : q.buffers) if (b.persistent) { b.first = 0; b.last = static_cast<int>(q.tasks.size()) - 1; }
+    assign_offsets(q, p.cluster.size());
+    program const r = fused(q, p.cluster);
+    CHECK(r.tasks.size() < q.tasks.size());
+    for (std::size_t t = 0; t < r.tasks.size(); ++t)
+      if (int const other = r.tasks[t].other_half; other >= 0) {
+        CHECK(r.tasks[static_cast<std::size_t>(other)].other_half == static_cast<int>(t));
+        CHECK(r.tasks[t].kind != r.tasks[static_cast<std::size_t>(other)].kind);
+        ++halves;
+      }
+  }
+  CHECK(halves > 0);
+}
+
+TEST_CASE("of a GPT's layers nothing is left that can be fused") {
+  computation_graph const g = small_gpt();                   // 2 layers
+  for (int micro : {1, 2, 3}) {
+    training_options const o = options(micro);
+    plan const p = with(serial_plan(g), o);
+    program const plain = unroll(differentiate(g, o), p, for_sums), q = fused(plain, p.cluster);
+    auto before = operators_of(plain), after = operators_of(q);
+    int const layers = 2 * micro;
+    auto const linears = [&](auto const& which) {
+      return count(q, [&](task const& t) { return t.op.is<linear_with>() && which(t.op.as<linear_with>()); });
+    };
+    auto const products = [&](bool slope, bool plus, bool sums) {
+      return count(q, [&](task const& t) {
+        if (!t.op.is<contraction_with>()) return false;
+        auto const c = t.op.as<contraction_with>();
+        return c.slope == slope && c.plus == plus && c.sums == sums;
+      });
+    };
+    CHECK(after["gelu"] == 0);
+    CHECK(after["gelu_grad"] == 0);
+    CHECK(linears([](linear_with const& l) { return l.then_gelu; }) == layers);
+    CHECK(linears([](linear_with const& l) { return l.plus; }) == 2 * layers);       // after attention, and after the two linears
+    CHECK(products(true, false, false) == layers);
+    CHECK(products(false, true, false) == 2 * layers);                               // what k and v leave for x is added to what q does
+    CHECK(products(false, false, true) + products(false, true, true) == 6 * layers); // every linear with a bias
+    CHECK(products(false, true, true) == 6 * 2 * (micro - 1));                       // later micro-batches add to the first
+    CHECK(after["layernorm_grad_x_plus"] == 2 * layers);
+    CHECK(before["layernorm_grad_x"] - after["layernorm_grad_x"] == 2 * layers);
+    // in memory no more: what was read once, right after
+    CHECK(q.buffers.size() < plain.buffers.size());
+    CHECK(q.arena[0] < plain.arena[0]);
+  }
+}
+
+TEST_CASE("what others read, keep, or change in between is not fused") {
+  // y = x W^T is an output, so the sum is made of it and not with it
+  for (bool kept : {false, true}) {
+    computation_graph g;
+    int const x = g.add_input("x", {4, 8}), r = g.add_input("r", {4, 8});
+    int const y = out(g, g.add_with_weights(linear{8}, {x}, "l"));
+    int const z = out(g, g.add(add{}, {r, y}));
+    g.add_output("loss", out(g, g.add(mean_squared_error{}, {z, r})));
+    if (kept) g.add_output("y", y);
+    training_graph const t = differentiate(g);
+    plan const p = serial_plan(g);
+    program const q = fused(unroll_forward(t, p, for_sums), p.cluster);
+    CHECK(count(q, [](task const& u) { return u.op.is<linear_with>(); }) == !kept);
+  }
+  // the sum's other operand comes later than the product
+  computation_graph g;
+  int const x = g.add_input("x", {4, 8});
+  int const y = out(g, g.add_with_weights(linear{8}, {x}, "l"));
+  int const late = out(g, g.add(relu{}, {x}));
+  int const twice = out(g, g.add(add{}, {y, y}));
+  int const sum = out(g, g.add(add{}, {twice, late}));
+  g.add_output("loss", out(g, g.add(mean_squared_error{}, {sum, x})));
+  plan const p = serial_plan(g);
+  CHECK(count(fused(unroll_forward(differentiate(g), p, for_sums), p.cluster), [](task const& u) { return u.op.is<linear_with>(); }) == 0);
+  computation_graph h;
+  int const u = h.add_input("x", {4, 8});
+  int const v = out(h, h.add_with_weights(linear{8}, {u}, "l"));
+  int const after = out(h, h.add(relu{}, {u}));
+  h.add_output("loss", out(h, h.add(mean_squared_error{}, {out(h, h.add(add{}, {v, after})), u})));
+  plan const second = serial_plan(h);
+  CHECK(count(fused(unroll_forward(differentiate(h), second, for_sums), second.cluster),
+              [](task const& w) { return w.op.is<linear_with>(); }) == 0);
+}
