@@ -48,7 +48,7 @@ class checker:
         for folder in self.args.system_include:
             command += ["-isystem", folder]
         if self.nvcc:
-            command += ["-arch=sm_90", "-ptx", "--expt-relaxed-constexpr", "-Werror=all-warnings"]
+            command += ["-arch=sm_90", "-c", "--expt-relaxed-constexpr", "-Werror=all-warnings"]   # -ptx would leave out what the host compiles
         else:
             command += warnings + ["-O0", "-c"]
             if self.args.ccache:

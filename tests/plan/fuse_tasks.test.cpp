@@ -132,6 +132,153 @@ TEST_CASE("of a GPT's layers nothing is left that can be fused") {
   }
 }
 
+TEST_CASE("every scratch buffer is a task's, and what only the second of two tasks read is gone") {
+  std::mt19937 draw(4);
+  workspace_rule const for_all = [](any_op const&, shapes, shapes) { return i64{64}; };
+  for (computation_graph const& g : {residual_mlp(), small_transformer(), small_gpt()})
+    for (int n : {1, 2, 4}) {
+      training_options const o = options(2);
+      plan const p = with(n == 1 ? serial_plan(g) : random_plan(g, n, draw), o);
+      workspace_rule const rule = n == 2 ? for_sums : for_all;
+      program const q = fuse_tasks(unroll(differentiate(g, o), p, rule), p.cluster, everything, rule);
+      std::vector<int> used(q.buffers.size(), 0);
+      for (task const& t : q.tasks) {
+        for (auto const* side : {&t.in, &t.out}) for (int b : *side) ++used[static_cast<std::size_t>(b)];
+        if (t.workspace >= 0) ++used[static_cast<std::size_t>(t.workspace)];
+      }
+      for (std::size_t b = 0; b < used.size(); ++b) CHECK((used[b] > 0 || q.buffers[b].persistent));
+    }
+}
+
+namespace {
+
+/// y = linear(x, w, b); something; z = r + y. On one device.
+struct three_tasks {
+  enum : int { x, w, b, y, r, z, u, v };                       // u, v: of the task between
+  program p;
+  three_tasks() {
+    for (shape const& s : {shape{4, 8}, shape{8, 8}, shape{8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}}) {
+      buffer f;
+      f.value = static_cast<int>(p.buffers.size());
+      f.type = s;
+      f.bytes = s.elements() * 4;
+      f.devices = {0};
+      p.buffers.push_back(f);
+    }
+    add_task(linear{8}, {x, w, b}, {y});
+    add_task(relu{}, {u}, {v});
+    add_task(add{}, {r, y}, {z});
+    add_task(relu{}, {z}, {u});
+    p.arena = {1 << 20};
+  }
+  void add_task(any_op const& o, std::vector<int> in, std::vector<int> out) {
+    task t;
+    t.node = static_cast<int>(p.tasks.size());
+    t.op = o;
+    t.in = std::move(in);
+    t.out = std::move(out);
+    t.devices = {0};
+    p.tasks.push_back(t);
+  }
+  buffer& at(int i) { return p.buffers[static_cast<std::size_t>(i)]; }
+  task& first() { return p.tasks[0]; }
+  task& between() { return p.tasks[1]; }
+  task& second() { return p.tasks[2]; }
+  /// After lives are set as unroll does.
+  program fuse() {
+    for (std::size_t t = 0; t < p.tasks.size(); ++t)
+      for (auto const* side : {&p.tasks[t].in, &p.tasks[t].out}) for (int i : *side) at(i).last = static_cast<int>(t);
+    return fused(p, devices(1));
+  }
+};
+/// Is the second of the two tasks still there, spoilt so?
+template <class Spoil> bool apart(Spoil const& spoil) {
+  three_tasks t;
+  spoil(t);
+  return t.fuse().tasks.size() == t.p.tasks.size();
+}
+
+}  // namespace
+
+TEST_CASE("two tasks stay two where one would compute, read or leave something else") {
+  using three = three_tasks;
+  CHECK(!apart([](three&) {}));
+  CHECK(apart([](three& t) { t.second().devices = {}; }));
+  CHECK(apart([](three& t) { t.second().micro_batch = 1; }));
+  // the sum's other operand, its result, and whose place that takes, between the two
+  CHECK(apart([](three& t) { t.between().out = {three::r}; }));
+  CHECK(apart([](three& t) { t.between().out = {three::z}; }));
+  CHECK(apart([](three& t) { t.between().in = {three::z}; }));
+  CHECK(!apart([](three& t) { t.at(three::z).in_place_of = three::r; }));
+  CHECK(apart([](three& t) {
+    t.at(three::z).in_place_of = three::r;
+    t.between().in = {three::r};
+  }));
+  CHECK(apart([](three& t) { t.at(three::z).in_place_of = three::b; }));
+  // accumulation
+  CHECK(!apart([](three& t) { t.second().out = {three::r}; }));
+  CHECK(apart([](three& t) {
+    t.second().out = {three::r};
+    t.between().in = {three::r};
+  }));
+  // what the first makes
+  CHECK(apart([](three& t) { t.between().in = {three::y}; }));
+  CHECK(apart([](three& t) { t.between().out = {three::y}; }));
+  CHECK(apart([](three& t) { t.at(three::y).persistent = true; }));
+  CHECK(apart([](three& t) { t.second().in = {three::y, three::y}; }));
+  CHECK(!apart([](three& t) { t.second().in = {three::y, three::r}; }));
+  CHECK(apart([](three& t) { t.at(three::v).in_place_of = three::y; }));
+  // parts of other shapes, places and types
+  for (int i : {three::r, three::z}) {
+    CHECK(apart([i](three& t) { t.at(i).where.axes.push_back({part_kind::copy, -1, 2, 1}); }));
+    CHECK(apart([i](three& t) { t.at(i).type.type = dtype::bf16; }));
+  }
+  // what is in place of the first's result lies in that one's place
+  three t;
+  t.at(three::u).in_place_of = -1;
+  t.at(three::y).in_place_of = three::x;
+  t.at(three::z).in_place_of = three::y;
+  program const q = t.fuse();
+  REQUIRE(q.tasks.size() == 3);
+  REQUIRE(q.buffers.size() == 7);
+  CHECK(q.buffers[3].value == three::r);
+  CHECK(q.buffers[4].in_place_of == three::x);
+}
+
+TEST_CASE("gelu's slope is taken at what is not the gradient; sums go with a product that keeps that axis of its first operand alone") {
+  using three = three_tasks;
+  contraction const to_x("0o,oi->0i");
+  auto const backward = [&](three& t) {
+    t.first().op = to_x;
+    t.first().in = {three::x, three::w};
+    t.second().op = gelu_grad{};
+    t.second().in = {three::y, three::r};
+  };
+  CHECK(!apart(backward));
+  CHECK(apart([&](three& t) {
+    backward(t);
+    t.second().in = {three::r, three::y};
+  }));
+  auto const sums = [](char const* product, char const* sum, dtype of_sum) {
+    return apart([=](three& t) {
+      t.first().op = contraction(product);
+      t.first().in = {three::x, three::r};
+      t.at(three::y).type = {8, 8};
+      t.second().op = contraction(sum);
+      t.second().in = {three::x};
+      t.second().out = {three::b};
+      t.at(three::b).type.type = of_sum;
+      t.p.tasks.pop_back();
+    });
+  };
+  CHECK(!sums("0o,0i->oi", "0o->o", dtype::f32));
+  CHECK(!sums("01o,01i->oi", "01o->o", dtype::f32));
+  CHECK(sums("0o,0i->oi", "0o->o", dtype::bf16));
+  CHECK(sums("0o,oi->0i", "0o->o", dtype::f32));               // sums over o
+  CHECK(sums("01o,01i->0oi", "01o->o", dtype::f32));           // keeps 0 as well
+  CHECK(sums("0o,0i->oi", "0o->0", dtype::f32));
+}
+
 TEST_CASE("what others read, keep, or change in between is not fused") {
   // y = x W^T is an output, so the sum is made of it and not with it
   for (bool kept : {false, true}) {

@@ -155,12 +155,11 @@ class task_fuser {
       } else if (t.op.is<rmsnorm_grad_x>()) {
         o = rmsnorm_grad_x_plus{t.op.as<rmsnorm_grad_x>()};
       }
-    } else if (u.op.is<gelu_grad>() && u.in[0] == y && u.in[1] != y && t.op.is<contraction>() && t.in.size() == 2) {
+    } else if (u.op.is<gelu_grad>() && u.in[1] != y && t.op.is<contraction>() && t.in.size() == 2) {
       with_it = u.in[1];
       o = contraction_with{t.op.as<contraction>(), true, false, false};
     }
     if (!o || with_it < 0 || !alike(y, made) || !alike(y, with_it)) return false;
-    if (int const place = of(made).in_place_of; place >= 0 && place != y && place != with_it) return false;
     std::vector<int> out = t.out;
     out[0] = made;
     if (!become(i, j, *o, with(t.in, with_it), std::move(out))) return false;

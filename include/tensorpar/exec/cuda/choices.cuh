@@ -16,8 +16,11 @@ namespace tensorpar {
 class cuda_product_choices {
  public:
   using key = std::array<i64, 19>;
+  struct algorithm {                                           // a name: nvcc 13 dies of vectors of the library's, which has none
+    cublasLtMatmulAlgo_t data{};
+  };
   struct choice {
-    std::optional<cublasLtMatmulAlgo_t> algorithm;             // nothing: the library has none
+    std::optional<algorithm> by;                               // nothing: the library has none
     bool apart = false;                                        // kernels do what follows the product, in passes of their own
   };
   static constexpr int candidates = 8;

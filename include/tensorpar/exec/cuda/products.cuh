@@ -48,6 +48,7 @@ template <> struct cuda_number<bfloat16> {
 /// One logical device's products; copies share handle and choices.
 class cuda_products {
   using key = cuda_product_choices::key;
+  using algorithm = cuda_product_choices::algorithm;
   using handle = lt_handle<cublasLtHandle_t, cublasLtDestroy>;
   cuda_memory memory_;
   float_products floats_;
@@ -148,28 +149,28 @@ class cuda_products {
       if (vector) say(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector_there);
       if (aside) say(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aside_there);
     };
-    auto const compute = [&](cublasLtMatmulAlgo_t const& by) {
+    auto const compute = [&](algorithm const& by) {
       memory_.state().enter();
       return cublasLtMatmul(handle_->get(), desc.get(), &one, left, x.layout.get(), right, y.layout.get(), &before, onto, z.layout.get(), c,
-                            z.layout.get(), &by, scratch, scratch ? scratch_bytes : 0, memory_.stream());
+                            z.layout.get(), &by.data, scratch, scratch ? scratch_bytes : 0, memory_.stream());
     };
     std::optional<cuda_product_choices::choice> chosen = choices_->find(k);
     if (!chosen) {
       // who chooses reads off the addresses what it may rely on
       others_at(reinterpret_cast<void const*>(vector_alignment), reinterpret_cast<void const*>(std::uintptr_t{16}));
-      std::vector<cublasLtMatmulAlgo_t> found;
+      std::vector<algorithm> found;
       bool const measures = choices_->measuring();
       if (measures || !e.sums)                     // sums beside a product are slow for some shapes
         found = heuristic(k, desc.get(), x.layout.get(), y.layout.get(), z.layout.get());
       chosen.emplace();
       others_at(vector, aside);
       if (measures) *chosen = fastest(found, compute, e.plus || e.before || e.slope || e.sums, apart);
-      else if (!found.empty()) chosen->algorithm = found.front();
+      else if (!found.empty()) chosen->by = found.front();
       choices_->keep(k, *chosen);
     }
     others_at(vector, aside);
-    if (chosen->apart || !chosen->algorithm) return false;
-    cuda_check(compute(*chosen->algorithm), "cublasLtMatmul");
+    if (chosen->apart || !chosen->by) return false;
+    cuda_check(compute(*chosen->by), "cublasLtMatmul");
     return true;
   }
   template <class Scalar, class Result>
@@ -194,21 +195,21 @@ class cuda_products {
   }
   /// Of the algorithms, and of doing without where something follows the product.
   template <class Compute, class Apart>
-  cuda_product_choices::choice fastest(std::vector<cublasLtMatmulAlgo_t> const& found, Compute const& compute, bool follows,
+  cuda_product_choices::choice fastest(std::vector<algorithm> const& found, Compute const& compute, bool follows,
                                        Apart const& apart) const {
     cuda_product_choices::choice best;
     double least = 0;
-    for (cublasLtMatmulAlgo_t const& a : found) {
+    for (algorithm const& a : found) {
       cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
       double const s = seconds([&] { if (status == CUBLAS_STATUS_SUCCESS) status = compute(a); });
       if (status == CUBLAS_STATUS_NOT_SUPPORTED) continue;               // a heuristic may err
       cuda_check(status, "cublasLtMatmul");
-      if (!best.algorithm || s < least) {
-        best.algorithm = a;
+      if (!best.by || s < least) {
+        best.by = a;
         least = s;
       }
     }
-    best.apart = follows && best.algorithm && seconds(apart) < least;
+    best.apart = follows && best.by && seconds(apart) < least;
     return best;
   }
   /// Bytes that the address and all that lie `apart` numbers from it are multiples of, at most 16.
@@ -217,7 +218,7 @@ class cuda_products {
     return low ? static_cast<i64>(low & (~low + 1)) : 16;
   }
   /// What the library would take, the best by its own lights first.
-  std::vector<cublasLtMatmulAlgo_t> heuristic(key const& k, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x, cublasLtMatrixLayout_t y,
+  std::vector<algorithm> heuristic(key const& k, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x, cublasLtMatrixLayout_t y,
                                               cublasLtMatrixLayout_t z) const {
     lt_handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> want;
     cuda_check(cublasLtMatmulPreferenceCreate(want.to()), "cublasLtMatmulPreferenceCreate");
@@ -236,9 +237,9 @@ class cuda_products {
     int const most = choices_->measuring() ? cuda_product_choices::candidates : 1;
     cublasStatus_t const status = cublasLtMatmulAlgoGetHeuristic(handle_->get(), desc, x, y, z, z, want.get(), most, found.data(), &n);
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) cuda_check(status, "cublasLtMatmulAlgoGetHeuristic");
-    std::vector<cublasLtMatmulAlgo_t> r;
+    std::vector<algorithm> r;
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < n; ++i)
-      if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS) r.push_back(found[static_cast<std::size_t>(i)].algo);
+      if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS) r.push_back({found[static_cast<std::size_t>(i)].algo});
     return r;
   }
 };
