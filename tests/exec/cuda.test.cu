@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "../support/laws/fused.hpp"
@@ -129,7 +130,7 @@ TEST_CASE("a buffer of the caller's is all that is taken, up to its end") {
   void* mine = nullptr;
   cuda_check(cudaMalloc(&mine, static_cast<std::size_t>(bytes)), "cudaMalloc");
   {
-    cuda_memory const m(0, std::make_shared<cuda_buffer>(mine, bytes));
+    cuda_memory const m(0, std::make_shared<cuda_buffer>(0, mine, bytes));
     check_bytes(m, 6);
     std::byte* const p = m.allocate(i64{1} << 20);
     std::byte* const q = m.beside().allocate(1);               // of the same buffer
@@ -149,10 +150,11 @@ class lent : public cuda_buffer {
   std::mutex lock_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
+  std::set<cudaEvent_t> const own_;            // those with times are the driver's
 
  public:
-  lent(void* memory, i64 bytes, std::vector<cudaStream_t> streams, std::vector<cudaEvent_t> events)
-      : cuda_buffer(memory, bytes), streams_(std::move(streams)), events_(std::move(events)) {}
+  lent(int gpu, void* memory, i64 bytes, std::vector<cudaStream_t> streams, std::vector<cudaEvent_t> events)
+      : cuda_buffer(gpu, memory, bytes), streams_(std::move(streams)), events_(std::move(events)), own_(events_.begin(), events_.end()) {}
   std::size_t streams() const { return streams_.size(); }
   std::size_t events() const { return events_.size(); }
 
@@ -161,7 +163,10 @@ class lent : public cuda_buffer {
   cudaEvent_t make_event(int gpu, unsigned flags) override {
     return flags & cudaEventDisableTiming ? take(events_, gpu, "event") : cuda_buffer::make_event(gpu, flags);
   }
-  void end_event(int, cudaEvent_t e) noexcept override { give(events_, e); }
+  void end_event(int gpu, cudaEvent_t e) noexcept override {
+    if (own_.count(e)) give(events_, e);
+    else cuda_buffer::end_event(gpu, e);
+  }
 
  private:
   template <class T> T take(std::vector<T>& all, int gpu, char const* what) {
@@ -198,7 +203,7 @@ TEST_CASE("an executor works in streams, events and a buffer that it is handed, 
   cuda_check(cudaMalloc(&room, static_cast<std::size_t>(bytes)), "cudaMalloc");
   for (cudaStream_t& s : streams) cuda_check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "cudaStreamCreate");
   for (cudaEvent_t& e : events) cuda_check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "cudaEventCreate");
-  auto const pools = std::make_shared<lent>(room, bytes, streams, events);
+  auto const pools = std::make_shared<lent>(0, room, bytes, streams, events);
   {
     ranks e(differentiate(g), p, handed{pools});
     std::size_t before = 0, after = 0, all = 0;
@@ -210,13 +215,21 @@ TEST_CASE("an executor works in streams, events and a buffer that it is handed, 
     CHECK(pools->events() < 64);
     CHECK(cudaStreamQuery(streams[2]) == cudaSuccess);         // a step has waited for it
     cuda_memory const another(0, pools), beside = another.beside();
+    std::size_t const left = pools->events();
+    {
+      auto const timed = another.make_timed_mark();
+      auto const mark = another.make_mark();
+      CHECK(pools->events() == left - 1);
+    }
+    CHECK(pools->events() == left);
+    CHECK_THROWS_WITH_AS(pools->allocate(1, 1, nullptr), doctest::Contains("a buffer for each GPU"), error);
     CHECK(another.stream() == streams[1]);
     CHECK(beside.stream() == streams[0]);
     CHECK_THROWS_WITH_AS(beside.beside(), doctest::Contains("no stream is left"), error);
   }
   CHECK(pools->streams() == 3);
   CHECK(pools->events() == 64);
-  handed const little{std::make_shared<cuda_buffer>(room, 1000)};
+  handed const little{std::make_shared<cuda_buffer>(0, room, 1000)};
   CHECK_THROWS_WITH_AS(ranks(differentiate(g), p, little), doctest::Contains("bytes are left"), error);
   check_marks(cuda_memory(0, pools), 500);                     // these take three streams
   CHECK(pools->streams() == 3);
@@ -272,6 +285,50 @@ TEST_CASE("fused operators on the GPU are their two parts") {
   check_fused<double, double>(compute::cuda<double>(device_place{}), compute::teams<double>{}, 1e-12);
   check_fused<float, float>(compute::cuda<float>(device_place{}), compute::teams<float>{}, 1e-5);
   check_fused<bfloat16, float>(compute::cuda_bf16<>(device_place{}), compute::teams<float, host_teams<>, op_set<>, bfloat16>{}, 0.02);
+}
+
+TEST_CASE("what was measured computes what the heuristic chooses: long sums, in place, by columns, in batches") {
+  if (no_gpu()) return;
+  cuda_memory const memory(0);
+  auto const choices = std::make_shared<cuda_product_choices>();
+  compute::cuda_bf16<> const measured{cuda_teams(memory, choices)}, by_heuristic{cuda_teams(memory)};
+  std::mt19937_64 r(2);
+  auto const bf16 = [](shape s) { return s.of(dtype::bf16); };
+  struct one {
+    any_op op;
+    std::vector<shape> in, out;
+    int place;
+  };
+  shape const x{40, 1600}, w{72, 1600}, y{40, 72}, b{72};
+  std::vector<one> const all{
+      {linear{72}, {x, w, b}, {y}, -1},
+      {linear_with{true, true, false}, {x, w, b}, {y, y}, -1},
+      {linear_with{true, false, true}, {x, w, b, y}, {y}, 3},
+      {linear_with{true, false, true}, {x, w, b, y}, {y}, -1},
+      {contraction_with{contraction("0o,oi->0i"), true, false, false}, {y, {72, 64}, {40, 64}}, {{40, 64}}, -1},
+      {contraction_with{contraction("0o,0i->oi"), false, true, true}, {y, {40, 64}, {72, 64}}, {{72, 64}, b}, 2},
+      {contraction_with{contraction("0o,0i->io"), false, false, true}, {y, {40, 64}}, {{64, 72}, b}, -1},
+      {contraction("abik,abkj->abij"), {{3, 2, 8, 40}, {3, 2, 40, 16}}, {{3, 2, 8, 16}}, -1}};
+  for (bool measure : {true, false}) {
+    choices->measure(measure);
+    for (one const& c : all) {
+      std::vector<shape> in, out;
+      std::vector<std::vector<bfloat16>> numbers;
+      for (shape const& s : c.in) {
+        in.push_back(bf16(s));
+        numbers.emplace_back(static_cast<std::size_t>(s.elements()));
+        for (bfloat16& e : numbers.back()) draw_number(e, r);
+      }
+      for (shape const& s : c.out) out.push_back(bf16(s));
+      auto const got = run_there<bfloat16>(measured, c.op, in, numbers, out, c.place);
+      if (measure) continue;                                   // garbage
+      auto const want = run_there<bfloat16>(by_heuristic, c.op, in, numbers, out, c.place);
+      double worst = 0;
+      for (std::size_t k = 0; k < want.size(); ++k)
+        for (std::size_t i = 0; i < want[k].size(); ++i) worst = std::max(worst, off(got[k][i], want[k][i]));
+      CHECK_MESSAGE(worst < 0.02, (spell(c.op) + " is off by " + std::to_string(worst)));
+    }
+  }
 }
 
 TEST_CASE("products take their operands and biases at any address") {

@@ -9,11 +9,14 @@
 #include "../support/effort.hpp"
 #include "../support/laws/fused.hpp"
 #include "../support/laws/operator.hpp"
+#include "../support/random_pipeline.hpp"
 #include "../support/training.hpp"
 #include <tensorpar/exec/teams.hpp>
 #include <tensorpar/exec/threads.hpp>
 #include <tensorpar/ir/in_bf16.hpp>
+#include <tensorpar/plan/expand.hpp>
 #include <tensorpar/plan/memory_saving.hpp>
+#include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/zoo/gpt.hpp>
 
 using namespace tests;
@@ -105,6 +108,40 @@ TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches 
     }
   CHECK(fewer > effort::cases(12) * 40);
   CHECK(smaller > larger);
+}
+
+TEST_CASE("a fused pipeline is the pipeline, exactly, with sums in the place of others") {
+  int in_place = 0;
+  for (bool transformer : {false, true}) {
+    computation_graph const g = transformer ? small_transformer() : residual_mlp();
+    std::mt19937 draw(5);
+    for (int trial = 0; trial < effort::cases(12); ++trial) {
+      CAPTURE(trial);
+      pipeline_kind kind;
+      kind.sizes = kind.split = !transformer && trial % 3;
+      kind.shared_groups = !transformer && trial % 3 == 0;
+      kind.devices = 2 + trial % 5;
+      plan p = random_pipeline(g, kind, 1, i64{1} << (trial % 4), draw);
+      p.optimizer = options(trial, 1).optimizer;
+      p.scalar_bytes = sizeof(prime_field);
+      if (trial % 2)
+        for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+      pipelined_step const s = expand(g, p);
+      program const plain = unroll(s, &exact::workspace), q = fused<exact>(plain, s.plan.cluster);
+      for (task const& t : q.tasks)
+        in_place += t.op.is<contraction_with>() && q.buffers[static_cast<std::size_t>(t.out[0])].in_place_of >= 0;
+      executor<exact, comm::threads> a(s.graph, s.plan, plain), b(s.graph, s.plan, q);
+      auto const trained = [&](auto& e) {
+        e.initialise(7);
+        for (int k = 0; k < 2; ++k) e.step(random_batch(g, static_cast<int>(p.pipeline.mini_batch), static_cast<u64>(k)), 0.125);
+        return parameters_of(e);
+      };
+      bool const equal = trained(a) == trained(b);
+      CHECK(equal);
+      CHECK(b.copies_agree());
+    }
+  }
+  CHECK(in_place > 0);
 }
 
 TEST_CASE("steps in floats and in bf16 differ by rounding alone") {

@@ -233,16 +233,36 @@ TEST_CASE("two tasks stay two where one would compute, read or leave something e
     CHECK(apart([i](three& t) { t.at(i).where.axes.push_back({part_kind::copy, -1, 2, 1}); }));
     CHECK(apart([i](three& t) { t.at(i).type.type = dtype::bf16; }));
   }
-  // what is in place of the first's result lies in that one's place
+  // what is in place of the first's result has a place of its own
   three t;
-  t.at(three::u).in_place_of = -1;
-  t.at(three::y).in_place_of = three::x;
   t.at(three::z).in_place_of = three::y;
   program const q = t.fuse();
   REQUIRE(q.tasks.size() == 3);
   REQUIRE(q.buffers.size() == 7);
   CHECK(q.buffers[3].value == three::r);
-  CHECK(q.buffers[4].in_place_of == three::x);
+  CHECK(q.buffers[4].value == three::z);
+  CHECK(q.buffers[4].in_place_of == -1);
+}
+
+TEST_CASE("outputs are kept to the end, also those that the last task reads or makes") {
+  for (int more : {0, 2}) {
+    computation_graph g;
+    int const x = g.add_input("x", {4, 8}), r = g.add_input("r", {4, 8});
+    int const y = out(g, g.add_with_weights(linear{8}, {x}, "l"));
+    int h = x;
+    for (int k = 0; k < more; ++k) h = out(g, g.add(relu{}, {h}));
+    g.add_output("loss", out(g, g.add(mean_squared_error{}, {h, r})));
+    int const z = out(g, g.add(add{}, {r, y}));              // last
+    g.add_output("z", z);
+    if (!more) g.add_output("y", y);
+    plan const p = serial_plan(g);
+    program const plain = unroll_forward(differentiate(g), p, for_sums), q = fused(plain, p.cluster);
+    for (int wanted : {z, more ? z : y}) {
+      bool there = false;
+      for (buffer const& b : q.buffers) there = there || (b.value == wanted && b.last + 1 == static_cast<int>(q.tasks.size()));
+      CHECK(there);
+    }
+  }
 }
 
 TEST_CASE("gelu's slope is taken at what is not the gradient; sums go with a product that keeps that axis of its first operand alone") {

@@ -19,7 +19,8 @@ struct step_words {
 };
 
 /// One operator on one device. Real tensors point to the policy's scalar, integer tensors to std::int32_t.
-/// Buffers do not overlap, except that an update's results are its operands (in place) and `add` may write its first operand.
+/// Buffers do not overlap, except that an update's results are its operands (in place), `add` may write its first operand, and a fused
+/// operator with a sum the operand that it adds (op/fused.hpp).
 struct kernel_call {
   any_op const* op = nullptr;
   int inputs = 0, outputs = 0;

@@ -21,7 +21,7 @@ struct profile_options {
 
 namespace detail {
 
-/// One operator's blocks on one device, in memory of their own; buffers that the task names twice are one block, as in the arena.
+/// One operator's blocks on one device, in memory of their own; buffers that are in one place are one block, as in the arena.
 template <class Compute> class kernel_bench {
   using scalar = typename Compute::scalar_type;
   using memory = arena_memory<memory_of<Compute>>;
@@ -43,9 +43,13 @@ template <class Compute> class kernel_bench {
 
   void wait() const { memory_in(compute_).wait(); }
   block_memory& place(program const& p, int b, int device) {
-    for (block_memory& m : memory_)
-      if (m.buffer == b) return m;
     buffer const& q = p.buffers[static_cast<std::size_t>(b)];
+    auto const root = [&](int i) {
+      while (i >= 0 && p.buffers[static_cast<std::size_t>(i)].in_place_of >= 0) i = p.buffers[static_cast<std::size_t>(i)].in_place_of;
+      return i;
+    };
+    for (block_memory& m : memory_)
+      if (root(m.buffer) == root(b)) return m;
     tensor_block const box = block_of(q.where, q.type, device);
     memory_.push_back({b, box, space(box.elements(), element_bytes(box))});
     return memory_.back();

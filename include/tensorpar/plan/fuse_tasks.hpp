@@ -164,10 +164,7 @@ class task_fuser {
     out[0] = made;
     if (!become(i, j, *o, with(t.in, with_it), std::move(out))) return false;
     dropped_[z(y)] = true;
-    if (of(made).in_place_of == y) {
-      p_.buffers[z(made)].in_place_of = of(y).in_place_of;
-      if (of(y).in_place_of >= 0) next_[z(of(y).in_place_of)] = made;
-    }
+    if (of(made).in_place_of == y) p_.buffers[z(made)].in_place_of = -1;       // no product takes another's place
     return true;
   }
   /// j sums i's first operand to its last axis, which i keeps alone.
@@ -202,7 +199,8 @@ class task_fuser {
     for (int t = 0; t < static_cast<int>(p_.tasks.size()); ++t) note(t);
     for (std::size_t b = 0; b < n; ++b) {
       int const last = std::max(readers_[b].empty() ? -1 : readers_[b].back(), writers_[b].empty() ? -1 : writers_[b].back());
-      kept_[b] = p_.buffers[b].value >= 0 && p_.buffers[b].last > last;
+      // what the last task touches may be an output, too
+      kept_[b] = p_.buffers[b].value >= 0 && (p_.buffers[b].last > last || last + 1 == static_cast<int>(p_.tasks.size()));
     }
   }
   program run() {
@@ -255,8 +253,9 @@ class task_fuser {
 
 /// The program with fewer tasks: a linear with its gelu or with the sum that follows; a product of a backward pass with gelu's slope, with
 /// a sum (accumulation over micro-batches is one), with the sums of its first operand that are a bias' gradient; a norm's gradient with a
-/// sum. What only the second task of two would have read is in memory no more. Every device computes what it did, but for rounding: bf16
-/// is rounded once instead of twice. `can`, `workspace`: of the compute policy that is to run it, see `fused` (exec/fuse.hpp).
+/// sum. What only the second task of two would have read is in memory no more. Every device computes what it did, but for rounding: sums
+/// are ordered otherwise, and bf16 is rounded once instead of twice. `can`, `workspace`: of the compute policy that is to run it, see
+/// `fused` (exec/fuse.hpp).
 /// Most arenas shrink, some grow a little, for scratch lives at other times. Where one would outgrow what it was and what its device of the
 /// cluster has, the program comes back as it is.
 /// The checker (plan/check.hpp) knows the tasks of graphs: check the program before. O(tasks * readers of a buffer + packing).

@@ -119,6 +119,7 @@ inline cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
   switch (what) {
     case CUBLASLT_MATMUL_PREF_SEARCH_MODE: return only(std::uint32_t{0}, p, n);
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return put(w->workspace, p, n);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return only(std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}, p, n);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
@@ -136,6 +137,7 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasL
   return cuda_stand_in::product_call("cublasLtMatmulAlgoGetHeuristic", [&] {
     using namespace cuda_stand_in;
     if (!h) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (scheduler::get().refuse_unsafe()) return CUBLAS_STATUS_INTERNAL_ERROR;      // as some versions do within a capture
     if (!d || !a || !b || !c || !r || !w || wanted < 1 || !found || !n) return CUBLAS_STATUS_INVALID_VALUE;
     *n = 0;
     if (cublasStatus_t const s = check_product(*d, *a, *b, *c, *r); s != CUBLAS_STATUS_SUCCESS) return s;
@@ -170,6 +172,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t d,
     int const which = algo ? static_cast<int>(algo->data[8]) : 0;
     product_call_state const p{*d, *a, *b, *c, *r, pa, pb, pc, pr, by, and_by, workspace, workspace_bytes, which};
     if (cublasStatus_t const x = check_pointers(p, algo); x != CUBLAS_STATUS_SUCCESS) return x;
+    if (product_refusal() && product_refusal()(*d, which)) return CUBLAS_STATUS_INTERNAL_ERROR;
     cudaError_t const asked = scheduler::get().ask(*q, [p, gpu = h->gpu] { return run_product(p, gpu); });
     return asked == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
   });

@@ -18,6 +18,14 @@ inline cudaError_t cudaGetDeviceCount(int* n) {
     return cudaSuccess;
   });
 }
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int gpu) {
+  return cuda_stand_in::called("cudaDeviceGetAttribute", cuda_stand_in::kind::plain, [&] {
+    if (gpu < 0 || gpu >= cuda_stand_in::the_machine::get().gpus) return cudaErrorInvalidDevice;
+    if (!value || what != cudaDevAttrComputeCapabilityMajor) return cudaErrorInvalidValue;
+    *value = cuda_stand_in::the_machine::get().capability;
+    return cudaSuccess;
+  });
+}
 inline cudaError_t cudaSetDevice(int gpu) {
   return cuda_stand_in::called("cudaSetDevice", cuda_stand_in::kind::gives_back, [&] {
     if (gpu < 0 || gpu >= cuda_stand_in::the_machine::get().gpus) return cudaErrorInvalidDevice;

@@ -111,7 +111,7 @@ class device_memory {
 
 /// Everything, and how it misbehaves. Tests set what is public before they begin, see `reset`.
 struct the_machine {
-  int gpus = 1;
+  int gpus = 1, capability = 9;                           // how many, and the major number of what they can
   std::size_t memory_bytes = std::size_t{1} << 30;        // of each
   schedule when = schedule::late;
   lane_order lanes = lane_order::mixed;

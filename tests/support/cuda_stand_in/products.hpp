@@ -100,6 +100,11 @@ inline std::function<std::uint64_t(product_desc const&, int)>& product_time() {
 inline double number_at(void const* p, std::int32_t type) {
   return type == CUDA_R_64F ? *static_cast<double const*>(p) : static_cast<double>(*static_cast<float const*>(p));
 }
+/// Which products fail for all that the heuristic said; none: all are computed.
+inline std::function<bool(product_desc const&, int)>& product_refusal() {
+  static std::function<bool(product_desc const&, int)> f;
+  return f;
+}
 /// Are pointers and workspace what the algorithm was promised?
 inline cublasStatus_t check_pointers(product_call_state const& p, cublasLtMatmulAlgo_t const* algo) {
   auto const off = [](void const* at, std::uint64_t by) { return reinterpret_cast<std::uintptr_t>(at) % by != 0; };

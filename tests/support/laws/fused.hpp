@@ -162,10 +162,15 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
         auto const db = run_there<Wide>(reference, to_b, {y}, std::vector<std::vector<Number>>{dy}, {b});
         any_op const sums = contraction_with{to_w, false, false, true};
         same(sums, run_there<Wide>(policy, sums, {y, x}, operands_w, {w, b}), {dw[0], db[0]});
+        any_op const by_columns = contraction_with{contraction(at_y + "," + at_x + "->io"), false, false, true};
+        shape const turned = typed({dim(width), dim(out)}, wide);
+        auto const dw_turned = run_there<Wide>(reference, transpose{0, 1}, {w}, std::vector<std::vector<Wide>>{dw[0]}, {turned});
+        same(by_columns, run_there<Wide>(policy, by_columns, {y, x}, operands_w, {turned, b}), {dw_turned[0], db[0]});
       }
   // sums into what is there: W's gradient over micro-batches; and products in batches, which are no single one
   for (i64 n : {3, 16}) {
-    shape const y = typed({dim(4), dim(n)}, type), x = typed({dim(4), dim(8)}, type), w = typed({dim(n), dim(8)}, type), b = typed({dim(n)}, type);
+    shape const y = typed({dim(4), dim(n)}, type), x = typed({dim(4), dim(8)}, type), w = typed({dim(n), dim(8)}, type),
+                b = typed({dim(n)}, type);
     any_op const both = contraction_with{contraction("0o,0i->oi"), false, true, true};
     std::vector<std::vector<Number>> const operands{numbers(Number{}, y), numbers(Number{}, x), numbers(Number{}, w)};
     std::vector<std::vector<Number>> const two{operands[0], operands[1]};
@@ -173,10 +178,15 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
     auto const sum = run_there<Number>(reference, add{}, {w, w}, std::vector<std::vector<Number>>{operands[2], product[0]}, {w});
     auto const column = run_there<Number>(reference, contraction("0o->o"), {y}, std::vector<std::vector<Number>>{operands[0]}, {b});
     for (int place : {-1, 2}) same(both, run_there<Number>(policy, both, {y, x, w}, operands, {w, b}, place), {sum[0], column[0]});
-    shape const p = typed({dim(3), dim(n), dim(4)}, type), q = typed({dim(3), dim(4), dim(8)}, type), c = typed({dim(3), dim(n), dim(8)}, type);
+    any_op const slope_and_sums = contraction_with{contraction("0o,0i->oi"), true, false, true};
+    auto const sloped = run_there<Number>(reference, gelu_grad{}, {w, w}, std::vector<std::vector<Number>>{product[0], operands[2]}, {w});
+    same(slope_and_sums, run_there<Number>(policy, slope_and_sums, {y, x, w}, operands, {w, b}), {sloped[0], column[0]});
+    shape const p = typed({dim(3), dim(n), dim(4)}, type), q = typed({dim(3), dim(4), dim(8)}, type),
+                c = typed({dim(3), dim(n), dim(8)}, type);
     any_op const batches = contraction_with{contraction("bik,bkj->bij"), false, true, false};
     std::vector<std::vector<Number>> const three{numbers(Number{}, p), numbers(Number{}, q), numbers(Number{}, c)};
-    auto const each = run_there<Number>(reference, contraction("bik,bkj->bij"), {p, q}, std::vector<std::vector<Number>>{three[0], three[1]}, {c});
+    std::vector<std::vector<Number>> const factors{three[0], three[1]};
+    auto const each = run_there<Number>(reference, contraction("bik,bkj->bij"), {p, q}, factors, {c});
     auto const all = run_there<Number>(reference, add{}, {c, c}, std::vector<std::vector<Number>>{three[2], each[0]}, {c});
     for (int place : {-1, 2}) same(batches, run_there<Number>(policy, batches, {p, q, c}, three, {c}, place), all);
     any_op const numbers_only = contraction_with{contraction("i,i->i"), false, true, false};
@@ -195,7 +205,7 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
       auto const sum = run_there<Number>(reference, add{}, {x, x}, std::vector<std::vector<Number>>{dx[0], operands[3]}, {x});
       for (int place : {-1, 0, 3}) same(fused, run_there<Number>(policy, fused, {x, x, g, x}, operands, {x}, place), sum);
     }
-  CHECK(tried == 8 * 7 + 2 * 6 + 4 * 3);
+  CHECK(tried == 8 * 8 + 2 * 7 + 4 * 3);
 }
 
 }  // namespace tests

@@ -10,7 +10,8 @@
 
 namespace tensorpar {
 
-/// How products are computed, by their shapes: as cuBLASLt's heuristic says, unless it was measured. Policies of equal GPUs may share one.
+/// How products are computed, by their shapes: as cuBLASLt's heuristic says, with gelu beside them on compute capability 9 and 10 and sums
+/// of operands after them, unless it was measured. Policies of equal GPUs may share one.
 /// Equal choices give equal bits, but what was measured may be chosen otherwise the next time, or in another process: where several compute
 /// the same, their copies then differ in the last bits.
 class cuda_product_choices {

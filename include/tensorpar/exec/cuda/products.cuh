@@ -54,6 +54,7 @@ class cuda_products {
   float_products floats_;
   std::shared_ptr<cuda_product_choices> choices_;
   std::shared_ptr<handle> handle_ = std::make_shared<handle>();
+  bool good_at_gelu_ = false;                  // beside a product; elsewhere a kernel after it is faster, as others have measured
 
   struct matrix {
     lt_handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> layout;
@@ -78,6 +79,9 @@ class cuda_products {
       : memory_(std::move(m)), floats_(f), choices_(std::move(c)) {
     memory_.state().enter();
     cuda_check(cublasLtCreate(handle_->to()), "cublasLtCreate");
+    int major = 0;
+    cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, memory_.gpu()), "cudaDeviceGetAttribute");
+    good_at_gelu_ = major == 9 || major == 10;
   }
 
   /// False: not for these numbers, strides or sizes. `scratch`: scratch_bytes of the GPU's memory, at a multiple of 256, or null.
@@ -117,7 +121,9 @@ class cuda_products {
     void* const aside = e.before ? static_cast<void*>(e.before) : const_cast<Result*>(e.slope);
     void const* const vector = p.bias ? static_cast<void const*>(p.bias) : e.sums;
     cublasLtEpilogue_t const epilogue = epilogue_of(p.bias, e, form.swapped);
-    if (aside && (aligned(static_cast<Result*>(aside), 0) < 16 || form.ldc % 8)) return false;
+    if (is_double && (aside || vector)) return false;                    // documented in part
+    if (e.sums && (p.bias || aside)) return false;
+    if (aside && (!std::same_as<Scalar, bfloat16> || aligned(static_cast<Result*>(aside), 0) < 16 || form.ldc % 8)) return false;
     lt_handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> desc;
     cuda_check(cublasLtMatmulDescCreate(desc.to(), how, cuda_number<number>::type), "cublasLtMatmulDescCreate");
     auto const say = [&](cublasLtMatmulDescAttributes_t what, auto const& value) {
@@ -140,7 +146,8 @@ class cuda_products {
     Scalar const *left = form.swapped ? b : a, *right = form.swapped ? a : b;
     i64 const left_apart = form.swapped ? p.batch[1].b : p.batch[1].a, right_apart = form.swapped ? p.batch[1].a : p.batch[1].b;
     i64 const vector_alignment = !vector ? 0 : p.bias ? aligned(p.bias, 0) : aligned(e.sums, 0);
-    key const k{static_cast<i64>(type), static_cast<i64>(result_type), vector_alignment, scratch != nullptr, form.m, form.n, form.k,
+    i64 const flags = (scratch ? 1 : 0) | (before == number(0) ? 0 : 2);
+    key const k{static_cast<i64>(type), static_cast<i64>(result_type), vector_alignment, flags, form.m, form.n, form.k,
                 form.x.transposed, form.x.ld, form.y.transposed, form.y.ld, form.ldc, batch.extent, x_apart, y_apart, batch.c,
                 static_cast<i64>(epilogue), static_cast<i64>(how),
                 aligned(left, left_apart) | aligned(right, right_apart) << 8 | aligned(c, p.batch[1].c) << 16 |
@@ -159,13 +166,15 @@ class cuda_products {
       // who chooses reads off the addresses what it may rely on
       others_at(reinterpret_cast<void const*>(vector_alignment), reinterpret_cast<void const*>(std::uintptr_t{16}));
       std::vector<algorithm> found;
-      bool const measures = choices_->measuring();
-      if (measures || !e.sums)                     // sums beside a product are slow for some shapes
-        found = heuristic(k, desc.get(), x.layout.get(), y.layout.get(), z.layout.get());
+      bool const measures = choices_->measuring(), slow = e.sums || (aside && !good_at_gelu_);   // as far as is known
+      if (measures || !slow) found = heuristic(k, desc.get(), x.layout.get(), y.layout.get(), z.layout.get());
       chosen.emplace();
-      others_at(vector, aside);
-      if (measures) *chosen = fastest(found, compute, e.plus || e.before || e.slope || e.sums, apart);
-      else if (!found.empty()) chosen->by = found.front();
+      if (measures) {
+        others_at(vector, aside);
+        *chosen = fastest(found, compute, e.plus || aside || e.sums, apart);
+      } else if (!found.empty()) {
+        chosen->by = found.front();
+      }
       choices_->keep(k, *chosen);
     }
     others_at(vector, aside);
@@ -180,36 +189,49 @@ class cuda_products {
     if (e.sums) return swapped ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BGRADA;
     return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   }
-  /// Seconds in the stream, the best of some.
+  /// Seconds that a call takes within a recording, which is how steps are run. It has been made before.
   template <class Call> double seconds(Call const& call) const {
+    constexpr int calls = 8, trials = 3;
+    memory_.begin_recording();
+    try {
+      for (int k = 0; k < calls; ++k) call();
+    } catch (...) {
+      try {
+        memory_.end_recording();
+      } catch (error const&) {                 // the first error says why
+      }
+      throw;
+    }
+    auto const all = memory_.end_recording();
     auto begun = memory_.make_timed_mark(), ended = memory_.make_timed_mark();
+    memory_.replay(all);                       // warms up
     double best = 0;
-    for (int trial = 0; trial < 4; ++trial) {
+    for (int trial = 0; trial < trials; ++trial) {
       memory_.set(begun);
-      call();
+      memory_.replay(all);
       memory_.set(ended);
       memory_.wait();
-      if (double const s = memory_.seconds(begun, ended); trial == 1 || s < best) best = s;        // the first warms up
+      if (double const s = memory_.seconds(begun, ended) / calls; trial == 0 || s < best) best = s;
     }
     return best;
   }
-  /// Of the algorithms, and of doing without where something follows the product.
+  /// Of the algorithms that do it, and of doing without where something follows the product.
   template <class Compute, class Apart>
   cuda_product_choices::choice fastest(std::vector<algorithm> const& found, Compute const& compute, bool follows,
                                        Apart const& apart) const {
     cuda_product_choices::choice best;
     double least = 0;
     for (algorithm const& a : found) {
-      cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-      double const s = seconds([&] { if (status == CUBLAS_STATUS_SUCCESS) status = compute(a); });
-      if (status == CUBLAS_STATUS_NOT_SUPPORTED) continue;               // a heuristic may err
-      cuda_check(status, "cublasLtMatmul");
+      if (compute(a) != CUBLAS_STATUS_SUCCESS) continue;                 // a heuristic may err
+      double const s = seconds([&] { cuda_check(compute(a), "cublasLtMatmul"); });
       if (!best.by || s < least) {
         best.by = a;
         least = s;
       }
     }
-    best.apart = follows && best.by && seconds(apart) < least;
+    if (!follows || !best.by) return best;
+    apart();
+    best.apart = seconds(apart) < least;
     return best;
   }
   /// Bytes that the address and all that lie `apart` numbers from it are multiples of, at most 16.
@@ -222,11 +244,12 @@ class cuda_products {
                                               cublasLtMatrixLayout_t z) const {
     lt_handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> want;
     cuda_check(cublasLtMatmulPreferenceCreate(want.to()), "cublasLtMatmulPreferenceCreate");
-    uint64_t const scratch = k[3] ? static_cast<uint64_t>(scratch_bytes) : 0;
+    uint64_t const scratch = k[3] & 1 ? static_cast<uint64_t>(scratch_bytes) : 0;
     auto const say = [&](cublasLtMatmulPreferenceAttributes_t what, auto const& value) {
       cuda_check(cublasLtMatmulPreferenceSetAttribute(want.get(), what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
     };
     say(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, scratch);
+    say(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));     // none in bf16
     auto const at = [&](int byte) { return static_cast<uint32_t>(k.back() >> 8 * byte & 255); };
     say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, at(0));
     say(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, at(1));
@@ -236,7 +259,9 @@ class cuda_products {
     int n = 0;
     int const most = choices_->measuring() ? cuda_product_choices::candidates : 1;
     cublasStatus_t const status = cublasLtMatmulAlgoGetHeuristic(handle_->get(), desc, x, y, z, z, want.get(), most, found.data(), &n);
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) cuda_check(status, "cublasLtMatmulAlgoGetHeuristic");
+    bool const plain = k[16] == CUBLASLT_EPILOGUE_DEFAULT || k[16] == CUBLASLT_EPILOGUE_BIAS;
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && (plain || status != CUBLAS_STATUS_INVALID_VALUE))
+      cuda_check(status, "cublasLtMatmulAlgoGetHeuristic");
     std::vector<algorithm> r;
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < n; ++i)
       if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS) r.push_back({found[static_cast<std::size_t>(i)].algo});

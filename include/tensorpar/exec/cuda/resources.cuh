@@ -46,19 +46,24 @@ class cuda_resources {
     throw error("no room for " + std::to_string(bytes) + " bytes", "GPU " + std::to_string(gpu),
                 std::to_string(unused) + " of " + std::to_string(all) + " bytes are free");
   }
-  /// Of what `allocate` returned for this stream, whose work may still use it.
+  /// Of what `allocate` returned for this stream, whose work may still use it; after a failure other streams' work may, too.
   virtual void release(int /*gpu*/, void* p, i64 /*bytes*/, cudaStream_t /*stream*/) noexcept { cudaFree(p); }   // waits for what uses it
 };
 
-/// Memory from a buffer of the caller's, which is in the GPU's memory and outlives this: one thing after another, and nothing returns to
+/// Memory from a buffer of the caller's, which is in this GPU's memory and outlives this: one thing after another, and nothing returns to
 /// it. The rest is the driver's.
 class cuda_buffer : public cuda_resources {
+  int gpu_;
   std::uintptr_t next_, end_;
   std::mutex taking_;
 
  public:
-  cuda_buffer(void* at, i64 bytes) : next_(reinterpret_cast<std::uintptr_t>(at)), end_(next_ + static_cast<std::uintptr_t>(bytes)) {}
+  cuda_buffer(int gpu, void* at, i64 bytes)
+      : gpu_(gpu), next_(reinterpret_cast<std::uintptr_t>(at)), end_(next_ + static_cast<std::uintptr_t>(bytes)) {}
   void* allocate(int gpu, i64 bytes, cudaStream_t) override {
+    if (gpu != gpu_)
+      throw error("GPU " + std::to_string(gpu) + " is to take memory of GPU " + std::to_string(gpu_) + "'s", "cuda_buffer",
+                  "a buffer for each GPU");
     std::lock_guard const held(taking_);
     std::uintptr_t const at = (next_ + 255) / 256 * 256;
     if (at > end_ || static_cast<std::uintptr_t>(bytes) > end_ - at)
@@ -67,7 +72,7 @@ class cuda_buffer : public cuda_resources {
     next_ = at + static_cast<std::uintptr_t>(bytes);
     return reinterpret_cast<void*>(at);
   }
-  void release(int, void*, i64, cudaStream_t stream) noexcept override { cudaStreamSynchronize(stream); }
+  void release(int, void*, i64, cudaStream_t) noexcept override { cudaDeviceSynchronize(); }
 };
 
 }  // namespace tensorpar
