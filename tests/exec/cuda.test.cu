@@ -317,7 +317,7 @@ TEST_CASE("what was measured computes what the heuristic chooses: long sums, in 
       for (shape const& s : c.in) {
         in.push_back(bf16(s));
         numbers.emplace_back(static_cast<std::size_t>(s.elements()));
-        for (bfloat16& e : numbers.back()) draw_number(e, r);
+        for (bfloat16& e : numbers.back()) draw(e, r);
       }
       for (shape const& s : c.out) out.push_back(bf16(s));
       auto const got = run_there<bfloat16>(measured, c.op, in, numbers, out, c.place);

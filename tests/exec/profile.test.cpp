@@ -105,3 +105,40 @@ TEST_CASE("indices are drawn as far as the data allow, refused options are named
   CHECK_THROWS_WITH_AS(measure_operators<compute::eigen<float>>(prog, devices(1), {.samples = 0}), doctest::Contains("at least 1 sample"),
                        error);
 }
+
+namespace {
+
+/// Counts calls whose first result lies on their first operand.
+struct watching : compute::eigen<float> {
+  int* in_place;
+  explicit watching(int* n) : in_place(n) {}
+  void run(kernel_call const& c) const {
+    *in_place += c.in[0] == c.out[0];
+    compute::eigen<float>::run(c);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what is in the place of an operand when it runs is so when it is measured") {
+  for (bool placed : {false, true}) {
+    program q;
+    for (int i = 0; i < 3; ++i) {
+      buffer b;
+      b.value = i;
+      b.type = {4, 8};
+      b.devices = {0};
+      if (placed && i == 2) b.in_place_of = 0;
+      q.buffers.push_back(b);
+    }
+    task t;
+    t.op = add{};
+    t.in = {0, 1};
+    t.out = {2};
+    t.devices = {0};
+    q.tasks = {t};
+    int in_place = 0;
+    CHECK(measure_operators(watching(&in_place), q, devices(1), {.warm_ups = 0, .samples = 1, .least_seconds = 0}).size() == 1);
+    CHECK((in_place > 0) == placed);
+  }
+}

@@ -50,7 +50,7 @@ calls call_of(any_op const& o, std::vector<shape> in, std::vector<shape> out) {
     s.type = dtype::bf16;
     c.in.push_back(s);
     std::vector<bfloat16> v(static_cast<std::size_t>(s.elements()));
-    for (bfloat16& e : v) draw_number(e, r);
+    for (bfloat16& e : v) draw(e, r);
     c.x.push_back(v);
   }
   for (shape s : out) {

@@ -1,14 +1,9 @@
 // tests/support/laws/fused.hpp - the laws of fused operators: each computes what its two parts do, one after the other
 #pragma once
+#include "../dense.hpp"
 #include <cmath>
-#include <cstring>
-#include <doctest/doctest.h>
-#include <random>
-#include <tensorpar/exec/kernel.hpp>
-#include <tensorpar/exec/scalar.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/op/spelling.hpp>
-#include <vector>
 
 namespace tests {
 
@@ -29,24 +24,17 @@ std::vector<std::vector<Result>> run_there(Policy const& policy, any_op const& o
   std::vector<tensor_block> in_block, out_block;
   std::vector<void const*> in_at;
   std::vector<void*> out_at;
-  auto const block_of = [](shape const& s) {
-    tensor_block b;
-    b.rank = s.rank;
-    b.type = s.type;
-    for (int i = 0; i < s.rank; ++i) b.local[i] = b.global[i] = s.d[i].n;
-    return b;
-  };
   auto const give = [&](void const* from, i64 bytes) {
     all.push_back({memory.allocate(std::max<i64>(bytes, 1)), bytes});
     memory.write(all.back().at, from, bytes);
     return all.back().at;
   };
   for (std::size_t k = 0; k < in.size(); ++k) {
-    in_block.push_back(block_of(in[k]));
+    in_block.push_back(whole(in[k]));
     in_at.push_back(give(operands[k].data(), static_cast<i64>(operands[k].size() * sizeof(Number))));
   }
   for (std::size_t k = 0; k < out.size(); ++k) {
-    out_block.push_back(block_of(out[k]));
+    out_block.push_back(whole(out[k]));
     std::vector<unsigned char> const poison(static_cast<std::size_t>(out[k].elements()) * sizeof(Result), 0x7f);
     out_at.push_back(k == 0 && place >= 0 ? const_cast<void*>(in_at[static_cast<std::size_t>(place)])
                                           : give(poison.data(), static_cast<i64>(poison.size())));
@@ -74,9 +62,10 @@ std::vector<std::vector<Result>> run_there(Policy const& policy, any_op const& o
   return r;
 }
 
-inline void draw_number(prime_field& x, std::mt19937_64& r) { x = prime_field::raw(r() % prime_field::modulus); }
-template <class Number> void draw_number(Number& x, std::mt19937_64& r) {
-  x = static_cast<float>(std::uniform_real_distribution<double>(-1, 1)(r));
+inline void draw(bfloat16& x, std::mt19937_64& r) {
+  float y = 0;
+  draw(y, r);
+  x = y;
 }
 /// Of two numbers, or of what they are read as.
 inline double off(prime_field a, prime_field b) { return a == b ? 0 : 1; }
@@ -95,7 +84,7 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
   int tried = 0;
   auto const numbers = [&]<class N>(N, shape const& s) {
     std::vector<N> x(static_cast<std::size_t>(s.elements()));
-    for (N& e : x) draw_number(e, r);
+    for (N& e : x) draw(e, r);
     return x;
   };
   auto const same = [&]<class N>(any_op const& o, std::vector<std::vector<N>> const& got, std::vector<std::vector<N>> const& want) {

@@ -241,7 +241,7 @@ class cuda_products {
   }
   /// What the library would take, the best by its own lights first.
   std::vector<algorithm> heuristic(key const& k, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x, cublasLtMatrixLayout_t y,
-                                              cublasLtMatrixLayout_t z) const {
+                                   cublasLtMatrixLayout_t z) const {
     lt_handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> want;
     cuda_check(cublasLtMatmulPreferenceCreate(want.to()), "cublasLtMatmulPreferenceCreate");
     uint64_t const scratch = k[3] & 1 ? static_cast<uint64_t>(scratch_bytes) : 0;
