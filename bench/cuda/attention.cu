@@ -28,7 +28,8 @@ int main() try {
     shape x{dim(batch), dim(length), dim(heads * 64)};
     x.type = dtype::bf16;
     double const square = static_cast<double>(batch * heads * length * length * 64);
-    any_op const forward(attention{heads, true}), back(attention_grad{heads, true});
+    any_op const forward(attention{heads, true}), back(attention_grad{heads, true}), from_lse(attention_grad_from_lse{heads, true});
+    shape const lse{dim(batch), dim(heads), dim(length)};
     std::string const of = ", causal, bf16, GPT-2 " + name + ", 16 sequences";
     double const kernels = seconds_of<compute::cuda_bf16<>>(memory, forward, {x, x, x}),
                  kernels_back = seconds_of<compute::cuda_bf16<>>(memory, back, {x, x, x, x});
@@ -38,6 +39,9 @@ int main() try {
                10 * square / seconds_of<compute::cudnn_bf16<>>(memory, back, {x, x, x, x}), "FLOP/s", 10 * square / kernels_back);
     bench::row("gradient of attention" + of, "operations per second, beside the kernels of teams",
                10 * square / seconds_of<compute::cudnn_bf16<false>>(memory, back, {x, x, x, x}), "FLOP/s", 10 * square / kernels_back);
+    bench::row("gradient of attention from its log-sum-exps" + of, "operations per second, beside the kernels of teams",
+               10 * square / seconds_of<compute::cudnn_bf16<false>>(memory, from_lse, {x, x, x, x, x, lse}), "FLOP/s",
+               10 * square / kernels_back);
   }
   return 0;
 } catch (std::exception const& e) {

@@ -287,6 +287,14 @@ TEST_CASE("fused operators on the GPU are their two parts") {
   check_fused<bfloat16, float>(compute::cuda_bf16<>(device_place{}), compute::teams<float, host_teams<>, op_set<>, bfloat16>{}, 0.02);
 }
 
+TEST_CASE("attention on the GPU leaves its log-sum-exps behind, and its gradient from them is the gradient") {
+  if (no_gpu()) return;
+  check_attention_lse<prime_field>(compute::cuda<prime_field>(device_place{}), compute::teams<prime_field>{}, 0);
+  check_attention_lse<double>(compute::cuda<double>(device_place{}), compute::teams<double>{}, 1e-12);
+  check_attention_lse<float>(compute::cuda<float>(device_place{}), compute::teams<float>{}, 1e-5);
+  check_attention_lse<bfloat16>(compute::cuda_bf16<>(device_place{}), compute::teams<float, host_teams<>, op_set<>, bfloat16>{}, 0.02);
+}
+
 TEST_CASE("what was measured computes what the heuristic chooses: long sums, in place, by columns, in batches") {
   if (no_gpu()) return;
   cuda_memory const memory(0);

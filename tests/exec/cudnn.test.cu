@@ -4,6 +4,7 @@
 #include "../support/training.hpp"
 #include <doctest/doctest.h>
 #include <tensorpar/exec/cudnn.cuh>
+#include <tensorpar/exec/fuse.hpp>
 #include <tensorpar/exec/threads.hpp>
 #include <tensorpar/exec/virtual_ranks.hpp>
 #include <tensorpar/ir/in_bf16.hpp>
@@ -16,6 +17,7 @@ static_assert(require_same_memory<compute::cudnn_bf16<>, comm::virtual_ranks<cud
 // attention in bf16 alone, convolutions of floats; what is a function of one of them is not that one
 static_assert(detail::does_whole<cudnn_teams, bfloat16, attention> && !detail::does_whole<cudnn_teams, float, attention>);
 static_assert(detail::does_whole<cudnn_teams, float, conv2d> && !detail::does_whole<cudnn_teams, double, conv2d>);
+static_assert(compute::cudnn_bf16<>::keeps_lse(true) && !compute::cudnn_bf16<>::keeps_lse(false) && !compute::cuda_bf16<>::keeps_lse(true));
 static_assert(!detail::does_whole<cudnn_teams, float, activated<conv2d, relu>> && !detail::does_whole<cuda_teams, float, conv2d>);
 
 namespace {
@@ -26,60 +28,82 @@ bool no_gpu() {
   return true;
 }
 
-/// An operator on blocks of bf16 in the GPU's memory, results poisoned first. Where the policy's device has cuDNN, by nothing else.
+/// Runs a call on blocks in the GPU's memory, results poisoned first, with so many bytes of scratch.
+template <class Run>
+std::vector<std::vector<float>> on_gpu(cuda_memory const& m, any_op const& o, std::vector<std::vector<float>> const& operands,
+                                       std::vector<tensor_block> const& in, std::vector<tensor_block> const& out, i64 scratch,
+                                       Run const& run) {
+  std::vector<std::byte*> taken;
+  auto const take = [&](i64 bytes) { return taken.emplace_back(m.allocate(bytes)); };
+  auto const bytes_of = [](tensor_block const& b) { return b.elements() * (is_narrow(b.type) ? 2 : 4); };
+  std::vector<void const*> from;
+  std::vector<void*> to;
+  for (std::size_t k = 0; k < in.size(); ++k) {
+    std::byte* const p = take(bytes_of(in[k]));
+    detail::write_reals(m, p, operands[k], in[k].type);
+    from.push_back(p);
+  }
+  for (tensor_block const& b : out) {
+    std::byte* const p = take(bytes_of(b));
+    detail::write_reals(m, p, std::vector<float>(static_cast<std::size_t>(b.elements()), 77.0f), b.type);
+    to.push_back(p);
+  }
+  kernel_call c;
+  c.op = &o;
+  c.inputs = static_cast<int>(in.size());
+  c.outputs = static_cast<int>(out.size());
+  c.in = from.data();
+  c.in_block = in.data();
+  c.out = to.data();
+  c.out_block = out.data();
+  c.workspace = take(scratch + 4);
+  run(c);
+  m.wait();
+  std::vector<std::vector<float>> r;
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    r.emplace_back(static_cast<std::size_t>(out[k].elements()));
+    detail::read_reals(m, r.back(), static_cast<std::byte const*>(to[k]), out[k].type);
+  }
+  for (std::byte* p : taken) m.release(p, 0);
+  return r;
+}
+std::vector<shape> local_shapes(std::vector<tensor_block> const& all) {
+  std::vector<shape> r;
+  for (tensor_block const& b : all) r.push_back(b.local_shape());
+  return r;
+}
+shapes list(std::vector<shape> const& all) { return {all.data(), static_cast<int>(all.size())}; }
+
+/// An operator on blocks of bf16. Where the policy's device has cuDNN, by nothing else.
 template <class Policy> class narrow_call {
   Policy const policy_{device_place{}};
-  using memory = cuda_memory;
 
  public:
   bool by_library = true;
   template <class Op> std::vector<std::vector<float>> operator()(Op const& op, std::vector<std::vector<float>> const& operands,
                                                                  std::vector<tensor_block> const& in,
                                                                  std::vector<tensor_block> const& out) const {
-    memory const m = policy_.device_memory();
-    std::vector<std::byte*> taken;
-    auto const take = [&](i64 bytes) { return taken.emplace_back(m.allocate(bytes)); };
-    auto const bytes_of = [](tensor_block const& b) { return b.elements() * (is_narrow(b.type) ? 2 : 4); };
-    std::vector<void const*> from;
-    std::vector<void*> to;
-    std::vector<shape> in_types, out_types;
-    for (std::size_t k = 0; k < in.size(); ++k) {
-      std::byte* const p = take(bytes_of(in[k]));
-      detail::write_reals(m, p, operands[k], in[k].type);
-      from.push_back(p);
-      in_types.push_back(in[k].local_shape());
-    }
-    for (tensor_block const& b : out) {
-      std::byte* const p = take(bytes_of(b));
-      detail::write_reals(m, p, std::vector<float>(static_cast<std::size_t>(b.elements()), 77.0f), b.type);
-      to.push_back(p);
-      out_types.push_back(b.local_shape());
-    }
     any_op const o(op);
-    kernel_call c;
-    c.op = &o;
-    c.inputs = static_cast<int>(in.size());
-    c.outputs = static_cast<int>(out.size());
-    c.in = from.data();
-    c.in_block = in.data();
-    c.out = to.data();
-    c.out_block = out.data();
-    c.workspace = take(4 * Policy::workspace(o, {in_types.data(), c.inputs}, {out_types.data(), c.outputs}) + 4);
-    if constexpr (detail::does_whole<std::remove_cvref_t<decltype(policy_.device())>, bfloat16, Op>)
-      CHECK(policy_.device().template whole<bfloat16>(op, c) == by_library);
-    else
-      policy_.run(c);
-    if (!by_library) policy_.run(c);
-    m.wait();
-    std::vector<std::vector<float>> r;
-    for (std::size_t k = 0; k < out.size(); ++k) {
-      r.emplace_back(static_cast<std::size_t>(out[k].elements()));
-      detail::read_reals(m, r.back(), static_cast<std::byte const*>(to[k]), out[k].type);
-    }
-    for (std::byte* p : taken) m.release(p, 0);
-    return r;
+    std::vector<shape> const from = local_shapes(in), to = local_shapes(out);
+    return on_gpu(policy_.device_memory(), o, operands, in, out, 4 * Policy::workspace(o, list(from), list(to)), [&](kernel_call const& c) {
+      if constexpr (detail::does_whole<std::remove_cvref_t<decltype(policy_.device())>, bfloat16, Op>)
+        CHECK(policy_.device().template whole<bfloat16>(op, c) == by_library);
+      else
+        policy_.run(c);
+      if (!by_library) policy_.run(c);
+    });
   }
 };
+/// By this device's library alone.
+template <class Device, class Op>
+std::vector<std::vector<float>> by_library(Op const& op, std::vector<std::vector<float>> const& operands,
+                                           std::vector<tensor_block> const& in, std::vector<tensor_block> const& out) {
+  Device const d{device_place{}};
+  std::vector<shape> const from = local_shapes(in), to = local_shapes(out);
+  i64 const scratch = Device::template whole_scratch<bfloat16>(op, list(from), list(to));
+  return on_gpu(d.device_memory(), any_op(op), operands, in, out, scratch,
+                [&](kernel_call const& c) { CHECK(d.template whole<bfloat16>(op, c)); });
+}
 tensor_block narrow(shape s) {
   s.type = dtype::bf16;
   return whole(s);
@@ -114,9 +138,12 @@ TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, wh
   struct {
     i64 batches, queries, keys, heads, head;
     bool causal;
-  } const all[] = {
-      {2, 64, 64, 4, 64, true}, {3, 40, 56, 2, 32, false}, {16, 1024, 1024, 2, 64, true}, {1, 7, 5, 3, 8, false}, {2, 9, 9, 2, 6, true}};
+  } const all[] = {{2, 64, 64, 4, 64, true}, {3, 40, 56, 2, 32, false}, {1, 7, 5, 3, 8, false}, {2, 9, 9, 2, 6, true},
+                   {16, 1024, 1024, 2, 64, true}};
   for (auto const& s : all) {
+#ifdef CUDNN_STAND_IN
+    if (s.queries > 100) continue;             // a minute
+#endif
     i64 const width = s.heads * s.head;
     tensor_block const q = narrow({s.batches, s.queries, width}), k = narrow({s.batches, s.keys, width});
     std::vector<std::vector<float>> x;
@@ -127,15 +154,80 @@ TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, wh
     std::vector<std::vector<float>> const three(x.begin() + 1, x.end());
     auto const want = kernels(forward, three, {q, k, k}, {q});
     CHECK(furthest(ordered(forward, three, {q, k, k}, {q})[0], want[0]) < 0.02);
+    // what is left for the gradient, and the gradient from it
+    tensor_block const lse = whole({dim(s.batches), dim(s.heads), dim(s.queries)});
+    attention_with_lse const keeping{s.heads, s.causal};
+    attention_grad_from_lse const from_lse{s.heads, s.causal};
+    auto const left = ordered(keeping, three, {q, k, k}, {q, lse}), wanted = kernels(keeping, three, {q, k, k}, {q, lse});
+    CHECK(furthest(left[0], want[0]) < 0.02);
+    CHECK(furthest(left[1], wanted[1]) < 0.02);
+    std::vector<std::vector<float>> six = x;
+    six.insert(six.end(), left.begin(), left.end());
+    auto const from = ordered(from_lse, six, {q, q, k, k, q, lse}, {q, k, k}),
+               quick_from = fast(from_lse, six, {q, q, k, k, q, lse}, {q, k, k});
     auto const gradients = kernels(back, x, {q, q, k, k}, {q, k, k});
     auto const got = ordered(back, x, {q, q, k, k}, {q, k, k}), quick = fast(back, x, {q, q, k, k}, {q, k, k});
     for (int i = 0; i < 3; ++i) {
       CHECK(furthest(got[i], gradients[i]) < 0.04);
       CHECK(furthest(quick[i], gradients[i]) < 0.04);
+      CHECK(furthest(from[i], gradients[i]) < 0.04);
+      CHECK(furthest(quick_from[i], gradients[i]) < 0.04);
     }
     CHECK(ordered(back, x, {q, q, k, k}, {q, k, k}) == got);  // in one order
   }
 }
+
+TEST_CASE("the gradient of attention goes over some batch elements at a time where scratch is short, and comes out the same") {
+  if (no_gpu()) return;
+  using large = basic_cudnn_teams<>;
+  using small = basic_cudnn_teams<float_products::full, true, 1 << 17>;
+  std::mt19937 r(7);
+  i64 const batches = 6, length = 20, heads = 3, width = heads * 16;
+  tensor_block const q = narrow({dim(batches), dim(length), dim(width)}), lse = whole({dim(batches), dim(heads), dim(length)});
+  shape const local = q.local_shape();
+  std::vector<shape> const in{local, local, local, local};
+  REQUIRE(small::whole_scratch<bfloat16>(attention_grad{heads, true}, list(in), list(in)) < 1 << 18);
+  REQUIRE(large::whole_scratch<bfloat16>(attention_grad{heads, true}, list(in), list(in)) > 1 << 18);
+  std::vector<std::vector<float>> x;
+  for (int i = 0; i < 4; ++i) x.push_back(draw_narrow(q.elements(), r));
+  for (bool causal : {false, true}) {
+    auto const all = by_library<large>(attention_grad{heads, causal}, x, {q, q, q, q}, {q, q, q});
+    CHECK(by_library<small>(attention_grad{heads, causal}, x, {q, q, q, q}, {q, q, q}) == all);
+    auto const left = by_library<large>(attention_with_lse{heads, causal}, {x[1], x[2], x[3]}, {q, q, q}, {q, lse});
+    std::vector<std::vector<float>> six = x;
+    six.insert(six.end(), left.begin(), left.end());
+    CHECK(by_library<small>(attention_grad_from_lse{heads, causal}, six, {q, q, q, q, q, lse}, {q, q, q}) == all);
+  }
+}
+
+#ifdef CUDNN_STAND_IN
+TEST_CASE("attention goes to the kernels where cuDNN is older than 9.15.1, and its gradient in one order where GPUs are newer than 9.x") {
+  std::mt19937 r(8);
+  tensor_block const q = narrow({2, 16, 32});
+  std::vector<std::vector<float>> x;
+  for (int i = 0; i < 4; ++i) x.push_back(draw_narrow(q.elements(), r));
+  std::vector<std::vector<float>> const three(x.begin() + 1, x.end());
+  attention const forward{2, true};
+  attention_grad const back{2, true};
+  narrow_call<compute::cudnn_bf16<true>> ordered;
+  narrow_call<compute::cudnn_bf16<false>> fast;
+  auto const tried = [&](bool y, bool in_order, bool in_none) {
+    ordered.by_library = y;
+    ordered(forward, three, {q, q, q}, {q});
+    ordered.by_library = in_order;
+    ordered(back, x, {q, q, q, q}, {q, q, q});
+    fast.by_library = in_none;
+    fast(back, x, {q, q, q, q}, {q, q, q});
+  };
+  tried(true, true, true);
+  cuda_stand_in::the_machine::get().capability = 10;
+  tried(true, false, true);
+  cuda_stand_in::the_machine::get().capability = 9;
+  cuda_stand_in::cudnn_version() = 91500;
+  tried(false, false, false);
+  cuda_stand_in::cudnn_version() = CUDNN_VERSION;
+}
+#endif
 
 TEST_CASE("later queries alone, and some heads, have the numbers that they have among the others") {
   if (no_gpu()) return;
@@ -178,12 +270,14 @@ TEST_CASE("convolutions of bf16 by cuDNN, and their gradients, are those of the 
   }
 }
 
+#ifndef CUDNN_STAND_IN                         // tests/exec/cuda.test.cu has these operators there
 TEST_CASE("every operator with cuDNN: floats in full, and rounded to 11 bits") {
   if (no_gpu()) return;
   check_agreement<staged<compute::cudnn<prime_field>>, compute::teams<prime_field>>(0);
   check_agreement<staged<compute::cudnn<float>>, compute::teams<float>>(1e-4);
   check_agreement<staged<compute::cudnn_tf32<>>, compute::teams<float>>(5e-3);
 }
+#endif
 
 TEST_CASE("training in bf16 with cuDNN is that of the processor's kernels, but for rounding, and steps are replayed") {
   if (no_gpu()) return;
@@ -191,10 +285,16 @@ TEST_CASE("training in bf16 with cuDNN is that of the processor's kernels, but f
     first_gpu() : compute::cudnn_bf16<>(device_place{}) {}
   };
   std::mt19937 draw(32);
+  std::size_t const in_transformer = small_transformer().nodes.size();
   for (computation_graph const& g : {small_cnn(), small_transformer()})
     for (int ranks : {1, 2}) {
       plan const p = random_plan(in_bf16(g), ranks, draw);
-      executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(differentiate(in_bf16(g)), p);
+      training_graph const t = differentiate(in_bf16(g));
+      program const q = fused<first_gpu>(unroll(t, p, &first_gpu::workspace), p.cluster);
+      bool kept = false;
+      for (task const& k : q.tasks) kept = kept || k.op.is<attention_grad_from_lse>();
+      CHECK(kept == (g.nodes.size() == in_transformer));
+      executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(t, p, q);
       executor<compute::teams<float, host_teams<>, op_set<>, bfloat16>, comm::threads> host(differentiate(in_bf16(g)), p);
       auto const a = train(gpu, 4, 0.05), b = train(host, 4, 0.05);
       std::vector<std::vector<double>> c, d;

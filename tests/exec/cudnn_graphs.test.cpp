@@ -165,17 +165,20 @@ TEST_CASE("the graphs of convolutions compute them and their gradients, in group
 }
 
 TEST_CASE("attention's scratch: rooms follow one another, and as many batch elements are done at once as there is room for") {
-  for (bool in_order : {true, false})
+  for (int kind = 0; kind < 4; ++kind)
     for (i64 batches : {1, 6, 16, 64})
       for (i64 length : {7, 1024, 4096}) {
-        i64 const heads = 25, width = heads * 64, n = attention_rooms::batches_at_once(batches, heads, length, length, width, in_order);
+        bool const in_order = kind % 2, kept = kind / 2;
+        i64 const heads = 25, width = heads * 64, n = attention_rooms::batches_at_once(batches, heads, length, length, width, in_order, kept);
         CHECK(batches % n == 0);
-        auto const r = attention_rooms::backward(n, heads, length, length, width, in_order);
+        auto const r = attention_rooms::backward(n, heads, length, length, width, in_order, kept);
         CHECK((n == 1 || r.bytes <= i64{256} << 20));
         for (i64 more = n + 1; more <= batches; ++more)
-          if (batches % more == 0) CHECK(attention_rooms::backward(more, heads, length, length, width, in_order).bytes > i64{256} << 20);
-        std::vector<std::pair<i64, i64>> rooms{
-            {r.stats, n * heads * length * 4}, {r.sum, n * heads * length * 4}, {r.y, n * length * width * 2}};
+          if (batches % more == 0) CHECK(attention_rooms::backward(more, heads, length, length, width, in_order, kept).bytes > i64{256} << 20);
+        std::vector<std::pair<i64, i64>> rooms;
+        if (!kept) rooms.push_back({r.stats, n * heads * length * 4});
+        rooms.push_back({r.sum, n * heads * length * 4});
+        if (!kept) rooms.push_back({r.y, n * length * width * 2});
         if (!in_order) rooms.push_back({r.part, n * length * width * 4});
         rooms.push_back({r.library_at, r.library});
         i64 end = 0;

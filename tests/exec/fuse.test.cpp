@@ -4,6 +4,7 @@
 #include <tensorpar/op/fused.hpp>
 #include <tensorpar/plan/fuse_tasks.hpp>
 
+#include <atomic>
 #include <doctest/doctest.h>
 
 #include "../support/effort.hpp"
@@ -55,6 +56,14 @@ TEST_CASE("fused kernels are their two parts: exactly in the prime field, up to 
   check_fused<bfloat16, float>(narrow{}, narrow{}, 0.02);
 }
 
+TEST_CASE("attention leaves its log-sum-exps behind, and its gradient from them is the gradient") {
+  check_attention_lse<prime_field>(exact{}, exact{}, 0);
+  check_attention_lse<prime_field>(compute::teams<prime_field, host_teams<4>>{}, exact{}, 0);
+  check_attention_lse<double>(compute::teams<double>{}, compute::teams<double>{}, 1e-12);
+  check_attention_lse<float>(compute::teams<float>{}, compute::teams<float>{}, 1e-5);
+  check_attention_lse<bfloat16>(narrow{}, narrow{}, 0.02);
+}
+
 TEST_CASE("fused operators keep the laws of operators") {
   shape const x{4, 6, 8}, y{4, 6, 12}, w{12, 8};
   int splits = 0;
@@ -74,10 +83,16 @@ TEST_CASE("fused operators keep the laws of operators") {
   splits += tests::check_operator_laws(contraction_with{contraction("01o,oi->01i"), true, false, false}, {y, w, x});
   splits += tests::check_operator_laws(layernorm_grad_x_plus{}, {x, x, {8}, x});
   splits += tests::check_operator_laws(rmsnorm_grad_x_plus{}, {x, x, {8}, x});
-  CHECK(splits > 20);
+  for (bool causal : {false, true}) {
+    shape const q{4, 6, 8}, k{4, 4, 8}, lse{4, 2, 6};
+    splits += tests::check_operator_laws(attention_with_lse{2, causal}, {q, k, k});
+    splits += tests::check_operator_laws(attention_grad_from_lse{2, causal}, {q, q, k, k, q, lse});
+  }
+  CHECK(splits > 40);
   tests::check_attribute_laws(linear_with{});
   tests::check_attribute_laws(contraction_with{});
   tests::check_attribute_laws(layernorm_grad_x_plus{});
+  tests::check_attribute_laws(attention_with_lse{2, true});
 }
 
 TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches and savings") {
@@ -108,6 +123,88 @@ TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches 
     }
   CHECK(fewer > effort::cases(12) * 40);
   CHECK(smaller > larger);
+}
+
+namespace {
+
+/// A device whose library begins gradients of attention with what their forward passes left; here it only compares that with what the
+/// kernel makes of the operands, and lets the kernel do it.
+struct comparing_teams : host_teams<> {
+  static inline std::atomic<int> compared = 0, different = 0;
+  template <class Scalar, class Op>
+    requires std::same_as<Op, attention_grad_from_lse>
+  bool whole(Op const& op, kernel_call const& c) const {
+    std::vector<Scalar> y(static_cast<std::size_t>(c.in_block[4].elements())), lse(static_cast<std::size_t>(c.in_block[5].elements()));
+    any_op const forward(attention_with_lse{op.heads, op.causal});
+    void* const out[] = {y.data(), lse.data()};
+    kernel_call again = c;
+    again.op = &forward;
+    again.in = c.in + 1;
+    again.in_block = c.in_block + 1;
+    again.inputs = 3;
+    again.out = out;
+    again.out_block = c.in_block + 4;
+    again.outputs = 2;
+    exact{}.run(again);
+    ++compared;
+    different += !std::equal(y.begin(), y.end(), static_cast<Scalar const*>(c.in[4])) ||
+                 !std::equal(lse.begin(), lse.end(), static_cast<Scalar const*>(c.in[5]));
+    return false;
+  }
+  template <class Scalar, class Op> static i64 whole_scratch(Op const&, shapes, shapes) { return 0; }
+};
+using comparing = compute::teams<prime_field, comparing_teams>;
+
+}  // namespace
+
+TEST_CASE("what attention left is there when its gradient begins with it, on every device, whatever is split, saved or computed again") {
+  static_assert(comparing::keeps_lse(false) && !exact::keeps_lse(false) && !narrow::keeps_lse(true));
+  comparing_teams::compared = comparing_teams::different = 0;
+  std::mt19937 draw(6);
+  int kept = 0, left = 0, again = 0;
+  auto const look = [&](program const& q) {
+    for (task const& t : q.tasks) {
+      kept += t.op.is<attention_grad_from_lse>();
+      left += t.op.is<attention_grad>();
+      again += t.op.is<attention>();
+    }
+  };
+  for (computation_graph const& g : {small_transformer(), small_gpt()})
+    for (int trial = 0; trial < effort::cases(12); ++trial) {
+      CAPTURE(trial);
+      training_options const o = options(trial, 1 + trial % 3);
+      plan p = with(random_plan(g, 1 + trial % 5 * 2, draw), o);
+      for (node_choice& c : p.nodes) c.recompute = trial % 4 == 1 || (trial % 4 == 2 && draw() % 2);
+      saving_step const step = save_memory(differentiate(g, o), p);
+      program const plain = unroll(step.graph, step.plan, &comparing::workspace), q = fused<comparing>(plain, p.cluster);
+      look(q);
+      // where operands alone are computed again, they lie where no forward pass has read them
+      if (trial % 4 != 2) CHECK(left == 0);
+      left = 0;
+      CHECK(task_hash(fused<comparing>(q, p.cluster)) == task_hash(q));
+      executor<comparing, comm::threads> a(step.graph, step.plan, plain), b(step.graph, step.plan, q);
+      bool const equal = train(a, 2) == train(b, 2);
+      CHECK(equal);
+    }
+  computation_graph const g = small_transformer();
+  for (int trial = 0; trial < effort::cases(12); ++trial) {
+    pipeline_kind kind;
+    kind.sizes = kind.split = kind.recompute = false;
+    kind.devices = 2 + trial % 5;
+    plan p = random_pipeline(g, kind, 1, i64{1} << (trial % 4), draw);
+    p.scalar_bytes = sizeof(prime_field);
+    pipelined_step const s = expand(g, p);
+    program const q = fused<comparing>(unroll(s, &comparing::workspace), s.plan.cluster);
+    look(q);
+    executor<comparing, comm::threads> e(s.graph, s.plan, q);
+    e.initialise(7);
+    e.step(random_batch(g, static_cast<int>(p.pipeline.mini_batch), 0), 0.125);
+  }
+  CHECK(comparing_teams::different == 0);
+  CHECK(comparing_teams::compared >= kept);
+  CHECK(left == 0);
+  CHECK(kept > effort::cases(12) * 6);
+  CHECK(again > 0);                                    // the first of two passes
 }
 
 TEST_CASE("a fused pipeline is the pipeline, exactly, with sums in the place of others") {

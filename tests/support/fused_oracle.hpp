@@ -39,7 +39,7 @@ class fused_oracle {
     }
   }
   double read(int t, std::vector<i64> const& index) const {
-    REQUIRE(written_[static_cast<std::size_t>(t)]);
+    if (!written_[static_cast<std::size_t>(t)]) FAIL("a tensor is read before it is made");
     return memory_[static_cast<std::size_t>(t)][place(tensor(t), index)];
   }
   template <class F> void write(int t, F&& f) {
@@ -131,13 +131,15 @@ class fused_oracle {
         std::size_t const row = to.extent.size() - 2, col = row + 1;
         i64 const inner = tensor(s.x).extent[col];
         REQUIRE(inner == tensor(s.b).extent[row]);
+        REQUIRE((written_[static_cast<std::size_t>(s.x)] && written_[static_cast<std::size_t>(s.b)]));
+        auto const &x = memory(s.x), &y = memory(s.b);
+        auto const step_x = static_cast<std::size_t>(tensor(s.x).apart[col]), step_y = static_cast<std::size_t>(tensor(s.b).apart[row]);
         write(s.to, [&](std::vector<i64> const& index) {
+          std::vector<i64> a = index, b = index;
+          a[col] = b[row] = 0;
+          std::size_t const at_x = place(tensor(s.x), a), at_y = place(tensor(s.b), b);
           double sum = 0;
-          for (i64 k = 0; k < inner; ++k) {
-            std::vector<i64> a = index, b = index;
-            a[col] = b[row] = k;
-            sum += read(s.x, a) * read(s.b, b);
-          }
+          for (std::size_t k = 0; k < static_cast<std::size_t>(inner); ++k) sum += x[at_x + k * step_x] * y[at_y + k * step_y];
           return sum;
         });
       } else if (s.op == fused_op::index) {

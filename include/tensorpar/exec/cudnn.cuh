@@ -69,8 +69,10 @@ template <class Scalar> struct widen_at {
 /// queries are added up by whoever comes first, which takes less time and memory.
 /// Attention is cuDNN's from 9.15.1 on, and the kernels' where a causal block begins with a later query. So is its gradient, and where a
 /// causal block has fewer queries than keys, and, in one order, from compute capability 10 on.
+/// Scratch: bytes that the gradient of attention may take, unless one batch element takes more; with fewer it goes in more turns.
 /// Where cuDNN compiles kernels, the first call of a shape takes up to a second.
-template <float_products Floats = float_products::full, bool InOrder = true> class basic_cudnn_teams : public basic_cuda_teams<Floats> {
+template <float_products Floats = float_products::full, bool InOrder = true, i64 Scratch = i64{256} << 20>
+class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   using base = basic_cuda_teams<Floats>;
   detail::cudnn_library library_;
 
@@ -84,59 +86,70 @@ template <float_products Floats = float_products::full, bool InOrder = true> cla
   basic_cudnn_teams with_scratch(void* p) const { return {base::with_scratch(p), library_}; }
 
   template <class Scalar, class Op>
-    requires(std::same_as<Scalar, bfloat16> && std::same_as<Op, attention>)
+    requires(std::same_as<Scalar, bfloat16> && detail::one_of<Op, attention, attention_with_lse>)
   bool whole(Op const& op, kernel_call const& c) const {
+    constexpr bool kept = std::same_as<Op, attention_with_lse>;
     detail::attention_heads<float> const a(c.in_block[0], c.in_block[1], op.heads, op.causal);
     if (!takes(a, c)) return false;
-    detail::attention_rooms const rooms = detail::attention_rooms::forward(a.batches, a.width / a.head, a.queries);
+    detail::attention_rooms const rooms = detail::attention_rooms::forward(a.batches, a.width / a.head, a.queries, kept);
+    std::byte* const room = first(c);
     auto const sizes = sizes_of(a, a.batches);
     auto const* plan = plan_of(1, sizes, [&] { return detail::attention_forward(sizes); });
     if (!plan) return false;
-    detail::attention_tensors const at = detail::attention_forward(sizes).at;
-    std::byte* const room = first(c);
-    plan->run(library_.handle(), {{at.q, in(c, 0)}, {at.k, in(c, 1)}, {at.v, in(c, 2)}, {at.y, c.out[0]}, {at.stats, room + rooms.stats}},
-              room + rooms.library_at);
+    forward(*plan, sizes, {in(c, 0), in(c, 1), in(c, 2)}, c.out[0], kept ? c.out[1] : room + rooms.stats, room + rooms.library_at);
     return true;
   }
-  /// Some batch elements at a time; y and stats are computed again rather than kept.
+  /// Some batch elements at a time; without lse, y and stats are computed again.
   template <class Scalar, class Op>
-    requires(std::same_as<Scalar, bfloat16> && std::same_as<Op, attention_grad>)
+    requires(std::same_as<Scalar, bfloat16> && detail::one_of<Op, attention_grad, attention_grad_from_lse>)
   bool whole(Op const& op, kernel_call const& c) const {
+    constexpr bool kept = std::same_as<Op, attention_grad_from_lse>;
     detail::attention_heads<float> const a(c.in_block[1], c.in_block[2], op.heads, op.causal);
     // untried: keys that no query of the block sees; refused by NVIDIA's own front end: one query and one key
     if (!takes(a, c) || (a.causal && a.queries < a.keys) || (a.queries == 1 && a.keys == 1)) return false;
     if (InOrder && !library_.orders_sums()) return false;
-    i64 const n = detail::attention_rooms::batches_at_once(a.batches, op.heads, a.queries, a.keys, a.width, InOrder);
-    detail::attention_rooms const rooms = detail::attention_rooms::backward(n, a.width / a.head, a.queries, a.keys, a.width, InOrder);
+    i64 const n = detail::attention_rooms::batches_at_once(a.batches, op.heads, a.queries, a.keys, a.width, InOrder, kept,
+                                                              Scratch),
+              lines = a.width / a.head * a.queries;
+    if (kept && n < a.batches && n * lines % 4) return false;                     // some of lse would not begin at a multiple of 16
+    detail::attention_rooms const rooms = detail::attention_rooms::backward(n, a.width / a.head, a.queries, a.keys, a.width, InOrder, kept);
     auto const sizes = sizes_of(a, n);
-    auto const *again = plan_of(1, sizes, [&] { return detail::attention_forward(sizes); }),
-               *plan = plan_of(2, sizes, [&] { return detail::attention_backward(sizes, InOrder); }, rooms.library);
-    if (!again || !plan) return false;
-    detail::attention_tensors const f = detail::attention_forward(sizes).at, g = detail::attention_backward(sizes, InOrder).at;
-    std::byte* const room = first(c);
+    detail::cudnn_plan const* again = nullptr;
+    if (!kept) again = plan_of(1, sizes, [&] { return detail::attention_forward(sizes); });
+    auto const* plan = plan_of(2, sizes, [&] { return detail::attention_backward(sizes, InOrder); }, rooms.library);
+    if (!plan || (!kept && !again)) return false;
+    detail::attention_tensors const g = detail::attention_backward(sizes, InOrder).at;
+    std::byte *const room = first(c), *const library = room + rooms.library_at;
     for (i64 b = 0; b < a.batches; b += n) {
       i64 const at_q = b * a.queries * a.width, at_k = b * a.keys * a.width;
       auto const of = [](void* p, i64 elements) { return static_cast<void*>(static_cast<bfloat16*>(p) + elements); };
       void *const q = of(in(c, 1), at_q), *const k = of(in(c, 2), at_k), *const v = of(in(c, 3), at_k);
-      again->run(library_.handle(), {{f.q, q}, {f.k, k}, {f.v, v}, {f.y, room + rooms.y}, {f.stats, room + rooms.stats}},
-                 room + rooms.library_at);
-      std::vector<detail::fused_address> all{{g.q, q}, {g.k, k}, {g.v, v}, {g.y, room + rooms.y}, {g.stats, room + rooms.stats},
-                                             {g.sum, room + rooms.sum}, {g.dy, of(in(c, 0), at_q)}, {g.dq, of(c.out[0], at_q)},
-                                             {g.dk, of(c.out[1], at_k)}, {g.dv, of(c.out[2], at_k)}};
+      void *y = room + rooms.y, *stats = room + rooms.stats;
+      if constexpr (kept) {
+        y = of(in(c, 4), at_q);
+        stats = static_cast<float*>(in(c, 5)) + b * lines;
+      } else {
+        forward(*again, sizes, {q, k, v}, y, stats, library);
+      }
+      std::vector<detail::fused_address> all{{g.q, q}, {g.k, k}, {g.v, v}, {g.y, y}, {g.stats, stats}, {g.sum, room + rooms.sum},
+                                             {g.dy, of(in(c, 0), at_q)}, {g.dq, of(c.out[0], at_q)}, {g.dk, of(c.out[1], at_k)},
+                                             {g.dv, of(c.out[2], at_k)}};
       if (g.part >= 0) all.push_back({g.part, room + rooms.part});
-      plan->run(library_.handle(), all, room + rooms.library_at);
+      plan->run(library_.handle(), all, library);
     }
     return true;
   }
   template <class Scalar, class Op>
-    requires(std::same_as<Scalar, bfloat16> && (std::same_as<Op, attention> || std::same_as<Op, attention_grad>))
+    requires(std::same_as<Scalar, bfloat16> && detail::one_of<Op, attention, attention_with_lse, attention_grad, attention_grad_from_lse>)
   static i64 whole_scratch(Op const& op, shapes in, shapes) {
     using rooms = detail::attention_rooms;
-    constexpr int first = std::same_as<Op, attention> ? 0 : 1;                       // of the operands: q, k, v
+    constexpr bool forward = detail::one_of<Op, attention, attention_with_lse>,
+                   kept = detail::one_of<Op, attention_with_lse, attention_grad_from_lse>;
+    constexpr int first = forward ? 0 : 1;                                           // of the operands: q, k, v
     i64 const batches = in[first].d[0].n, queries = in[first].d[1].n, keys = in[first + 1].d[1].n, width = in[first].d[2].n;
-    if constexpr (first == 0) return alignment + rooms::forward(batches, op.heads, queries).bytes;
-    i64 const n = rooms::batches_at_once(batches, op.heads, queries, keys, width, InOrder);
-    return alignment + rooms::backward(n, op.heads, queries, keys, width, InOrder).bytes;
+    if constexpr (forward) return alignment + rooms::forward(batches, op.heads, queries, kept).bytes;
+    i64 const n = rooms::batches_at_once(batches, op.heads, queries, keys, width, InOrder, kept, Scratch);
+    return alignment + rooms::backward(n, op.heads, queries, keys, width, InOrder, kept).bytes;
   }
 
   template <class Scalar, class Op>
@@ -210,6 +223,11 @@ template <float_products Floats = float_products::full, bool InOrder = true> cla
   }
   static detail::attention_sizes sizes_of(detail::attention_heads<float> const& a, i64 batches) {
     return {batches, a.width / a.head, a.queries, a.keys, a.head, a.factor, a.causal};
+  }
+  void forward(detail::cudnn_plan const& plan, detail::attention_sizes const& sizes, std::array<void*, 3> const& qkv, void* y, void* stats,
+               void* library) const {
+    detail::attention_tensors const f = detail::attention_forward(sizes).at;
+    plan.run(library_.handle(), {{f.q, qkv[0]}, {f.k, qkv[1]}, {f.v, qkv[2]}, {f.y, y}, {f.stats, stats}}, library);
   }
   template <class Make>
   detail::cudnn_plan const* plan_of(i64 what, detail::attention_sizes const& s, Make const& make,

@@ -9,6 +9,13 @@ namespace tensorpar {
 namespace detail {
 template <class Compute> bool has_kernel(any_op const& o, bool narrow) {
   if (!Compute::supports(o)) return false;
+  if (o.is<attention_with_lse>() || o.is<attention_grad_from_lse>()) {
+    if constexpr (requires { Compute::keeps_lse(narrow); }) {
+      if (!Compute::keeps_lse(narrow)) return false;
+    } else {
+      return false;
+    }
+  }
   if constexpr (requires { Compute::supports_narrow(o); }) return !narrow || Compute::supports_narrow(o);
   else return !narrow || sizeof(typename Compute::scalar_type) != 4;       // stored as the scalar is
 }

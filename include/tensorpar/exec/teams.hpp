@@ -129,6 +129,11 @@ class teams {
   static bool supports(any_op const& o) { return o.op && find(o.op->id); }
   /// On bf16 operands or results.
   static bool supports_narrow(any_op const& o) requires(!std::same_as<Narrow, Scalar>) { return o.op && find_narrow(o.op->id); }
+  /// Is a forward pass of attention to leave its log-sum-exps for the gradient? Where the device's library begins with them.
+  static constexpr bool keeps_lse(bool narrow) {
+    using detail::does_whole;
+    return narrow ? does_whole<Device, Narrow, attention_grad_from_lse> : does_whole<Device, Scalar, attention_grad_from_lse>;
+  }
   /// Does the kernel take something that changes from step to step? Then what it is for a step, see kernel_call::words. Precondition:
   /// supports(o).
   static bool changes_by_step(any_op const& o) { return find(o.op->id)->has_words; }

@@ -1,7 +1,7 @@
 // tensorpar/op/operators.hpp - every operator, and the list of their types
 #pragma once
 #include <tensorpar/op/activated.hpp>
-#include <tensorpar/op/attention.hpp>
+#include <tensorpar/op/attention_lse.hpp>
 #include <tensorpar/op/attention_parts.hpp>
 #include <tensorpar/op/axis_sum.hpp>
 #include <tensorpar/op/batch_norm.hpp>
@@ -37,6 +37,7 @@ using backward_operators =
            momentum_update, adamw_update, with_master<sgd_update>, with_master<momentum_update>, with_master<adamw_update>,
            square_sum, clip_factor>;
 /// What neighbouring tasks of a program may become.
-using task_operators = op_set<linear_with, contraction_with, layernorm_grad_x_plus, rmsnorm_grad_x_plus>;
+using task_operators =
+    op_set<linear_with, contraction_with, layernorm_grad_x_plus, rmsnorm_grad_x_plus, attention_with_lse, attention_grad_from_lse>;
 
 }  // namespace tensorpar

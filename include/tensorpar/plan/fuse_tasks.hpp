@@ -4,12 +4,9 @@
 #include <optional>
 #include <tensorpar/op/fused.hpp>
 #include <tensorpar/plan/arena.hpp>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/plan/keep_lse.hpp>
 
 namespace tensorpar {
-
-/// Has a backend a kernel for the operator, and if `narrow`, for operands of bf16?
-using kernel_rule = bool (*)(any_op const&, bool narrow);
 
 namespace detail {
 
@@ -34,13 +31,12 @@ class task_fuser {
   workspace_rule workspace_;
   std::vector<char> gone_;                             // by task
   std::vector<std::vector<int>> readers_, writers_;    // by buffer: tasks, ascending
-  std::vector<char> kept_, dropped_;                   // by buffer: lives beyond its last use; is there no more
+  std::vector<char> kept_, idle_;                      // by buffer: lives beyond its last use; is a value that no task ever used
   std::vector<int> next_;                              // by buffer: the one in its place, or -1
 
   static std::size_t z(int i) { return static_cast<std::size_t>(i); }
   task& at(int t) { return p_.tasks[z(t)]; }
   buffer const& of(int b) const { return p_.buffers[z(b)]; }
-  shape local(int b) const { return part_of(of(b).where, of(b).type); }
   static void put(std::vector<int>& all, int t) {
     auto const i = std::lower_bound(all.begin(), all.end(), t);
     if (i == all.end() || *i != t) all.insert(i, t);
@@ -80,43 +76,21 @@ class task_fuser {
   }
   /// Makes task i, with j's work, this one; if there is a kernel for it.
   bool become(int i, int j, any_op const& o, std::vector<int> in, std::vector<int> out) {
-    std::vector<shape> from, to;
     bool narrow = false;
-    for (int b : in) from.push_back(local(b));
-    for (int b : out) to.push_back(local(b));
-    for (auto const* side : {&from, &to}) for (shape const& s : *side) narrow = narrow || is_narrow(s.type);
+    for (auto const* side : {&in, &out}) for (int b : *side) narrow = narrow || is_narrow(of(b).type.type);
     if (!can_(o, narrow)) return false;
-    i64 const scalars = workspace_(o, {from.data(), static_cast<int>(from.size())}, {to.data(), static_cast<int>(to.size())});
-    task& t = at(i);
     forget(i);
     forget(j);
     gone_[z(j)] = true;
-    int room = t.workspace >= 0 ? t.workspace : at(j).workspace;
-    for (int b : {t.workspace, at(j).workspace}) if (b >= 0) dropped_[z(b)] = true;
-    if (scalars > 0 && room < 0) {
-      buffer w;
-      w.devices = t.devices;
-      w.where = of(out[0]).where;
-      for (layout_axis& x : w.where.axes) x = {part_kind::copy, -1, x.degree, x.stride};
-      p_.buffers.push_back(std::move(w));
-      readers_.emplace_back();
-      writers_.emplace_back();
-      kept_.push_back(false);
-      dropped_.push_back(false);
-      next_.push_back(-1);
-      room = static_cast<int>(p_.buffers.size()) - 1;
-    }
-    if (scalars > 0) {
-      buffer& w = p_.buffers[z(room)];
-      w.type = shape{dim(scalars)};
-      w.bytes = scalars * p_.scalar_bytes;
-      dropped_[z(room)] = false;
-    }
-    t.workspace = scalars > 0 ? room : -1;
+    task& t = at(i);
+    if (t.workspace < 0) t.workspace = at(j).workspace;
+    detail::become(p_, t, o, std::move(in), std::move(out), workspace_);
     t.name += " + " + std::string(at(j).op.op->name);
-    t.op = o;
-    t.in = std::move(in);
-    t.out = std::move(out);
+    std::size_t const n = p_.buffers.size();
+    readers_.resize(n);
+    writers_.resize(n);
+    kept_.resize(n, false);
+    next_.resize(n, -1);
     note(i);
     return true;
   }
@@ -163,7 +137,6 @@ class task_fuser {
     std::vector<int> out = t.out;
     out[0] = made;
     if (!become(i, j, *o, with(t.in, with_it), std::move(out))) return false;
-    dropped_[z(y)] = true;
     if (of(made).in_place_of == y) p_.buffers[z(made)].in_place_of = -1;       // no product takes another's place
     return true;
   }
@@ -192,7 +165,7 @@ class task_fuser {
     readers_.resize(n);
     writers_.resize(n);
     kept_.assign(n, false);
-    dropped_.assign(n, false);
+    idle_.assign(n, false);
     next_.assign(n, -1);
     for (std::size_t b = 0; b < n; ++b)
       if (int const before = p_.buffers[b].in_place_of; before >= 0) next_[z(before)] = static_cast<int>(b);
@@ -200,6 +173,7 @@ class task_fuser {
     for (std::size_t b = 0; b < n; ++b) {
       int const last = std::max(readers_[b].empty() ? -1 : readers_[b].back(), writers_[b].empty() ? -1 : writers_[b].back());
       // what the last task touches may be an output, too
+      idle_[b] = p_.buffers[b].value >= 0 && last < 0;
       kept_[b] = p_.buffers[b].value >= 0 && (p_.buffers[b].last > last || last + 1 == static_cast<int>(p_.tasks.size()));
     }
   }
@@ -209,8 +183,15 @@ class task_fuser {
     program r;
     r.micro_batches = p_.micro_batches;
     r.scalar_bytes = p_.scalar_bytes;
+    std::vector<char> needed = idle_;
+    needed.resize(p_.buffers.size(), false);
+    for (std::size_t t = 0; t < p_.tasks.size(); ++t) {
+      if (gone_[t]) continue;
+      for (auto const* side : {&p_.tasks[t].in, &p_.tasks[t].out}) for (int b : *side) needed[z(b)] = true;
+      if (int const w = p_.tasks[t].workspace; w >= 0) needed[z(w)] = true;
+    }
     for (std::size_t b = 0; b < p_.buffers.size(); ++b) {
-      if (dropped_[b]) continue;
+      if (!needed[b]) continue;
       buffer_now[b] = static_cast<int>(r.buffers.size());
       r.buffers.push_back(std::move(p_.buffers[b]));
       buffer& x = r.buffers.back();
@@ -253,19 +234,23 @@ class task_fuser {
 
 /// The program with fewer tasks: a linear with its gelu or with the sum that follows; a product of a backward pass with gelu's slope, with
 /// a sum (accumulation over micro-batches is one), with the sums of its first operand that are a bias' gradient; a norm's gradient with a
-/// sum. What only the second task of two would have read is in memory no more. Every device computes what it did, but for rounding: sums
-/// are ordered otherwise, and bf16 is rounded once instead of twice. `can`, `workspace`: of the compute policy that is to run it, see
-/// `fused` (exec/fuse.hpp).
+/// sum; and with gradients of attention that start from what its forward pass left (keep_lse). What only the second task of two would have
+/// read is in memory no more. Every device computes what it did, but for rounding: sums are ordered otherwise, and bf16 is rounded once
+/// instead of twice. `can`, `workspace`: of the compute policy that is to run it, see `fused` (exec/fuse.hpp).
 /// Most arenas shrink, some grow a little, for scratch lives at other times. Where one would outgrow what it was and what its device of the
-/// cluster has, the program comes back as it is.
+/// cluster has, nothing is kept for attention's gradients, and if that is not enough, the program comes back as it is.
 /// The checker (plan/check.hpp) knows the tasks of graphs: check the program before. O(tasks * readers of a buffer + packing).
 /// Laws (tests/exec/fuse.test.cpp): steps give the same parameters, exactly in the prime field; fusing again changes nothing.
 inline program fuse_tasks(program const& p, machine const& cluster, kernel_rule can, workspace_rule workspace) {
-  program r = detail::task_fuser(p, can, workspace).run();
-  assign_offsets(r, cluster.size());
-  for (std::size_t d = 0; d < p.arena.size(); ++d)
-    if (r.arena[d] > std::max(p.arena[d], cluster.kinds[static_cast<std::size_t>(cluster.device[d])].memory)) return p;
-  return r;
+  for (program const& from : {keep_lse(p, can, workspace), p}) {
+    program r = detail::task_fuser(from, can, workspace).run();
+    assign_offsets(r, cluster.size());
+    bool fits = true;
+    for (std::size_t d = 0; d < p.arena.size(); ++d)
+      fits = fits && r.arena[d] <= std::max(p.arena[d], cluster.kinds[static_cast<std::size_t>(cluster.device[d])].memory);
+    if (fits) return r;
+  }
+  return p;
 }
 
 }  // namespace tensorpar

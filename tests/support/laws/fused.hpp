@@ -9,12 +9,22 @@ namespace tests {
 
 using namespace tensorpar;
 
-/// Runs an operator in the policy's memory: operands and results of one number type each, results poisoned before. `place`: the operand
-/// that the first result takes the place of, or -1.
-template <class Result, class Policy, class Number>
-std::vector<std::vector<Result>> run_there(Policy const& policy, any_op const& o, std::vector<shape> const& in,
-                                           std::vector<std::vector<Number>> const& operands, std::vector<shape> const& out,
-                                           int place = -1) {
+using bytes = std::vector<unsigned char>;
+template <class Number> bytes bytes_of(std::vector<Number> const& x) {
+  auto const* const p = reinterpret_cast<unsigned char const*>(x.data());
+  return {p, p + x.size() * sizeof(Number)};
+}
+template <class Number> std::vector<Number> numbers_in(bytes const& x) {
+  std::vector<Number> r(x.size() / sizeof(Number));
+  std::copy(x.begin(), x.end(), reinterpret_cast<unsigned char*>(r.data()));
+  return r;
+}
+
+/// Runs an operator in the policy's memory, results poisoned before. `sizes`: of the results' elements. `place`: the operand that the first
+/// result takes the place of, or -1.
+template <class Policy>
+std::vector<bytes> run_bytes(Policy const& policy, any_op const& o, std::vector<shape> const& in, std::vector<bytes> const& operands,
+                             std::vector<shape> const& out, std::vector<std::size_t> const& sizes, int place = -1) {
   auto const memory = policy.device_memory();
   struct piece {
     std::byte* at;
@@ -24,24 +34,23 @@ std::vector<std::vector<Result>> run_there(Policy const& policy, any_op const& o
   std::vector<tensor_block> in_block, out_block;
   std::vector<void const*> in_at;
   std::vector<void*> out_at;
-  auto const give = [&](void const* from, i64 bytes) {
-    all.push_back({memory.allocate(std::max<i64>(bytes, 1)), bytes});
-    memory.write(all.back().at, from, bytes);
+  std::vector<bytes> r;
+  auto const give = [&](bytes const& from) {
+    i64 const n = static_cast<i64>(from.size());
+    all.push_back({memory.allocate(std::max<i64>(n, 1)), n});
+    memory.write(all.back().at, from.data(), n);
     return all.back().at;
   };
   for (std::size_t k = 0; k < in.size(); ++k) {
     in_block.push_back(whole(in[k]));
-    in_at.push_back(give(operands[k].data(), static_cast<i64>(operands[k].size() * sizeof(Number))));
+    in_at.push_back(give(operands[k]));
   }
   for (std::size_t k = 0; k < out.size(); ++k) {
     out_block.push_back(whole(out[k]));
-    std::vector<unsigned char> const poison(static_cast<std::size_t>(out[k].elements()) * sizeof(Result), 0x7f);
-    out_at.push_back(k == 0 && place >= 0 ? const_cast<void*>(in_at[static_cast<std::size_t>(place)])
-                                          : give(poison.data(), static_cast<i64>(poison.size())));
+    r.emplace_back(static_cast<std::size_t>(out[k].elements()) * sizes[k], 0x7f);
+    out_at.push_back(k == 0 && place >= 0 ? const_cast<void*>(in_at[static_cast<std::size_t>(place)]) : give(r.back()));
   }
   shapes const is{in.data(), static_cast<int>(in.size())}, os{out.data(), static_cast<int>(out.size())};
-  std::vector<unsigned char> const garbage(
-      static_cast<std::size_t>(Policy::workspace(o, is, os)) * sizeof(typename Policy::scalar_type), 0x7f);
   kernel_call c;
   c.op = &o;
   c.inputs = is.n;
@@ -50,15 +59,23 @@ std::vector<std::vector<Result>> run_there(Policy const& policy, any_op const& o
   c.in_block = in_block.data();
   c.out = out_at.data();
   c.out_block = out_block.data();
-  c.workspace = give(garbage.data(), static_cast<i64>(garbage.size()));
+  c.workspace = give(bytes(static_cast<std::size_t>(Policy::workspace(o, is, os)) * sizeof(typename Policy::scalar_type), 0x7f));
   policy.run(c);
   memory.wait();
-  std::vector<std::vector<Result>> r;
-  for (std::size_t k = 0; k < out.size(); ++k) {
-    r.emplace_back(static_cast<std::size_t>(out[k].elements()));
-    memory.read(r.back().data(), out_at[k], static_cast<i64>(r.back().size() * sizeof(Result)));
-  }
+  for (std::size_t k = 0; k < out.size(); ++k) memory.read(r[k].data(), out_at[k], static_cast<i64>(r[k].size()));
   for (piece const& p : all) memory.release(p.at, std::max<i64>(p.bytes, 1));
+  return r;
+}
+/// The same with operands and results of one number type each.
+template <class Result, class Policy, class Number>
+std::vector<std::vector<Result>> run_there(Policy const& policy, any_op const& o, std::vector<shape> const& in,
+                                           std::vector<std::vector<Number>> const& operands, std::vector<shape> const& out,
+                                           int place = -1) {
+  std::vector<bytes> given;
+  for (auto const& x : operands) given.push_back(bytes_of(x));
+  std::vector<std::vector<Result>> r;
+  for (bytes const& x : run_bytes(policy, o, in, given, out, std::vector<std::size_t>(out.size(), sizeof(Result)), place))
+    r.push_back(numbers_in<Result>(x));
   return r;
 }
 
@@ -195,6 +212,63 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
       for (int place : {-1, 0, 3}) same(fused, run_there<Number>(policy, fused, {x, x, g, x}, operands, {x}, place), sum);
     }
   CHECK(tried == 8 * 8 + 2 * 7 + 4 * 3);
+}
+
+/// Attention that leaves log-sum-exps behind is attention, its gradient from them is the gradient; and what it leaves is what straight loops
+/// over the scores say, but for a field, which has no logarithm.
+template <class Number, class Policy, class Reference>
+void check_attention_lse(Policy const& policy, Reference const& reference, double tolerance) {
+  using wide = computed<Number>;
+  std::mt19937_64 r(9);
+  struct {
+    i64 batches, queries, keys, heads, head;
+    bool causal;
+  } const all[] = {{2, 5, 5, 3, 4, true}, {1, 7, 4, 1, 8, false}, {3, 4, 6, 2, 3, true}, {2, 8, 8, 2, 8, false}};
+  for (auto const& s : all) {
+    i64 const width = s.heads * s.head;
+    shape q{dim(s.batches), dim(s.queries), dim(width)}, k{dim(s.batches), dim(s.keys), dim(width)};
+    shape const lse{dim(s.batches), dim(s.heads), dim(s.queries)};
+    q.type = k.type = std::is_same_v<Number, bfloat16> ? dtype::bf16 : dtype::f32;
+    std::vector<std::vector<Number>> x;                            // dy, q, k, v
+    std::vector<bytes> given;
+    for (shape const* t : {&q, &q, &k, &k}) {
+      x.emplace_back(static_cast<std::size_t>(t->elements()));
+      for (Number& e : x.back()) draw(e, r);
+      given.push_back(bytes_of(x.back()));
+    }
+    attention const forward{s.heads, s.causal};
+    attention_with_lse const keeping{s.heads, s.causal};
+    auto const got = run_bytes(policy, keeping, {q, k, k}, {given[1], given[2], given[3]}, {q, lse}, {sizeof(Number), sizeof(wide)});
+    auto const y = numbers_in<Number>(got[0]), want = run_there<Number>(reference, forward, {q, k, k},
+                                                                        std::vector<std::vector<Number>>(x.begin() + 1, x.end()), {q})[0];
+    auto const worst = [](auto const& a, auto const& b) {
+      double most = 0;
+      REQUIRE(a.size() == b.size());
+      for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, off(a[i], b[i]));
+      return most;
+    };
+    CHECK(worst(y, want) <= tolerance);
+    if constexpr (!scalar_traits<wide>::exact) {
+      std::vector<wide> straight;
+      for (i64 b = 0; b < s.batches; ++b) for (i64 h = 0; h < s.heads; ++h) for (i64 i = 0; i < s.queries; ++i) {
+        double sum = 0;
+        for (i64 j = 0; j < s.keys && (!s.causal || j <= i); ++j) {
+          double score = 0;
+          for (i64 e = 0; e < s.head; ++e)
+            score += static_cast<double>(wide(x[1][static_cast<std::size_t>((b * s.queries + i) * width + h * s.head + e)])) *
+                     static_cast<double>(wide(x[2][static_cast<std::size_t>((b * s.keys + j) * width + h * s.head + e)]));
+          sum += std::exp(score / std::sqrt(static_cast<double>(s.head)));
+        }
+        straight.push_back(static_cast<wide>(std::log(sum)));
+      }
+      CHECK(worst(numbers_in<wide>(got[1]), straight) <= tolerance);
+    }
+    auto const gradients = run_there<Number>(reference, attention_grad{s.heads, s.causal}, {q, q, k, k}, x, {q, k, k});
+    given.insert(given.end(), got.begin(), got.end());
+    auto const from_lse = run_bytes(policy, attention_grad_from_lse{s.heads, s.causal}, {q, q, k, k, q, lse}, given, {q, k, k},
+                                    std::vector<std::size_t>(3, sizeof(Number)));
+    for (std::size_t n = 0; n < 3; ++n) CHECK(worst(numbers_in<Number>(from_lse[n]), gradients[n]) <= tolerance);
+  }
 }
 
 }  // namespace tests

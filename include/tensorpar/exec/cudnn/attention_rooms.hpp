@@ -11,24 +11,26 @@ namespace tensorpar::detail {
 struct attention_rooms {
   i64 stats = 0, sum = 0, y = 0, part = 0, library_at = 0, library = 0, bytes = 0;
 
-  static constexpr attention_rooms forward(i64 n, i64 heads, i64 queries) {
+  static constexpr attention_rooms forward(i64 n, i64 heads, i64 queries, bool kept = false) {
     attention_rooms r;
-    r.stats = r.take(n * heads * queries * 4);
+    if (!kept) r.stats = r.take(n * heads * queries * 4);
     return r.with_library(0);
   }
-  static constexpr attention_rooms backward(i64 n, i64 heads, i64 queries, i64 keys, i64 width, bool in_order) {
+  /// `kept`: stats and y are there and take no room.
+  static constexpr attention_rooms backward(i64 n, i64 heads, i64 queries, i64 keys, i64 width, bool in_order, bool kept = false) {
     attention_rooms r;
-    r.stats = r.take(n * heads * queries * 4);
+    if (!kept) r.stats = r.take(n * heads * queries * 4);
     r.sum = r.take(n * heads * queries * 4);
-    r.y = r.take(n * queries * width * 2);
+    if (!kept) r.y = r.take(n * queries * width * 2);
     if (!in_order) r.part = r.take(n * queries * width * 4);
     i64 const tiles = (queries + 63) / 64 * 64 * ((keys + 127) / 128 * 128);
     return r.with_library(in_order ? n * heads * tiles * 2 : n * queries * width * 4);
   }
-  /// A divisor of `batches`: the largest whose scratch stays below 256 MiB, or 1.
-  static constexpr i64 batches_at_once(i64 batches, i64 heads, i64 queries, i64 keys, i64 width, bool in_order) {
+  /// A divisor of `batches`: the largest whose scratch stays within `most` bytes, or 1.
+  static constexpr i64 batches_at_once(i64 batches, i64 heads, i64 queries, i64 keys, i64 width, bool in_order, bool kept = false,
+                                       i64 most = i64{256} << 20) {
     for (i64 n = batches; n > 1; --n)
-      if (batches % n == 0 && backward(n, heads, queries, keys, width, in_order).bytes <= i64{256} << 20) return n;
+      if (batches % n == 0 && backward(n, heads, queries, keys, width, in_order, kept).bytes <= most) return n;
     return 1;
   }
 

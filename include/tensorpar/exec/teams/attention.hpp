@@ -3,25 +3,27 @@
 #include <tensorpar/exec/attention_heads.hpp>
 #include <tensorpar/exec/teams/contraction.hpp>
 #include <tensorpar/exec/teams/rows.hpp>
-#include <tensorpar/op/attention.hpp>
+#include <tensorpar/op/attention_lse.hpp>
 
 namespace tensorpar {
 
 namespace detail {
 /// Row i of scores, of as many heads as there are, becomes weights: softmax(factor * row) over the keys that its query sees, zeros
-/// elsewhere. s and p may be one.
+/// elsewhere. s and p may be one. lse: gets log-sum-exps; or null.
 template <class Scalar> struct masked_softmax_at {
   attention_heads<computed<Scalar>> a;
   computed<Scalar>* s;
   Scalar* p;
+  computed<Scalar>* lse;
   constexpr i64 length() const { return a.keys; }
   template <class Team> constexpr void operator()(i64 i, Team const& team) const {
     computed<Scalar>* row = s + i * a.keys;
     Scalar* to = p + i * a.keys;
     i64 const n = a.seen(i % a.queries);
     team.each(n, [&](i64 j) { row[j] = row[j] * a.factor; });
-    team_softmax(row, to, n, team);
+    auto const terms = team_softmax(row, to, n, team);
     team.each(a.keys - n, [&](i64 j) { to[n + j] = Scalar(0); });
+    if (lse) team.alone([&] { lse[i] = terms.top - scalar_traits<computed<Scalar>>::log(terms.factor); });
   }
 };
 /// With weights p and their gradients s: to = p (s - sum(s p)) factor. s and to may be one.
@@ -72,19 +74,19 @@ template <class Scalar, class Device> struct head_products {
     (*this)(a.queries, a.keys, a.head, x, y, to, a.keys, a.queries * a.keys);
   }
   void mix(i64 m, i64 k, side x, side y, Scalar* to) const { (*this)(m, a.head, k, x, y, to, a.width, a.head); }
-  void weights(Scalar const* q, Scalar const* k, computed<Scalar>* s, Scalar* p) const {
+  void weights(Scalar const* q, Scalar const* k, computed<Scalar>* s, Scalar* p, computed<Scalar>* lse = nullptr) const {
     score(beside(q), beside(k, true), s);
-    device.teams(heads * a.queries, masked_softmax_at<Scalar>{a, s, p});
+    device.teams(heads * a.queries, masked_softmax_at<Scalar>{a, s, p, lse});
   }
 };
 /// Scores are kept in full and take the place that weights take where they are no wider.
 template <class Scalar> inline constexpr bool apart = !std::same_as<Scalar, computed<Scalar>>;
-/// Calls visit(where queries begin, where keys begin, heads) for some heads of each batch element.
+/// Calls visit(where queries begin, where keys begin, heads, those that came before) for some heads of each batch element.
 template <class Scalar, class Visit> void each_heads(attention_heads<Scalar> const& a, i64 heads, Visit&& visit) {
   i64 const here = a.head ? a.width / a.head : 0, most = heads_at_once(heads, a.queries, a.keys);
   for (i64 b = 0; b < a.batches; ++b)
     for (i64 h = 0; h < here; h += most)
-      visit(b * a.queries * a.width + h * a.head, b * a.keys * a.width + h * a.head, most < here - h ? most : here - h);
+      visit(b * a.queries * a.width + h * a.head, b * a.keys * a.width + h * a.head, most < here - h ? most : here - h, b * here + h);
 }
 }  // namespace detail
 
@@ -94,16 +96,17 @@ template <class Scalar> struct team_kernel<Scalar, attention> {
     i64 const n = detail::heads_at_once(op.heads, in[0].d[1].n, in[1].d[1].n) * in[0].d[1].n * in[1].d[1].n;
     return detail::apart<Scalar> ? n + (n + 1) / 2 : n;
   }
-  template <class Device> static void run(Device const& d, kernel_call const& c, attention const& op) {
+  template <class Device>
+  static void run(Device const& d, kernel_call const& c, attention const& op, computed<Scalar>* lse = nullptr) {
     detail::attention_heads<computed<Scalar>> const a(c.in_block[0], c.in_block[1], op.heads, op.causal);
     Scalar const *q = detail::operand<Scalar>(c, 0), *k = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2);
     Scalar* y = detail::result<Scalar>(c);
     i64 const scores = detail::heads_at_once(op.heads, a.queries, a.keys) * a.queries * a.keys;
     auto* const s = static_cast<computed<Scalar>*>(c.workspace);
     auto* const p = reinterpret_cast<Scalar*>(detail::apart<Scalar> ? s + scores : s);
-    detail::each_heads(a, op.heads, [&](i64 at_q, i64 at_k, i64 heads) {
+    detail::each_heads(a, op.heads, [&](i64 at_q, i64 at_k, i64 heads, i64 before) {
       detail::head_products<Scalar, Device> const product{d, a, heads};
-      product.weights(q + at_q, k + at_k, s, p);
+      product.weights(q + at_q, k + at_k, s, p, lse ? lse + before * a.queries : nullptr);
       product.mix(a.queries, a.keys, product.scores(p), product.beside(v + at_k), y + at_q);
     });
   }
@@ -125,7 +128,7 @@ template <class Scalar> struct team_kernel<Scalar, attention_grad> {
     computed<Scalar>* const s = detail::apart<Scalar> ? room : room + scores;
     Scalar* const p = reinterpret_cast<Scalar*>(detail::apart<Scalar> ? room + scores : room);
     Scalar* const ds = p + scores;
-    detail::each_heads(a, op.heads, [&](i64 at_q, i64 at_k, i64 heads) {
+    detail::each_heads(a, op.heads, [&](i64 at_q, i64 at_k, i64 heads, i64) {
       detail::head_products<Scalar, Device> const product{d, a, heads};
       product.weights(q + at_q, k + at_k, detail::apart<Scalar> ? s : room, p);
       product.mix(a.keys, a.queries, product.scores(p, true), product.beside(dy + at_q), dv + at_k);
@@ -134,6 +137,26 @@ template <class Scalar> struct team_kernel<Scalar, attention_grad> {
       product.mix(a.queries, a.keys, product.scores(ds), product.beside(k + at_k), dq + at_q);
       product.mix(a.keys, a.queries, product.scores(ds, true), product.beside(q + at_q), dk + at_k);
     });
+  }
+};
+
+template <class Scalar> struct team_kernel<Scalar, attention_with_lse> {
+  using plain = team_kernel<Scalar, attention>;
+  static constexpr bool multiplies = true;
+  static i64 workspace(attention_with_lse const& op, shapes in, shapes out) { return plain::workspace({op.heads, op.causal}, in, out); }
+  template <class Device> static void run(Device const& d, kernel_call const& c, attention_with_lse const& op) {
+    plain::run(d, c, {op.heads, op.causal}, static_cast<computed<Scalar>*>(c.out[1]));
+  }
+};
+/// These kernels make the weights again: y and lse are for a device's library.
+template <class Scalar> struct team_kernel<Scalar, attention_grad_from_lse> {
+  using plain = team_kernel<Scalar, attention_grad>;
+  static constexpr bool multiplies = true;
+  static i64 workspace(attention_grad_from_lse const& op, shapes in, shapes out) {
+    return plain::workspace({op.heads, op.causal}, in, out);
+  }
+  template <class Device> static void run(Device const& d, kernel_call const& c, attention_grad_from_lse const& op) {
+    plain::run(d, c, {op.heads, op.causal});
   }
 };
 

@@ -25,9 +25,10 @@ template <class Scalar, class Team> constexpr softmax_terms<Scalar> team_softmax
   return {top, traits::reciprocal(line_sum<number>(team, n, [&](number v) { return traits::exp(v - top); }, x))};
 }
 /// y = exp(x) / sum(exp(x)) over n elements, in place allowed.
-template <class From, class To, class Team> constexpr void team_softmax(From const* x, To* y, i64 n, Team const& team) {
+template <class From, class To, class Team> constexpr softmax_terms<From> team_softmax(From const* x, To* y, i64 n, Team const& team) {
   softmax_terms<From> const p = team_softmax_terms(x, n, team);
   line_map(team, n, [&](i64, computed<From> v) { return p.of(v); }, y, x);
+  return p;
 }
 template <class Scalar> struct softmax_row_at {
   Scalar const* x;
