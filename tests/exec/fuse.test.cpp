@@ -11,6 +11,7 @@
 #include "../support/laws/fused.hpp"
 #include "../support/laws/operator.hpp"
 #include "../support/random_pipeline.hpp"
+#include "../support/threaded_teams.hpp"
 #include "../support/training.hpp"
 #include <tensorpar/exec/teams.hpp>
 #include <tensorpar/exec/threads.hpp>
@@ -51,6 +52,7 @@ computation_graph small_gpt() {
 TEST_CASE("fused kernels are their two parts: exactly in the prime field, up to rounding else, with any number of lanes") {
   check_fused<prime_field, prime_field>(exact{}, exact{}, 0);
   check_fused<prime_field, prime_field>(compute::teams<prime_field, host_teams<4>>{}, exact{}, 0);
+  check_fused<prime_field, prime_field>(compute::teams<prime_field, threaded_teams<3>>{}, exact{}, 0);
   check_fused<double, double>(compute::teams<double>{}, compute::teams<double>{}, 1e-12);
   check_fused<float, float>(compute::teams<float>{}, compute::teams<float>{}, 1e-5);
   check_fused<bfloat16, float>(narrow{}, narrow{}, 0.02);
@@ -81,8 +83,14 @@ TEST_CASE("fused operators keep the laws of operators") {
       splits += tests::check_operator_laws(contraction_with{contraction("01o,01i->oi"), false, plus, sums}, in);
     }
   splits += tests::check_operator_laws(contraction_with{contraction("01o,oi->01i"), true, false, false}, {y, w, x});
-  splits += tests::check_operator_laws(layernorm_grad_x_plus{}, {x, x, {8}, x});
-  splits += tests::check_operator_laws(rmsnorm_grad_x_plus{}, {x, x, {8}, x});
+  for (bool plus : {false, true}) {
+    std::vector<shape> in{x, x, {8}};
+    if (plus) in.push_back(x);
+    for (bool gamma : {false, true}) {
+      for (bool beta : {false, true}) splits += tests::check_operator_laws(layernorm_grads{1e-5, plus, gamma, beta}, in);
+      splits += tests::check_operator_laws(rmsnorm_grads{1e-5, plus, gamma}, in);
+    }
+  }
   for (bool causal : {false, true}) {
     shape const q{4, 6, 8}, k{4, 4, 8}, lse{4, 2, 6};
     splits += tests::check_operator_laws(attention_with_lse{2, causal}, {q, k, k});
@@ -91,7 +99,8 @@ TEST_CASE("fused operators keep the laws of operators") {
   CHECK(splits > 40);
   tests::check_attribute_laws(linear_with{});
   tests::check_attribute_laws(contraction_with{});
-  tests::check_attribute_laws(layernorm_grad_x_plus{});
+  tests::check_attribute_laws(layernorm_grads{1e-3, true, false, true});
+  tests::check_attribute_laws(rmsnorm_grads{1e-3, false, true});
   tests::check_attribute_laws(attention_with_lse{2, true});
 }
 

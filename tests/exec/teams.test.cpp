@@ -22,6 +22,7 @@
 #include <tensorpar/exec/teams/kernel.hpp>
 #include <tensorpar/exec/teams/lines.hpp>
 #include <tensorpar/exec/teams/loss.hpp>
+#include <tensorpar/exec/teams/norms.hpp>
 #include <tensorpar/exec/teams/pointwise.hpp>
 #include <tensorpar/exec/teams/pooling.hpp>
 #include <tensorpar/exec/teams/rows.hpp>
@@ -114,6 +115,90 @@ TEST_CASE("the largest of a line, wherever it stands") {
     }
 }
 
+TEST_CASE("a row's largest number and the sum beside it are found in one pass, with infinities among them or not") {
+  float const inf = std::numeric_limits<float>::infinity();
+  std::mt19937 draw(3);
+  for (i64 n : {1, 3, 4, 8, 31, 64})
+    for (int lows = 0; lows < 4; ++lows) {
+      std::vector<float> x(static_cast<std::size_t>(n + 4));
+      for (float& v : x) v = std::uniform_real_distribution<float>(-30, 30)(draw);
+      i64 const first = lows % 2;                                // off a multiple of 16 bytes, too
+      float const* const row = x.data() + first;
+      if (lows >= 2 && n > 1)
+        for (i64 i = 0; i < n; i += 2) x[static_cast<std::size_t>(first + i)] = -inf;
+      float top = -inf;
+      double sum = 0;
+      for (i64 i = 0; i < n; ++i) top = std::max(top, row[i]);
+      for (i64 i = 0; i < n; ++i) sum += std::exp(static_cast<double>(row[i]) - static_cast<double>(top));
+      for (auto const& s : {detail::team_softmax_sum(row, n, host_team<1>{}), detail::team_softmax_sum(row, n, host_team<4>{})}) {
+        CHECK(s.top == top);
+        CHECK(std::fabs(static_cast<double>(s.sum) - sum) < 1e-5 * sum);
+      }
+    }
+  using sum = detail::softmax_sum<double>;
+  sum const none(0), one(2.0, 1.0);
+  for (sum const& s : {none + one, one + none}) {
+    CHECK(s.top == 2);
+    CHECK(s.sum == 1);
+  }
+  CHECK((none + none).sum == 0);
+}
+
+namespace {
+
+/// y = x + 2 b, from rows that are held or not, and the sums of x and of b beside each row.
+template <class Scalar> struct sums_and_map_at {
+  Scalar const *x, *b;
+  Scalar *y, *sums;
+  i64 n;
+  constexpr i64 length() const { return n; }
+  static constexpr int holds = 4;
+  constexpr i64 stretches() const { return detail::stretches_in(n, {x, b, static_cast<Scalar const*>(y)}); }
+  template <class Team, int Turns> constexpr void operator()(i64 r, Team const& team, std::integral_constant<int, Turns>) const {
+    auto const rows = detail::rows_in<Turns>(detail::loose_rows<Team, Scalar, 1>{team, n, {x + r * n}});
+    auto const s = rows.template sum<detail::two<Scalar>>([](Scalar v, Scalar w) { return detail::two<Scalar>(v, w); }, b + r * n);
+    rows.map([](Scalar v, Scalar w) { return v + w + w; }, y + r * n, b + r * n);
+    team.alone([&] { sums[2 * r] = s.a; sums[2 * r + 1] = s.b; });
+  }
+};
+template <class Device> void check_rows(Device const& device) {
+  using number = prime_field;
+  for (i64 n : {1, 2, 6, 7, 8, 20, 32, 66})
+    for (std::size_t off : {0, 1})
+      for (bool in_place : {false, true}) {
+        i64 const rows = 3;
+        std::vector<number> x(static_cast<std::size_t>(rows * n) + off), b = x, y = x, sums(6, number(0));
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          x[i] = number(static_cast<i64>(i * i + 1));
+          b[i] = number(static_cast<i64>(7 * i + 5));
+        }
+        std::vector<number> const before = x;
+        number* const to = in_place ? x.data() : y.data();
+        detail::teams_on_rows(device, rows, sums_and_map_at<number>{x.data() + off, b.data() + off, to + off, sums.data(), n});
+        for (i64 r = 0; r < rows; ++r) {
+          number of_x(0), of_b(0);
+          for (i64 i = 0; i < n; ++i) {
+            std::size_t const at = off + static_cast<std::size_t>(r * n + i);
+            of_x += before[at];
+            of_b += b[at];
+            CHECK(to[at] == before[at] + b[at] + b[at]);
+          }
+          CHECK(sums[static_cast<std::size_t>(2 * r)] == of_x);
+          CHECK(sums[static_cast<std::size_t>(2 * r + 1)] == of_b);
+        }
+      }
+}
+
+}  // namespace
+
+TEST_CASE("rows that lanes hold between passes are the rows, of any length, at any address, in place") {
+  check_rows(host_teams<1>{});
+  check_rows(host_teams<4>{});
+  check_rows(host_teams<>{});
+  check_rows(tests::threaded_teams<2>{});
+  check_rows(tests::threaded_teams<5>{});
+}
+
 TEST_CASE("heads are taken as many at once as there is room for, each of them once") {
   for (i64 n : {1, 1024, 2048, 4096, 8192}) {
     tensor_block q;
@@ -124,8 +209,9 @@ TEST_CASE("heads are taken as many at once as there is room for, each of them on
     CHECK((most == 1 || most * n * n <= i64{1} << 24));
     CHECK((most == 10 || (most + 1) * n * n > i64{1} << 24));
     std::vector<i64> seen, all;
-    detail::each_heads(a, 10, [&](i64 at_q, i64 at_k, i64 heads) {
+    detail::each_heads(a, 10, [&](i64 at_q, i64 at_k, i64 heads, i64 before) {
       CHECK(at_q == at_k);
+      CHECK(before == static_cast<i64>(seen.size()));
       CHECK(heads <= most);
       for (i64 h = 0; h < heads; ++h) seen.push_back(at_q + h * a.head);
     });

@@ -37,6 +37,15 @@ template <int Lanes> struct threaded_team {
     if (lane == 0) f();
     meet();
   }
+  static constexpr int lanes = Lanes;
+  template <int Turns> static constexpr int slots = Turns;
+  template <int Turns, class F> void turns(i64 n, F&& f) const {
+    int turn = 0;
+    for (i64 i = lane; i < n; i += Lanes) f(i, turn++);
+  }
+  template <int Turns, class Scalar, class F> Scalar sum_turns(i64 n, F&& f) const {
+    return sum<Scalar>(n, [&](i64 i) { return f(i, static_cast<int>(i / Lanes)); });
+  }
 
  private:
   template <class Scalar, class Join> Scalar joined(Scalar part, Join join) const {
@@ -69,6 +78,12 @@ template <int Lanes> class threaded_teams : public host_teams<> {
   template <class F> void teams(i64 n, F const& f) const {
     lanes_in_step<Lanes> shared;
     on_lanes([&](int lane) { for (i64 i = 0; i < n; ++i) f(i, threaded_team<Lanes>{&shared, lane}); });
+  }
+  template <class F> void teams_holding(i64 n, F const& f) const {
+    using tensorpar::detail::in_turns;
+    i64 const turns = (f.stretches() + Lanes - 1) / Lanes;
+    if (turns > 0 && turns <= 4) return teams(n, in_turns<F, 4>{f});
+    teams(n, in_turns<F, 0>{f});
   }
   template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
     tensorpar::detail::product_at<Scalar, Result> const f{p};

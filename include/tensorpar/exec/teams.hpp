@@ -10,6 +10,7 @@
 #include <tensorpar/exec/teams/fused.hpp>
 #include <tensorpar/exec/teams/host.hpp>
 #include <tensorpar/exec/teams/loss.hpp>
+#include <tensorpar/exec/teams/norms.hpp>
 #include <tensorpar/exec/teams/pointwise.hpp>
 #include <tensorpar/exec/teams/pooling.hpp>
 #include <tensorpar/exec/teams/rows.hpp>

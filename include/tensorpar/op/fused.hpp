@@ -97,32 +97,58 @@ struct contraction_with {
   }
 };
 
-/// An operator of one result, and the sum with one more operand, the last.
-template <class Op> struct plus_last : Op {
- private:
-  static constexpr std::string_view first = Op::name;
-  struct letters {
-    char c[32]{};
-  };
-  static constexpr letters text = [] {
-    letters r{};
-    std::size_t n = 0;
-    for (std::string_view s : {first, std::string_view("_plus")}) for (char const c : s) r.c[n++] = c;
-    return r;
-  }();
-
- public:
-  static constexpr std::string_view name{text.c, first.size() + 5};
-  static constexpr int arity = Op::arity + 1;
-  constexpr notation_text notation_for(shapes) const {
-    std::string_view const s = Op::notation;
-    auto const arrow = s.find("->");
-    notation_text t;
-    return t.put(s.substr(0, arrow)).put(',').put(s.substr(arrow + 2)).put("->").put(s.substr(arrow + 2));
+/// Gradients of layernorm in one pass. Operands: dy, x, gamma, and r if plus. Results: dx, or dx + r; dgamma if gamma; dbeta if beta. The
+/// last two have one type.
+struct layernorm_grads {
+  double eps = 1e-5;
+  bool plus = false, gamma = false, beta = false;
+  static constexpr auto name = "layernorm_grads";
+  static constexpr bool sums_wide = true;
+  static constexpr int arity = -1;
+  static constexpr void describe(auto& s, auto&& visit) {
+    visit("eps", s.eps);
+    visit("plus", s.plus);
+    visit("gamma", s.gamma);
+    visit("beta", s.beta);
   }
-  constexpr double flops(shapes in, shapes y) const { return Op::flops(in, y) + static_cast<double>(y[0].elements()); }
+  constexpr notation_text notation_for(shapes) const { return text(plus, gamma + beta); }
+  constexpr inference infer(shapes in) const { return results(in, plus, gamma + beta); }
+  constexpr double flops(shapes in, shapes) const {
+    return (14.0 + plus + (gamma ? 4 : 0) + beta) * static_cast<double>(in[0].elements());
+  }
+
+  static constexpr notation_text text(bool plus, int sums) {
+    notation_text t;
+    t.put("...E,...E,E").put(plus ? ",...E" : "").put("->...E");
+    for (; sums > 0; --sums) t.put(",E");
+    return t;
+  }
+  static constexpr inference results(shapes in, bool plus, int sums) {
+    if (in.n != 3 + plus || in[0].rank < 1)
+      return mismatch("gradients of a norm take dy, x, gamma and maybe a term", in.n ? in[0] : scalar, scalar);
+    inference r = in[0];
+    for (; sums > 0; --sums) {
+      r.out[r.n] = {in[0].last()};
+      r.out[r.n++].type = in[0].type;
+    }
+    return r;
+  }
 };
-using layernorm_grad_x_plus = plus_last<layernorm_grad_x>;
-using rmsnorm_grad_x_plus = plus_last<rmsnorm_grad_x>;
+/// Of rmsnorm.
+struct rmsnorm_grads {
+  double eps = 1e-5;
+  bool plus = false, gamma = false;
+  static constexpr auto name = "rmsnorm_grads";
+  static constexpr bool sums_wide = true;
+  static constexpr int arity = -1;
+  static constexpr void describe(auto& s, auto&& visit) {
+    visit("eps", s.eps);
+    visit("plus", s.plus);
+    visit("gamma", s.gamma);
+  }
+  constexpr notation_text notation_for(shapes) const { return layernorm_grads::text(plus, gamma); }
+  constexpr inference infer(shapes in) const { return layernorm_grads::results(in, plus, gamma); }
+  constexpr double flops(shapes in, shapes) const { return (9.0 + plus + (gamma ? 3 : 0)) * static_cast<double>(in[0].elements()); }
+};
 
 }  // namespace tensorpar

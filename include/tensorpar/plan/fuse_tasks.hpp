@@ -124,10 +124,10 @@ class task_fuser {
         if (c.slope || c.plus) return false;
         c.plus = true;
         o = c;
-      } else if (t.op.is<layernorm_grad_x>()) {
-        o = layernorm_grad_x_plus{t.op.as<layernorm_grad_x>()};
-      } else if (t.op.is<rmsnorm_grad_x>()) {
-        o = rmsnorm_grad_x_plus{t.op.as<rmsnorm_grad_x>()};
+      } else if (auto n = norm_grads_of(t)) {
+        if (n->plus) return false;
+        n->plus = true;
+        o = n->spelled();
       }
     } else if (u.op.is<gelu_grad>() && u.in[1] != y && t.op.is<contraction>() && t.in.size() == 2) {
       with_it = u.in[1];
@@ -140,9 +140,51 @@ class task_fuser {
     if (of(made).in_place_of == y) p_.buffers[z(made)].in_place_of = -1;       // no product takes another's place
     return true;
   }
+  /// A norm's gradients, of either kind.
+  struct norm_grads {
+    double eps;
+    bool centred, plus, gamma, beta;
+    any_op spelled() const {
+      return centred ? any_op(layernorm_grads{eps, plus, gamma, beta}) : any_op(rmsnorm_grads{eps, plus, gamma});
+    }
+  };
+  static std::optional<norm_grads> norm_grads_of(task const& t) {
+    if (t.op.is<layernorm_grad_x>()) return norm_grads{t.op.as<layernorm_grad_x>().eps, true, false, false, false};
+    if (t.op.is<rmsnorm_grad_x>()) return norm_grads{t.op.as<rmsnorm_grad_x>().eps, false, false, false, false};
+    if (t.op.is<layernorm_grads>()) {
+      auto const n = t.op.as<layernorm_grads>();
+      return norm_grads{n.eps, true, n.plus, n.gamma, n.beta};
+    }
+    if (t.op.is<rmsnorm_grads>()) {
+      auto const n = t.op.as<rmsnorm_grads>();
+      return norm_grads{n.eps, false, n.plus, n.gamma, false};
+    }
+    return {};
+  }
+  /// j is the gradient of gamma or beta of the norm whose x has its gradient by i.
+  bool share_norm(int i, int j, norm_grads n) {
+    task const &t = at(i), &u = at(j);
+    std::vector<int> out = t.out;
+    bool const of_layer = u.op.is<layernorm_grad_gamma>(), of_rms = u.op.is<rmsnorm_grad_gamma>();
+    if (of_layer || of_rms) {
+      double const eps = of_layer ? u.op.as<layernorm_grad_gamma>().eps : u.op.as<rmsnorm_grad_gamma>().eps;
+      if (n.gamma || of_layer != n.centred || eps != n.eps || u.in[0] != t.in[0] || u.in[1] != t.in[1]) return false;
+      n.gamma = true;
+      out.insert(out.begin() + 1, u.out[0]);
+    } else {
+      if (n.beta || !n.centred || !u.op.is<contraction>() || u.in.size() != 1 || u.in[0] != t.in[0] ||
+          !sums_to_last(u.op.as<contraction>().spelled().view()))
+        return false;
+      n.beta = true;
+      out.push_back(u.out[0]);
+    }
+    if (of(u.out[0]).in_place_of >= 0 || (out.size() == 3 && of(out[1]).type.type != of(out[2]).type.type)) return false;
+    return become(i, j, n.spelled(), t.in, std::move(out));
+  }
   /// j sums i's first operand to its last axis, which i keeps alone.
   bool share(int i, int j) {
     task const &t = at(i), &u = at(j);
+    if (auto const n = norm_grads_of(t)) return share_norm(i, j, *n);
     if (!t.op.is<contraction>() || t.in.size() != 2 || !u.op.is<contraction>() || u.in.size() != 1 || t.in[0] == t.in[1]) return false;
     auto const product = t.op.as<contraction>();
     if (!keeps_last_of_first(product.spelled().view()) || !sums_to_last(u.op.as<contraction>().spelled().view())) return false;
@@ -234,9 +276,10 @@ class task_fuser {
 
 /// The program with fewer tasks: a linear with its gelu or with the sum that follows; a product of a backward pass with gelu's slope, with
 /// a sum (accumulation over micro-batches is one), with the sums of its first operand that are a bias' gradient; a norm's gradient with a
-/// sum; and with gradients of attention that start from what its forward pass left (keep_lse). What only the second task of two would have
-/// read is in memory no more. Every device computes what it did, but for rounding: sums are ordered otherwise, and bf16 is rounded once
-/// instead of twice. `can`, `workspace`: of the compute policy that is to run it, see `fused` (exec/fuse.hpp).
+/// sum, and with those of gamma and beta; and with gradients of attention that start from what its forward pass left (keep_lse). What only
+/// the second task of two would have read is in memory no more. Every device computes what it did, but for rounding: sums are ordered
+/// otherwise, and bf16 is rounded once instead of twice. `can`, `workspace`: of the compute policy that is to run it, see `fused`
+/// (exec/fuse.hpp).
 /// Most arenas shrink, some grow a little, for scratch lives at other times. Where one would outgrow what it was and what its device of the
 /// cluster has, nothing is kept for attention's gradients, and if that is not enough, the program comes back as it is.
 /// The checker (plan/check.hpp) knows the tasks of graphs: check the program before. O(tasks * readers of a buffer + packing).

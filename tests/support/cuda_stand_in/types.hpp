@@ -5,6 +5,7 @@
 
 // Device code is host code here. __CUDACC__ stays undefined: nothing is compiled by nvcc.
 #define __CUDA_ARCH__ 900
+#define __launch_bounds__(...)
 #define __global__
 #define __device__
 #define __host__

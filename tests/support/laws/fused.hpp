@@ -9,12 +9,12 @@ namespace tests {
 
 using namespace tensorpar;
 
-using bytes = std::vector<unsigned char>;
-template <class Number> bytes bytes_of(std::vector<Number> const& x) {
+using raw = std::vector<unsigned char>;
+template <class Number> raw bytes_of(std::vector<Number> const& x) {
   auto const* const p = reinterpret_cast<unsigned char const*>(x.data());
   return {p, p + x.size() * sizeof(Number)};
 }
-template <class Number> std::vector<Number> numbers_in(bytes const& x) {
+template <class Number> std::vector<Number> numbers_in(raw const& x) {
   std::vector<Number> r(x.size() / sizeof(Number));
   std::copy(x.begin(), x.end(), reinterpret_cast<unsigned char*>(r.data()));
   return r;
@@ -23,7 +23,7 @@ template <class Number> std::vector<Number> numbers_in(bytes const& x) {
 /// Runs an operator in the policy's memory, results poisoned before. `sizes`: of the results' elements. `place`: the operand that the first
 /// result takes the place of, or -1.
 template <class Policy>
-std::vector<bytes> run_bytes(Policy const& policy, any_op const& o, std::vector<shape> const& in, std::vector<bytes> const& operands,
+std::vector<raw> run_bytes(Policy const& policy, any_op const& o, std::vector<shape> const& in, std::vector<raw> const& operands,
                              std::vector<shape> const& out, std::vector<std::size_t> const& sizes, int place = -1) {
   auto const memory = policy.device_memory();
   struct piece {
@@ -34,8 +34,8 @@ std::vector<bytes> run_bytes(Policy const& policy, any_op const& o, std::vector<
   std::vector<tensor_block> in_block, out_block;
   std::vector<void const*> in_at;
   std::vector<void*> out_at;
-  std::vector<bytes> r;
-  auto const give = [&](bytes const& from) {
+  std::vector<raw> r;
+  auto const give = [&](raw const& from) {
     i64 const n = static_cast<i64>(from.size());
     all.push_back({memory.allocate(std::max<i64>(n, 1)), n});
     memory.write(all.back().at, from.data(), n);
@@ -59,7 +59,7 @@ std::vector<bytes> run_bytes(Policy const& policy, any_op const& o, std::vector<
   c.in_block = in_block.data();
   c.out = out_at.data();
   c.out_block = out_block.data();
-  c.workspace = give(bytes(static_cast<std::size_t>(Policy::workspace(o, is, os)) * sizeof(typename Policy::scalar_type), 0x7f));
+  c.workspace = give(raw(static_cast<std::size_t>(Policy::workspace(o, is, os)) * sizeof(typename Policy::scalar_type), 0x7f));
   policy.run(c);
   memory.wait();
   for (std::size_t k = 0; k < out.size(); ++k) memory.read(r[k].data(), out_at[k], static_cast<i64>(r[k].size()));
@@ -71,10 +71,10 @@ template <class Result, class Policy, class Number>
 std::vector<std::vector<Result>> run_there(Policy const& policy, any_op const& o, std::vector<shape> const& in,
                                            std::vector<std::vector<Number>> const& operands, std::vector<shape> const& out,
                                            int place = -1) {
-  std::vector<bytes> given;
+  std::vector<raw> given;
   for (auto const& x : operands) given.push_back(bytes_of(x));
   std::vector<std::vector<Result>> r;
-  for (bytes const& x : run_bytes(policy, o, in, given, out, std::vector<std::size_t>(out.size(), sizeof(Result)), place))
+  for (raw const& x : run_bytes(policy, o, in, given, out, std::vector<std::size_t>(out.size(), sizeof(Result)), place))
     r.push_back(numbers_in<Result>(x));
   return r;
 }
@@ -201,20 +201,47 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
     auto const line = run_there<Number>(reference, add{}, {b, b}, std::vector<std::vector<Number>>{lines[2], prod[0]}, {b});
     for (int place : {-1, 2}) same(numbers_only, run_there<Number>(policy, numbers_only, {b, b, b}, lines, {b}, place), line);
   }
-  for (i64 n : {7, 16})
-    for (auto const& [op, fused] : std::vector<std::pair<any_op, any_op>>{{layernorm_grad_x{}, layernorm_grad_x_plus{}},
-                                                                          {rmsnorm_grad_x{}, rmsnorm_grad_x_plus{}}}) {
-      shape const x = typed({dim(3), dim(5), dim(n)}, type), g = typed({dim(n)}, type);
+  // norms: dx, dx and a term, with the gradients of gamma and beta or without; rows held by lanes and not; few rows and many
+  int norms = 0;
+  for (auto const& [n, rows] : std::vector<std::pair<i64, i64>>{{7, 3}, {16, 40}, {264, 20}, {1040, 3}})
+    for (int kind = 0; kind < 12; ++kind) {
+      bool const layer = kind < 8, plus = kind % 2, gamma = kind / 2 % 2, beta = kind / 4 % 2 && layer;
+      any_op const of_x = layer ? any_op(layernorm_grad_x{}) : any_op(rmsnorm_grad_x{}),
+                   of_gamma = layer ? any_op(layernorm_grad_gamma{}) : any_op(rmsnorm_grad_gamma{}),
+                   fused = layer ? any_op(layernorm_grads{1e-5, plus, gamma, beta}) : any_op(rmsnorm_grads{1e-5, plus, gamma});
+      shape const x = typed({dim(rows), dim(n)}, type), g = typed({dim(n)}, type);
+      std::vector<shape> in{x, x, g};
       std::vector<std::vector<Number>> operands{numbers(Number{}, x), numbers(Number{}, x), numbers(Number{}, g)};
-      auto const dx = run_there<Number>(reference, op, {x, x, g}, operands, {x});
-      operands.push_back(numbers(Number{}, x));
-      auto const sum = run_there<Number>(reference, add{}, {x, x}, std::vector<std::vector<Number>>{dx[0], operands[3]}, {x});
-      for (int place : {-1, 0, 3}) same(fused, run_there<Number>(policy, fused, {x, x, g, x}, operands, {x}, place), sum);
+      auto dx = run_there<Number>(reference, of_x, in, operands, {x});
+      std::vector<std::vector<Number>> const two{operands[0], operands[1]}, one{operands[0]};
+      dtype const wide = std::is_same_v<Wide, Number> ? type : dtype::f32;
+      std::vector<shape> out{x};
+      std::vector<std::vector<Wide>> sums;
+      if (gamma) sums.push_back(run_there<Wide>(reference, of_gamma, {x, x}, two, {typed(g, wide)})[0]);
+      if (beta) sums.push_back(run_there<Wide>(reference, contraction("0o->o"), {x}, one, {typed(g, wide)})[0]);
+      for (std::size_t k = 0; k < sums.size(); ++k) out.push_back(typed(g, wide));
+      if (plus) {
+        in.push_back(x);
+        operands.push_back(numbers(Number{}, x));
+        dx = run_there<Number>(reference, add{}, {x, x}, std::vector<std::vector<Number>>{dx[0], operands[3]}, {x});
+      }
+      std::vector<raw> given;
+      for (auto const& o : operands) given.push_back(bytes_of(o));
+      std::vector<std::size_t> sizes(out.size(), sizeof(Wide));
+      sizes[0] = sizeof(Number);
+      for (int place : {-1, 0, plus ? 3 : 1}) {
+        auto const got = run_bytes(policy, fused, in, given, out, sizes, place);
+        same(fused, std::vector<std::vector<Number>>{numbers_in<Number>(got[0])}, dx);
+        std::vector<std::vector<Wide>> left;
+        for (std::size_t k = 1; k < got.size(); ++k) left.push_back(numbers_in<Wide>(got[k]));
+        same(fused, left, sums);
+        norms += 2;
+      }
     }
-  CHECK(tried == 8 * 8 + 2 * 7 + 4 * 3);
+  CHECK(tried == 8 * 8 + 2 * 7 + norms);
 }
 
-/// Attention that leaves log-sum-exps behind is attention, its gradient from them is the gradient; and what it leaves is what straight loops
+/// Attention that leaves log-sum-exps behind is attention, its gradient from them is the gradient; what it leaves is what straight loops
 /// over the scores say, but for a field, which has no logarithm.
 template <class Number, class Policy, class Reference>
 void check_attention_lse(Policy const& policy, Reference const& reference, double tolerance) {
@@ -230,7 +257,7 @@ void check_attention_lse(Policy const& policy, Reference const& reference, doubl
     shape const lse{dim(s.batches), dim(s.heads), dim(s.queries)};
     q.type = k.type = std::is_same_v<Number, bfloat16> ? dtype::bf16 : dtype::f32;
     std::vector<std::vector<Number>> x;                            // dy, q, k, v
-    std::vector<bytes> given;
+    std::vector<raw> given;
     for (shape const* t : {&q, &q, &k, &k}) {
       x.emplace_back(static_cast<std::size_t>(t->elements()));
       for (Number& e : x.back()) draw(e, r);

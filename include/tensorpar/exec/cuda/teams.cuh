@@ -5,6 +5,7 @@
 #include <tensorpar/exec/cuda/products.cuh>
 #include <tensorpar/exec/teams.hpp>
 #include <type_traits>
+#include <utility>
 
 namespace tensorpar {
 
@@ -49,14 +50,33 @@ template <int Lanes> struct cuda_team {
     if (lane() == 0) f();
     meet();
   }
+  template <int Turns> static constexpr int slots = Turns;
+  template <int Turns, class F> __host__ __device__ void turns(i64 n, F&& f) const {
+    unrolled([&]<int K>(std::integral_constant<int, K>) {
+      if (i64 const i = lane() + K * lanes; i < n) f(i, K);
+    }, std::make_integer_sequence<int, Turns>{});
+  }
+  template <int Turns, class Scalar, class F> __host__ __device__ Scalar sum_turns(i64 n, F&& f) const {
+    Scalar part(0);
+    turns<Turns>(n, [&](i64 i, int k) { part += f(i, k); });
+    return folded(part, [](Scalar a, Scalar b) { return a + b; });
+  }
 
  private:
+  /// Turns are numbers that the compiler knows, so that what they index stays in registers.
+  template <class F, int... K> static __host__ __device__ void unrolled(F&& f, std::integer_sequence<int, K...>) {
+    (f(std::integral_constant<int, K>{}), ...);
+  }
   /// The number of the lane whose place differs in this bit.
   template <class T> static __host__ __device__ T across(T x, int bit) {
 #ifdef __CUDA_ARCH__
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-    using bits = std::conditional_t<sizeof(T) == 4, unsigned, unsigned long long>;
-    return std::bit_cast<T>(__shfl_xor_sync(0xffffffffu, std::bit_cast<bits>(x), bit));
+    static_assert(sizeof(T) % 4 == 0 && sizeof(T) <= 16);
+    struct words {
+      unsigned w[sizeof(T) / 4];
+    };
+    auto all = std::bit_cast<words>(x);
+    for (unsigned& w : all.w) w = __shfl_xor_sync(0xffffffffu, w, bit);
+    return std::bit_cast<T>(all);
 #else
     return x;
 #endif
@@ -100,10 +120,15 @@ template <class F> struct from_at {
 };
 /// Threads of a block in which teams work: one team, or one in each warp.
 inline constexpr int team_lanes = 256;
-template <int Lanes, class F> __global__ void team_kernel_of(i64 n, F f) {
+template <int Lanes, class F> __device__ void run_teams(i64 n, F const& f) {
   constexpr int teams = team_lanes / Lanes;
   i64 const step = static_cast<i64>(gridDim.x) * teams;
   for (i64 i = static_cast<i64>(blockIdx.x) * teams + static_cast<int>(threadIdx.x) / Lanes; i < n; i += step) f(i, cuda_team<Lanes>{});
+}
+template <int Lanes, class F> __global__ void team_kernel_of(i64 n, F f) { run_teams<Lanes>(n, f); }
+/// With room for so many blocks in every multiprocessor, for teams that are few and should all be there at once.
+template <int Lanes, int Blocks, class F> __global__ void __launch_bounds__(team_lanes, Blocks) team_kernel_beside(i64 n, F f) {
+  run_teams<Lanes>(n, f);
 }
 }  // namespace detail
 
@@ -146,6 +171,24 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
       if ((n >= 1024 && f.length() <= 512) || (n >= 8192 && f.length() <= 4096)) return launch_teams<32>(n, f);
     launch_teams<detail::team_lanes>(n, f);
   }
+  /// Rows are held by warps where they are many and short, else by blocks, in as few turns as can be: what a lane holds are registers that
+  /// other teams do not have.
+  template <class F> void teams_holding(i64 n, F const& f) const {
+    using detail::in_turns;
+    constexpr int block = detail::team_lanes;
+    i64 const s = f.stretches();
+    if constexpr (F::holds >= 4)
+      if (s > 0 && s <= 4 * 32 && n >= 1024) return launch_teams<32>(n, in_turns<F, 4>{f});
+    if constexpr (F::holds >= 1)
+      if (s > 0 && s <= block) return launch_teams<block, blocks_of<F>>(n, in_turns<F, 1>{f});
+    if constexpr (F::holds >= 2)
+      if (s > block && s <= 2 * block) return launch_teams<block>(n, in_turns<F, 2>{f});
+    if constexpr (F::holds >= 4)
+      if (s > 2 * block && s <= 4 * block) return launch_teams<block>(n, in_turns<F, 4>{f});
+    if constexpr (F::holds >= 8)
+      if (s > 4 * block && s <= 8 * block) return launch_teams<block>(n, in_turns<F, 8>{f});
+    teams(n, in_turns<F, 0>{f});
+  }
   template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
     if (products_.multiply(p, scratch_)) return;
     if (auto q = p; p.bias) {                  // the library adds no bias to doubles
@@ -167,11 +210,19 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
   void settle() const {}
 
  private:
-  template <int Lanes, class F> void launch_teams(i64 n, F const& f) const {
+  /// How many blocks of it a multiprocessor should have room for; 0: as the compiler sees fit.
+  template <class F> static constexpr int blocks_of = [] {
+    if constexpr (requires { F::blocks; }) return F::blocks;
+    else return 0;
+  }();
+  template <int Lanes, int Blocks = 0, class F> void launch_teams(i64 n, F const& f) const {
     if (n <= 0) return;
     i64 const each = detail::team_lanes / Lanes, blocks = (n + each - 1) / each, most = i64{1} << 30;
-    detail::launch(memory_.state(), detail::team_kernel_of<Lanes, F>, static_cast<unsigned>(blocks < most ? blocks : most),
-                   detail::team_lanes, n, f);
+    auto const run = [&](auto* kernel) {
+      detail::launch(memory_.state(), kernel, static_cast<unsigned>(blocks < most ? blocks : most), detail::team_lanes, n, f);
+    };
+    if constexpr (Blocks > 0) run(detail::team_kernel_beside<Lanes, Blocks, F>);
+    else run(detail::team_kernel_of<Lanes, F>);
   }
 };
 using cuda_teams = basic_cuda_teams<>;

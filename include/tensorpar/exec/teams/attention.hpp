@@ -21,9 +21,9 @@ template <class Scalar> struct masked_softmax_at {
     Scalar* to = p + i * a.keys;
     i64 const n = a.seen(i % a.queries);
     team.each(n, [&](i64 j) { row[j] = row[j] * a.factor; });
-    auto const terms = team_softmax(row, to, n, team);
+    auto const sum = team_softmax(row, to, n, team);
     team.each(a.keys - n, [&](i64 j) { to[n + j] = Scalar(0); });
-    if (lse) team.alone([&] { lse[i] = terms.top - scalar_traits<computed<Scalar>>::log(terms.factor); });
+    if (lse) team.alone([&] { lse[i] = sum.top + scalar_traits<computed<Scalar>>::log(sum.sum); });
   }
 };
 /// With weights p and their gradients s: to = p (s - sum(s p)) factor. s and to may be one.

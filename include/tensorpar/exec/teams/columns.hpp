@@ -9,8 +9,13 @@ constexpr i64 stretches_of(i64 rows, i64 columns) {
   i64 const lanes = i64{1} << 19, few = (rows + 15) / 16, want = columns > 0 ? (lanes + columns - 1) / columns : 1;
   return want < 1 ? 1 : want > few ? (few < 1 ? 1 : few) : want;
 }
+/// Many stretches of many columns are put together in so many groups first, by lanes whose neighbours read neighbours; 0: they are not.
+constexpr i64 groups_of(i64 stretches, i64 columns) { return stretches > 64 && columns >= 256 ? 16 : 0; }
 /// Scratch of `sum_columns`, in scalars.
-constexpr i64 column_scratch(i64 rows, i64 columns) { return stretches_of(rows, columns) * columns; }
+constexpr i64 column_scratch(i64 rows, i64 columns) {
+  i64 const n = stretches_of(rows, columns);
+  return (n + groups_of(n, columns)) * columns;
+}
 
 /// Neighbours read neighbours, and several columns at once where the term can: `Term::at_once`, `term.aligned()`, and
 /// `term.template several<N>(row, column)`, a pack of the terms of N columns.
@@ -41,9 +46,36 @@ template <class Number, class Term> struct stretch_sum_at {
     }
   }
 };
+/// The terms are a matrix.
+template <class Scalar> struct matrix_term {
+  Scalar const* x;
+  i64 columns;
+  constexpr computed<Scalar> operator()(i64 r, i64 i) const { return x[r * columns + i]; }
+  static constexpr int at_once = 16 / sizeof(Scalar);
+  bool aligned() const { return at_16(x); }
+  template <int N> constexpr numbers<computed<Scalar>, N> several(i64 r, i64 i) const {
+    auto const from = take<N>(x, r * columns + i);
+    numbers<computed<Scalar>, N> to{};
+    for (int k = 0; k < N; ++k) to.v[k] = from.v[k];
+    return to;
+  }
+};
+/// Numbers in the stretches of a group, added up.
+template <class Number> struct group_sum_at {
+  Number const* x;
+  Number* y;
+  i64 columns, stretches, groups;
+  constexpr void operator()(i64 i) const {
+    i64 const column = i % columns, g = i / columns;
+    Number s(0);
+    for (i64 p = stretches * g / groups, end = stretches * (g + 1) / groups; p < end; ++p) s += x[p * columns + column];
+    y[i] = s;
+  }
+};
+/// To: where the sums go, by index.
 template <class Number, class To> struct add_stretches_at {
   Number const* x;
-  To* y;
+  To y;
   i64 columns, stretches;
   constexpr void operator()(i64 i) const {
     Number s(0);
@@ -58,9 +90,13 @@ template <class Number, class To> struct add_stretches_at {
 };
 /// y[c] = term(0, c) + ... + term(rows - 1, c), by a constexpr call operator. Sums have an order that rows and columns alone say.
 template <class Number, class Device, class Term, class To>
-void sum_columns(Device const& d, i64 rows, i64 columns, Term const& term, Number* scratch, To* y) {
-  i64 const n = stretches_of(rows, columns);
+void sum_columns(Device const& d, i64 rows, i64 columns, Term const& term, Number* scratch, To y) {
+  i64 const n = stretches_of(rows, columns), groups = groups_of(n, columns);
   d.each(n * columns, stretch_sum_at<Number, Term>{term, scratch, rows, columns, n});
+  if (groups > 0) {
+    d.each(groups * columns, group_sum_at<Number>{scratch, scratch + n * columns, columns, n, groups});
+    return d.each(columns, add_stretches_at<Number, To>{scratch + n * columns, y, columns, groups});
+  }
   add_stretches_at<Number, To> const last{scratch, y, columns, n};
   if (n >= 32) d.teams(columns, last);
   else d.each(columns, last);

@@ -139,19 +139,6 @@ constexpr bool sums_to_last_axis(loops const& l, int rank) {
   }
   return l.operands == 1 && l.results == 1 && kept == 1 && last;
 }
-template <class Scalar> struct matrix_term {
-  Scalar const* x;
-  i64 columns;
-  constexpr computed<Scalar> operator()(i64 r, i64 i) const { return x[r * columns + i]; }
-  static constexpr int at_once = 16 / sizeof(Scalar);
-  bool aligned() const { return at_16(x); }
-  template <int N> constexpr numbers<computed<Scalar>, N> several(i64 r, i64 i) const {
-    auto const from = take<N>(x, r * columns + i);
-    numbers<computed<Scalar>, N> to{};
-    for (int k = 0; k < N; ++k) to.v[k] = from.v[k];
-    return to;
-  }
-};
 
 /// One product of matrices that are dense or transposed.
 template <class Scalar, class Result = Scalar>

@@ -61,6 +61,11 @@ struct index_fault {
 ///  - `team.template sum<Scalar>(n, f)`   the sum of f(i), to every lane; in an order that n and what `teams` was given alone say
 ///  - `team.template top<Scalar>(n, f)`   the largest f(i) by `scalar_traits::greater`, n > 0, to every lane
 ///  - `team.alone(f)`      f() by one lane
+/// Optional, for rows that lanes keep in their registers between passes: `T::lanes`; `team.template turns<K>(n, f)`, f(i, k) once for every
+/// i < n <= K lanes by some lane, k numbering its turns or, where one thread plays all lanes, what they do together; an array of
+/// `T::template slots<K>` elements, each lane's own, has room for all k. Lanes need not end in step.
+/// `team.template sum_turns<K, Scalar>(n, f)`, the sum of f(i, k), to every lane, lanes in step. And of the device:
+/// `d.teams_holding(n, f)`, that is teams(n, detail::in_turns<F, K>{f}), K for rows of f.stretches() stretches, at most F::holds; or K = 0.
 /// Laws (tests/support/laws/teams.hpp): equal calls give equal bits; what a call wrote, later calls read.
 /// Minimal definition: all. Models: host_teams, cuda_teams, cudnn_teams.
 template <class D, class Scalar>

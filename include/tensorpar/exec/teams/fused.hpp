@@ -2,7 +2,6 @@
 #pragma once
 #include <tensorpar/exec/teams/contraction.hpp>
 #include <tensorpar/exec/teams/pointwise.hpp>
-#include <tensorpar/exec/teams/rows.hpp>
 #include <tensorpar/op/fused.hpp>
 
 namespace tensorpar {
@@ -77,16 +76,6 @@ template <class Scalar> struct team_kernel<Scalar, contraction_with> {
       p.accumulate = onto;
       product_with(d, p, e, apart);
     });
-  }
-};
-template <class Scalar> struct team_kernel<Scalar, layernorm_grad_x_plus> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, layernorm_grad_x_plus const& op) {
-    detail::run_norm_grad<Scalar>(d, c, op.eps, true, detail::operand<Scalar>(c, 3));
-  }
-};
-template <class Scalar> struct team_kernel<Scalar, rmsnorm_grad_x_plus> {
-  template <class Device> static void run(Device const& d, kernel_call const& c, rmsnorm_grad_x_plus const& op) {
-    detail::run_norm_grad<Scalar>(d, c, op.eps, false, detail::operand<Scalar>(c, 3));
   }
 };
 

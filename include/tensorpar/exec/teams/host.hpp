@@ -1,7 +1,7 @@
 // tensorpar/exec/teams/host.hpp - teams of lanes played by one thread of this processor: kernels for accelerators, run and debugged here
 #pragma once
 #include <array>
-#include <tensorpar/exec/teams/device.hpp>
+#include <tensorpar/exec/teams/lines.hpp>
 
 namespace tensorpar {
 
@@ -27,6 +27,15 @@ template <int Lanes> struct host_team {
     return r;
   }
   template <class F> constexpr void alone(F&& f) const { f(); }
+
+  static constexpr int lanes = Lanes;
+  template <int Turns> static constexpr int slots = Turns * Lanes;         // one thread holds what all lanes do
+  template <int Turns, class F> constexpr void turns(i64 n, F&& f) const {
+    for (i64 i = n - 1; i >= 0; --i) f(i, static_cast<int>(i));
+  }
+  template <int Turns, class Scalar, class F> constexpr Scalar sum_turns(i64 n, F&& f) const {
+    return sum<Scalar>(n, [&](i64 i) { return f(i, static_cast<int>(i)); });
+  }
 };
 
 /// Models `team_device`. Lanes: a power of two; it changes how sums are rounded and nothing else.
@@ -48,6 +57,12 @@ template <int Lanes = 32> class host_teams {
   }
   template <class F> void teams(i64 n, F const& f) const {
     for (i64 i = n - 1; i >= 0; --i) f(i, host_team<Lanes>{});
+  }
+  template <class F> void teams_holding(i64 n, F const& f) const {
+    i64 const turns = (f.stretches() + Lanes - 1) / Lanes;
+    if (turns == 1) return teams(n, detail::in_turns<F, 1>{f});
+    if (turns == 2) return teams(n, detail::in_turns<F, 2>{f});
+    teams(n, detail::in_turns<F, 0>{f});
   }
   template <class Scalar, class Result> void product(matrix_products<Scalar, Result> const& p) const {
     detail::product_at<Scalar, Result> const f{p};

@@ -17,9 +17,8 @@ template <class Scalar> struct row_loss_at {
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     using traits = scalar_traits<Scalar>;
     Scalar const* x = logits + r * n;
-    computed<Scalar> const top = team_top(x, n, team);
-    computed<Scalar> const s = line_sum<computed<Scalar>>(team, n, [&](computed<Scalar> v) { return traits::exp(v - top); }, x);
-    team.alone([&] { to[r] = top + traits::log(s) - x[check(label[r])]; });
+    auto const s = team_softmax_sum(x, n, team);
+    team.alone([&] { to[r] = s.top + traits::log(s.sum) - x[check(label[r])]; });
   }
 };
 template <class Scalar> struct value_term {
@@ -42,7 +41,8 @@ template <class Scalar> struct cross_entropy_grad_at {
   template <class Team> constexpr void operator()(i64 r, Team const& team) const {
     Scalar* y = to + r * n;
     Scalar const* x = logits + r * n;
-    softmax_terms<Scalar> const p = team_softmax_terms(x, n, team);
+    auto const s = team_softmax_sum(x, n, team);
+    softmax_terms<Scalar> const p{s.top, scalar_traits<Scalar>::reciprocal(s.sum)};
     i64 const at = check(label[r]);
     computed<Scalar> const f = *dy * share;
     line_map(team, n, [&](i64 i, computed<Scalar> v) { return (i == at ? p.of(v) - computed<Scalar>(1) : p.of(v)) * f; }, y, x);
