@@ -302,6 +302,97 @@ TEST_CASE("gelu's slope is taken at what is not the gradient; sums go with a pro
   CHECK(sums("0o,0i->oi", "0o->0", dtype::f32));
 }
 
+namespace {
+
+/// dx = gradient of a norm by x, from dy, x, gamma; something; then dgamma from dy and x, dbeta from dy, and dx + r. On one device.
+struct norm_tasks : three_tasks {
+  enum : int { dy, in, gamma, dx, term, sum, other, dgamma, dbeta, spare };
+  norm_tasks() {
+    p.tasks.clear();
+    p.buffers.resize(spare + 1, at(0));
+    for (int i = 0; i <= spare; ++i) {
+      at(i).value = i;
+      at(i).type = i == gamma || i == dgamma || i == dbeta ? shape{8} : shape{4, 8};
+    }
+    add_task(layernorm_grad_x{}, {dy, in, gamma}, {dx});
+    add_task(relu{}, {other}, {other});
+    add_task(layernorm_grad_gamma{}, {dy, in}, {dgamma});
+    add_task(contraction("0e->e"), {dy}, {dbeta});
+    add_task(add{}, {dx, term}, {sum});
+    add_task(relu{}, {sum}, {other});
+  }
+  task& of(int t) { return p.tasks[static_cast<std::size_t>(t)]; }
+};
+/// The norm's gradients as one task, spoilt so; which of the other three tasks are left.
+template <class Spoil> std::pair<any_op, std::vector<std::string>> norm_fused(Spoil const& spoil) {
+  norm_tasks t;
+  spoil(t);
+  program const q = t.fuse();
+  std::vector<std::string> left;
+  for (std::size_t k = 1; k < q.tasks.size(); ++k)
+    if (!q.tasks[k].op.is<relu>()) left.push_back(std::string(q.tasks[k].op.op->name));
+  return {q.tasks[0].op, left};
+}
+
+}  // namespace
+
+TEST_CASE("a norm's gradients by x, gamma and beta become one, with the sum that follows, and those of another norm do not") {
+  using names = std::vector<std::string>;
+  auto const all = norm_fused([](norm_tasks&) {});
+  CHECK(all.first == any_op(layernorm_grads{1e-5, true, true, true}));
+  CHECK(all.second == names{});
+  for (bool beta_first : {false, true}) {
+    norm_tasks t;
+    if (beta_first) std::swap(t.of(2), t.of(3));
+    program const q = t.fuse();
+    CHECK(q.tasks[0].in == std::vector<int>{0, 1, 2, 3});            // dy, x, gamma, and the term: dx is in memory no more
+    std::vector<int> made;
+    for (int b : q.tasks[0].out) made.push_back(q.buffers[static_cast<std::size_t>(b)].value);
+    CHECK(made == std::vector<int>{norm_tasks::sum, norm_tasks::dgamma, norm_tasks::dbeta});
+  }
+  // once each
+  CHECK(norm_fused([](norm_tasks& t) {
+          t.p.tasks.back() = t.of(4);
+          t.p.tasks.back().in = {norm_tasks::sum, norm_tasks::term};
+          t.p.tasks.back().out = {norm_tasks::spare};
+          t.add_task(relu{}, {norm_tasks::spare}, {norm_tasks::other});
+        }).second == names{"add"});
+  for (int twice : {2, 3}) {
+    auto const f = norm_fused([&](norm_tasks& t) {
+      task again = t.of(twice);
+      t.at(norm_tasks::spare).type = shape{8};
+      again.out = {norm_tasks::spare};
+      t.p.tasks.insert(t.p.tasks.begin() + 4, again);
+    });
+    CHECK(f.second.size() == 1);
+  }
+  auto const without_gamma = [&](auto const& spoil) {
+    auto const f = norm_fused(spoil);
+    CHECK(f.first == any_op(layernorm_grads{1e-5, true, false, true}));
+    CHECK(f.second == names{"layernorm_grad_gamma"});
+  };
+  without_gamma([](norm_tasks& t) { t.of(2).op = layernorm_grad_gamma{1e-3}; });
+  without_gamma([](norm_tasks& t) { t.of(2).in = {norm_tasks::dy, norm_tasks::term}; });
+  without_gamma([](norm_tasks& t) { t.at(norm_tasks::dgamma).in_place_of = norm_tasks::gamma; });
+  CHECK(norm_fused([](norm_tasks& t) { t.of(2).op = rmsnorm_grad_gamma{}; }).second == names{"rmsnorm_grad_gamma"});
+  auto const without_beta = [&](auto const& spoil) {
+    auto const f = norm_fused(spoil);
+    CHECK(f.first == any_op(layernorm_grads{1e-5, true, true, false}));
+    CHECK(f.second == names{"contraction"});
+  };
+  without_beta([](norm_tasks& t) { t.of(3).op = contraction("0e->0"); });
+  without_beta([](norm_tasks& t) { t.of(3).in = {norm_tasks::term}; });
+  without_beta([](norm_tasks& t) { t.at(norm_tasks::dbeta).type.type = dtype::bf16; });
+  // of rmsnorm there is no beta
+  auto const rms = norm_fused([](norm_tasks& t) {
+    t.of(0).op = rmsnorm_grad_x{};
+    t.of(2).op = rmsnorm_grad_gamma{};
+  });
+  CHECK(rms.first == any_op(rmsnorm_grads{1e-5, true, true}));
+  CHECK(rms.second == names{"contraction"});
+  CHECK(norm_fused([](norm_tasks& t) { t.of(0).op = rmsnorm_grad_x{}; }).second == names{"layernorm_grad_gamma", "contraction"});
+}
+
 TEST_CASE("what others read, keep, or change in between is not fused") {
   // y = x W^T is an output, so the sum is made of it and not with it
   for (bool kept : {false, true}) {

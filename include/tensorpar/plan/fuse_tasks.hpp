@@ -178,7 +178,7 @@ class task_fuser {
       n.beta = true;
       out.push_back(u.out[0]);
     }
-    if (of(u.out[0]).in_place_of >= 0 || (out.size() == 3 && of(out[1]).type.type != of(out[2]).type.type)) return false;
+    if (out.size() == 3 && of(out[1]).type.type != of(out[2]).type.type) return false;
     return become(i, j, n.spelled(), t.in, std::move(out));
   }
   /// j sums i's first operand to its last axis, which i keeps alone.
