@@ -198,6 +198,15 @@ TEST_CASE("the gradient of attention goes over some batch elements at a time whe
     six.insert(six.end(), left.begin(), left.end());
     CHECK(by_library<small>(attention_grad_from_lse{heads, causal}, six, {q, q, q, q, q, lse}, {q, q, q}) == all);
   }
+  // parts of log-sum-exps that would not begin at a multiple of 16 bytes are computed again
+  tensor_block const odd = narrow({3, 5, dim(width)}), lines = whole({3, dim(heads), 5});
+  using least = basic_cudnn_teams<float_products::full, true, 1>;
+  for (auto& o : x) o.resize(static_cast<std::size_t>(odd.elements()));
+  auto const left = by_library<large>(attention_with_lse{heads, true}, {x[1], x[2], x[3]}, {odd, odd, odd}, {odd, lines});
+  std::vector<std::vector<float>> six = x;
+  six.insert(six.end(), left.begin(), left.end());
+  CHECK(by_library<least>(attention_grad_from_lse{heads, true}, six, {odd, odd, odd, odd, odd, lines}, {odd, odd, odd}) ==
+        by_library<large>(attention_grad{heads, true}, x, {odd, odd, odd, odd}, {odd, odd, odd}));
 }
 
 #ifdef CUDNN_STAND_IN

@@ -56,6 +56,7 @@ TEST_CASE("fused kernels are their two parts: exactly in the prime field, up to 
   check_fused<double, double>(compute::teams<double>{}, compute::teams<double>{}, 1e-12);
   check_fused<float, float>(compute::teams<float>{}, compute::teams<float>{}, 1e-5);
   check_fused<bfloat16, float>(narrow{}, narrow{}, 0.02);
+  check_fused<bfloat16, bfloat16>(narrow{}, narrow{}, 0.02);
 }
 
 TEST_CASE("attention leaves its log-sum-exps behind, and its gradient from them is the gradient") {
@@ -168,6 +169,9 @@ using comparing = compute::teams<prime_field, comparing_teams>;
 
 TEST_CASE("what attention left is there when its gradient begins with it, on every device, whatever is split, saved or computed again") {
   static_assert(comparing::keeps_lse(false) && !exact::keeps_lse(false) && !narrow::keeps_lse(true));
+  plan const serial = with(serial_plan(small_transformer()), options(0, 1));
+  program const whole_step = unroll(differentiate(small_transformer(), options(0, 1)), serial, &exact::workspace);
+  for (task const& t : fused<exact>(whole_step, serial.cluster).tasks) CHECK(!t.op.is<attention_with_lse>());
   comparing_teams::compared = comparing_teams::different = 0;
   std::mt19937 draw(6);
   int kept = 0, left = 0, again = 0;

@@ -85,7 +85,8 @@ TEST_CASE("a bias with the product is the product, and the bias after it") {
 
 TEST_CASE("sums of columns: by one or by several, by lanes or by teams, within their scratch") {
   std::mt19937_64 draw(6);
-  for (auto const& [rows, columns] : std::vector<std::pair<i64, i64>>{{1, 1}, {3, 8}, {40, 16}, {700, 6}, {2000, 24}, {33, 1000}})
+  for (auto const& [rows, columns] : std::vector<std::pair<i64, i64>>{{1, 1}, {3, 8}, {40, 16}, {700, 6}, {2000, 24}, {33, 1000},
+                                                                      {1041, 256}, {2000, 300}})
     for (i64 off : {0, 1}) {                                   // elements from a multiple of 16 bytes
       std::vector<prime_field> x(static_cast<std::size_t>(rows * columns + off)), y(static_cast<std::size_t>(columns));
       for (prime_field& e : x) e = prime_field::raw(draw() % prime_field::modulus);
@@ -104,6 +105,7 @@ TEST_CASE("sums of columns: by one or by several, by lanes or by teams, within t
     }
   CHECK(detail::stretches_of(2000, 24) >= 32);                 // teams
   CHECK(detail::stretches_of(33, 1000) < 32);                  // lanes
+  CHECK(detail::groups_of(detail::stretches_of(1041, 256), 256) > 0);
 }
 
 TEST_CASE("the largest of a line, wherever it stands") {
@@ -124,8 +126,8 @@ TEST_CASE("a row's largest number and the sum beside it are found in one pass, w
       for (float& v : x) v = std::uniform_real_distribution<float>(-30, 30)(draw);
       i64 const first = lows % 2;                                // off a multiple of 16 bytes, too
       float const* const row = x.data() + first;
-      if (lows >= 2 && n > 1)
-        for (i64 i = 0; i < n; i += 2) x[static_cast<std::size_t>(first + i)] = -inf;
+      for (i64 i = 0; lows >= 2 && i < n - 1; ++i)               // whole stretches, and some
+        if (i < 8 || i % 2) x[static_cast<std::size_t>(first + i)] = -inf;
       float top = -inf;
       double sum = 0;
       for (i64 i = 0; i < n; ++i) top = std::max(top, row[i]);

@@ -1,10 +1,11 @@
-// tests/plan/keep_lse.test.cpp - which gradients of attention start from what was left, and which may not (tests/exec/fuse.test.cpp runs them)
+// tests/plan/keep_lse.test.cpp - which gradients of attention start from what was left, and which do not; tests/exec/fuse.test.cpp runs them
 #include <tensorpar/plan/fuse_tasks.hpp>
 #include <tensorpar/plan/keep_lse.hpp>
 
 #include <doctest/doctest.h>
 
 #include "../support/small_graphs.hpp"
+#include <tensorpar/plan/program_hash.hpp>
 
 using namespace tests;
 
@@ -93,6 +94,29 @@ TEST_CASE("a gradient of attention starts from y and the log-sum-exps of its for
   CHECK(again.tasks[0].op.is<attention>());
   CHECK(again.tasks[1].op.is<attention_with_lse>());
   CHECK(again.tasks[2].op.is<attention_grad_from_lse>());
+}
+
+TEST_CASE("of two gradients of one attention the first has what it left") {
+  program const p = kept([](three_tasks& t) {
+    task again = t.last();
+    again.out = {three_tasks::u, three_tasks::w, three_tasks::dv};
+    t.p.tasks.push_back(again);
+  });
+  CHECK(p.tasks[2].op.is<attention_grad_from_lse>());
+  CHECK(p.tasks[3].op.is<attention_grad>());
+  CHECK(p.tasks[0].out[1] == p.tasks[2].in[5]);
+}
+
+TEST_CASE("programs whose gradients start from one another's log-sum-exps are other programs") {
+  program p = kept([](three_tasks&) {});
+  int const other = static_cast<int>(p.buffers.size());
+  p.buffers.push_back(p.buffers.back());
+  task again = p.tasks[0];
+  again.out[1] = other;
+  p.tasks.insert(p.tasks.begin() + 1, again);
+  program q = p;
+  q.tasks.back().in[5] = other;
+  CHECK(task_hash(p) != task_hash(q));
 }
 
 TEST_CASE("a gradient of attention stays what it was where it would start from something else") {

@@ -74,6 +74,7 @@ template <class Scalar> struct widen_at {
 template <float_products Floats = float_products::full, bool InOrder = true, i64 Scratch = i64{256} << 20>
 class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   using base = basic_cuda_teams<Floats>;
+  using rooms_of = detail::attention_rooms;
   detail::cudnn_library library_;
 
   basic_cudnn_teams(base b, detail::cudnn_library l) : base(std::move(b)), library_(std::move(l)) {}
@@ -91,7 +92,7 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     constexpr bool kept = std::same_as<Op, attention_with_lse>;
     detail::attention_heads<float> const a(c.in_block[0], c.in_block[1], op.heads, op.causal);
     if (!takes(a, c)) return false;
-    detail::attention_rooms const rooms = detail::attention_rooms::forward(a.batches, a.width / a.head, a.queries, kept);
+    rooms_of const rooms = rooms_of::forward(a.batches, a.width / a.head, a.queries, kept);
     std::byte* const room = first(c);
     auto const sizes = sizes_of(a, a.batches);
     auto const* plan = plan_of(1, sizes, [&] { return detail::attention_forward(sizes); });
@@ -99,7 +100,7 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     forward(*plan, sizes, {in(c, 0), in(c, 1), in(c, 2)}, c.out[0], kept ? c.out[1] : room + rooms.stats, room + rooms.library_at);
     return true;
   }
-  /// Some batch elements at a time; without lse, y and stats are computed again.
+  /// Some batch elements at a time; without lse, or where parts of it lie badly, y and stats are computed again.
   template <class Scalar, class Op>
     requires(std::same_as<Scalar, bfloat16> && detail::one_of<Op, attention_grad, attention_grad_from_lse>)
   bool whole(Op const& op, kernel_call const& c) const {
@@ -108,16 +109,14 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     // untried: keys that no query of the block sees; refused by NVIDIA's own front end: one query and one key
     if (!takes(a, c) || (a.causal && a.queries < a.keys) || (a.queries == 1 && a.keys == 1)) return false;
     if (InOrder && !library_.orders_sums()) return false;
-    i64 const n = detail::attention_rooms::batches_at_once(a.batches, op.heads, a.queries, a.keys, a.width, InOrder, kept,
-                                                              Scratch),
-              lines = a.width / a.head * a.queries;
-    if (kept && n < a.batches && n * lines % 4) return false;                     // some of lse would not begin at a multiple of 16
-    detail::attention_rooms const rooms = detail::attention_rooms::backward(n, a.width / a.head, a.queries, a.keys, a.width, InOrder, kept);
+    i64 const heads = a.width / a.head, lines = heads * a.queries;
+    auto const [n, from_lse] = rooms_of::turns_of(a.batches, op.heads, a.queries, a.keys, a.width, InOrder, kept, lines, Scratch);
+    rooms_of const rooms = rooms_of::backward(n, heads, a.queries, a.keys, a.width, InOrder, from_lse);
     auto const sizes = sizes_of(a, n);
     detail::cudnn_plan const* again = nullptr;
-    if (!kept) again = plan_of(1, sizes, [&] { return detail::attention_forward(sizes); });
+    if (!from_lse) again = plan_of(1, sizes, [&] { return detail::attention_forward(sizes); });
     auto const* plan = plan_of(2, sizes, [&] { return detail::attention_backward(sizes, InOrder); }, rooms.library);
-    if (!plan || (!kept && !again)) return false;
+    if (!plan || (!from_lse && !again)) return false;
     detail::attention_tensors const g = detail::attention_backward(sizes, InOrder).at;
     std::byte *const room = first(c), *const library = room + rooms.library_at;
     for (i64 b = 0; b < a.batches; b += n) {
@@ -125,7 +124,7 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
       auto const of = [](void* p, i64 elements) { return static_cast<void*>(static_cast<bfloat16*>(p) + elements); };
       void *const q = of(in(c, 1), at_q), *const k = of(in(c, 2), at_k), *const v = of(in(c, 3), at_k);
       void *y = room + rooms.y, *stats = room + rooms.stats;
-      if constexpr (kept) {
+      if (from_lse) {
         y = of(in(c, 4), at_q);
         stats = static_cast<float*>(in(c, 5)) + b * lines;
       } else {
@@ -142,14 +141,14 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   template <class Scalar, class Op>
     requires(std::same_as<Scalar, bfloat16> && detail::one_of<Op, attention, attention_with_lse, attention_grad, attention_grad_from_lse>)
   static i64 whole_scratch(Op const& op, shapes in, shapes) {
-    using rooms = detail::attention_rooms;
     constexpr bool forward = detail::one_of<Op, attention, attention_with_lse>,
                    kept = detail::one_of<Op, attention_with_lse, attention_grad_from_lse>;
     constexpr int first = forward ? 0 : 1;                                           // of the operands: q, k, v
     i64 const batches = in[first].d[0].n, queries = in[first].d[1].n, keys = in[first + 1].d[1].n, width = in[first].d[2].n;
-    if constexpr (forward) return alignment + rooms::forward(batches, op.heads, queries, kept).bytes;
-    i64 const n = rooms::batches_at_once(batches, op.heads, queries, keys, width, InOrder, kept, Scratch);
-    return alignment + rooms::backward(n, op.heads, queries, keys, width, InOrder, kept).bytes;
+    if constexpr (forward) return alignment + rooms_of::forward(batches, op.heads, queries, kept).bytes;
+    i64 const lines = kept ? in[5].d[1].n * in[5].d[2].n : 0;
+    auto const [n, from_lse] = rooms_of::turns_of(batches, op.heads, queries, keys, width, InOrder, kept, lines, Scratch);
+    return alignment + rooms_of::backward(n, op.heads, queries, keys, width, InOrder, from_lse).bytes;
   }
 
   template <class Scalar, class Op>

@@ -85,13 +85,14 @@ template <class Narrow, class Device> struct narrow_entry : team_entry<computed<
 namespace compute {
 
 /// Models `compute_policy` (exec/concepts.hpp) on any `team_device` (exec/teams/device.hpp), also for operators of programs whose tasks are
-/// fused (op/fused.hpp): every operator's kernel is written once, as
-/// functors over indices, and runs on an accelerator as it runs here. Scalar: float, double, prime_field, or a type with scalar_traits.
+/// fused (op/fused.hpp): every operator's kernel is written once, as functors over indices, and runs on an accelerator as it runs here.
+/// Scalar: float, double, prime_field, or a type with scalar_traits.
 /// Own: your operators, each with a `compute_teams`, see exec/teams/kernel.hpp.
 /// Narrow: bfloat16 where Scalar is float and graphs may hold bf16 (ir/in_bf16.hpp): stored as such, computed with and summed up in float.
 /// Not for operators of yours nor for attention in parts.
 /// Results depend on the call and the device's lanes alone: sums have a fixed order. Scratch: as compute::eigen for products and
-/// convolutions; besides, losses take a scalar per row, and gradients of norms two.
+/// convolutions; besides, losses take a scalar per row, gradients of gamma two, sums of columns and norms' gradients in one pass some
+/// hundred rows of partial sums.
 template <class Scalar, class Device = host_teams<>, class Own = op_set<>, class Narrow = Scalar>
   requires(team_device<Device, Scalar> && (std::same_as<Narrow, Scalar> || (std::same_as<Scalar, float> && std::same_as<Narrow, bfloat16>)))
 class teams {

@@ -1,4 +1,4 @@
-// tensorpar/op/fused.hpp - two operators in one pass over memory: what programs are made of once they are unrolled (plan/fuse_tasks.hpp)
+// tensorpar/op/fused.hpp - operators in one pass over memory: what programs are made of once they are unrolled (plan/fuse_tasks.hpp)
 #pragma once
 #include <tensorpar/op/contraction.hpp>
 #include <tensorpar/op/pointwise.hpp>

@@ -168,12 +168,11 @@ class task_fuser {
     bool const of_layer = u.op.is<layernorm_grad_gamma>(), of_rms = u.op.is<rmsnorm_grad_gamma>();
     if (of_layer || of_rms) {
       double const eps = of_layer ? u.op.as<layernorm_grad_gamma>().eps : u.op.as<rmsnorm_grad_gamma>().eps;
-      if (n.gamma || of_layer != n.centred || eps != n.eps || u.in[0] != t.in[0] || u.in[1] != t.in[1]) return false;
+      if (n.gamma || of_layer != n.centred || eps != n.eps || u.in != std::vector<int>{t.in[0], t.in[1]}) return false;
       n.gamma = true;
       out.insert(out.begin() + 1, u.out[0]);
     } else {
-      if (n.beta || !n.centred || !u.op.is<contraction>() || u.in.size() != 1 || u.in[0] != t.in[0] ||
-          !sums_to_last(u.op.as<contraction>().spelled().view()))
+      if (n.beta || !n.centred || !u.op.is<contraction>() || u.in.size() != 1 || !sums_to_last(u.op.as<contraction>().spelled().view()))
         return false;
       n.beta = true;
       out.push_back(u.out[0]);
@@ -285,14 +284,21 @@ class task_fuser {
 /// The checker (plan/check.hpp) knows the tasks of graphs: check the program before. O(tasks * readers of a buffer + packing).
 /// Laws (tests/exec/fuse.test.cpp): steps give the same parameters, exactly in the prime field; fusing again changes nothing.
 inline program fuse_tasks(program const& p, machine const& cluster, kernel_rule can, workspace_rule workspace) {
-  for (program const& from : {keep_lse(p, can, workspace), p}) {
-    program r = detail::task_fuser(from, can, workspace).run();
+  auto const fused = [&](program from) {
+    program r = detail::task_fuser(std::move(from), can, workspace).run();
     assign_offsets(r, cluster.size());
-    bool fits = true;
+    return r;
+  };
+  auto const fits = [&](program const& r) {
     for (std::size_t d = 0; d < p.arena.size(); ++d)
-      fits = fits && r.arena[d] <= std::max(p.arena[d], cluster.kinds[static_cast<std::size_t>(cluster.device[d])].memory);
-    if (fits) return r;
-  }
+      if (r.arena[d] > std::max(p.arena[d], cluster.kinds[static_cast<std::size_t>(cluster.device[d])].memory)) return false;
+    return true;
+  };
+  program kept = keep_lse(p, can, workspace);
+  bool const some = kept.buffers.size() > p.buffers.size();
+  if (program r = fused(std::move(kept)); fits(r)) return r;
+  if (some)
+    if (program r = fused(p); fits(r)) return r;
   return p;
 }
 

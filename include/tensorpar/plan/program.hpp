@@ -6,7 +6,7 @@ namespace tensorpar {
 
 /// One value in one layout: the same box size on every device that holds it.
 struct buffer {
-  int value = -1;                    // of the training graph; -1: workspace
+  int value = -1;                    // of the training graph; -1: workspace, or what fused tasks leave for one another
   shape type;                        // logical shape (workspace: one axis of scalars)
   layout where;
   i64 bytes = 0;                     // on each device that holds it

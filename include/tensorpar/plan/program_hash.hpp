@@ -14,11 +14,16 @@ inline void add_to(hasher& h, layout const& l) {
   h.add(l.start).add(l.axes.size());
   for (layout_axis const& a : l.axes) h.add(a.kind).add(a.dim).add(a.degree).add(a.stride);
 }
-/// Buffers of values, counted without workspaces: backends, and devices that take no part, differ in those.
+/// Buffers of values and of operands, counted without workspaces: backends, and devices that take no part, differ in those.
 inline std::vector<int> value_numbers(program const& q) {
   std::vector<int> number(q.buffers.size(), -1);
+  std::vector<char> counts(q.buffers.size(), false);
+  for (std::size_t b = 0; b < counts.size(); ++b) counts[b] = q.buffers[b].value >= 0;
+  for (task const& t : q.tasks)
+    for (auto const* side : {&t.in, &t.out})
+      for (int b : *side) if (b >= 0 && b < static_cast<int>(counts.size())) counts[static_cast<std::size_t>(b)] = true;
   int n = 0;
-  for (std::size_t b = 0; b < q.buffers.size(); ++b) if (q.buffers[b].value >= 0) number[b] = n++;
+  for (std::size_t b = 0; b < counts.size(); ++b) if (counts[b]) number[b] = n++;
   return number;
 }
 }  // namespace detail
@@ -30,8 +35,9 @@ inline u64 task_hash(program const& q) {
   auto of = [&](int b) { return b < 0 || b >= static_cast<int>(number.size()) ? -1 : number[static_cast<std::size_t>(b)]; };
   hasher h;
   h.add(q.micro_batches).add(q.tasks.size());
-  for (buffer const& b : q.buffers) {
-    if (b.value < 0) continue;
+  for (std::size_t k = 0; k < number.size(); ++k) {
+    if (number[k] < 0) continue;
+    buffer const& b = q.buffers[k];
     h.add(b.value).add(b.persistent).add(of(b.in_place_of)).add(b.first).add(b.last);
     detail::add_to(h, b.where);
   }

@@ -177,7 +177,7 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
     using detail::in_turns;
     constexpr int block = detail::team_lanes;
     i64 const s = f.stretches();
-    if constexpr (F::holds >= 4)
+    if constexpr (F::holds >= 4 && blocks_of<F> == 0)
       if (s > 0 && s <= 4 * 32 && n >= 1024) return launch_teams<32>(n, in_turns<F, 4>{f});
     if constexpr (F::holds >= 1)
       if (s > 0 && s <= block) return launch_teams<block, blocks_of<F>>(n, in_turns<F, 1>{f});

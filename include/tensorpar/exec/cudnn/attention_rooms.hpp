@@ -34,6 +34,18 @@ struct attention_rooms {
     return 1;
   }
 
+  /// How a gradient is done: so many batch elements at a time, and from a log-sum-exp that was kept or not. It is not where some element's
+  /// would not begin at a multiple of 16 bytes. `lines`: log-sum-exps of a batch element.
+  struct turns {
+    i64 batches;
+    bool kept;
+  };
+  static constexpr turns turns_of(i64 batches, i64 heads, i64 queries, i64 keys, i64 width, bool in_order, bool kept, i64 lines, i64 most) {
+    i64 const n = batches_at_once(batches, heads, queries, keys, width, in_order, kept, most);
+    if (!kept || n == batches || n * lines % 4 == 0) return {n, kept};
+    return {batches_at_once(batches, heads, queries, keys, width, in_order, false, most), false};
+  }
+
  private:
   constexpr i64 take(i64 n) {
     i64 const at = bytes;

@@ -65,7 +65,8 @@ struct index_fault {
 /// i < n <= K lanes by some lane, k numbering its turns or, where one thread plays all lanes, what they do together; an array of
 /// `T::template slots<K>` elements, each lane's own, has room for all k. Lanes need not end in step.
 /// `team.template sum_turns<K, Scalar>(n, f)`, the sum of f(i, k), to every lane, lanes in step. And of the device:
-/// `d.teams_holding(n, f)`, that is teams(n, detail::in_turns<F, K>{f}), K for rows of f.stretches() stretches, at most F::holds; or K = 0.
+/// `d.teams_holding(n, f)`, that is teams(n, detail::in_turns<F, K>{f}) with f.stretches() <= K T::lanes, or K = 0. K > F::holds is not
+/// worth the registers. F::blocks, if there is one: teams that should be at work at the same time in every multiprocessor.
 /// Laws (tests/support/laws/teams.hpp): equal calls give equal bits; what a call wrote, later calls read.
 /// Minimal definition: all. Models: host_teams, cuda_teams, cudnn_teams.
 template <class D, class Scalar>
