@@ -247,6 +247,19 @@ TEST_CASE("two tasks stay two where one would compute, read or leave something e
   CHECK(q.buffers[4].in_place_of == -1);
 }
 
+TEST_CASE("values that no task uses, such as an optimizer's state in a forward pass, keep their places") {
+  computation_graph const g = small_transformer();
+  plan const p = serial_plan(g);
+  training_options o = options(1);
+  o.optimizer.kind = optimizer_kind::adamw;
+  program const plain = unroll_forward(differentiate(g, o), with(p, o), for_sums), q = fused(plain, p.cluster);
+  REQUIRE(q.tasks.size() < plain.tasks.size());
+  auto const persistent = [](program const& r) {
+    return std::count_if(r.buffers.begin(), r.buffers.end(), [](buffer const& b) { return b.persistent; });
+  };
+  CHECK(persistent(q) == persistent(plain));
+}
+
 TEST_CASE("outputs are kept to the end, also those that the last task reads or makes") {
   for (int more : {0, 2}) {
     computation_graph g;
