@@ -166,7 +166,7 @@ template <class Scalar> struct sums_and_map_at {
 template <class Device> void check_rows(Device const& device) {
   using number = prime_field;
   for (i64 n : {1, 2, 6, 7, 8, 20, 32, 66})
-    for (std::size_t off : {0, 1})
+    for (std::size_t off : {std::size_t{0}, std::size_t{1}})
       for (bool in_place : {false, true}) {
         i64 const rows = 3;
         std::vector<number> x(static_cast<std::size_t>(rows * n) + off), b = x, y = x, sums(6, number(0));
