@@ -72,9 +72,9 @@ void fused_rows(cuda_memory const& memory) {
               true},
              {"weights' gradient with the bias'", contraction_with{to_w, false, false, true}, {y, x}, to_w, {y, x}, contraction("0o->o"),
               {y}, true},
-             {"norm's gradient with a sum", layernorm_grads{1e-5, true, false, false}, {x, x, c, x}, layernorm_grad_x{}, {x, x, c}, add{},
+             {"norm's gradient with a sum", norm_grads{1e-5, true, true, false, false}, {x, x, c, x}, layernorm_grad_x{}, {x, x, c}, add{},
               {x, x}, false},
-             {"norm's gradients by x and gamma", layernorm_grads{1e-5, false, true, false}, {x, x, c}, layernorm_grad_x{}, {x, x, c},
+             {"norm's gradients by x and gamma", norm_grads{1e-5, true, false, true, false}, {x, x, c}, layernorm_grad_x{}, {x, x, c},
               layernorm_grad_gamma{}, {x, x}, false}}) {
       choices->measure(measured);
       operation const both(policy, p.both, p.in, p.wide), first(policy, p.first, p.of_first, p.wide),

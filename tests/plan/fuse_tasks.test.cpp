@@ -5,6 +5,7 @@
 #include <map>
 
 #include "../support/small_graphs.hpp"
+#include "../support/small_program.hpp"
 #include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/zoo/gpt.hpp>
@@ -124,9 +125,9 @@ TEST_CASE("of a GPT's layers nothing is left that can be fused") {
     CHECK(products(false, true, false) == 2 * layers);                               // what k and v leave for x is added to what q does
     CHECK(products(false, false, true) + products(false, true, true) == 6 * layers); // every linear with a bias
     CHECK(products(false, true, true) == 6 * 2 * (micro - 1));                       // later micro-batches add to the first
-    CHECK(count(q, [](task const& t) { return t.op.is<layernorm_grads>() && t.op.as<layernorm_grads>().plus; }) == 2 * layers);
+    CHECK(count(q, [](task const& t) { return t.op.is<norm_grads>() && t.op.as<norm_grads>().plus; }) == 2 * layers);
     CHECK(count(q, [](task const& t) {
-            return t.op.is<layernorm_grads>() && t.op.as<layernorm_grads>().gamma && t.op.as<layernorm_grads>().beta;
+            return t.op.is<norm_grads>() && t.op.as<norm_grads>().gamma && t.op.as<norm_grads>().beta;
           }) == before["layernorm_grad_x"]);
     for (char const* name : {"layernorm_grad_x", "layernorm_grad_gamma"}) CHECK(after[name] == 0);
     // in memory no more: what was read once, right after
@@ -156,36 +157,15 @@ TEST_CASE("every scratch buffer is a task's, and what only the second of two tas
 namespace {
 
 /// y = linear(x, w, b); something; z = r + y. On one device.
-struct three_tasks {
+struct three_tasks : small_program {
   enum : int { x, w, b, y, r, z, u, v };                       // u, v: of the task between
-  program p;
   three_tasks() {
-    for (shape const& s : {shape{4, 8}, shape{8, 8}, shape{8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}}) {
-      buffer f;
-      f.value = static_cast<int>(p.buffers.size());
-      f.type = s;
-      f.bytes = s.elements() * 4;
-      f.devices = {0};
-      p.buffers.push_back(f);
-    }
+    for (shape const& s : {shape{4, 8}, shape{8, 8}, shape{8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}, shape{4, 8}}) add_buffer(s);
     add_task(linear{8}, {x, w, b}, {y});
     add_task(relu{}, {u}, {v});
     add_task(add{}, {r, y}, {z});
     add_task(relu{}, {z}, {u});
-    p.arena = {1 << 20};
   }
-  void add_task(any_op const& o, std::vector<int> in, std::vector<int> out) {
-    task t;
-    t.node = static_cast<int>(p.tasks.size());
-    t.op = o;
-    t.in = std::move(in);
-    t.out = std::move(out);
-    t.devices = {0};
-    p.tasks.push_back(t);
-  }
-  buffer& at(int i) { return p.buffers[static_cast<std::size_t>(i)]; }
-  task& first() { return p.tasks[0]; }
-  task& between() { return p.tasks[1]; }
   task& second() { return p.tasks[2]; }
   /// After lives are set as unroll does.
   program fuse() {
@@ -352,7 +332,7 @@ template <class Spoil> std::pair<any_op, std::vector<std::string>> norm_fused(Sp
 TEST_CASE("a norm's gradients by x, gamma and beta become one, with the sum that follows, and those of another norm do not") {
   using names = std::vector<std::string>;
   auto const all = norm_fused([](norm_tasks&) {});
-  CHECK(all.first == any_op(layernorm_grads{1e-5, true, true, true}));
+  CHECK(all.first == any_op(norm_grads{1e-5, true, true, true, true}));
   CHECK(all.second == names{});
   for (bool beta_first : {false, true}) {
     norm_tasks t;
@@ -381,7 +361,7 @@ TEST_CASE("a norm's gradients by x, gamma and beta become one, with the sum that
   }
   auto const without_gamma = [&](auto const& spoil) {
     auto const f = norm_fused(spoil);
-    CHECK(f.first == any_op(layernorm_grads{1e-5, true, false, true}));
+    CHECK(f.first == any_op(norm_grads{1e-5, true, true, false, true}));
     CHECK(f.second == names{"layernorm_grad_gamma"});
   };
   without_gamma([](norm_tasks& t) { t.of(2).op = layernorm_grad_gamma{1e-3}; });
@@ -390,7 +370,7 @@ TEST_CASE("a norm's gradients by x, gamma and beta become one, with the sum that
   CHECK(norm_fused([](norm_tasks& t) { t.of(2).op = rmsnorm_grad_gamma{}; }).second == names{"rmsnorm_grad_gamma"});
   auto const without_beta = [&](auto const& spoil) {
     auto const f = norm_fused(spoil);
-    CHECK(f.first == any_op(layernorm_grads{1e-5, true, true, false}));
+    CHECK(f.first == any_op(norm_grads{1e-5, true, true, true, false}));
     CHECK(f.second == names{"contraction"});
   };
   without_beta([](norm_tasks& t) { t.of(3).op = contraction("0e->0"); });
@@ -401,7 +381,7 @@ TEST_CASE("a norm's gradients by x, gamma and beta become one, with the sum that
     t.of(0).op = rmsnorm_grad_x{};
     t.of(2).op = rmsnorm_grad_gamma{};
   });
-  CHECK(rms.first == any_op(rmsnorm_grads{1e-5, true, true}));
+  CHECK(rms.first == any_op(norm_grads{1e-5, false, true, true}));
   CHECK(rms.second == names{"contraction"});
   CHECK(norm_fused([](norm_tasks& t) { t.of(0).op = rmsnorm_grad_x{}; }).second == names{"layernorm_grad_gamma", "contraction"});
 }

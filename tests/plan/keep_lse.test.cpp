@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "../support/small_graphs.hpp"
+#include "../support/small_program.hpp"
 #include <tensorpar/plan/program_hash.hpp>
 
 using namespace tests;
@@ -16,37 +17,19 @@ bool everything(any_op const&, bool) { return true; }
 i64 for_scores(any_op const& o, shapes, shapes) { return o.is<attention>() || o.is<attention_grad>() ? 640 : 0; }
 
 /// y = attention(q, k, v); something; dq, dk, dv from dy. Parts of batch 4, 6 queries, 5 keys, 2 heads of width 4.
-struct three_tasks {
+struct three_tasks : small_program {
   enum : int { q, k, v, y, dy, dq, dk, dv, u, w, scratch, scratch_back };      // u, w: of the task between
-  program p;
   three_tasks() {
     shape const queries{4, 6, 8}, keys{4, 5, 8};
-    for (shape const& s : {queries, keys, keys, queries, queries, queries, keys, keys, queries, queries, shape{640}, shape{640}}) {
-      buffer f;
-      f.value = p.buffers.size() < scratch ? static_cast<int>(p.buffers.size()) : -1;
-      f.type = s;
-      f.bytes = s.elements() * 4;
-      f.devices = {0};
-      p.buffers.push_back(f);
-    }
+    for (shape const& s : {queries, keys, keys, queries, queries, queries, keys, keys, queries, queries}) add_buffer(s);
+    add_buffer({640}, false);
+    add_buffer({640}, false);
     add_task(attention{2, true}, {q, k, v}, {y});
     add_task(relu{}, {u}, {w});
     add_task(attention_grad{2, true}, {dy, q, k, v}, {dq, dk, dv});
     first().workspace = scratch;
     last().workspace = scratch_back;
-    p.arena = {1 << 20};
   }
-  void add_task(any_op const& o, std::vector<int> in, std::vector<int> out) {
-    task t;
-    t.op = o;
-    t.in = std::move(in);
-    t.out = std::move(out);
-    t.devices = {0};
-    p.tasks.push_back(t);
-  }
-  buffer& at(int i) { return p.buffers[static_cast<std::size_t>(i)]; }
-  task& first() { return p.tasks[0]; }
-  task& between() { return p.tasks[1]; }
   task& last() { return p.tasks.back(); }
 };
 template <class Spoil> program kept(Spoil const& spoil, kernel_rule can = everything) {

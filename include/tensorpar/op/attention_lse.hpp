@@ -23,16 +23,10 @@ struct attention_with_lse {
   constexpr double flops(shapes in, shapes y) const { return attention{heads, causal}.flops(in, y); }
 };
 /// Operands dy, q, k, v, y, lse; results dq, dk, dv.
-struct attention_grad_from_lse {
-  i64 heads;
-  bool causal = false;
+struct attention_grad_from_lse : attention_grad {
   static constexpr auto name = "attention_grad_from_lse";
   static constexpr auto notation = "bqe, bqe, bKe, bKe, bqe, beq -> bqe, bKe, bKe";
   static constexpr int arity = 6;
-  static constexpr void describe(auto& s, auto&& visit) { visit("heads", s.heads); visit("causal", s.causal); }
-  constexpr i64 units(char letter, shapes) const { return letter == 'e' ? heads : 0; }
-  constexpr inference infer(shapes in) const { return {in[1], in[2], in[3]}; }
-  constexpr double flops(shapes in, shapes y) const { return attention_grad{heads, causal}.flops({in.begin(), 4}, y); }
 };
 
 }  // namespace tensorpar

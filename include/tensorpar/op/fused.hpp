@@ -97,58 +97,41 @@ struct contraction_with {
   }
 };
 
-/// Gradients of layernorm in one pass. Operands: dy, x, gamma, and r if plus. Results: dx, or dx + r; dgamma if gamma; dbeta if beta. The
-/// last two have one type.
-struct layernorm_grads {
+/// Gradients of layernorm, or of rmsnorm if not centred, in one pass. Operands: dy, x, gamma, and r if plus. Results: dx, or dx + r; dgamma
+/// if gamma; dbeta, the sums of dy, if beta. The last two have one type.
+struct norm_grads {
   double eps = 1e-5;
-  bool plus = false, gamma = false, beta = false;
-  static constexpr auto name = "layernorm_grads";
+  bool centred = true, plus = false, gamma = false, beta = false;
+  static constexpr auto name = "norm_grads";
   static constexpr bool sums_wide = true;
   static constexpr int arity = -1;
   static constexpr void describe(auto& s, auto&& visit) {
     visit("eps", s.eps);
+    visit("centred", s.centred);
     visit("plus", s.plus);
     visit("gamma", s.gamma);
     visit("beta", s.beta);
   }
-  constexpr notation_text notation_for(shapes) const { return text(plus, gamma + beta); }
-  constexpr inference infer(shapes in) const { return results(in, plus, gamma + beta); }
-  constexpr double flops(shapes in, shapes) const {
-    return (14.0 + plus + (gamma ? 4 : 0) + beta) * static_cast<double>(in[0].elements());
-  }
-
-  static constexpr notation_text text(bool plus, int sums) {
+  constexpr notation_text notation_for(shapes) const {
     notation_text t;
     t.put("...E,...E,E").put(plus ? ",...E" : "").put("->...E");
-    for (; sums > 0; --sums) t.put(",E");
+    for (int sums = gamma + beta; sums > 0; --sums) t.put(",E");
     return t;
   }
-  static constexpr inference results(shapes in, bool plus, int sums) {
+  constexpr inference infer(shapes in) const {
     if (in.n != 3 + plus || in[0].rank < 1)
-      return mismatch("gradients of a norm take dy, x, gamma and maybe a term", in.n ? in[0] : scalar, scalar);
+      return mismatch("norm_grads takes dy, x, gamma and maybe a term", in.n ? in[0] : scalar, scalar);
     inference r = in[0];
-    for (; sums > 0; --sums) {
+    for (int sums = gamma + beta; sums > 0; --sums) {
       r.out[r.n] = {in[0].last()};
       r.out[r.n++].type = in[0].type;
     }
     return r;
   }
-};
-/// Of rmsnorm.
-struct rmsnorm_grads {
-  double eps = 1e-5;
-  bool plus = false, gamma = false;
-  static constexpr auto name = "rmsnorm_grads";
-  static constexpr bool sums_wide = true;
-  static constexpr int arity = -1;
-  static constexpr void describe(auto& s, auto&& visit) {
-    visit("eps", s.eps);
-    visit("plus", s.plus);
-    visit("gamma", s.gamma);
+  constexpr double flops(shapes in, shapes) const {
+    double const each = centred ? 14.0 + plus + (gamma ? 4 : 0) + beta : 9.0 + plus + (gamma ? 3 : 0) + beta;
+    return each * static_cast<double>(in[0].elements());
   }
-  constexpr notation_text notation_for(shapes) const { return layernorm_grads::text(plus, gamma); }
-  constexpr inference infer(shapes in) const { return layernorm_grads::results(in, plus, gamma); }
-  constexpr double flops(shapes in, shapes) const { return (9.0 + plus + (gamma ? 3 : 0)) * static_cast<double>(in[0].elements()); }
 };
 
 }  // namespace tensorpar

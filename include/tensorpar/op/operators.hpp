@@ -38,6 +38,6 @@ using backward_operators =
            square_sum, clip_factor>;
 /// What neighbouring tasks of a program may become.
 using task_operators =
-    op_set<linear_with, contraction_with, layernorm_grads, rmsnorm_grads, attention_with_lse, attention_grad_from_lse>;
+    op_set<linear_with, contraction_with, norm_grads, attention_with_lse, attention_grad_from_lse>;
 
 }  // namespace tensorpar

@@ -127,7 +127,7 @@ class task_fuser {
       } else if (auto n = norm_grads_of(t)) {
         if (n->plus) return false;
         n->plus = true;
-        o = n->spelled();
+        o = *n;
       }
     } else if (u.op.is<gelu_grad>() && u.in[1] != y && t.op.is<contraction>() && t.in.size() == 2) {
       with_it = u.in[1];
@@ -140,25 +140,10 @@ class task_fuser {
     if (of(made).in_place_of == y) p_.buffers[z(made)].in_place_of = -1;       // no product takes another's place
     return true;
   }
-  /// A norm's gradients, of either kind.
-  struct norm_grads {
-    double eps;
-    bool centred, plus, gamma, beta;
-    any_op spelled() const {
-      return centred ? any_op(layernorm_grads{eps, plus, gamma, beta}) : any_op(rmsnorm_grads{eps, plus, gamma});
-    }
-  };
   static std::optional<norm_grads> norm_grads_of(task const& t) {
-    if (t.op.is<layernorm_grad_x>()) return norm_grads{t.op.as<layernorm_grad_x>().eps, true, false, false, false};
-    if (t.op.is<rmsnorm_grad_x>()) return norm_grads{t.op.as<rmsnorm_grad_x>().eps, false, false, false, false};
-    if (t.op.is<layernorm_grads>()) {
-      auto const n = t.op.as<layernorm_grads>();
-      return norm_grads{n.eps, true, n.plus, n.gamma, n.beta};
-    }
-    if (t.op.is<rmsnorm_grads>()) {
-      auto const n = t.op.as<rmsnorm_grads>();
-      return norm_grads{n.eps, false, n.plus, n.gamma, false};
-    }
+    if (t.op.is<layernorm_grad_x>()) return norm_grads{t.op.as<layernorm_grad_x>().eps, true};
+    if (t.op.is<rmsnorm_grad_x>()) return norm_grads{t.op.as<rmsnorm_grad_x>().eps, false};
+    if (t.op.is<norm_grads>()) return t.op.as<norm_grads>();
     return {};
   }
   /// j is the gradient of gamma or beta of the norm whose x has its gradient by i.
@@ -178,7 +163,7 @@ class task_fuser {
       out.push_back(u.out[0]);
     }
     if (out.size() == 3 && of(out[1]).type.type != of(out[2]).type.type) return false;
-    return become(i, j, n.spelled(), t.in, std::move(out));
+    return become(i, j, n, t.in, std::move(out));
   }
   /// j sums i's first operand to its last axis, which i keeps alone.
   bool share(int i, int j) {

@@ -210,7 +210,7 @@ void check_fused(Policy const& policy, Reference const& reference, double tolera
       if (rows > 100 && (gamma || beta)) continue;     // many rows are for dx, whose rows may then be held by less
       any_op const of_x = layer ? any_op(layernorm_grad_x{}) : any_op(rmsnorm_grad_x{}),
                    of_gamma = layer ? any_op(layernorm_grad_gamma{}) : any_op(rmsnorm_grad_gamma{}),
-                   fused = layer ? any_op(layernorm_grads{1e-5, plus, gamma, beta}) : any_op(rmsnorm_grads{1e-5, plus, gamma});
+                   fused = norm_grads{1e-5, layer, plus, gamma, beta};
       shape const x = typed({dim(rows), dim(n)}, type), g = typed({dim(n)}, type);
       std::vector<shape> in{x, x, g};
       std::vector<std::vector<Number>> operands{numbers(Number{}, x), numbers(Number{}, x), numbers(Number{}, g)};

@@ -171,18 +171,17 @@ inline i64 norm_grads_scratch(shapes in, int sums) {
   i64 const n = in[0].last().n, teams = norm_teams(n ? in[0].elements() / n : 0);
   return sums ? teams * n * sums + column_scratch(teams, n * sums) : 0;
 }
-/// dx, or with `plus` dx + it; where they are wanted the gradients of gamma and beta, results 1 and 2.
 template <class Scalar, class Device>
-void run_norm_grads(Device const& d, kernel_call const& c, double eps, bool centred, bool plus, bool gamma, bool beta) {
-  i64 const rows = row_count(c.out_block[0]), n = last_extent(c.out_block[0]), teams = norm_teams(rows), columns = n * (gamma + beta);
-  norm_grad_at<Scalar> const one{norm_of<Scalar>(c.out_block[0], eps, centred), operand<Scalar>(c, 0), operand<Scalar>(c, 1),
-                                 operand<Scalar>(c, 2), plus ? operand<Scalar>(c, 3) : nullptr, result<Scalar>(c)};
+void run_norm_grads(Device const& d, kernel_call const& c, norm_grads const& op) {
+  i64 const rows = row_count(c.out_block[0]), n = last_extent(c.out_block[0]), teams = norm_teams(rows), columns = n * (op.gamma + op.beta);
+  norm_grad_at<Scalar> const one{norm_of<Scalar>(c.out_block[0], op.eps, op.centred), operand<Scalar>(c, 0), operand<Scalar>(c, 1),
+                                 operand<Scalar>(c, 2), op.plus ? operand<Scalar>(c, 3) : nullptr, result<Scalar>(c)};
   if (!columns) return teams_on_rows(d, rows, one);
   using number = computed<Scalar>;
   number* const sums = static_cast<number*>(c.workspace);
-  teams_on_rows(d, teams, norm_grads_at<Scalar>{one, sums, rows, teams, gamma, beta});
+  teams_on_rows(d, teams, norm_grads_at<Scalar>{one, sums, rows, teams, op.gamma, op.beta});
   auto const last = [&]<class To>(To*) {
-    two_places<To> const to{result<To>(c, 1), gamma && beta ? result<To>(c, 2) : nullptr, n};
+    two_places<To> const to{result<To>(c, 1), op.gamma && op.beta ? result<To>(c, 2) : nullptr, n};
     sum_columns(d, teams, columns, matrix_term<number>{sums, columns}, sums + teams * columns, to);
   };
   if (std::same_as<Scalar, number> || !is_narrow(c.out_block[1].type)) last(static_cast<number*>(nullptr));
@@ -202,7 +201,7 @@ template <class Scalar> struct team_kernel<Scalar, layernorm> {
 };
 template <class Scalar> struct team_kernel<Scalar, layernorm_grad_x> {
   template <class Device> static void run(Device const& d, kernel_call const& c, layernorm_grad_x const& op) {
-    detail::run_norm_grads<Scalar>(d, c, op.eps, true, false, false, false);
+    detail::run_norm_grads<Scalar>(d, c, {op.eps, true});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, layernorm_grad_gamma> {
@@ -218,7 +217,7 @@ template <class Scalar> struct team_kernel<Scalar, rmsnorm> {
 };
 template <class Scalar> struct team_kernel<Scalar, rmsnorm_grad_x> {
   template <class Device> static void run(Device const& d, kernel_call const& c, rmsnorm_grad_x const& op) {
-    detail::run_norm_grads<Scalar>(d, c, op.eps, false, false, false, false);
+    detail::run_norm_grads<Scalar>(d, c, {op.eps, false});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, rmsnorm_grad_gamma> {
@@ -227,16 +226,10 @@ template <class Scalar> struct team_kernel<Scalar, rmsnorm_grad_gamma> {
   }
   static i64 workspace(rmsnorm_grad_gamma const&, shapes in, shapes) { return detail::norm_grad_gamma_scratch(in); }
 };
-template <class Scalar> struct team_kernel<Scalar, layernorm_grads> {
-  static i64 workspace(layernorm_grads const& op, shapes in, shapes) { return detail::norm_grads_scratch(in, op.gamma + op.beta); }
-  template <class Device> static void run(Device const& d, kernel_call const& c, layernorm_grads const& op) {
-    detail::run_norm_grads<Scalar>(d, c, op.eps, true, op.plus, op.gamma, op.beta);
-  }
-};
-template <class Scalar> struct team_kernel<Scalar, rmsnorm_grads> {
-  static i64 workspace(rmsnorm_grads const& op, shapes in, shapes) { return detail::norm_grads_scratch(in, op.gamma); }
-  template <class Device> static void run(Device const& d, kernel_call const& c, rmsnorm_grads const& op) {
-    detail::run_norm_grads<Scalar>(d, c, op.eps, false, op.plus, op.gamma, false);
+template <class Scalar> struct team_kernel<Scalar, norm_grads> {
+  static i64 workspace(norm_grads const& op, shapes in, shapes) { return detail::norm_grads_scratch(in, op.gamma + op.beta); }
+  template <class Device> static void run(Device const& d, kernel_call const& c, norm_grads const& op) {
+    detail::run_norm_grads<Scalar>(d, c, op);
   }
 };
 
