@@ -81,6 +81,7 @@ __global__ void part_of_a_warp(int* out) {
 std::vector<int> under(lane_order order, void (*kernel)(int*), unsigned n, std::size_t results) {
   gpus const g;
   g.m.lanes = order;
+  g.m.minds_races = false;
   numbers<int> out(results + 4 * n);
   REQUIRE(ask(kernel, 4, n, out.at()) == cudaSuccess);
   auto all = out.read();
@@ -106,6 +107,7 @@ TEST_CASE("lanes see what others wrote before a barrier, in any order; without t
 TEST_CASE("launches of one kernel after another have different orders, the same ones every time") {
   auto const thrice = [] {
     gpus const g;
+    g.m.minds_races = false;
     std::vector<std::vector<int>> r;
     for (int k = 0; k < 3; ++k) {
       numbers<int> out(1024);

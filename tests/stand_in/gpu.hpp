@@ -20,7 +20,7 @@ class gpus {
   gpus() {
     again();
     m.when = schedule::late;
-    m.free_waits = true;
+    m.free_waits = m.minds_races = true;
     m.launches = 0;
     m.draw = 1;
   }
@@ -34,6 +34,7 @@ class gpus {
     m.when = when_;
     m.lanes = lane_order::mixed;
     m.free_waits = free_waits_;
+    m.minds_races = true;
   }
   /// Whatever went wrong has not.
   void again() const {
@@ -75,6 +76,23 @@ template <class T> class numbers {
     REQUIRE(cudaStreamSynchronize(s) == cudaSuccess);
     return r;
   }
+};
+
+struct stream {
+  cudaStream_t s = nullptr;
+  explicit stream(unsigned flags = cudaStreamNonBlocking) { REQUIRE(cudaStreamCreateWithFlags(&s, flags) == cudaSuccess); }
+  stream(stream const&) = delete;
+  stream& operator=(stream const&) = delete;
+  ~stream() { cudaStreamDestroy(s); }
+  operator cudaStream_t() const { return s; }
+};
+struct event {
+  cudaEvent_t e = nullptr;
+  explicit event(unsigned flags = cudaEventDisableTiming) { REQUIRE(cudaEventCreateWithFlags(&e, flags) == cudaSuccess); }
+  event(event const&) = delete;
+  event& operator=(event const&) = delete;
+  ~event() { cudaEventDestroy(e); }
+  operator cudaEvent_t() const { return e; }
 };
 
 template <class... P, class... A> cudaError_t ask_in(cudaStream_t s, void (*kernel)(P...), unsigned blocks, unsigned lanes, A... a) {

@@ -16,28 +16,13 @@ __global__ void copy_over(int* to, int const* from) { to[threadIdx.x] = from[thr
 __global__ void store(int* p, int value) { p[threadIdx.x] = value; }
 constexpr unsigned n = 64;
 
-struct stream {
-  cudaStream_t s = nullptr;
-  explicit stream(unsigned flags = cudaStreamNonBlocking) { REQUIRE(cudaStreamCreateWithFlags(&s, flags) == cudaSuccess); }
-  stream(stream const&) = delete;
-  stream& operator=(stream const&) = delete;
-  ~stream() { cudaStreamDestroy(s); }
-  operator cudaStream_t() const { return s; }
-};
-struct event {
-  cudaEvent_t e = nullptr;
-  explicit event(unsigned flags = cudaEventDisableTiming) { REQUIRE(cudaEventCreateWithFlags(&e, flags) == cudaSuccess); }
-  event(event const&) = delete;
-  event& operator=(event const&) = delete;
-  ~event() { cudaEventDestroy(e); }
-  operator cudaEvent_t() const { return e; }
-};
 constexpr schedule schedules[] = {schedule::late, schedule::early, schedule::shuffled};
 
 /// One stream fills, another copies, the first fills with something else. Which waits there are.
 std::vector<int> handed_over(schedule when, bool copy_waits, bool fill_waits) {
   gpus const g;
   g.m.when = when;
+  g.m.minds_races = false;
   stream const a, b;
   event const filled, copied;
   numbers<int> from(n), to(n);
@@ -89,6 +74,7 @@ TEST_CASE("nothing is done before somebody waits for it; who asks often enough i
 
 TEST_CASE("copies take the host's numbers late, and from memory that must still be there") {
   gpus const g;
+  g.m.minds_races = false;
   stream const s;
   numbers<int> at(n);
   int* here = nullptr;
@@ -154,6 +140,7 @@ TEST_CASE("there is so much memory and no more; what is new holds no zeroes") {
 TEST_CASE("the default stream and streams that block wait for each other; others do not") {
   for (unsigned flags : {cudaStreamDefault, cudaStreamNonBlocking}) {
     gpus const g;
+    g.m.minds_races = false;
     stream const s(flags);
     numbers<int> from(n), to(n);
     from.write(std::vector<int>(n, 0));

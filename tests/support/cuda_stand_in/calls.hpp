@@ -28,6 +28,7 @@ template <class F> cudaError_t called(char const* name, kind k, F&& f) {
     if (before != cudaSuccess && (k == kind::plain || k == kind::unsafe)) return before;
     if ((k == kind::unsafe || k == kind::unsafely_gives_back) && scheduler::get().refuse_unsafe()) return cudaErrorStreamCaptureUnsupported;
     cudaError_t const s = f();
+    m.complain_of_races(current_gpu);          // of the host's, too
     if (s != cudaSuccess) return s;
     return m.state(current_gpu);               // what was done may have failed
   };

@@ -41,7 +41,7 @@ inline cudaError_t cudaDeviceSynchronize() {
   return cuda_stand_in::called("cudaDeviceSynchronize", cuda_stand_in::kind::unsafe, [] {
     auto& all = cuda_stand_in::scheduler::get();
     if (all.capturing_on(cuda_stand_in::current_gpu)) return cudaErrorStreamCaptureUnsupported;
-    all.finish_all(cuda_stand_in::current_gpu);
+    all.wait_for_all(cuda_stand_in::current_gpu);
     return cudaSuccess;
   });
 }
@@ -73,18 +73,13 @@ inline cudaError_t cudaFree(void* p) {
 }
 inline cudaError_t cudaHostAlloc(void** p, std::size_t n, unsigned) {
   return cuda_stand_in::called("cudaHostAlloc", cuda_stand_in::kind::unsafe, [&] {
-    *p = std::aligned_alloc(4096, (n + 4095) / 4096 * 4096);
-    if (!*p) return cudaErrorMemoryAllocation;
-    std::memset(*p, 0xff, n < 4096 ? n : 4096);
-    cuda_stand_in::the_machine::get().pinned[reinterpret_cast<std::uintptr_t>(*p)] = n;
+    *p = n ? cuda_stand_in::the_machine::get().pinned.allocate(0, n, std::size_t{1} << 40) : nullptr;
     return cudaSuccess;
   });
 }
 inline cudaError_t cudaFreeHost(void* p) {
   return cuda_stand_in::called("cudaFreeHost", cuda_stand_in::kind::unsafely_gives_back, [&] {
-    if (p && !cuda_stand_in::the_machine::get().pinned.erase(reinterpret_cast<std::uintptr_t>(p))) return cudaErrorInvalidValue;
-    std::free(p);
-    return cudaSuccess;
+    return p && !cuda_stand_in::the_machine::get().pinned.release(p) ? cudaErrorInvalidValue : cudaSuccess;
   });
 }
 
@@ -94,18 +89,11 @@ inline bool fits(void const* p, std::size_t n, bool device) {
   int const owner = the_machine::get().memory.owner(p, n);
   return device ? owner >= 0 : owner == -1;
 }
-/// A piece of pinned memory must live until what was asked of it is done.
-inline std::uintptr_t pinned_piece(void const* p) {
-  auto const& all = the_machine::get().pinned;
-  auto const at = reinterpret_cast<std::uintptr_t>(p);
-  auto i = all.upper_bound(at);
-  return i != all.begin() && at - (--i)->first < i->second ? i->first : 0;
-}
 inline cudaError_t copy(void* to, void const* from, std::size_t n, cudaMemcpyKind k, std::uintptr_t held) {
   the_machine& m = the_machine::get();
   bool const in = k == cudaMemcpyDeviceToHost || k == cudaMemcpyDeviceToDevice;
   bool const out = k == cudaMemcpyHostToDevice || k == cudaMemcpyDeviceToDevice;
-  if (!fits(from, n, in) || !fits(to, n, out) || (held && !m.pinned.count(held))) {
+  if (!fits(from, n, in) || !fits(to, n, out) || (held && !m.pinned.piece_of(reinterpret_cast<void const*>(held)))) {
     m.complain("a copy of " + std::to_string(n) + " bytes from or to memory that is not there any more");
     return cudaErrorIllegalAddress;
   }
@@ -126,7 +114,7 @@ inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t n, cu
     bool const in = k == cudaMemcpyDeviceToHost || k == cudaMemcpyDeviceToDevice,
                out = k == cudaMemcpyHostToDevice || k == cudaMemcpyDeviceToDevice;
     if (k == cudaMemcpyDefault || !cuda_stand_in::fits(from, n, in) || !cuda_stand_in::fits(to, n, out)) return cudaErrorInvalidValue;
-    std::uintptr_t const held = cuda_stand_in::pinned_piece(in ? to : from);
+    std::uintptr_t const held = cuda_stand_in::the_machine::get().pinned.piece_of(in ? to : from);      // must live until then
     return cuda_stand_in::scheduler::get().ask(*q, [=] { return cuda_stand_in::copy(to, from, n, k, held); });
   });
 }

@@ -34,7 +34,7 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
       q->writes->invalid = true;
       return cudaErrorStreamCaptureUnsupported;
     }
-    cuda_stand_in::scheduler::get().finish(q->last);
+    cuda_stand_in::scheduler::get().wait_for(q->last);
     return cuda_stand_in::the_machine::get().state(q->gpu);
   });
 }
@@ -46,7 +46,10 @@ inline cudaError_t cudaStreamQuery(cudaStream_t s) {
       q->writes->invalid = true;
       return cudaErrorStreamCaptureUnsupported;
     }
-    if (!q->last || q->last->done) return cuda_stand_in::the_machine::get().state(q->gpu);
+    if (!q->last || q->last->done) {
+      cuda_stand_in::scheduler::get().wait_for(q->last);
+      return cuda_stand_in::the_machine::get().state(q->gpu);
+    }
     cuda_stand_in::scheduler::get().step(q->last);
     return cudaErrorNotReady;
   });
@@ -108,7 +111,7 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned =
       q->writes->invalid = true;
       return cudaErrorStreamCaptureIsolation;
     }
-    if (!e->at || e->at->done) return cudaSuccess;
+    if (!e->at) return cudaSuccess;
     return cuda_stand_in::scheduler::get().ask(*q, nullptr, {e->at});
   });
 }
@@ -127,7 +130,10 @@ inline cudaError_t refuse_captured(cudaEvent_t e) {
 inline cudaError_t cudaEventQuery(cudaEvent_t e) {
   return cuda_stand_in::called("cudaEventQuery", cuda_stand_in::kind::unsafe, [&] {
     if (cudaError_t const s = cuda_stand_in::refuse_captured(e); s != cudaSuccess) return s;
-    if (!e->at || e->at->done) return cuda_stand_in::the_machine::get().state(e->gpu);
+    if (!e->at || e->at->done) {
+      cuda_stand_in::scheduler::get().wait_for(e->at);
+      return cuda_stand_in::the_machine::get().state(e->gpu);
+    }
     cuda_stand_in::scheduler::get().step(e->at);
     return cudaErrorNotReady;
   });
@@ -135,7 +141,7 @@ inline cudaError_t cudaEventQuery(cudaEvent_t e) {
 inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   return cuda_stand_in::called("cudaEventSynchronize", cuda_stand_in::kind::unsafe, [&] {
     if (cudaError_t const s = cuda_stand_in::refuse_captured(e); s != cudaSuccess) return s;
-    cuda_stand_in::scheduler::get().finish(e->at);
+    cuda_stand_in::scheduler::get().wait_for(e->at);
     return cuda_stand_in::the_machine::get().state(e->gpu);
   });
 }
@@ -201,9 +207,7 @@ inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* x, cudaGraph_t g, unsig
   return cuda_stand_in::called("cudaGraphInstantiate", cuda_stand_in::kind::plain, [&] {
     using namespace cuda_stand_in;
     if (!g) return cudaErrorInvalidValue;
-    auto all = std::make_shared<std::vector<node>>();
-    for (std::size_t k : order_of(g->nodes, the_machine::get().when)) all->push_back(g->nodes[k]);
-    *x = new CUgraphExec_st{current_gpu, std::move(all)};
+    *x = new CUgraphExec_st{current_gpu, std::make_shared<chained_nodes>(g->nodes, order_of(g->nodes, the_machine::get().when))};
     ++the_machine::get().executables;
     return cudaSuccess;
   });
@@ -213,11 +217,7 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s) {
     cuda_stand_in::queue* const q = cuda_stand_in::queue_of(s);
     if (!q || !x) return cudaErrorInvalidResourceHandle;
     if (q->writes) return cudaErrorNotSupported;           // a graph within a graph: the stand-in has none
-    return cuda_stand_in::scheduler::get().ask(*q, [all = x->nodes] {
-      for (cuda_stand_in::node const& n : *all)
-        if (cudaError_t const status = n.run(); status != cudaSuccess) return status;
-      return cudaSuccess;
-    });
+    return cuda_stand_in::scheduler::get().replay(*q, x->nodes);
   });
 }
 inline cudaError_t cudaGraphDestroy(cudaGraph_t g) {

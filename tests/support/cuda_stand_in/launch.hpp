@@ -11,14 +11,13 @@ namespace cuda_stand_in {
 class guarded {
   struct sigaction before_{};
   static void handle(int number, siginfo_t* what, void*) {
-    block_runner& r = block_runner::get();
-    if (!r.inside()) {
+    if (!in_kernel()) {
       std::signal(number, SIG_DFL);            // the host touched it: come again, and end
       return;
     }
     char words[80];
     std::snprintf(words, sizeof words, "a kernel touches %p, which is no memory of its GPU", what->si_addr);
-    r.fail(cudaErrorIllegalAddress, words);
+    fail_kernel(cudaErrorIllegalAddress, words);
   }
 
  public:
@@ -37,7 +36,7 @@ inline cudaError_t run_launch(dim3 grid, dim3 threads, std::function<void()> con
   the_machine& m = the_machine::get();
   guarded const g;
   std::string words;
-  cudaError_t const s = block_runner::get().run(grid, threads, m.lanes, m.launches++, body, words);
+  cudaError_t const s = run_blocks(grid, threads, m.lanes, m.launches++, body, words);
   if (s != cudaSuccess) m.complain(words);
   return s;
 }

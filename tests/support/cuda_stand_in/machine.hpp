@@ -1,7 +1,9 @@
 // tests/support/cuda_stand_in/machine.hpp - the machine that is played: GPUs, their memory, what goes wrong, and what was seen to be wrong
 #pragma once
+#include "races.hpp"
 #include "types.hpp"
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -22,8 +24,9 @@ enum class lane_order { forward, backward, shuffled, mixed };
 /// other streams has then not happened. `early`: when it is asked for. `shuffled`: now and then, by numbers that are the same every time.
 enum class schedule { late, early, shuffled };
 
-/// Memory of GPUs, at addresses that the host has no access to except while their work is done. Every piece ends where a page does, with
-/// no access beyond; addresses are not used again. AddressSanitizer knows the bytes before the piece and after it.
+/// Memory of GPUs, at addresses that the host has no access to except while their work is done; or pinned memory, which it always has.
+/// Every piece ends where a page does, with no access beyond; addresses are not used again. AddressSanitizer knows the bytes before the
+/// piece and after it.
 class device_memory {
   static constexpr std::size_t page = 4096, reserved = std::size_t{1} << 42;
   struct piece {
@@ -32,6 +35,7 @@ class device_memory {
   };
   std::map<std::uintptr_t, piece> pieces_;     // by address
   std::byte *next_ = nullptr, *end_ = nullptr;
+  races::region region_;
 
   static std::byte* pages(std::uintptr_t p) { return reinterpret_cast<std::byte*>(p / page * page); }
   static std::size_t size_of(std::uintptr_t p, piece const& x) { return p % page + x.rounded; }
@@ -45,6 +49,7 @@ class device_memory {
   }
 
  public:
+  explicit device_memory(races::region r) : region_(r) {}
   std::map<int, std::size_t> used;             // by GPU, as the driver counts: pages of 2 MiB, smaller pieces share some
 
   void* allocate(int gpu, std::size_t n, std::size_t all) {
@@ -55,6 +60,7 @@ class device_memory {
       if (p == MAP_FAILED) std::abort();
       next_ = static_cast<std::byte*>(p);
       end_ = next_ + reserved;
+      races::watch(region_, next_, reserved);
     }
     std::size_t const rounded = (n + 255) / 256 * 256, whole = (rounded + page - 1) / page * page;
     if (whole + page > static_cast<std::size_t>(end_ - next_)) std::abort();
@@ -66,7 +72,7 @@ class device_memory {
     allow(at, x, true);
     std::memset(reinterpret_cast<void*>(at), 0xff, n < large ? n : large);         // no zeroes for those who forget them
     watch(at, x, true);
-    allow(at, x, false);
+    if (region_ == races::region::device) allow(at, x, false);
     return reinterpret_cast<void*>(at);
   }
   /// False: there is no such piece.
@@ -76,6 +82,8 @@ class device_memory {
     used[i->second.gpu] -= i->second.counts;
     watch(i->first, i->second, false);
     madvise(pages(i->first), size_of(i->first, i->second), MADV_DONTNEED);
+    if (region_ == races::region::pinned) allow(i->first, i->second, false);
+    races::forget(p, i->second.bytes);
     pieces_.erase(i);
     return true;
   }
@@ -101,6 +109,12 @@ class device_memory {
     bool const ours = next_ && at + n > reinterpret_cast<std::uintptr_t>(end_) - reserved && at < reinterpret_cast<std::uintptr_t>(end_);
     return ours ? -2 : -1;
   }
+  /// Where the piece begins that has this byte; 0: none.
+  std::uintptr_t piece_of(void const* p) const {
+    auto const at = reinterpret_cast<std::uintptr_t>(p);
+    auto i = pieces_.upper_bound(at);
+    return i != pieces_.begin() && at - (--i)->first < i->second.bytes ? i->first : 0;
+  }
   std::size_t pieces() const { return pieces_.size(); }
 
  private:
@@ -115,14 +129,14 @@ struct the_machine {
   std::size_t memory_bytes = std::size_t{1} << 30;        // of each
   schedule when = schedule::late;
   lane_order lanes = lane_order::mixed;
+  bool minds_races = true;                                // else accesses that are not in order are complaints, and work goes on
   bool free_waits = true;                                 // cudaFree waits for the GPU, as drivers do although nobody promises it
   /// What a call says instead of being done, of calls of this name the nth (from 1); cudaSuccess where all is well.
   std::function<cudaError_t(std::string const& call, int nth)> on_call;
   std::vector<std::string> complaints;                    // what nobody may do, in words
 
   std::recursive_mutex lock;                              // held by every call, and while work is done
-  device_memory memory;
-  std::map<std::uintptr_t, std::size_t> pinned;           // memory of the host's
+  device_memory memory{races::region::device}, pinned{races::region::pinned};
   std::map<int, cudaError_t> broken;                      // GPUs after an error that stays
   std::map<std::string, int> calls;
   int streams = 0, events = 0, graphs = 0, executables = 0, descriptors = 0;     // that exist
@@ -151,12 +165,22 @@ struct the_machine {
     return i == broken.end() ? cudaSuccess : i->second;
   }
   void complain(std::string what) { complaints.push_back(std::move(what)); }
+  /// A GPU whose work is not in order is of no use.
+  void complain_of_races(int gpu) {
+    std::string what = races::found();
+    if (what.empty()) return;
+    if (minds_races) {
+      std::fprintf(stderr, "%s\n", what.c_str());
+      broken[gpu] = cudaErrorLaunchFailure;
+    }
+    complain(std::move(what));
+  }
   /// What nobody gave back.
   std::string alive() const {
     std::string r;
     auto const say = [&](char const* what, std::size_t n) { if (n) r += (r.empty() ? "" : ", ") + std::to_string(n) + " " + what; };
     say("pieces of device memory", memory.pieces());
-    say("pieces of pinned memory", pinned.size());
+    say("pieces of pinned memory", pinned.pieces());
     say("streams", static_cast<std::size_t>(streams));
     say("events", static_cast<std::size_t>(events));
     say("graphs", static_cast<std::size_t>(graphs));

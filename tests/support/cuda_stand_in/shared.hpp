@@ -31,6 +31,8 @@ class shared_memory {
   shared_memory(shared_memory const&) = delete;
   shared_memory& operator=(shared_memory const&) = delete;
   ~shared_memory() { if (at_) std::memcpy(at_, before_.data(), before_.size()); }
+  std::byte* at() const { return at_; }
+  std::size_t bytes() const { return before_.size(); }
   /// No number is one, no index is good.
   void poison() const { if (at_) std::memset(at_, 0xff, before_.size()); }
 };

@@ -147,7 +147,10 @@ struct index_check {
   i64 end;
   constexpr i64 operator()(std::int32_t i) const {
     if (i >= 0 && i < end) return i;
-    *fault = {op, i, end};
+    index_fault volatile& f = *fault;          // words are whole, and lanes that meet one at the same time differ in the index alone
+    f.op = op;
+    f.index = i;
+    f.end = end;
     return 0;
   }
 };
