@@ -2,8 +2,11 @@
 #include <doctest/doctest.h>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/memory_saving.hpp>
 #include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/search/optimize.hpp>
+#include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
 
@@ -164,6 +167,37 @@ TEST_CASE("search: branches run side by side where that is faster") {
   CHECK(s.cost.seconds > r.cost.seconds);              // found in sequence only
   CHECK(s.bound <= r.cost.seconds);
   CHECK(s.gap > 0);
+}
+
+TEST_CASE("search: branches that were priced side by side run side by side, forwards and backwards") {
+  // two towers of their own inputs, or of what goes before them, joined by what all devices do
+  for (bool fork : {false, true})
+    for (int per : {1, 2}) {
+      i64 const rows = 2048;
+      computation_graph g;
+      int ends[2];
+      int before = fork ? g.add_input("x", shape{dim(rows), dim(512)}) : -1;
+      if (fork) before = apply(g, relu{}, {apply(g, linear{512}, {before})});
+      for (int& e : ends) {
+        int x = fork ? before : g.add_input(&e == ends ? "user" : "item", shape{dim(rows), dim(512)});
+        for (int k = 0; k < 2; ++k) x = apply(g, relu{}, {apply(g, linear{1024}, {x})});
+        e = apply(g, linear{64}, {x});
+      }
+      int x = apply(g, layernorm{}, {apply(g, concat{}, {ends[0], ends[1]})});
+      for (int k = 0; k < 3; ++k) x = apply(g, relu{}, {apply(g, linear{512}, {x})});
+      int const label = g.add_input("label", shape({dim(rows)}, dtype::i32));
+      g.add_output("loss", apply(g, cross_entropy{}, {apply(g, linear{10}, {x}), label}));
+      search_result const r = optimize(g, logical_nodes(2, per), analytical{});
+      REQUIRE(r.feasible());
+      int apart = 0;
+      for (node_choice const& n : r.plan.nodes) apart += n.spread.size() < r.plan.cluster.size();
+      if (!fork) CHECK(apart >= 10);
+      auto const step = save_memory(differentiate(g), r.plan);
+      program const p = unroll(step.graph, step.plan);
+      for (bool overlap : {false, true})
+        CHECK(simulate(p, r.plan.cluster, analytical{}, {.overlap = overlap}).seconds <= r.cost.seconds * 1.001);
+      for (auto const& b : r.baselines) CHECK(simulate(p, r.plan.cluster, analytical{}, {}).seconds <= b.cost.seconds);
+    }
 }
 
 TEST_CASE("search: a graph that is not series-parallel is planned and said to be relaxed") {

@@ -39,6 +39,10 @@ class unroller {
     spaces_.resize(g_.nodes.size());
     for (int v = 0; v < g_.node_count(); ++v) spaces_[static_cast<std::size_t>(v)] = space_of(g_, v);
     for (int v = 0; v < t.forward_nodes; ++v) check_spread(v);
+    readers_.resize(g_.values.size());
+    for (int v = 0; v < g_.node_count(); ++v)
+      for (std::size_t k = 0; k < g_.node(v).in.size(); ++k)
+        readers_[static_cast<std::size_t>(g_.node(v).in[k])].push_back({v, static_cast<int>(k)});
     state_home_.assign(g_.values.size(), {-1, -1});
     for (int n = g_.node_count() - 1; n >= t.forward_nodes; --n)
       if (g_.node(n).phase == step_phase::update)
@@ -89,6 +93,7 @@ class unroller {
   std::vector<spread> checked_;                                 // whose devices are known to be good
   std::vector<iteration_space> spaces_;
   std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
+  std::vector<std::vector<std::pair<int, int>>> readers_;       // by value: (node, operand)
   std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
   std::map<std::array<int, 3>, std::vector<int>> apart_;        // (value, micro-batch, backward?) -> the first of these, and others
   int micro_ = 0;
@@ -298,8 +303,31 @@ class unroller {
         scalars > 0)
       t.workspace = add_buffer(-1, shape{dim(scalars)}, grid_layout(t.grid), false);
     append(std::move(t));
+    part_with(v);
     for (auto const& [b, home] : elsewhere)
       carry(at(b).value, movement(at(b).where, at(home).where, at(home).type), b, v, nullptr, home);
+  }
+
+  /// Results that go on in some of their devices alone are sent there at once: the others would come to their halves of the exchange after
+  /// all that stands between, such as a branch of their own, which should go on beside the one that waits for them. Within a pass: what
+  /// the other one reads would have to stay that long.
+  void part_with(int v) {
+    graph_node const& n = g_.node(v);
+    if (n.phase == step_phase::update) return;
+    for (int x : n.out)
+      for (auto const& [c, k] : readers_[static_cast<std::size_t>(x)]) {
+        graph_node const& m = g_.node(c);
+        if (m.phase != n.phase || (m.op.is<tensorpar::add>() && m.phase == step_phase::backward)) continue;      // may add where they lie
+        layout const here = at(copies(x).front()).where;
+        spread const s = grid_of(c);
+        if (s.size() >= here.size()) continue;
+        layout const there = operand_layout(space(c), m.letters, s, k);
+        auto const steps = movement(here, there, g_.type(x));
+        bool within = std::any_of(steps.begin(), steps.end(), [](move_step const& y) { return y.kind == move_kind::exchange; });
+        if (!within) continue;
+        for (int d : there.devices()) within = within && here.holds(d);
+        if (within) bring(x, there, c);
+      }
   }
 
   /// Adds this micro-batch's gradient x to the first one's, in place.
