@@ -1,4 +1,5 @@
 // examples/train_gpt.cu - a GPT on GPUs: one rank each, by NCCL (see train_gpt.hpp)
+#include <cstdlib>
 #include <tensorpar/exec/arena_memory.hpp>
 #include <tensorpar/exec/cudnn.cuh>
 #include <tensorpar/exec/nccl.cuh>
@@ -61,6 +62,11 @@ struct gpus {
   }
   // [end]
   gpus(int n, bool bf16) {
+    // one process with several GPUs: kernels are loaded before one of them may wait for another, and streams do not wait for one another
+    if (n > 1) {
+      setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+      setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    }
     int const there = cuda_devices();
     if (there == 0) throw error("there is no GPU, or no driver for it", "train_gpt", "a machine with an NVIDIA GPU");
     if (read_launch().size > 1) throw error("several processes", "train_gpt", "one process, which drives all GPUs");

@@ -1,6 +1,8 @@
-"""peer_torch.py MODEL PRECISION BATCH MICRO_BATCHES STEPS - the step of examples/train_gpt in PyTorch, compiled, on the GPU there is (else on
+"""peer_torch.py MODEL PRECISION BATCH MICRO_BATCHES STEPS [ATTENTION] - the step of examples/train_gpt in PyTorch, compiled, on the GPU there is (else on
 the processor, not compiled): the same network, AdamW, gradients accumulated and clipped. bf16 is autocast's: weights are kept in float.
+ATTENTION: default, which PyTorch chooses, or cudnn.
 Prints {"seconds": [...], "version": ..., "device": ...}."""
+import contextlib
 import json
 import sys
 import time
@@ -62,6 +64,18 @@ def main():
     run = torch.compile(net) if gpu else net
     x = torch.randint(vocab, (batch, seq + 1), device=device)
     seconds = []
+    chosen = contextlib.nullcontext()
+    if sys.argv[6:7] == ["cudnn"]:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        chosen = sdpa_kernel([SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION], set_priority=True)
+    with chosen:
+        train(net, run, optimizer, x, micro, steps, precision, device, seconds)
+    print(json.dumps({"seconds": seconds, "version": torch.__version__,
+                      "device": torch.cuda.get_device_name() if gpu else "processor"}))
+
+
+def train(net, run, optimizer, x, micro, steps, precision, device, seconds):
+    gpu = device == "cuda"
     for _ in range(steps):
         if gpu:
             torch.cuda.synchronize()
@@ -77,8 +91,6 @@ def main():
         if gpu:
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-    print(json.dumps({"seconds": seconds, "version": torch.__version__,
-                      "device": torch.cuda.get_device_name() if gpu else "processor"}))
 
 
 main()

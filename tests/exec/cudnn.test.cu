@@ -177,6 +177,20 @@ TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, wh
   }
 }
 
+namespace {
+/// The same bits, or, by a library that may choose another kernel for another number of batch elements, the same numbers but for rounding.
+bool alike(std::vector<std::vector<float>> const& a, std::vector<std::vector<float>> const& b) {
+#ifdef CUDNN_STAND_IN
+  return a == b;
+#else
+  double worst = 0;
+  for (std::size_t k = 0; k < a.size(); ++k)
+    for (std::size_t e = 0; e < a[k].size(); ++e) worst = std::max(worst, tests::distance(a[k][e], b[k][e]));
+  return worst < 0.02;
+#endif
+}
+}  // namespace
+
 TEST_CASE("the gradient of attention goes over some batch elements at a time where scratch is short, and comes out the same") {
   if (no_gpu()) return;
   using large = basic_cudnn_teams<>;
@@ -192,11 +206,11 @@ TEST_CASE("the gradient of attention goes over some batch elements at a time whe
   for (int i = 0; i < 4; ++i) x.push_back(draw_narrow(q.elements(), r));
   for (bool causal : {false, true}) {
     auto const all = by_library<large>(attention_grad{heads, causal}, x, {q, q, q, q}, {q, q, q});
-    CHECK(by_library<small>(attention_grad{heads, causal}, x, {q, q, q, q}, {q, q, q}) == all);
+    CHECK(alike(by_library<small>(attention_grad{heads, causal}, x, {q, q, q, q}, {q, q, q}), all));
     auto const left = by_library<large>(attention_with_lse{heads, causal}, {x[1], x[2], x[3]}, {q, q, q}, {q, lse});
     std::vector<std::vector<float>> six = x;
     six.insert(six.end(), left.begin(), left.end());
-    CHECK(by_library<small>(attention_grad_from_lse{heads, causal}, six, {q, q, q, q, q, lse}, {q, q, q}) == all);
+    CHECK(alike(by_library<small>(attention_grad_from_lse{heads, causal}, six, {q, q, q, q, q, lse}, {q, q, q}), all));
   }
   // parts of log-sum-exps that would not begin at a multiple of 16 bytes are computed again
   tensor_block const odd = narrow({3, 5, dim(width)}), lines = whole({3, dim(heads), 5});
@@ -205,36 +219,43 @@ TEST_CASE("the gradient of attention goes over some batch elements at a time whe
   auto const left = by_library<large>(attention_with_lse{heads, true}, {x[1], x[2], x[3]}, {odd, odd, odd}, {odd, lines});
   std::vector<std::vector<float>> six = x;
   six.insert(six.end(), left.begin(), left.end());
-  CHECK(by_library<least>(attention_grad_from_lse{heads, true}, six, {odd, odd, odd, odd, odd, lines}, {odd, odd, odd}) ==
-        by_library<large>(attention_grad{heads, true}, x, {odd, odd, odd, odd}, {odd, odd, odd}));
+  CHECK(alike(by_library<least>(attention_grad_from_lse{heads, true}, six, {odd, odd, odd, odd, odd, lines}, {odd, odd, odd}),
+              by_library<large>(attention_grad{heads, true}, x, {odd, odd, odd, odd}, {odd, odd, odd})));
 }
 
 #ifdef CUDNN_STAND_IN
-TEST_CASE("attention goes to the kernels where cuDNN is older than 9.15.1, and its gradient in one order where GPUs are newer than 9.x") {
+TEST_CASE("gradients of attention go to the kernels where cuDNN is older than 9.15.1 and keys are no whole tiles, or there is one key; "
+          "in one order where GPUs are newer than 9.x") {
   std::mt19937 r(8);
-  tensor_block const q = narrow({2, 16, 32});
-  std::vector<std::vector<float>> x;
-  for (int i = 0; i < 4; ++i) x.push_back(draw_narrow(q.elements(), r));
-  std::vector<std::vector<float>> const three(x.begin() + 1, x.end());
-  attention const forward{2, true};
-  attention_grad const back{2, true};
-  narrow_call<compute::cudnn_bf16<true>> ordered;
-  narrow_call<compute::cudnn_bf16<false>> fast;
-  auto const tried = [&](bool y, bool in_order, bool in_none) {
-    ordered.by_library = y;
-    ordered(forward, three, {q, q, q}, {q});
-    ordered.by_library = in_order;
-    ordered(back, x, {q, q, q, q}, {q, q, q});
-    fast.by_library = in_none;
-    fast(back, x, {q, q, q, q}, {q, q, q});
-  };
-  tried(true, true, true);
-  cuda_stand_in::the_machine::get().capability = 10;
-  tried(true, false, true);
-  cuda_stand_in::the_machine::get().capability = 9;
-  cuda_stand_in::cudnn_version() = 91500;
-  tried(false, false, false);
-  cuda_stand_in::cudnn_version() = CUDNN_VERSION;
+  for (i64 keys : {1, 16, 128}) {
+    tensor_block const q = narrow({2, keys, 32});
+    std::vector<std::vector<float>> x;
+    for (int i = 0; i < 4; ++i) x.push_back(draw_narrow(q.elements(), r));
+    std::vector<std::vector<float>> const three(x.begin() + 1, x.end());
+    attention const forward{2, true};
+    attention_grad const back{2, true};
+    narrow_call<compute::cudnn_bf16<true>> ordered;
+    narrow_call<compute::cudnn_bf16<false>> fast;
+    auto const tried = [&](bool y, bool in_order, bool in_none) {
+      ordered.by_library = y;
+      ordered(forward, three, {q, q, q}, {q});
+      ordered.by_library = in_order;
+      ordered(back, x, {q, q, q, q}, {q, q, q});
+      fast.by_library = in_none;
+      fast(back, x, {q, q, q, q}, {q, q, q});
+    };
+    bool const some = keys > 1, tiles = keys % 128 == 0;
+    tried(true, some, some);
+    cuda_stand_in::the_machine::get().capability = 10;
+    tried(true, false, some);
+    cuda_stand_in::the_machine::get().capability = 9;
+    for (std::size_t old : {91500, 91300, 91000, 91001}) {
+      cuda_stand_in::cudnn_version() = old;
+      bool const good = tiles && old > 91001;
+      tried(true, good, good);
+    }
+    cuda_stand_in::cudnn_version() = CUDNN_VERSION;
+  }
 }
 #endif
 

@@ -222,6 +222,11 @@ TEST_CASE("heads are taken as many at once as there is room for, each of them on
   }
 }
 
+TEST_CASE("gradients of tables: many indices, few rows, in the order of the indices") {
+  tests::check_many_indices<compute::teams<prime_field>>();
+  tests::check_many_indices<compute::teams<double, tests::threaded_teams<3>>>();
+}
+
 TEST_CASE("indices out of range are errors that name operator and index") {
   tests::check_index_faults<compute::eigen<double>>();
   tests::check_index_faults<compute::teams<double>>();

@@ -45,8 +45,12 @@ class cudnn_library {
       i = shared_->plans.emplace(k, cudnn_plan::choose(make(), cudnn_target(shared_->handle), most)).first;
     return i->second ? &*i->second : nullptr;
   }
-  /// Before 9.15.1 cuDNN's gradients of attention are wrong for some numbers of keys; what runs may be older than the header.
-  static bool good_at_attention() { return cudnnGetVersion() > 91500; }
+  /// Before 9.15.1 cuDNN's gradients of attention are right where keys come in whole tiles, as NVIDIA's own front end has it; what runs may
+  /// be older than the header.
+  static bool good_at_gradients(i64 keys) {
+    std::size_t const v = cudnnGetVersion();
+    return v > 91500 || (keys % 128 == 0 && v != 91000 && v != 91001);
+  }
   /// From compute capability 10 on, a fixed order of sums needs more than the form of the graph.
   bool orders_sums() const {
     int major = 0;
@@ -106,8 +110,8 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   bool whole(Op const& op, kernel_call const& c) const {
     constexpr bool kept = std::same_as<Op, attention_grad_from_lse>;
     detail::attention_heads<float> const a(c.in_block[1], c.in_block[2], op.heads, op.causal);
-    // untried: keys that no query of the block sees; refused by NVIDIA's own front end: one query and one key
-    if (!takes(a, c) || (a.causal && a.queries < a.keys) || (a.queries == 1 && a.keys == 1)) return false;
+    // untried: keys that no query of the block sees; not supported, by the release notes: a single key
+    if (!takes(a, c) || (a.causal && a.queries < a.keys) || a.keys == 1 || !detail::cudnn_library::good_at_gradients(a.keys)) return false;
     if (InOrder && !library_.orders_sums()) return false;
     i64 const heads = a.width / a.head, lines = heads * a.queries;
     auto const [n, from_lse] = rooms_of::turns_of(a.batches, op.heads, a.queries, a.keys, a.width, InOrder, kept, lines, Scratch);
@@ -218,7 +222,7 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   /// The mask of the graphs begins with the first query.
   static bool takes(detail::attention_heads<float> const& a, kernel_call const& c) {
     bool const some = a.batches > 0 && a.queries > 0 && a.keys > 0 && a.head > 0;
-    return some && a.head % 8 == 0 && !(a.causal && a.first_query > 0) && at_16(c) && detail::cudnn_library::good_at_attention();
+    return some && a.head % 8 == 0 && !(a.causal && a.first_query > 0) && at_16(c);
   }
   static detail::attention_sizes sizes_of(detail::attention_heads<float> const& a, i64 batches) {
     return {batches, a.width / a.head, a.queries, a.keys, a.head, a.factor, a.causal};

@@ -1,11 +1,21 @@
 // tensorpar/exec/initial_values.hpp - what parameters and optimizer states hold before the first step
 #pragma once
+#include <algorithm>
 #include <tensorpar/exec/random.hpp>
 #include <tensorpar/exec/scalar.hpp>
 #include <tensorpar/ir/differentiate.hpp>
+#include <thread>
 #include <vector>
 
 namespace tensorpar::detail {
+
+/// f(from, to) for parts of [0, n), by all of the processor's cores where there are many. Precondition: f throws nothing.
+template <class F> void in_parts(std::size_t n, F const& f) {
+  std::size_t const most = std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), n / (std::size_t{1} << 16) + 1);
+  std::vector<std::jthread> others;
+  for (std::size_t k = 1; k < most; ++k) others.emplace_back([&f, from = n * k / most, to = n * (k + 1) / most] { f(from, to); });
+  f(std::size_t{0}, n / most);
+}
 
 /// Calls store(value, whole tensor) for every parameter, by its `init`, and every state: zeros, or its parameter's numbers where it is a
 /// parameter's master. They follow from seed and logical index alone.
@@ -24,8 +34,9 @@ template <class Scalar, class Store> void each_initial_value(training_graph cons
     graph_value const& v = g.values[x];
     if (v.role != value_role::parameter) continue;
     std::vector<Scalar> all(static_cast<std::size_t>(v.type.elements()));
-    for (std::size_t i = 0; i < all.size(); ++i)
-      all[i] = scalar_traits<Scalar>::from_double(initial_value(v.start, v.type, i, seed, stream));
+    in_parts(all.size(), [&](std::size_t from, std::size_t to) {
+      for (std::size_t i = from; i < to; ++i) all[i] = scalar_traits<Scalar>::from_double(initial_value(v.start, v.type, i, seed, stream));
+    });
     store(static_cast<int>(x), all);
     if (master[x] >= 0) store(master[x], all);
     ++stream;

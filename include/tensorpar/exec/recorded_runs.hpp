@@ -35,6 +35,21 @@ concept replayable_policy = requires(any_op const& o, step_state const& s) {
 
 namespace detail {
 
+/// What f() asks of m. Where f throws, nothing is being written down any more.
+template <recording_memory Memory, class F> typename Memory::recording recorded(Memory const& m, F const& f) {
+  m.begin_recording();
+  try {
+    f();
+  } catch (...) {
+    try {
+      m.end_recording();
+    } catch (error const&) {                   // the first error says why
+    }
+    throw;
+  }
+  return m.end_recording();
+}
+
 /// What one worker knows of one of its tasks.
 struct run_task {
   bool computes = false;

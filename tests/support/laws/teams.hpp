@@ -29,11 +29,40 @@ template <compute_policy Policy, compute_policy Reference> void check_agreement(
   CHECK(seen == names_of_all());
 }
 
+/// A table's gradient from more indices than any kernel takes at once, with few rows that are named much more often than others; of all of
+/// the table, and of parts by rows, in the order of the indices: the same bits.
+template <compute_policy Policy> void check_many_indices() {
+  using scalar = typename Policy::scalar_type;
+  std::mt19937_64 r(3);
+  i64 const rows = 40, columns = 5;
+  for (i64 n : {1, 2, 255, 256, 257, 512, 1000, 2500})
+    for (i64 length : {1, 4}) {
+      if (n % length) continue;
+      auto const d = random_dense<scalar>(shape{dim(n / length), dim(columns)}, 1, r);
+      auto index = random_dense<scalar>((length > 1 ? shape{dim(n / length), dim(length)} : shape{dim(n)}).of(dtype::i32), rows, r);
+      for (auto& i : index.index) if (r() % 10 < 7) i = r() % 2 ? 3 : 39;
+      std::vector<scalar> want(static_cast<std::size_t>(rows * columns), scalar(0));
+      for (i64 i = 0; i < n; ++i)
+        for (i64 k = 0; k < columns; ++k) {
+          scalar& y = want[static_cast<std::size_t>(index.index[static_cast<std::size_t>(i)] * columns + k)];
+          y = y + d.real[static_cast<std::size_t>(i / length * columns + k)];
+        }
+      any_op const op = length > 1 ? any_op(embedding_bag_grad{rows}) : any_op(embedding_grad{rows});
+      CHECK(run_whole<Policy>(op, {d, index})[0].real == want);
+      for (int part = 0; part < 4; ++part) {
+        auto const some = run_blocks<Policy>(op, {d, index}, {piece_of(whole(shape{dim(rows), dim(columns)}), 0, part, 4)})[0].real;
+        auto const begin = want.begin() + part * static_cast<std::ptrdiff_t>(some.size());
+        CHECK(std::equal(some.begin(), some.end(), begin));
+      }
+    }
+}
+
 /// A label and an index out of range are errors that name operator and number, also where kernels are not waited for.
 template <compute_policy Policy> void check_index_faults() {
   using scalar = typename Policy::scalar_type;
   std::mt19937_64 r(2);
-  for (sample const& s : {sample{cross_entropy{}, {{4, 8}, ints({4})}, 8}, sample{embedding{8, 4}, {ints({3}), {8, 4}}, 8}}) {
+  for (sample const& s : {sample{cross_entropy{}, {{4, 8}, ints({4})}, 8}, sample{embedding{8, 4}, {ints({3}), {8, 4}}, 8},
+                          sample{embedding_grad{8}, {{400, 4}, ints({400})}, 8}}) {
     auto x = operands_of<scalar>(s, r);
     for (auto& t : x) if (t.integer()) t.index.back() = 8;
     CHECK_THROWS_WITH_AS(run_whole<Policy>(s.op, x), doctest::Contains("8 is out of range"), error);

@@ -7,6 +7,7 @@
 #include <tensorpar/exec/cuda.cuh>
 #include <tensorpar/exec/cuda/choices.cuh>
 #include <tensorpar/exec/product_layout.hpp>
+#include <tensorpar/exec/recorded_runs.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -122,6 +123,7 @@ class cuda_products {
     void const* const vector = p.bias ? static_cast<void const*>(p.bias) : e.sums;
     cublasLtEpilogue_t const epilogue = epilogue_of(p.bias, e, form.swapped);
     if (is_double && (aside || vector)) return false;                    // documented in part
+    if (p.bias && type != result_type) return false;                     // a bias is of the result's type
     if (e.sums && (p.bias || aside)) return false;
     if (aside && (!std::same_as<Scalar, bfloat16> || aligned(static_cast<Result*>(aside), 0) < 16 || form.ldc % 8)) return false;
     lt_handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> desc;
@@ -132,7 +134,7 @@ class cuda_products {
     say(CUBLASLT_MATMUL_DESC_TRANSA, x_op);
     say(CUBLASLT_MATMUL_DESC_TRANSB, y_op);
     say(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    if (vector) say(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, p.bias ? type : result_type);
+    if (vector) say(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result_type);
     if (aside) say(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, static_cast<int64_t>(form.ldc));
     auto const& batch = p.batch[0];
     i64 const x_apart = form.swapped ? batch.b : batch.a, y_apart = form.swapped ? batch.a : batch.b;
@@ -192,17 +194,7 @@ class cuda_products {
   /// Seconds that a call takes within a recording, which is how steps are run. It has been made before.
   template <class Call> double seconds(Call const& call) const {
     constexpr int calls = 8, trials = 3;
-    memory_.begin_recording();
-    try {
-      for (int k = 0; k < calls; ++k) call();
-    } catch (...) {
-      try {
-        memory_.end_recording();
-      } catch (error const&) {                 // the first error says why
-      }
-      throw;
-    }
-    auto const all = memory_.end_recording();
+    auto const all = recorded(memory_, [&] { for (int k = 0; k < calls; ++k) call(); });
     auto begun = memory_.make_timed_mark(), ended = memory_.make_timed_mark();
     memory_.replay(all);                       // warms up
     double best = 0;

@@ -166,11 +166,18 @@ template <class Scalar> struct square_term {
   Scalar const* x;
   constexpr computed<Scalar> operator()(i64 i) const { return x[i] * x[i]; }
 };
-template <class Scalar> struct add_scalar_at {
-  Scalar const* x;
+/// Numbers from here and there, in their order; many in a kernel, for a model has hundreds of parameters.
+template <class Scalar> struct add_scalars_at {
+  static constexpr int most = 64;
+  Scalar const* x[most];
+  int n;
   Scalar* y;
   bool first;
-  constexpr void operator()(i64) const { *y = first ? *x : *y + *x; }
+  constexpr void operator()(i64) const {
+    Scalar s = first ? *x[0] : *y + *x[0];
+    for (int k = 1; k < n; ++k) s = s + *x[k];
+    *y = s;
+  }
 };
 template <class Scalar> struct clip_factor_at {
   Scalar* y;                                 // holds the sum of squares
@@ -212,7 +219,11 @@ template <class Scalar> struct team_kernel<Scalar, clip_factor> {
   template <class Device> static void run(Device const& d, kernel_call const& c, clip_factor const& op) {
     using number = computed<Scalar>;
     number* const y = detail::result<number>(c);
-    for (int k = 0; k < c.inputs; ++k) d.each(1, detail::add_scalar_at<number>{detail::operand<number>(c, k), y, k == 0});
+    for (int k = 0; k < c.inputs;) {
+      detail::add_scalars_at<number> f{{}, 0, y, k == 0};
+      while (f.n < f.most && k < c.inputs) f.x[f.n++] = detail::operand<number>(c, k++);
+      d.each(1, f);
+    }
     d.each(1, detail::clip_factor_at<number>{y, detail::result<number>(c, 1), scalar_traits<number>::from_double(op.max_norm)});
   }
 };
