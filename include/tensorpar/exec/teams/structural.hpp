@@ -39,6 +39,30 @@ template <class Element> struct transpose_at {
     y[i] = x[(((o * n + p) * middle + k) * m + q) * inner + e];
   }
 };
+/// The same for inner = 1, by squares of as many rows as 16 bytes have elements, turned in registers. Of 32 neighbours, a warp's, 4 lie side
+/// by side in x and 8 in y: they read 64 bytes of every row and write 128.
+template <class Element> struct transpose_squares_at {
+  static constexpr int side = 16 / sizeof(Element), reads = 4, writes = 8;
+  Element const* x;
+  Element* y;
+  i64 n, middle, m;
+  static constexpr i64 groups(i64 extent, int together) { return (extent / side + together - 1) / together; }
+  constexpr i64 count(i64 outer) const { return outer * middle * groups(n, writes) * groups(m, reads) * (reads * writes); }
+  bool fits() const { return side > 1 && n % side == 0 && m % side == 0 && at_16(x, y); }
+  constexpr void operator()(i64 i) const {
+    i64 const of_m = groups(m, reads), of_n = groups(n, writes), g = i / (reads * writes);
+    i64 const q = (g % of_m * reads + i % reads) * side, p = (g / of_m % of_n * writes + i / reads % writes) * side;
+    if (p >= n || q >= m) return;
+    i64 const k = g / of_m / of_n % middle, o = g / of_m / of_n / middle;
+    pack<Element, side> from[side]{};
+    for (int r = 0; r < side; ++r) from[r] = take<side>(x, ((o * n + p + r) * middle + k) * m + q);
+    for (int c = 0; c < side; ++c) {
+      pack<Element, side> to{};
+      for (int r = 0; r < side; ++r) to.v[r] = from[r].v[c];
+      put(y, ((o * m + q + c) * middle + k) * n + p, to);
+    }
+  }
+};
 template <class Element> struct repeat_at {
   Element const* x;
   Element* y;
@@ -139,9 +163,13 @@ template <class Scalar> struct team_kernel<Scalar, transpose> {
     if (i > j) std::swap(i, j);
     i64 middle = 1;
     for (int k = i + 1; k < j; ++k) middle *= b.local[k];
+    i64 const n = b.local[i], m = b.local[j], inner = detail::stride_of(b, j);
     detail::by_element<Scalar>(b, [&]<class E>(E*) {
-      d.each(b.elements(), detail::transpose_at<E>{detail::operand<E>(c, 0), detail::result<E>(c), b.local[i], middle, b.local[j],
-                                                   detail::stride_of(b, j)});
+      E const* const x = detail::operand<E>(c, 0);
+      E* const y = detail::result<E>(c);
+      detail::transpose_squares_at<E> const squares{x, y, n, middle, m};
+      if (inner == 1 && squares.fits()) return d.each(squares.count(b.elements() / (n * middle * m)), squares);
+      d.each(b.elements(), detail::transpose_at<E>{x, y, n, middle, m, inner});
     });
   }
 };
