@@ -92,10 +92,10 @@ struct double_seconds_of_a_move_query;
 template <class Missing, class Model> struct COST_MODEL_LACKS;
 
 namespace detail {
+template <class M, class Query> concept asked_const = requires(M const& m, Query const& q) { m.seconds(q); };
+template <class M, class Query> concept asked = requires(M& m, Query const& q) { m.seconds(q); };
 template <class M, class Query, class None, class Const, class Double>
-using missing_seconds =
-    std::conditional_t<requires(M const& m, Query const& q) { m.seconds(q); }, Double,
-                       std::conditional_t<requires(M& m, Query const& q) { m.seconds(q); }, Const, None>>;
+using missing_seconds = std::conditional_t<asked_const<M, Query>, Double, std::conditional_t<asked<M, Query>, Const, None>>;
 }  // namespace detail
 
 /// What M lacks to be a cost model, as a type that is never defined; std::true_type if nothing. Functions that take a cost model have an
