@@ -94,8 +94,9 @@ template <class Missing, class Model> struct COST_MODEL_LACKS;
 namespace detail {
 template <class M, class Query> concept asked_const = requires(M const& m, Query const& q) { m.seconds(q); };
 template <class M, class Query> concept asked = requires(M& m, Query const& q) { m.seconds(q); };
-template <class M, class Query, class None, class Const, class Double>
-using missing_seconds = std::conditional_t<asked_const<M, Query>, Double, std::conditional_t<asked<M, Query>, Const, None>>;
+template <class M, class Query, class Absent, class NotConst, class NotDouble>
+using missing_seconds =
+    std::conditional_t<asked_const<M, Query>, NotDouble, std::conditional_t<asked<M, Query>, NotConst, Absent>>;
 }  // namespace detail
 
 /// What M lacks to be a cost model, as a type that is never defined; std::true_type if nothing. Functions that take a cost model have an

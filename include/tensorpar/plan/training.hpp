@@ -30,7 +30,8 @@ inline plan one_device_plan(computation_graph const& forward, training_options c
 inline plan one_device_plan(computation_graph const& forward, plan const& p) {
   if (p.graph != forward.hash()) throw error("a plan of another graph", "one_device_plan", "the graph that the plan runs");
   if (!p.pipeline.empty())
-    throw error("a plan with a pipeline", "one_device_plan", "one_device_plan(rebatch(graph, times), options), a batch of which is the mini-batch");
+    throw error("a plan with a pipeline", "one_device_plan",
+                "one_device_plan(rebatch(graph, times), options), a batch of which is the mini-batch");
   plan r = one_device_plan(forward, training_of(p));
   r.model = p.model;
   r.serial = p.serial;

@@ -49,7 +49,7 @@ template <template <std::size_t> class L, text const& T> consteval auto lift() {
 }
 
 template <class M, model_complaint const& C> struct complaint_of {
-  template <bool Left, int I> static constexpr i64 count = (Left ? C.why.lhs : C.why.rhs).d[I].n;
+  template <bool Left, int Index> static constexpr i64 count = (Left ? C.why.lhs : C.why.rhs).d[Index].n;
   using given = refused::given<count<true, 0>>;
   using most = refused::at_most<count<false, 0>>;
   static auto counts() {

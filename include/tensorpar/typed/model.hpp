@@ -24,7 +24,8 @@ struct bundle {
   constexpr bundle& push(ref x) { if (n < max) r[n] = x; ++n; return *this; }
 };
 
-/// The shape of an input or weight as it is written, `{batch, features(64)}`. Axes beyond what a shape has are counted, to be refused by name.
+/// The shape of an input or weight as it is written, `{batch, features(64)}`. More axes than a shape has are counted, to be refused by
+/// name.
 struct written_shape {
   shape type;
   int axes;
