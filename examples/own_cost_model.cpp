@@ -1,13 +1,15 @@
-// examples/own_cost_model.cpp - a cost model of your own: two functions, and the simulator runs your program by it
+// examples/own_cost_model.cpp - a cost model of your own: seconds of operators, seconds of movements
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/cost/combinators.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
-#include <tensorpar/op/operators.hpp>
-#include <tensorpar/simulate/engine.hpp>
+#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/typed/typed.hpp>
 
 #include <cstdio>
 
 using namespace tensorpar;
 
+// [quoted: operators]
 /// A device with a systolic array: products in tiles of 128 x 128 x 128, whatever the extents; all else as the analytical model says.
 struct tiled {
   analytical rest{};
@@ -21,6 +23,45 @@ struct tiled {
   double seconds(move_query const& q) const { return rest.seconds(q); }
 };
 static_assert(cost_model<tiled>);
+// [end]
+
+// [quoted: movements]
+/// A network that knows rings alone: the members of a group pass parts on to their neighbours, as fast as the slowest link between them.
+struct rings {
+  tiled rest{};
+  double seconds(compute_query const& q) const { return rest.seconds(q); }
+  double seconds(move_query const& q) const {
+    move_step const& s = q.step;
+    if (s.kind == move_kind::keep || s.kind == move_kind::exchange) return rest.seconds(q);   // a local cut; boxes sent to other devices
+    // Bytes that one device has of the tensor, before and after this step.
+    double const before = part_bytes(s.before, q.logical, q.scalar_bytes), after = part_bytes(s.after, q.logical, q.scalar_bytes);
+    // All groups do this at once: the one with the slowest link counts.
+    double latency = 0, per_byte = 0;
+    for (int device : s.before.devices())
+      for (int member : s.members(device)) {
+        if (member == device) continue;
+        link_level const& l = q.on.between(device, member);
+        latency = std::max(latency, l.latency);
+        per_byte = std::max(per_byte, 1 / l.bandwidth);
+      }
+    double const n = static_cast<double>(s.group_size()), turns = n - 1;
+    switch (s.kind) {
+      case move_kind::all_reduce: return 2 * turns * (latency + before / n * per_byte);   // partial sums of all, the whole sum on all
+      case move_kind::reduce_scatter:                                                     // partial sums of all, a part of the sum on each
+      case move_kind::all_to_all: return turns * (latency + before / n * per_byte);       // a part along one axis, then along another
+      default: return turns * (latency + after / n * per_byte);                           // all_gather: a part, then all of it
+    }
+  }
+};
+static_assert(cost_model<rings>);
+// [end]
+
+struct mlp {
+  static constexpr void define(auto& g) {
+    auto x = g.input("x", {32, 256});
+    g.output("loss", all(x | linear{128} | relu{} | linear{10}, g.input("label", {32}, dtype::i32)) | cross_entropy{});
+  }
+};
 
 int main() {
   device_kind const device = kinds::h100();
@@ -35,4 +76,23 @@ int main() {
     if (width == 129 && tiled{}.seconds(q) <= last) return 1;      // one more column, one more tile
     last = tiled{}.seconds(q);
   }
+
+  // [quoted: step]
+  // A gradient of [64, 256] whose partial sums lie on devices 0 to 3 of two nodes with two devices each, wanted complete on all of them.
+  machine const cluster = logical_nodes(2, 2);
+  shape const gradient{64, 256};
+  layout const sums{0, {{part_kind::sum, -1, 4, 1}}}, copies{0, {{part_kind::copy, -1, 4, 1}}};
+  for (move_step const& step : movement(sums, copies, gradient))
+    std::printf("%s of groups of %lld: rings %.3f ms, analytical %.3f ms\n", name_of(step.kind), static_cast<long long>(step.group_size()),
+                1e3 * rings{}.seconds(move_query{step, gradient, 4, cluster}), 1e3 * analytical{}.seconds({step, gradient, 4, cluster}));
+  // [end]
+  double const expected = 2 * 3 * (50e-6 + 64 * 256 * 4 / 4 / 0.25e9);
+  move_step const all = movement(sums, copies, gradient).front();
+  if (std::abs(rings{}.seconds(move_query{all, gradient, 4, cluster}) / expected - 1) > 1e-12) return 1;
+
+  // [quoted: search]
+  search_result const found = optimize(lower(typed<mlp>), cluster, cached(rings{}));
+  std::printf("a step takes %.3f ms\n", 1e3 * found.cost.seconds);
+  // [end]
+  return found.feasible() ? 0 : 1;
 }

@@ -16,6 +16,7 @@
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
+#include <tensorpar/plan/training.hpp>
 #include <tensorpar/report/chrome_trace.hpp>
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/html.hpp>
@@ -227,10 +228,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   double const median = seconds.empty() ? 0 : seconds[seconds.size() / 2];
 
   // check
-  plan serial = p;
-  serial.cluster = logical(1);
-  for (node_choice& c : serial.nodes) c.spread = {};
-  checks const c = compare_with_serial(graph, p, serial, data.train, s);
+  checks const c = compare_with_serial(graph, p, one_device_plan(forward, p), data.train, s);
   say(s, "check: " + std::to_string(s.check_steps) + " steps in double differ from serial training by " + number("%.1e", c.relative) +
              " relative; " + std::to_string(s.field_steps) + " steps in the prime field are " + (c.equal ? "equal" : "NOT EQUAL") +
              "; each arena is " + (e.allocated_bytes() == p.peak_bytes ? "what was planned, to the byte" : "NOT what was planned") + "\n");

@@ -33,7 +33,7 @@ consume(find_package "json" ${find} -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 consume(find_package "${parts}" ${find})
 
 set(again ${CMAKE_COMMAND} -S ${SOURCE}/tests/package/find_package -B ${WORK}/none -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} ${find})
-must_fail("no part 'teleport'" ${again} -DPARTS=teleport)
+must_fail("no part 'teleport': it has eigen, json, (mpi, )?threads" ${again} -DPARTS=teleport)
 must_fail("part 'json' needs the package nlohmann_json" ${again} -DPARTS=json -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 
 # An installation without a part says so.

@@ -35,7 +35,7 @@ struct wrong_name {
 };
 
 static_assert(cost_model<archetype>);
-static_assert(require_cost_model<archetype>());
+static_assert(cost_model_lack<archetype>::value);
 static_assert(!cost_model<no_compute> && prices_moves<no_compute>);
 static_assert(!cost_model<no_moves> && prices_compute<no_moves>);
 static_assert(!cost_model<not_constant>);

@@ -74,10 +74,16 @@ TEST_CASE("complaints say what, both shapes and why") {
   CHECK(refusal([](auto& g) {
           auto x = g.input("x", {batch_axis, 8});
           g.output("y", all(x, x) | linear{4});
-        }) == "shape mismatch in linear: wrong number of operands: [batch,8], [batch,8]");
+        }) == "wrong number of operands of linear: 2 given, 1, or with all weights 3 wanted");
   CHECK(refusal([](auto& g) {
           g.output("y", g.input("x", {batch_axis, 8}) | add{});
-        }) == "shape mismatch in add: too few operands: [batch,8], []");
+        }) == "wrong number of operands of add: 1 given, 2 wanted");
+  CHECK(refusal([](auto& g) { g.output("y", g.input("x", {1, 2, 3, 4, 5, 6, 7}) | relu{}); }) ==
+        "too many axes of input or weight(x): 7 given, at most 6");
+  CHECK(refusal([](auto& g) {
+          auto x = g.input("x", {batch_axis, 8});
+          g.output("y", all(x, g.weight("w", {1, 2, 3, 4, 5, 6, 7, 8}, init::zeros)) | linear{4});
+        }) == "too many axes of input or weight(w): 8 given, at most 6");
   CHECK(refusal([](auto& g) {
           auto x = g.input("x", {batch_axis, 8});
           g.output("y", all(x, g.weight({4, 9})) | linear{.out = 4, .bias = false});

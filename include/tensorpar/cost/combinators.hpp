@@ -47,7 +47,8 @@ static_assert(family_of(move_kind::all_reduce) == cost_family::all_reduce && fam
 
 /// M with its answers multiplied: all operators by one factor, all movements by another. Keeps M's laws except "keep costs at most a copy",
 /// which needs moves <= compute. Precondition: factors are finite and not negative.
-template <cost_model M> struct scaled {
+template <class M> struct scaled {
+  static_assert(cost_model_lack<M>::value);
   M base{};
   double compute = 1, moves = 1;
   double seconds(compute_query const& q) const { return compute * base.seconds(q); }
@@ -61,7 +62,8 @@ struct calibration_sample {
 };
 
 /// M multiplied by one factor per family. Keeps M's laws; "keep costs at most a copy" if factor[keep] <= factor[elementwise].
-template <cost_model M> struct calibrated {
+template <class M> struct calibrated {
+  static_assert(cost_model_lack<M>::value);
   M base{};
   std::array<double, cost_families> factor{1, 1, 1, 1, 1, 1, 1, 1, 1};
   double of(cost_family f) const { return factor[static_cast<std::size_t>(f)]; }
@@ -88,13 +90,15 @@ inline std::array<double, cost_families> fit_factors(std::vector<calibration_sam
   if (r[keep] > r[plain]) r[keep] = r[plain];
   return r;
 }
-template <cost_model M> calibrated<M> calibrate(M base, std::vector<calibration_sample> const& samples) {
+template <class M> calibrated<M> calibrate(M base, std::vector<calibration_sample> const& samples) {
   return {std::move(base), fit_factors(samples)};
 }
 
 /// M that remembers every answer, for models that take longer than a look-up. Keys are compared in full, never by hash alone.
 /// Keeps M's laws. Not for use by several threads at once: give each a copy. O(log entries) per query, one entry per distinct query.
-template <cost_model M> class cached {
+template <class M> class cached {
+  static_assert(cost_model_lack<M>::value);
+
  public:
   cached() = default;
   explicit cached(M base) : base_(std::move(base)) {}

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <tensorpar/cost/groups.hpp>
+#include <type_traits>
 
 namespace tensorpar {
 
@@ -80,17 +81,35 @@ template <class M> concept prices_moves = requires(M const& m, move_query const&
 template <class M>
 concept cost_model = prices_compute<M> && prices_moves<M>;
 
-// Words for the error below.
+// Words for the error below: no such member, one that is not const, or one that returns something else than double.
 struct seconds_of_a_compute_query;
+struct const_seconds_of_a_compute_query;
+struct double_seconds_of_a_compute_query;
 struct seconds_of_a_move_query;
+struct const_seconds_of_a_move_query;
+struct double_seconds_of_a_move_query;
 /// Never defined: its name is the message. `Model` has no member `double seconds(...) const` for the query that `Missing` names.
 template <class Missing, class Model> struct COST_MODEL_LACKS;
 
-/// Entry points that take a cost model call this first: what is missing is then the first thing that a compiler says.
-template <class M> constexpr bool require_cost_model() {
-  if constexpr (!prices_compute<M>) return sizeof(COST_MODEL_LACKS<seconds_of_a_compute_query, M>) > 0;
-  else if constexpr (!prices_moves<M>) return sizeof(COST_MODEL_LACKS<seconds_of_a_move_query, M>) > 0;
-  else return true;
-}
+namespace detail {
+template <class M, class Query> concept asked_const = requires(M const& m, Query const& q) { m.seconds(q); };
+template <class M, class Query> concept asked = requires(M& m, Query const& q) { m.seconds(q); };
+template <class M, class Query, class Absent, class NotConst, class NotDouble>
+using missing_seconds =
+    std::conditional_t<asked_const<M, Query>, NotDouble, std::conditional_t<asked<M, Query>, NotConst, Absent>>;
+}  // namespace detail
+
+/// What M lacks to be a cost model, as a type that is never defined; std::true_type if nothing. Functions that take a cost model have an
+/// overload for what is none, which returns it: a call is one error, in the caller's line, that says what is missing. Class templates ask
+/// `static_assert(cost_model_lack<M>::value)` first.
+template <class M>
+using cost_model_lack = std::conditional_t<
+    !prices_compute<M>,
+    COST_MODEL_LACKS<detail::missing_seconds<M, compute_query, seconds_of_a_compute_query, const_seconds_of_a_compute_query,
+                                             double_seconds_of_a_compute_query>, M>,
+    std::conditional_t<!prices_moves<M>,
+                       COST_MODEL_LACKS<detail::missing_seconds<M, move_query, seconds_of_a_move_query, const_seconds_of_a_move_query,
+                                                                double_seconds_of_a_move_query>, M>,
+                       std::true_type>>;
 
 }  // namespace tensorpar

@@ -174,7 +174,9 @@ enum class when_missing : int { ask_fallback, refuse };
 /// always the fallback's. May break monotonicity by the noise of its measurements, and "keep costs at most a copy" where the fallback is
 /// slower than what was measured; both are the caller's to calibrate.
 /// The notes make it unfit for several threads at once: give each a copy. O(log entries + operands).
-template <cost_model Fallback> class profiled {
+template <class Fallback> class profiled {
+  static_assert(cost_model_lack<Fallback>::value);
+
  public:
   profiled() = default;
   explicit profiled(profile_table t, Fallback f = {}, when_missing w = when_missing::ask_fallback)

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <tensorpar/exec/kernel.hpp>
+#include <tensorpar/exec/scalar.hpp>
 
 namespace tensorpar {
 
@@ -105,8 +106,12 @@ template <class Comm, class Element>
 concept full_communicator = has_all_reduce<Comm, Element> && has_reduce_scatter<Comm, Element> && has_all_gather<Comm, Element> &&
     has_all_to_all<Comm, Element> && has_broadcast<Comm, Element> && has_barrier<Comm> && has_send_receive<Comm, Element>;
 
-/// Words for the error below.
+/// Words for the errors below.
 namespace missing {
+struct scalar_type;
+struct supports;
+struct workspace;
+struct run;
 struct rank_size_or_groups;
 struct all_reduce;
 struct reduce_scatter;
@@ -116,6 +121,21 @@ struct broadcast;
 struct barrier;
 struct send_or_receive;
 }  // namespace missing
+/// Never defined: its name is the message. `Policy` has not the member of this page that `Missing` names.
+template <class Missing, class Policy> struct COMPUTE_POLICY_LACKS;
+
+/// What takes a compute policy asks this first: what is missing is then the first thing that a compiler says.
+template <class Policy> constexpr bool require_compute_policy() {
+  if constexpr (!requires { typename Policy::scalar_type; }) return sizeof(COMPUTE_POLICY_LACKS<missing::scalar_type, Policy>) > 0;
+  else if constexpr (!has_scalar_traits<typename Policy::scalar_type>) return sizeof(NOT_A_SCALAR<typename Policy::scalar_type>) > 0;
+  else if constexpr (!requires(any_op const& o) { { Policy::supports(o) } -> std::same_as<bool>; })
+    return sizeof(COMPUTE_POLICY_LACKS<missing::supports, Policy>) > 0;
+  else if constexpr (!requires(any_op const& o, shapes s) { { Policy::workspace(o, s, s) } -> std::same_as<i64>; })
+    return sizeof(COMPUTE_POLICY_LACKS<missing::workspace, Policy>) > 0;
+  else if constexpr (!compute_policy<Policy>) return sizeof(COMPUTE_POLICY_LACKS<missing::run, Policy>) > 0;
+  else return true;
+}
+
 /// Never defined: its name is the message. `Comm` has not the member of this page that `Missing` names.
 template <class Missing, class Comm> struct COMMUNICATOR_LACKS;
 

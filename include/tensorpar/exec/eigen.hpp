@@ -41,6 +41,7 @@ namespace compute {
 /// Compile time: the kernels are some 70 operators of vectorised code. A program of several sources compiles them once with
 /// `extern template class tensorpar::compute::eigen<float>;` in a header and the same line without `extern` in one source.
 template <class Scalar, class Own = op_set<>> class eigen {
+  static_assert(scalar_lack<Scalar>::value);
   static detail::kernel_entry<Scalar> const* find(u64 id);
 
  public:

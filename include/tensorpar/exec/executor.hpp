@@ -39,8 +39,9 @@ namespace tensorpar {
 /// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
 /// runs the tasks of its own devices; all call `step`, `fetch` and `copies_agree` together and get the same answers.
-template <compute_policy Compute, class Comm>
-  requires(require_communicator<Comm, typename Compute::scalar_type>() &&   // full_communicator, or the name of what is missing
+template <class Compute, class Comm>
+  requires(require_compute_policy<Compute>() &&                             // compute_policy, or the name of what is missing
+           require_communicator<Comm, typename Compute::scalar_type>() &&   // full_communicator, likewise
            require_communicator<Comm, detail::narrow_of<Compute>>() &&
            require_same_memory<Compute, Comm>())
 class executor {

@@ -5,6 +5,7 @@
 #include <tensorpar/core/bfloat16.hpp>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/prime_field.hpp>
+#include <type_traits>
 
 namespace tensorpar {
 
@@ -13,6 +14,12 @@ namespace tensorpar {
 /// from_integer; exp, log, tanh, sqrt, rsqrt, sigmoid, gelu, relu; gelu_slope, relu_slope (derivatives as functions of the operand);
 /// greater (a strict weak order); reciprocal; not_below_zero (clears a negative rounding error).
 template <class Scalar> struct scalar_traits;
+
+/// Never defined: its name is the message. There is no scalar_traits<Scalar>: float, double and prime_field have one, yours may.
+template <class Scalar> struct NOT_A_SCALAR;
+template <class Scalar> concept has_scalar_traits = requires { sizeof(scalar_traits<Scalar>); };
+/// std::true_type, or the error by its name.
+template <class Scalar> using scalar_lack = std::conditional_t<has_scalar_traits<Scalar>, std::true_type, NOT_A_SCALAR<Scalar>>;
 
 /// Real numbers; functions are constexpr so that nvcc compiles them for the GPU too. Derivatives of sigmoid and tanh are polynomials of the
 /// results, so kernels write them out.

@@ -5,6 +5,7 @@
 #include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/plan/rewritten.hpp>
 #include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/plan/training.hpp>
 
 namespace tensorpar {
 
@@ -42,11 +43,7 @@ struct program_seal {
 };
 
 inline training_graph step_of(computation_graph const& forward, plan const& p, std::string const& loss) {
-  training_options o;
-  o.loss = loss;
-  o.optimizer = p.optimizer;
-  o.micro_batches = p.micro_batches;
-  return differentiate(forward, o);
+  return differentiate(forward, training_of(p, loss));
 }
 
 inline program_seal seal_of(program const& q, int devices) {

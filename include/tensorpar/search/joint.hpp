@@ -369,6 +369,9 @@ joint_result optimize_jointly(computation_graph const& declared, machine const& 
   r.plan.bound = r.bound;
   return r;
 }
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> optimize_jointly(computation_graph const&, machine const&, M const&, joint_options const& = {});
 
 /// What joint search is compared with (Unity, 6.4): first the graph that is fastest on one device, with all the memory it needs, then the
 /// best spreads for that graph. Bound and gap are of the mapping alone.
@@ -390,5 +393,8 @@ joint_result optimize_one_after_the_other(computation_graph const& declared, mac
   r.plan.rewrites = std::move(records);
   return r;
 }
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> optimize_one_after_the_other(computation_graph const&, machine const&, M const&, joint_options const& = {});
 
 }  // namespace tensorpar

@@ -140,5 +140,8 @@ template <cost_model M> mapping_problem make_problem(training_graph const& t, ma
   choice_book<M> book(on, model, o);
   return detail::objective_builder<M>(t, book).make(l);
 }
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> make_problem(training_graph const&, machine const&, M const&, spread_limits const& = {}, objective_options const& = {});
 
 }  // namespace tensorpar

@@ -219,5 +219,8 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   auto const prices = std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes);
   return detail::optimize_with(forward, on, model, detail::shared_by(workers, o), prices);
 }
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> optimize(computation_graph const&, machine const&, M const&, search_options const& = {});
 
 }  // namespace tensorpar

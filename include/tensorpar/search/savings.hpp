@@ -192,5 +192,9 @@ mapping_problem make_saving_problem(training_graph const& t, machine const& on, 
   choice_book<M> book(on, model, o);
   return detail::saving_builder<M>(t, book, again, {}).make(l);
 }
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> make_saving_problem(training_graph const&, machine const&, M const&, std::vector<char> const&, spread_limits const& = {},
+                                       objective_options const& = {});
 
 }  // namespace tensorpar

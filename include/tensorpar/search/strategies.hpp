@@ -189,5 +189,8 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   if (more.mcmc_steps > 0) put("random walk", two_axes, random_walk(two_axes, data_parallel(two_axes, batch), more));
   return r;
 }
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> strategies(computation_graph const&, machine const&, M const&, search_options const& = {}, strategy_options const& = {});
 
 }  // namespace tensorpar

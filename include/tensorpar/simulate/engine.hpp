@@ -235,12 +235,12 @@ inline timeline simulate(program const& p, machine const& on, task_prices const&
   s.run();
   return std::move(s).result();
 }
-template <class M>
-  requires(!std::same_as<M, task_prices>)
-timeline simulate(program const& p, machine const& on, M const& model, simulation_options use = {}) {
-  static_assert(require_cost_model<M>());
+template <cost_model M> timeline simulate(program const& p, machine const& on, M const& model, simulation_options use = {}) {
   return simulate(p, on, price(p, on, model), use);
 }
+template <class M>
+  requires(!cost_model<M> && !std::same_as<M, task_prices>)
+cost_model_lack<M> simulate(program const&, machine const&, M const&, simulation_options = {});
 
 /// Only data dependencies count: lanes without limit, no bytes used twice. A lower bound for every schedule of this program.
 inline double critical_path(program const& p, machine const& on, task_prices const& price) {

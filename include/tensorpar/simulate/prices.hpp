@@ -13,8 +13,7 @@ struct task_prices {
 };
 
 /// Asks the model for every task. Kinds of device that take no part in a task cost 0 there. O(tasks * kinds) queries at most.
-template <class M> task_prices price(program const& p, machine const& on, M const& model) {
-  static_assert(require_cost_model<M>());
+template <cost_model M> task_prices price(program const& p, machine const& on, M const& model) {
   task_prices r{on.kinds.size(), std::vector<double>(p.tasks.size() * on.kinds.size(), 0)};
   auto at = [&](int b) -> buffer const& { return p.buffers[static_cast<std::size_t>(b)]; };
   std::vector<shape> in, out;
@@ -40,6 +39,9 @@ template <class M> task_prices price(program const& p, machine const& on, M cons
   }
   return r;
 }
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> price(program const&, machine const&, M const&);
 
 /// One task after the other, each as long as on its slowest device: no schedule that runs the program in order takes longer.
 inline double serial_seconds(program const& p, machine const& on, task_prices const& price) {

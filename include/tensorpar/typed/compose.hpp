@@ -32,11 +32,21 @@ namespace refused {
 /// An operator needs `name`, `notation` and `infer(shapes) -> inference` (op/concepts.hpp); a function of tensors takes `ref` or `bundle`.
 template <class T> struct NOT_AN_OPERATOR;
 }  // namespace refused
-/// What is neither names itself in one error.
+namespace detail {
 template <class T>
-  requires(std::is_class_v<T> && !operator_<T> && !block<T> && !std::same_as<T, any_op> && !std::same_as<T, ref> &&
-           !std::same_as<T, bundle>)
+concept class_of_no_stage =
+    std::is_class_v<T> && !operator_<T> && !std::same_as<T, any_op> && !std::same_as<T, ref> && !std::same_as<T, bundle>;
+}  // namespace detail
+/// What is neither names itself in one error, behind a tensor, several, or a sequence.
+template <detail::class_of_no_stage T>
+  requires(!block<T>)
 constexpr refused::NOT_AN_OPERATOR<T> operator|(ref, T const&);
+template <detail::class_of_no_stage T>
+  requires(!join<T>)
+constexpr refused::NOT_AN_OPERATOR<T> operator|(bundle const&, T const&);
+template <stage F, detail::class_of_no_stage T>
+  requires(!block<T> && !join<T>)
+constexpr refused::NOT_AN_OPERATOR<T> operator|(F const&, T const&);
 
 namespace detail {
 template <class A, class B> struct then {

@@ -63,10 +63,18 @@ template <class M> consteval draft make_draft() {
   return r;
 }
 template <class M> inline constexpr draft draft_of = make_draft<M>();
-template <class M> inline constexpr table_sizes sizes_of = draft_of<M>.size;
+/// False where define is no constant expression. The compiler has said so then, once: what follows from it is silent.
+template <class M> concept drafted = requires { typename std::bool_constant<draft_of<M>.fits || true>; };
+template <class M> consteval table_sizes sizes() {
+  if constexpr (drafted<M>) return draft_of<M>.size;
+  else return {};
+}
+template <class M> inline constexpr table_sizes sizes_of = sizes<M>();
 template <class M> consteval auto freeze() {
   frozen<sizes_of<M>> f{};
-  if constexpr (draft_of<M>.fits) {
+  if constexpr (!drafted<M>) {
+    return f;
+  } else if constexpr (draft_of<M>.fits) {
     copy_tables(draft_of<M>.tables, sizes_of<M>, f);
   } else {
     model_builder g;
@@ -80,7 +88,8 @@ template <class M> constexpr graph_view view_of() { return tables_view(frozen_of
 /// The first complaint of the builder, else the first one about the whole. A constant evaluation of its own: compilers count steps per
 /// evaluation.
 template <class M> consteval model_complaint verdict() {
-  if constexpr (draft_of<M>.first.ok()) return audit(view_of<M>());
+  if constexpr (!drafted<M>) return {};
+  else if constexpr (draft_of<M>.first.ok()) return audit(view_of<M>());
   else return draft_of<M>.first;
 }
 template <class M> inline constexpr model_complaint verdict_of = verdict<M>();

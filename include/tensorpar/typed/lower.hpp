@@ -159,6 +159,17 @@ class lowering {
 /// The complaint as one sentence: the same words as the error types of typed/check.hpp.
 [[gnu::noinline, gnu::cold]] inline error as_error(model_complaint const& c) {
   std::string what;
+  auto const count = [](shape const& s, int i) { return std::to_string(s.d[i].n); };
+  if (c.kind == complaint_kind::operand_count) {
+    what = "wrong number of operands of " + std::string(subject(c, "").view()) + ": " + count(c.why.lhs, 0) + " given, " +
+           count(c.why.rhs, 0) + (c.why.rhs.rank > 1 ? ", or with all weights " + count(c.why.rhs, 1) : "") + " wanted";
+    return error(std::move(what), std::string(text{}.put(c.at).view()), "");
+  }
+  if (c.kind == complaint_kind::too_many_axes) {
+    what = "too many axes of " + std::string(subject(c, "input or weight").view()) + ": " + count(c.why.lhs, 0) + " given, at most " +
+           count(c.why.rhs, 0);
+    return error(std::move(what), std::string(text{}.put(c.at).view()), "");
+  }
   put_text(what, c.kind == complaint_kind::shape_mismatch    ? "shape mismatch in "
                  : c.kind == complaint_kind::dangling_tensor ? "dangling tensor of "
                                                              : "name clash of ");

@@ -24,11 +24,25 @@ struct bundle {
   constexpr bundle& push(ref x) { if (n < max) r[n] = x; ++n; return *this; }
 };
 
+/// The shape of an input or weight as it is written, `{batch, features(64)}`. More axes than a shape has are counted, to be refused by
+/// name.
+struct written_shape {
+  shape type;
+  int axes;
+  constexpr written_shape(shape const& s) : type(s), axes(s.rank) {}
+  constexpr written_shape(std::initializer_list<dim> l, dtype t = dtype::f32)
+      : type(l.size() <= std::size_t{shape::max_rank} ? shape(l, t) : shape::blank()), axes(static_cast<int>(l.size())) {}
+};
+
 /// Records operators and checks their shapes. Never stops at a mistake: it keeps a complaint and stays silent about what follows from it.
 /// The same object serves constant evaluation (typed<Model>) and run time (lower(builder)). Nodes are numbered as they are written; where
 /// both sides of one expression write operators, `(x | f) + (x | g)`, C++ leaves their order to the compiler (constant evaluation goes from
 /// left to right on all of them): name the sides first where numbers must agree. Amortised O(rank * operands) per operator.
 class model_builder {
+ public:
+  using location = std::source_location;
+
+ private:
   pool<model_node> nodes_;
   pool<model_value> values_;
   pool<int> operands_, producers_;
@@ -54,21 +68,31 @@ class model_builder {
     return false;
   }
   constexpr ref fail(any_op const& o, char const* rule, shape const& a, shape const& b) { return fail(o, mismatch(rule, a, b)); }
+  constexpr ref miscounted(any_op const& o, int given, shape const& wanted) {
+    refuse({complaint_kind::operand_count, mismatch("wrong number of operands", shape{dim(given)}, wanted), o.op, o.name, o.at});
+    return {this, -1};
+  }
+  constexpr bool has_too_many_axes(label name, written_shape const& s, location const& l) {
+    if (s.axes <= shape::max_rank) return false;
+    refuse({complaint_kind::too_many_axes, mismatch("too many axes", shape{dim(s.axes)}, shape{dim(shape::max_rank)}), &no_operator, name,
+            where(l)});
+    return true;
+  }
   /// Operands that exist and may be used, of these types.
   constexpr ref add(any_op const& o, ref const* x, int k, shape const* in) {
     op_info const& op = *o.op;
     int const activations = op.arity < 0 ? k : op.arity;
-    if (k < activations) return fail(o, "too few operands", k > 0 ? in[0] : scalar, scalar);
+    if (k < activations) return miscounted(o, k, shape{dim(activations)});
     inference const r = op.infer(o.attr, {in, activations});
     if (r.rule) return fail(o, r.rule, r.out[0], r.out[1]);
     bool const shared = k > activations;
     if (!op.weighty) {
-      if (shared) return fail(o, "wrong number of operands", in[0], in[k - 1]);
+      if (shared) return miscounted(o, k, shape{dim(activations)});
       return write(o, x, k, activations, r, weight_list{});
     }
     weight_list const w = op.weights(o.attr, {in, activations});
     if (shared) {
-      if (k != activations + w.n) return fail(o, "wrong number of operands", in[0], in[k - 1]);
+      if (k != activations + w.n) return miscounted(o, k, w.n ? shape{dim(activations), dim(activations + w.n)} : shape{dim(activations)});
       for (int i = 0; i < w.n; ++i) {
         if (!fits(in[activations + i], w.w[i].type)) return fail(o, "shared weight does not fit", in[activations + i], w.w[i].type);
         model_value& s = values_[x[activations + i].v];
@@ -101,8 +125,6 @@ class model_builder {
   }
 
  public:
-  using location = std::source_location;
-
   constexpr model_builder() = default;
   /// Writes into tables that somebody else owns, as long as they suffice: what is already where it is wanted need not be copied.
   template <class Tables>
@@ -117,23 +139,29 @@ class model_builder {
   }
 
   /// A tensor that the host feeds. Names of inputs differ.
-  constexpr ref input(label name, shape const& s, location l = location::current()) {
-    int const v = values_.push({-1, -1, model_role::input, -1, init::zeros, false, false, s});
+  constexpr ref input(label name, written_shape const& s, location l = location::current()) {
+    if (has_too_many_axes(name, s, l)) return {this, -1};
+    int const v = values_.push({-1, -1, model_role::input, -1, init::zeros, false, false, s.type});
     inputs_.push({name, v, where(l)});
     return {this, v};
   }
-  constexpr ref input(label name, shape const& s, dtype t, location l = location::current()) { return input(name, s.of(t), l); }
+  constexpr ref input(label name, written_shape s, dtype t, location l = location::current()) {
+    s.type.type = t;
+    return input(name, s, l);
+  }
   /// A parameter that several operators share: `all(x, table) | embedding{...}`. Without `start`, its first operator decides how it starts.
-  constexpr ref weight(shape const& s, location l = location::current()) { return weight(label{}, s, l); }
-  constexpr ref weight(label name, shape const& s, location l = location::current()) {
-    int const v = value(-1, model_role::parameter, s);
+  constexpr ref weight(written_shape const& s, location l = location::current()) { return weight(label{}, s, l); }
+  constexpr ref weight(label name, written_shape const& s, location l = location::current()) {
+    if (has_too_many_axes(name, s, l)) return {this, -1};
+    int const v = value(-1, model_role::parameter, s.type);
     values_[v].start = init::normal_02;
     values_[v].open_start = true;
     weights_.push({name, v, where(l)});
     return {this, v};
   }
-  constexpr ref weight(label name, shape const& s, init start, location l = location::current()) {
+  constexpr ref weight(label name, written_shape const& s, init start, location l = location::current()) {
     ref const r = weight(name, s, l);
+    if (r.v < 0) return r;
     values_[r.v].start = start;
     values_[r.v].open_start = false;
     return r;

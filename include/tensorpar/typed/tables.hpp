@@ -84,7 +84,14 @@ struct graph_view {
 inline constexpr op_info no_operator{};
 
 /// Why a model is refused. Of several complaints the first one is told.
-enum class complaint_kind : int { none, shape_mismatch, dangling_tensor, name_clash };
+enum class complaint_kind : int {
+  none,
+  shape_mismatch,
+  dangling_tensor,
+  name_clash,
+  operand_count,      // of these two the shapes are counts: as many were given; as many would do, one axis for each such number
+  too_many_axes
+};
 struct model_complaint {
   complaint_kind kind = complaint_kind::none;
   complaint why{nullptr, scalar, scalar};

@@ -32,7 +32,8 @@ struct graph_stage_options {
 /// - Transfers: the cost model's exchange between the first and the last device, copies at once.
 /// Groups of equal devices lie aligned (see `uniform`); on machines of several kinds the slowest device of a group counts.
 /// Not safe to share between threads: remembers prices.
-template <cost_model C> class graph_stages {
+template <class C> class graph_stages {
+  static_assert(cost_model_lack<C>::value);
   training_graph t_;
   machine on_;
   C cost_;

@@ -104,5 +104,8 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
   r.plan = std::move(p);
   return r;
 }
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> map_within(computation_graph const&, plan, M const&, search_options const& = {});
 
 }  // namespace tensorpar
