@@ -16,7 +16,7 @@ template <class Scalar> struct channel_statistics {
   Scalar const* moments;
   i64 channels;
   Scalar per_count, eps;
-  channel_statistics(Scalar const* sums, i64 local_channels, i64 count, double e)
+  constexpr channel_statistics(Scalar const* sums, i64 local_channels, i64 count, double e)
       : moments(sums), channels(local_channels), per_count(scalar_traits<Scalar>::reciprocal(scalar_traits<Scalar>::from_integer(count))),
         eps(scalar_traits<Scalar>::from_double(e)) {}
   constexpr Scalar mean(i64 ch) const { return moments[ch] * per_count; }
