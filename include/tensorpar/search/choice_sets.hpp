@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/search/evaluate.hpp>
 #include <tensorpar/search/flow_lines.hpp>
 #include <tensorpar/search/flows.hpp>
@@ -132,7 +133,9 @@ template <cost_model M> class choice_sets {
 
  protected:
   choice_sets(machine const& on, M const& model, objective_options const& o, std::shared_ptr<layout_prices<M>> known)
-      : on_(on), model_(model), o_(o), shared_(std::move(known)), prices_(*shared_) {}
+      : on_(on), model_(model), o_(o), shared_(std::move(known)), prices_(*shared_) {
+    require_machine(on);
+  }
 
   void start(spread_limits const& l) {
     limits_ = l;

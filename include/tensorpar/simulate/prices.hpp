@@ -1,6 +1,7 @@
 // tensorpar/simulate/prices.hpp - what each task of a program takes, asked of a cost model once
 #pragma once
 #include <tensorpar/cost/concepts.hpp>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/plan/program.hpp>
 
 namespace tensorpar {
@@ -12,9 +13,11 @@ struct task_prices {
   double of(std::size_t task, int kind) const { return seconds[task * kinds + static_cast<std::size_t>(kind)]; }
 };
 
-/// Asks the model for every task. Kinds of device that take no part in a task cost 0 there. O(tasks * kinds) queries at most.
+/// Asks the model for every task. Kinds of device that take no part in a task cost 0 there.
+/// Throws `error` for a machine that means nothing. O(tasks * kinds) queries at most.
 template <class M> task_prices price(program const& p, machine const& on, M const& model) {
   static_assert(require_cost_model<M>());
+  require_machine(on);
   task_prices r{on.kinds.size(), std::vector<double>(p.tasks.size() * on.kinds.size(), 0)};
   auto at = [&](int b) -> buffer const& { return p.buffers[static_cast<std::size_t>(b)]; };
   std::vector<shape> in, out;

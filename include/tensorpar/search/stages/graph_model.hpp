@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <tensorpar/cost/concepts.hpp>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/search/flows.hpp>
 #include <tensorpar/search/stage_model.hpp>
 #include <tensorpar/search/stages/batch_axes.hpp>
@@ -119,13 +120,15 @@ template <cost_model C> class graph_stages {
   }
 
  public:
-  /// Throws `error` as `differentiate` does, where inputs differ in their first axis, and where the mini-batch is no multiple of it.
+  /// Throws `error` as `differentiate` and `require_machine` do, where inputs differ in their first axis, and where the mini-batch is no
+  /// multiple of it.
   graph_stages(computation_graph const& forward, machine on, C cost, graph_stage_options o)
       : t_(differentiate(forward, training_options{o.loss, o.optimizer, 1})),
         on_(std::move(on)),
         cost_(std::move(cost)),
         o_(std::move(o)),
         batch_(t_.graph) {
+    require_machine(on_);
     if (o_.mini_batch < 1 || o_.mini_batch % batch_.own())
       throw error("a mini-batch of " + std::to_string(o_.mini_batch) + " samples for a graph of " + std::to_string(batch_.own()),
                   "graph_stages", "a multiple of the graph's batch");
