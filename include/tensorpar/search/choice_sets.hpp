@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <tensorpar/cost/ask.hpp>
 #include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/search/evaluate.hpp>
 #include <tensorpar/search/flow_lines.hpp>
@@ -247,7 +248,7 @@ template <cost_model M> class choice_sets {
       auto const kind = detail::idx(on_.device[detail::idx(d)]);
       if (asked[kind]) continue;
       asked[kind] = 1;
-      double const s = model_.seconds(compute_query{
+      double const s = detail::ask(model_, compute_query{
           op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, o_.scalar_bytes, on_.kinds[kind]});
       worst = s > worst ? s : worst;
       if (on_.kinds.size() == 1) break;

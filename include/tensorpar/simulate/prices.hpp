@@ -1,5 +1,6 @@
 // tensorpar/simulate/prices.hpp - what each task of a program takes, asked of a cost model once
 #pragma once
+#include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/plan/program.hpp>
@@ -26,7 +27,7 @@ template <class M> task_prices price(program const& p, machine const& on, M cons
     task const& x = p.tasks[t];
     double* const row = r.seconds.data() + t * r.kinds;
     if (x.kind != task_kind::compute) {         // both halves of an exchange take as long as the whole: they run at one time
-      double const s = model.seconds(move_query{x.step, at((x.in.empty() ? x.out : x.in).front()).type, p.scalar_bytes, on});
+      double const s = detail::ask(model, move_query{x.step, at((x.in.empty() ? x.out : x.in).front()).type, p.scalar_bytes, on});
       for (std::size_t k = 0; k < r.kinds; ++k) row[k] = s;
       continue;
     }
@@ -38,7 +39,7 @@ template <class M> task_prices price(program const& p, machine const& on, M cons
     for (int d : x.devices) there[static_cast<std::size_t>(on.device[static_cast<std::size_t>(d)])] = true;
     for (std::size_t k = 0; k < r.kinds; ++k)
       if (there[k])
-        row[k] = model.seconds(compute_query{
+        row[k] = detail::ask(model, compute_query{
             x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, on.kinds[k]});
   }
   return r;

@@ -1,6 +1,7 @@
 // tensorpar/search/stages/graph_model.hpp - stages of a computation graph, priced by a cost model
 #pragma once
 #include <map>
+#include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/search/flows.hpp>
@@ -75,7 +76,7 @@ template <cost_model C> class graph_stages {
     pool<shape> in, out;
     for (std::size_t k = 0; k < node(u).in.size(); ++k) in.push(part(u, k, false, samples, t, space));
     for (std::size_t k = 0; k < node(u).out.size(); ++k) out.push(part(u, k, true, samples, t, space));
-    return cost_.seconds(compute_query{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()}, o_.scalar_bytes, on});
+    return detail::ask(cost_, compute_query{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()}, o_.scalar_bytes, on});
   }
   double collective(move_kind kind, shape const& s, int first, int n, int stride, int dim) const {
     if (n < 2) return 0;
@@ -86,7 +87,7 @@ template <cost_model C> class graph_stages {
     step.group = {{n, stride}};
     step.before = lay(kind == move_kind::all_reduce ? part_kind::sum : part_kind::shard);
     step.after = lay(part_kind::copy);
-    return cost_.seconds(move_query{step, s, o_.scalar_bytes, on_});
+    return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_});
   }
   int slowest(int first, int n) const {  // kind of the slowest device
     int worst = on_.device[static_cast<std::size_t>(first)];
@@ -153,7 +154,7 @@ template <cost_model C> class graph_stages {
         step.before = {0, {}};
         step.after = {devices() - 1, {}};
         shape const s{dim(elements)};
-        return cost_.seconds(move_query{step, s, o_.scalar_bytes, on_});
+        return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_});
       };
       double const few = ask(1), many = ask(1 << 22);
       beta_ = (many - few) / (static_cast<double>((1 << 22) - 1) * static_cast<double>(o_.scalar_bytes));
