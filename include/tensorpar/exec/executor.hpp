@@ -24,6 +24,7 @@
 #include <tensorpar/exec/traffic.hpp>
 #include <tensorpar/exec/workers.hpp>
 #include <tensorpar/plan/program_hash.hpp>
+#include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/plan/timeline.hpp>
 
@@ -47,8 +48,8 @@ class executor {
  public:
   using scalar = typename Compute::scalar_type;
 
-  /// Throws `error` if the plan does not fit the graph or was sealed with another program (plan/certificate.hpp). The plan's scalar size is
-  /// replaced by the policy's. Where the plan saves memory (plan/memory_saving.hpp), graph and plan are those of its step.
+  /// Throws `error` if the plan does not fit the graph (plan/step_fit.hpp) or was sealed with another program (plan/certificate.hpp). The
+  /// plan's scalar size is replaced by the policy's. Where it saves memory (plan/memory_saving.hpp), graph and plan are those of its step.
   /// `make`, here and below: makes the hub (exec/hub_maker.hpp), with another deadline, say, or from the survivors of an earlier run; and
   /// policies, if it can, in streams and memory of the caller's.
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
@@ -251,7 +252,7 @@ class executor {
   template <class Make>
   executor(training_graph graph, plan p, tensorpar::program const* made, Make const& make)
       : graph_(std::move(graph)),
-        plan_(sized(std::move(p))),
+        plan_(sized(fitting(graph_, std::move(p)))),
         program_(made ? *made : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
         hub_(make(plan_.cluster.size())),
         local_(detail::local_ranks(hub_, plan_.cluster.size())),
