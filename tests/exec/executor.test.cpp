@@ -154,6 +154,21 @@ TEST_CASE("a plan and a graph that were not made for each other do not run") {
   }
 }
 
+TEST_CASE("parameters are given before they are trained: by a seed, a checkpoint, or one by one") {
+  computation_graph const g = residual_mlp();
+  host_batch const b = random_batch(g, 1, 1);
+  executor_of<float> seeded(differentiate(g), serial_plan(g)), stored(differentiate(g), serial_plan(g));
+  CHECK_THROWS_WITH_AS(seeded.step(b, 0.1), doctest::Contains("has no values yet (at executor); valid: initialise(seed), "), error);
+  seeded.initialise(1);                                                // and nothing has failed
+  double const loss = seeded.step(b, 0).loss;
+  for (std::size_t x = 0; x < g.values.size(); ++x)
+    if (g.values[x].role == value_role::parameter) {
+      CHECK_THROWS_AS(stored.step(b, 0.1), error);
+      stored.store(static_cast<int>(x), seeded.fetch(static_cast<int>(x)));
+    }
+  CHECK(stored.step(b, 0).loss == loss);
+}
+
 TEST_CASE("a sealed plan runs the program that it was sealed with, in any scalar, and no other") {
   std::mt19937 draw(7);
   computation_graph const g = residual_mlp();
