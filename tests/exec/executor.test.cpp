@@ -22,6 +22,7 @@ void equal_to_serial(computation_graph const& g, int trials, u64 seed, double to
     o.micro_batches = trial % 3 == 1 ? 2 : 1;
     plan p = random_plan(g, n, draw), s = serial_plan(g);
     p.micro_batches = s.micro_batches = o.micro_batches;
+    p.optimizer = s.optimizer = o.optimizer;
     CAPTURE(trial);
     {
       executor_of<prime_field> a(differentiate(g, o), p), b(differentiate(g, o), s);
@@ -115,6 +116,57 @@ TEST_CASE("bad batches and plans get one clear error") {
   CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("a divisor of 24"), error);
   p.nodes[0].spread.axes = {{'o', 2, 1}};
   CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("does not exist"), error);
+  for (bool saves : {false, true}) {
+    p.nodes[0] = {{0, {{'\0', 2, 1}, {'o', 0, 1}, {'o', 1, 1}}}, saves ? weight_sharding::update : weight_sharding::none};
+    CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("cannot be split in 0"), error);
+    CHECK(check(differentiate(g), [&] { plan q = p; q.nodes[0].sharding = {}; return q; }())[0].code == fault::spread);
+  }
+}
+
+TEST_CASE("a plan and a graph that were not made for each other do not run") {
+  computation_graph const g = residual_mlp();
+  training_options o;
+  o.micro_batches = 4;
+  o.optimizer.kind = optimizer_kind::adamw;
+  plan p = serial_plan(g);
+  p.optimizer = o.optimizer;
+  CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g, o), p), doctest::Contains("micro_batches = 4, the plan has 1"), error);
+  p.micro_batches = 4;
+  CHECK_NOTHROW(executor_of<float>(differentiate(g, o), p));
+  CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("micro_batches = 1, the plan has 4"), error);
+  for (int n : {0, -1}) {
+    p.micro_batches = n;
+    CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g, o), p), doctest::Contains("micro_batches is"), error);
+    CHECK_THROWS_WITH_AS(unroll(differentiate(g, o), p), doctest::Contains("micro_batches is"), error);
+  }
+  p.micro_batches = 4;
+  p.optimizer = {};
+  CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g, o), p), doctest::Contains("the plan's optimizer by sgd_update"), error);
+  p = serial_plan(g);
+  p.cluster.device.clear();
+  CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("no devices"), error);
+  CHECK_THROWS_WITH_AS(unroll(differentiate(g), p), doctest::Contains("no devices"), error);
+  p = serial_plan(g);
+  seal(g, p);
+  for (bool sealed : {true, false}) {
+    CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(rebatch(g, 2)), p), doctest::Contains("for another batch size"), error);
+    if (sealed) p.tasks = p.offsets = 0;
+  }
+}
+
+TEST_CASE("parameters are given before they are trained: by a seed, a checkpoint, or one by one") {
+  computation_graph const g = residual_mlp();
+  host_batch const b = random_batch(g, 1, 1);
+  executor_of<float> seeded(differentiate(g), serial_plan(g)), stored(differentiate(g), serial_plan(g));
+  CHECK_THROWS_WITH_AS(seeded.step(b, 0.1), doctest::Contains("has no values yet (at executor); valid: initialise(seed), "), error);
+  seeded.initialise(1);                                                // and nothing has failed
+  double const loss = seeded.step(b, 0).loss;
+  for (std::size_t x = 0; x < g.values.size(); ++x)
+    if (g.values[x].role == value_role::parameter) {
+      CHECK_THROWS_AS(stored.step(b, 0.1), error);
+      stored.store(static_cast<int>(x), seeded.fetch(static_cast<int>(x)));
+    }
+  CHECK(stored.step(b, 0).loss == loss);
 }
 
 TEST_CASE("a sealed plan runs the program that it was sealed with, in any scalar, and no other") {

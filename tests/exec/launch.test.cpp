@@ -22,6 +22,7 @@ variables const open_mpi{{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE",
 variables const mpich{{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}, {"MPI_LOCALRANKID", "0"}};
 variables const slurm{{"SLURM_PROCID", "6"},  {"SLURM_STEP_NUM_TASKS", "16"}, {"SLURM_LOCALID", "2"},
                       {"SLURM_JOB_ID", "81234"}, {"SLURM_STEP_NODELIST", "gpu[007-010]"}};
+variables const slurm_script{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}};              // the job's script, not one of four
 }  // namespace
 
 TEST_CASE("every launcher is understood; without one this is the only process") {
@@ -33,7 +34,7 @@ TEST_CASE("every launcher is understood; without one this is the only process") 
   CHECK(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}}) == launch{0, 1, 0, "", 0, "torchrun"});
   CHECK(read(with(open_mpi, {{"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "4000"}})) == launch{3, 4, 1, "10.0.0.7", 4000, "Open MPI"});
   CHECK(read(with(slurm, {{"MASTER_ADDR", "b"}, {"MASTER_PORT", "1"}, {"WORLD_SIZE", "16"}})) == launch{6, 16, 2, "b", 1, "Slurm"});
-  CHECK(read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}) == launch{});               // the job's script, not one of four
+  CHECK(read(slurm_script) == launch{});
 }
 
 TEST_CASE("a launcher that was started by another is believed, one that contradicts another is not") {
@@ -63,6 +64,17 @@ TEST_CASE("what is missing or no number is named, with what would do") {
   v.erase("SLURM_PROCID");
   CHECK_THROWS_WITH_AS(read(v), doctest::Contains("SLURM_PROCID is missing (at the environment that Slurm made); valid: a number from 0"),
                        error);
+}
+
+TEST_CASE("several processes of which this one is none by number are a contradiction; one process needs no number") {
+  CHECK_THROWS_WITH_AS(read({{"WORLD_SIZE", "4"}}),
+                       "RANK is missing (at the environment that torchrun made); valid: a number from 0 to 3", error);
+  CHECK_THROWS_WITH_AS(read(with(slurm_script, {{"WORLD_SIZE", "4"}})), doctest::Contains("RANK is missing"), error);
+  CHECK_THROWS_WITH_AS(read({{"OMPI_COMM_WORLD_SIZE", "2"}}), doctest::Contains("OMPI_COMM_WORLD_RANK is missing"), error);
+  CHECK_THROWS_WITH_AS(read({{"PMI_SIZE", "2"}}), doctest::Contains("PMI_RANK is missing"), error);
+  CHECK_THROWS_WITH_AS(read({{"WORLD_SIZE", "four"}}), doctest::Contains("WORLD_SIZE is 'four'"), error);
+  CHECK(read({{"WORLD_SIZE", "1"}}) == launch{});
+  CHECK(read(with(open_mpi, {{"WORLD_SIZE", "4"}})).by == "Open MPI");
 }
 
 TEST_CASE("the first host of a Slurm list") {

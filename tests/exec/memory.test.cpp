@@ -38,6 +38,7 @@ TEST_CASE("training in memory that the host cannot read gives the same bits") {
       o.micro_batches = 1 + trial % 2;
       plan p = random_plan(g, 1 + trial, draw);
       p.micro_batches = o.micro_batches;
+      p.optimizer = o.optimizer;
       far_executor<prime_field> far(differentiate(g, o), p);
       executor_of<prime_field> near(differentiate(g, o), p);
       CHECK(train(far, 2) == train(near, 2));

@@ -235,7 +235,7 @@ TEST_CASE("sums over many numbers are kept in full: a gradient of 4096 equal ter
   int const l = g.add(mean_squared_error{}, {out(g, v), y});
   g.add_output("loss", out(g, l));
   training_options const o = options(optimizer_kind::sgd);
-  narrow_executor a(differentiate(in_bf16(g), o), with(serial_plan(g), o));
+  narrow_executor a(differentiate(in_bf16(g), o), with(serial_plan(in_bf16(g)), o));
   executor_of<double> b(differentiate(g, o), with(serial_plan(g), o));
   host_batch batch{{"x", {shape{4096, 2}, std::vector<float>(8192, 1), {}}}, {"y", {shape{4096, 1}, std::vector<float>(4096, 0.5f), {}}}};
   for (auto* e : {&a}) e->initialise(1);
@@ -266,7 +266,7 @@ TEST_CASE("training in bf16 follows double, serial and under random plans, whose
   for (computation_graph const& g : {residual_mlp(), small_transformer()})
     for (int trial = 0; trial < effort::cases(6); ++trial) {
       training_options const o = options(static_cast<optimizer_kind>(trial % 2), 0, trial % 3 == 2 ? 2 : 1);
-      plan const p = with(trial ? random_plan(g, 1 + trial % 6, draw) : serial_plan(g), o);
+      plan const p = with(trial ? random_plan(in_bf16(g), 1 + trial % 6, draw) : serial_plan(in_bf16(g)), o);
       CAPTURE(trial);
       narrow_executor a(differentiate(in_bf16(g), o), p);
       executor_of<double> b(differentiate(g, o), with(serial_plan(g), o));
@@ -283,7 +283,7 @@ TEST_CASE("many ranks in one memory move and add bf16 numbers too") {
   computation_graph const g = small_transformer();
   training_options const o = options(optimizer_kind::adamw, 0.5);
   for (int trial = 0; trial < effort::cases(4); ++trial) {
-    plan const p = with(random_plan(g, 2 + trial, draw), o);
+    plan const p = with(random_plan(in_bf16(g), 2 + trial, draw), o);
     executor<narrow_teams, comm::virtual_ranks<host_memory>> a(differentiate(in_bf16(g), o), p);
     narrow_executor b(differentiate(in_bf16(g), o), p);
     CHECK(train(a, 2) == train(b, 2));
@@ -299,7 +299,7 @@ TEST_CASE("updates too small for a bf16 weight add up in its master") {
   int const l = g.add(mean_squared_error{}, {out(g, v), y});
   g.add_output("loss", out(g, l));
   training_options const o = options(optimizer_kind::sgd);
-  narrow_executor e(differentiate(in_bf16(g), o), with(serial_plan(g), o));
+  narrow_executor e(differentiate(in_bf16(g), o), with(serial_plan(in_bf16(g)), o));
   e.initialise(1);
   host_batch const batch{{"x", {shape{1, 1}, {1.0f}, {}}}, {"y", {shape{1, 1}, {2.0f}, {}}}};
   int const master = e.graph().graph.node(e.graph().graph.node_count() - 1).in[1 + 1];
@@ -334,7 +334,7 @@ TEST_CASE("a checkpoint keeps weights and masters, to the bit, for another plan 
 TEST_CASE("evaluation takes the parameters of a trained executor, narrow ones and full ones") {
   computation_graph const g = residual_mlp();
   training_options const o = options(optimizer_kind::sgd);
-  narrow_executor e(differentiate(in_bf16(g), o), with(serial_plan(g), o));
+  narrow_executor e(differentiate(in_bf16(g), o), with(serial_plan(in_bf16(g)), o));
   train(e, 2);
   forward_pass<narrow_teams> a(in_bf16(g));
   forward_pass<compute::eigen<double>> b(g);

@@ -167,7 +167,8 @@ TEST_CASE("processes save together what any other number of them loads; what the
   std::mt19937 draw(9);
   training_options o;
   o.optimizer.kind = optimizer_kind::adamw;
-  plan const p = random_plan(g, 4, draw), q = random_plan(g, 3, draw);
+  plan p = random_plan(g, 4, draw), q = random_plan(g, 3, draw), s = serial_plan(g);
+  p.optimizer = q.optimizer = s.optimizer = o.optimizer;
   scratch_folder const dir;
   std::string const there = dir / "run", blocked = dir / "file";
   std::ofstream(blocked) << "no folder";
@@ -188,7 +189,7 @@ TEST_CASE("processes save together what any other number of them loads; what the
   CHECK(refused[0] == refused[1]);
   CHECK(refused[0].find("file") != std::string::npos);
 
-  executor_of<float> alone(differentiate(g, o), serial_plan(g));
+  executor_of<float> alone(differentiate(g, o), s);
   CHECK(load_checkpoint(alone, there).path == paths[0]);
   CHECK(parameters_of(alone) == saved[0]);
   std::vector<char> same(3);

@@ -49,4 +49,7 @@ TEST_CASE("machines of one kind are uniform, and every number is in the hash") {
 TEST_CASE("clusters whose nodes do not fill up are refused by name") {
   for (auto [n, per_node] : {std::pair(0, 1), std::pair(4, 0), std::pair(4, 3), std::pair(-4, 2)})
     CHECK_THROWS_WITH_AS(cluster(n, per_node), doctest::Contains(("a cluster of " + std::to_string(n)).c_str()), error);
+  CHECK_THROWS_WITH_AS(make_cluster("c", kind, 4, 2, {"inner", 2, 0, 1e9}, {}),
+                       "no link between 2 nodes of 2 (at c); valid: an outer link with latency and bandwidth", error);
+  CHECK(make_cluster("c", kind, 4, 4, {"inner", 4, 0, 1e9}, {}).links.size() == 1);
 }

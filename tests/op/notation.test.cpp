@@ -50,7 +50,7 @@ TEST_CASE("empty sides") {
 }
 
 TEST_CASE("too much is refused") {
-  CHECK_THROWS(parse_notation("a,b,c,d,e,f,g->a"));
-  CHECK_THROWS(parse_notation("abcde->a,b,c,d,e"));
-  CHECK_THROWS(parse_notation("abcdefghijklm->a"));
+  CHECK_THROWS_AS(parse_notation("a,b,c,d,e,f,g->a"), error);
+  CHECK_THROWS_AS(parse_notation("abcde->a,b,c,d,e"), error);
+  CHECK_THROWS_AS(parse_notation("abcdefghijklm->a"), error);
 }

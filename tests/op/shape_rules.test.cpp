@@ -24,6 +24,8 @@ TEST_CASE("refusals") {
   CHECK(refusal(matmul{}, {{2, 4, 5}, {3, 5, 7}}) == "batch dimensions differ");
   CHECK(refusal(contraction("mk,kn->mn"), {{4, 5}, {6, 7}}) == "contraction: one letter, two extents");
   CHECK(refusal(contraction("mk,kn->mn"), {{4, 5}}) == "contraction: wrong number of operands");
+  CHECK_THROWS_WITH_AS(contraction("abcdefghijklmnopq,abcdefghijklm->n"),
+                       "a notation of more than 32 characters (at contraction); valid: at most 32 characters", error);
   CHECK(refusal(conv2d{.out = 4}, {x}) == "conv2d takes [n,c,h,w]");
   CHECK(refusal(conv2d{.out = 4, .groups = 4}, {image}) == "channels not divisible by groups");
   CHECK(refusal(conv2d{.out = 4, .kernel = 11, .pad = 0}, {image}) == "the window is larger than the image");

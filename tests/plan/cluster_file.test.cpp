@@ -39,6 +39,7 @@ TEST_CASE("a cluster spelled out") {
   CHECK(m.between(0, 1).name == "near");
   CHECK(m.between(1, 2).latency == 1e-5);
   CHECK(decode_cluster(encode_cluster(m), "again") == m);
+  CHECK(parse_cluster(changed("\"memory\": 1000000", "\"memory\": 1e6"), "c.json") == m);      // a whole number, however it is written
 }
 
 TEST_CASE("every preset survives the file, and the file names presets") {
@@ -76,7 +77,7 @@ TEST_CASE("errors") {
   CHECK(complaint_about(changed("\"kind\": \"small\"", "\"kind\": \"tiny\"")) ==
         "no kind of device is called \"tiny\" (at c.json: devices[1].kind); valid: big, small");
   CHECK(complaint_about(changed("\"count\": 2", "\"count\": 0")).find("0 is out of range (at c.json: devices[1].count)") == 0);
-  CHECK(complaint_about(changed("\"count\": 2", "\"count\": 1e9")).find("not a whole number (at c.json: devices[1].count)") == 0);
+  CHECK(complaint_about(changed("\"count\": 2", "\"count\": 1e9")).find("1000000000.0 is out of range (at c.json: devices[1].count)") == 0);
   CHECK(complaint_about(changed("\"count\": 2", "\"count\": 99999999999")).find("99999999999 is out of range") == 0);
   CHECK(complaint_about(changed("\"group\": 6", "\"group\": 5"))
             .find("5 is out of range (at c.json: links[1].group); valid: a whole number from 6") == 0);
@@ -88,5 +89,11 @@ TEST_CASE("errors") {
             .find("a list of 0 (at c.json: devices)") == 0);
   machine m = logical(2);
   m.links[0].bandwidth = 1 / 0.0;
+  CHECK_THROWS_AS(encode_cluster(m), error);
+  m.links[0].bandwidth = -1e9;
+  CHECK_THROWS_WITH_AS(write_cluster(m, "no_such_folder/c.json"),
+                       "-1e+09 is out of range (at no_such_folder/c.json: links[0].bandwidth); valid: a number from 1 to 1.79e+308", error);
+  m = logical(2);
+  m.device[1] = 3;
   CHECK_THROWS_AS(encode_cluster(m), error);
 }

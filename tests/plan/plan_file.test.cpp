@@ -68,5 +68,11 @@ TEST_CASE("a write that fails leaves the old file") {
   plan broken = p;
   broken.cost = -1.0 / 0.0;
   CHECK_THROWS_AS(write_plan(broken, f / "plan.json"), error);
+  broken = p;
+  broken.optimizer.momentum = 7;                                      // what reading would refuse, writing refuses in the same words
+  CHECK_THROWS_WITH_AS(write_plan(broken, f / "plan.json"), doctest::Contains("plan.json: optimizer.momentum); valid: a number from"), error);
+  broken = p;
+  broken.cluster.links[0].bandwidth = -1e9;
+  CHECK_THROWS_WITH_AS(write_plan(broken, f / "plan.json"), doctest::Contains("plan.json: cluster.links[0].bandwidth); valid: "), error);
   CHECK(read_plan(f / "plan.json") == p);
 }

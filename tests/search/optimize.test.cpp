@@ -233,7 +233,18 @@ TEST_CASE("search: bad input is refused in one sentence") {
   analytical const model;
   CHECK_THROWS_AS(optimize(computation_graph{}, devices(2, 2), model), error);
   machine none;
-  CHECK_THROWS_WITH_AS(optimize(mlp(), none, model), "the machine has no devices (at optimize); valid: at least one", error);
+  CHECK_THROWS_WITH_AS(optimize(mlp(), none, model), "no devices (at machine \"\": device); valid: at least one", error);
+  for (int change = 0; change < 5; ++change) {         // what reached the eliminator, or divided by zero, before
+    machine m = devices(4, 2);
+    if (change == 0) m.links[1].bandwidth = -1e9;
+    if (change == 1) m.links[1].latency = -1;
+    if (change == 2) m.links[0].group = 0;
+    if (change == 3) m.links.clear();
+    if (change == 4) m.device[2] = 1;
+    CAPTURE(change);
+    CHECK_THROWS_WITH_AS(optimize(mlp(), m, model), doctest::Contains("(at machine \"test\": "), error);
+    CHECK_THROWS_AS(make_problem(differentiate(mlp()), m, model), error);
+  }
   search_options o;
   o.loss = "no such output";
   CHECK_THROWS_AS(optimize(mlp(), devices(2, 2), model, o), error);

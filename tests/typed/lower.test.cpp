@@ -235,6 +235,15 @@ TEST_CASE("names given by the user win over made ones") {
 
 TEST_CASE("sizes are asked for, and must be sizes") {
   CHECK(message([] { lower(typed<models::mlp>); }) == "axis 'batch' has no size (at image); valid: lower(model, {batch = n})");
+  CHECK(message([] { lower(typed<models::mlp>, {models::batch = 64, models::batch = 32}); }) ==
+        "two sizes for axis 'batch' (at lower); valid: one size for each of batch");
+  CHECK(message([] { lower(typed<models::mlp>, {models::batch = 64, axis("feat") = 32}); }) ==
+        "a size for axis 'feat', which the model has not or has fixed (at lower); valid: one size for each of batch");
+  CHECK(message([] {
+          model_builder g;
+          g.output("y", g.input("x", {2, 3}) | relu{});
+          lower(g, {models::batch = 2});
+        }) == "a size for axis 'batch', which the model has not or has fixed (at lower); valid: no sizes: the model has them all");
   CHECK(message([] { lower(typed<models::mlp>, {models::batch = 0}); }) == "an axis has size 0 (at image); valid: a size of at least 1");
   model_builder g;
   auto x = g.input("x", {models::batch, 8});

@@ -31,4 +31,11 @@ class error : public std::runtime_error {
   }
 };
 
+namespace detail {
+/// What a constexpr function refuses: an `error` at run time; and no constant expression, so that a compiler shows the line of the call.
+[[noreturn, gnu::noinline, gnu::cold]] inline void refuse(char const* what, char const* where, char const* valid) {
+  throw error(what, where, valid);
+}
+}  // namespace detail
+
 }  // namespace tensorpar

@@ -67,7 +67,7 @@ template <class M> concept prices_moves = requires(M const& m, move_query const&
 ///                                                  are there until the last one has its part
 /// Semantics: both are estimates of the same clock, in seconds, of work that runs alone on its lane.
 /// Laws (tests/support/laws/cost_model.hpp):
-///  - finite and not negative;
+///  - finite and not negative (cost/ask.hpp: searches and simulations throw `error` for another answer);
 ///  - deterministic: equal queries, equal answers (a model may remember, but not change its mind), whether or not the asker of a movement
 ///    adds what it knows of groups and layouts;
 ///  - a `keep` step (a local part of a copy) costs at most as much as an operator that reads and writes the whole part before it;

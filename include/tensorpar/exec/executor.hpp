@@ -24,6 +24,7 @@
 #include <tensorpar/exec/traffic.hpp>
 #include <tensorpar/exec/workers.hpp>
 #include <tensorpar/plan/program_hash.hpp>
+#include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/plan/timeline.hpp>
 
@@ -48,8 +49,8 @@ class executor {
  public:
   using scalar = typename Compute::scalar_type;
 
-  /// Throws `error` if the plan does not fit the graph or was sealed with another program (plan/certificate.hpp). The plan's scalar size is
-  /// replaced by the policy's. Where the plan saves memory (plan/memory_saving.hpp), graph and plan are those of its step.
+  /// Throws `error` if the plan does not fit the graph (plan/step_fit.hpp) or was sealed with another program (plan/certificate.hpp). The
+  /// plan's scalar size is replaced by the policy's. Where it saves memory (plan/memory_saving.hpp), graph and plan are those of its step.
   /// `make`, here and below: makes the hub (exec/hub_maker.hpp), with another deadline, say, or from the survivors of an earlier run; and
   /// policies, if it can, in streams and memory of the caller's.
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
@@ -97,6 +98,7 @@ class executor {
       throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) + " elements", "executor",
                   std::to_string(n));
     memory_.scatter(b, all);
+    given_[static_cast<std::size_t>(value)] = true;
   }
   /// The whole of a parameter or state. Empty if it has no buffer.
   std::vector<scalar> fetch(int value) const {
@@ -114,11 +116,13 @@ class executor {
   void set_seed(u64 s) { seed_ = s; }
 
   /// One training step on a batch of micro_batches * the graph's own batch. `record`, if given, receives what happened when on
-  /// this process's devices.
+  /// this process's devices. Throws `error` for a batch that lacks something, and where a parameter was never given values.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     if (failed_) throw error("this executor has failed before", "executor", "a new executor");
     for (std::size_t x = 0; x < graph_.gradient.size(); ++x) {
       graph_value const& v = graph_.graph.values[x];
+      if (v.role == value_role::parameter && !given_[x] && memory_.persistent_of(static_cast<int>(x)) >= 0)
+        throw error("parameter '" + v.name + "' has no values yet", "executor", "initialise(seed), load_checkpoint or store before a step");
       if (v.role != value_role::input || !used_input_[x]) continue;
       auto const it = batch.find(v.name);
       if (it == batch.end()) throw error("the batch lacks input '" + v.name + "'", "batch", "every input of the model");
@@ -228,7 +232,7 @@ class executor {
   std::vector<std::vector<std::size_t>> mine_;      // by device: its tasks
   std::vector<std::vector<prepared>> ready_;        // by device, parallel to mine_
   std::vector<std::vector<std::size_t>> slot_;      // by task: position in mine_ of each device (by device number)
-  std::vector<bool> used_input_;
+  std::vector<bool> used_input_, given_;            // by value: read by some task; stored at least once
   std::vector<int> losses_;                         // buffers that forward operators write the loss to, its shares one by one
   int norm_ = -1;                                   // buffer
   u64 steps_ = 0, seed_ = 0;
@@ -252,7 +256,7 @@ class executor {
   template <class Make>
   executor(training_graph graph, plan p, tensorpar::program const* made, Make const& make)
       : graph_(std::move(graph)),
-        plan_(sized(std::move(p))),
+        plan_(sized(fitting(graph_, std::move(p)))),
         program_(made ? *made : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
         hub_(make(plan_.cluster.size())),
         local_(detail::local_ranks(hub_, plan_.cluster.size())),
@@ -275,6 +279,7 @@ class executor {
     mine_.resize(n);
     ready_.resize(n);
     used_input_.assign(graph_.gradient.size(), false);
+    given_.assign(graph_.graph.values.size(), false);
     std::vector<char> is_share(graph_.graph.values.size(), 0);
     for (int x : graph_.losses) is_share[static_cast<std::size_t>(x)] = 1;
     for (task const& t : program_.tasks)

@@ -21,7 +21,7 @@ template <class Entry> struct kernel_table {
   constexpr void put(Entry const& e) {
     int i = slot_of(e.id);
     while (entry[i].id && entry[i].id != e.id) i = (i + 1) % slots;
-    if (!entry[i].id && ++count > slots / 4) throw "kernel_table: too many operators";
+    if (!entry[i].id && ++count > slots / 4) refuse("too many operators", "kernel_table", "at most 128");
     entry[i] = e;
   }
   constexpr Entry const* find(u64 id) const {

@@ -56,7 +56,8 @@ template <class Get> struct launch_reader {
 /// RANK, WORLD_SIZE, LOCAL_RANK (torchrun); OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK} (Open MPI); PMI_RANK, PMI_SIZE, MPI_LOCALRANKID (MPICH);
 /// SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID (a step of Slurm; its task may itself be a launcher). MASTER_ADDR and MASTER_PORT say
 /// where rank 0 is; without them a Slurm step names its first host and a port that follows from the job's number. Nothing is said: a run of
-/// one process. Throws `error` for a variable that is missing or no number in range, and for launchers that contradict each other.
+/// one process. Throws `error` for a variable that is missing or no number in range, as a rank where several processes are said, and for
+/// launchers that contradict each other.
 template <class Get> launch read_launch(Get const& get) {
   struct names { char const *by, *rank, *size, *local; };
   static constexpr names known[] = {{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
@@ -81,6 +82,9 @@ template <class Get> launch read_launch(Get const& get) {
     r.local_rank = size == 1 && !env.has(n.local) ? 0 : env.number(n.local, n.by, 0, size - 1);
     r.by = n.by;
   }
+  if (r.by.empty())
+    for (names const& n : known)                                 // one of several, but which?
+      if (int const size = env.has(n.size) ? env.number(n.size, n.by, 1, most) : 1; size > 1) env.number(n.rank, n.by, 0, size - 1);
   if (!r.by.empty() && r.by != "torchrun" && env.has("WORLD_SIZE"))
     env.agree("WORLD_SIZE", env.number("WORLD_SIZE", "its user", 1, most), "its user", r.size, r.by);
   if (char const* address = get("MASTER_ADDR"); address && *address) {

@@ -10,6 +10,7 @@
 #include <tensorpar/exec/random.hpp>
 #include <tensorpar/exec/recorded_runs.hpp>
 #include <tensorpar/exec/scalar.hpp>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/plan/program.hpp>
 
 namespace tensorpar {
@@ -175,6 +176,7 @@ profile_table measure_operators(Compute const& compute, program const& p, machin
                                 profile_table have = {}) {
   if (o.samples < 1 || o.warm_ups < 0)
     throw error("so many samples: " + std::to_string(o.samples), "measure_operators", "at least 1 sample, 0 warm-ups");
+  require_machine(cluster);
   for (task const& t : p.tasks) {
     if (t.kind != task_kind::compute) continue;
     std::vector<shape> in, out;

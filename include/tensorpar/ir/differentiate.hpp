@@ -214,12 +214,7 @@ class differentiator final : public gradient_builder {
       stored.push_back(s);
     }
     if (factor >= 0) in.push_back(factor);
-    optimizer_choice const& o = options_.optimizer;
-    auto const rule = [&](auto const& r) { return narrow ? any_op(with_master<std::remove_cvref_t<decltype(r)>>{r}) : any_op(r); };
-    int const y = emit(o.kind == optimizer_kind::sgd        ? rule(sgd_update{o.weight_decay})
-                       : o.kind == optimizer_kind::momentum ? rule(momentum_update{o.momentum, o.weight_decay})
-                                                            : rule(adamw_update{o.beta1, o.beta2, o.eps, o.weight_decay}),
-                       in.data(), static_cast<int>(in.size()));
+    int const y = emit(update_rule(options_.optimizer, narrow), in.data(), static_cast<int>(in.size()));
     for (std::size_t k = 0; k < stored.size(); ++k) t.graph.value(y + static_cast<int>(k)).stored_in = stored[k];
   }
 

@@ -162,9 +162,9 @@ inline layout result_layout(iteration_space const& own, std::string const& lette
 
 /// Does every grid axis split a splittable loop into a divisor of its units? Returns the offending axis' index, or -1.
 inline int misfit(iteration_space const& own, spread const& s) {
+  for (std::size_t i = 0; i < s.axes.size(); ++i) if (s.axes[i].degree < 1) return static_cast<int>(i);
   for (std::size_t i = 0; i < s.axes.size(); ++i) {
     grid_axis const& a = s.axes[i];
-    if (a.degree < 1) return static_cast<int>(i);
     if (!a.letter) continue;
     node_loop const* p = own.find(a.letter);
     i64 all = 1;

@@ -22,7 +22,7 @@ inline std::string sharded_letters(iteration_space const& update, std::string le
     i64 parts = 1;                                               // several axes may split one loop
     for (grid_axis const& b : grid.axes) if (b.letter == a.letter) parts *= b.degree;
     for (std::size_t i = 0; i < update.loops.size(); ++i) {
-      bool taken = update.loops[i].units % parts != 0;
+      bool taken = parts < 1 || update.loops[i].units % parts != 0;          // a spread that means nothing is for others to refuse
       for (grid_axis const& b : grid.axes) taken = taken || (b.letter && b.letter == letters[i]);
       if (taken) continue;
       letters[i] = a.letter;

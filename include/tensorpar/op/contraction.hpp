@@ -22,7 +22,7 @@ struct contraction {
   static constexpr int arity = -1;
   constexpr contraction() = default;
   [[gnu::noinline]] constexpr explicit contraction(std::string_view s) {
-    if (s.size() > 32) throw "contraction: at most 32 characters";
+    if (s.size() > 32) detail::refuse("a notation of more than 32 characters", "contraction", "at most 32 characters");
     for (std::size_t i = 0; i < s.size(); ++i) text[i / 8] |= static_cast<u64>(static_cast<unsigned char>(s[i])) << (8 * (i % 8));
   }
   static constexpr void describe(auto& s, auto&& visit) {

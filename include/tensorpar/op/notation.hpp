@@ -27,7 +27,7 @@ struct loops {
   loop l[max_loops];
 };
 
-/// Complexity O(length * loops). Precondition: at most 6 operand terms, 3 result terms, 12 letters.
+/// Complexity O(length * loops). Throws `error` for more than 6 terms of operands, 4 of results or 12 letters.
 constexpr loops parse_notation(std::string_view s) {
   loops r{};
   int term = 0;
@@ -49,7 +49,7 @@ constexpr loops parse_notation(std::string_view s) {
       int i = 0;
       while (i < r.n && r.l[i].letter != s[q]) ++i;
       if (i == r.n) {
-        if (r.n == loops::max_loops) throw "notation: at most 12 loops";
+        if (r.n == loops::max_loops) detail::refuse("a notation of more than 12 loops", "notation", "at most 12 loops");
         r.l[r.n++] = loop{s[q], !(s[q] >= 'A' && s[q] <= 'Z'), true, {-1, -1, -1, -1, -1, -1}, {-1, -1, -1}};
       }
       signed char const where = static_cast<signed char>(after ? -2 - (letters - 1 - seen) : seen);
@@ -62,7 +62,8 @@ constexpr loops parse_notation(std::string_view s) {
     if (right) ++term; else if (any || term > 0 || (!last && s[e] == ',')) ++term;
     if (last) { (right ? r.results : r.operands) = term; break; }
     if (s[e] == '-') { r.operands = term; right = true; term = 0; e += 1; }
-    if (term >= (right ? loop::max_out : loop::max_in)) throw "notation: too many terms";
+    if (term >= (right ? loop::max_out : loop::max_in))
+      detail::refuse("a notation of too many terms", "notation", "at most 6 operands and 4 results");
     p = e + 1;
   }
   return r;

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/error.hpp>
 #include <tensorpar/core/slice.hpp>
 
 namespace tensorpar {
@@ -11,6 +12,7 @@ struct dim;
 struct binding;
 
 /// A named axis: up to 12 characters of [a-z0-9_] held in one integer (base 40), so it is cheap to compare and to mangle. id 0: unnamed.
+/// Throws `error` for another name; in a constant expression it does not compile.
 struct axis {
   u64 id;
   axis() = default;
@@ -22,10 +24,10 @@ struct axis {
       u64 const k = c >= 'a' && c <= 'z'   ? u64(c - 'a' + 1)
                     : c >= '0' && c <= '9' ? u64(c - '0' + 27)
                     : c == '_'             ? 37
-                                           : throw "axis: use [a-z0-9_]";
+                                           : (detail::refuse("a character that no name of an axis has", "axis", "[a-z0-9_]"), 0);
       id = id * 40 + k;
     }
-    if (n > 12) throw "axis: at most 12 characters";
+    if (n > 12) detail::refuse("a name of more than 12 characters", "axis", "at most 12 characters");
   }
   constexpr explicit operator bool() const { return id != 0; }
   constexpr dim operator()(i64 n) const;           // a static extent on this axis
@@ -80,7 +82,8 @@ constexpr char const* name_of(dtype t) {
   return t == dtype::f32 ? "f32" : t == dtype::f16 ? "f16" : t == dtype::bf16 ? "bf16" : t == dtype::i32 ? "i32" : "i64";
 }
 
-/// Rank, element type and extents, outermost first. Rank 0 is a scalar.
+/// Rank, element type and extents, outermost first. Rank 0 is a scalar. Throws `error` for more than 6 axes; in a constant expression that
+/// does not compile.
 struct shape {
   static constexpr int max_rank = 6;
   int rank;
@@ -90,7 +93,7 @@ struct shape {
   constexpr shape(std::initializer_list<dim> l, dtype t = dtype::f32) : shape(blank()) {
     type = t;
     int const n = static_cast<int>(l.size());
-    if (n > max_rank) throw "shape: at most 6 axes";
+    if (n > max_rank) detail::refuse("a shape of more than 6 axes", "shape", "at most 6 axes");
     dim const* const from = l.begin();
     for (int i = 0; i < n; ++i) d[i] = from[i];
     rank = n;

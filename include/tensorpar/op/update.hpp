@@ -107,6 +107,13 @@ struct clip_factor {
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in.n) + 2; }
 };
 
+/// The operator by which this optimizer updates a parameter, with a master copy or without.
+inline any_op update_rule(optimizer_choice const& o, bool master) {
+  auto const rule = [&]<class Rule>(Rule const& r) { return master ? any_op(with_master<Rule>{r}) : any_op(r); };
+  return o.kind == optimizer_kind::sgd        ? rule(sgd_update{o.weight_decay})
+         : o.kind == optimizer_kind::momentum ? rule(momentum_update{o.momentum, o.weight_decay})
+                                              : rule(adamw_update{o.beta1, o.beta2, o.eps, o.weight_decay});
+}
 constexpr bool has_master(any_op const& o) {
   return o.is<with_master<sgd_update>>() || o.is<with_master<momentum_update>>() || o.is<with_master<adamw_update>>();
 }

@@ -1,9 +1,9 @@
 // tensorpar/plan/check_form.hpp - does a plan fit its graph and cluster, and does every index of a program mean something?
 #pragma once
-#include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/plan/check_facts.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/program.hpp>
+#include <tensorpar/plan/step_fit.hpp>
 
 namespace tensorpar::detail::check {
 
@@ -38,11 +38,14 @@ inline void check_plan(training_graph const& t, plan const& p, facts& known, fin
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
     return out.add({fault::wrong_graph, -1, -1, -1, -1,
                     sentence("the plan decides about ", p.nodes.size(), " operators, the graph has ", t.forward_nodes)});
-  machine const& m = p.cluster;
-  bool cluster = m.size() > 0 && !m.kinds.empty();
-  for (int k : m.device) cluster = cluster && k >= 0 && k < static_cast<int>(m.kinds.size());
-  if (!cluster || p.micro_batches < 1 || p.scalar_bytes < 1)
-    return out.add({fault::malformed, -1, -1, -1, -1, "the plan's cluster, micro-batches or scalar size mean nothing"});
+  try {
+    require_machine(p.cluster, "the plan's cluster: ");
+  } catch (error const& e) {
+    return out.add({fault::malformed, -1, -1, -1, -1, e.what()});
+  }
+  if (p.micro_batches < 1 || p.scalar_bytes < 1)
+    return out.add({fault::malformed, -1, -1, -1, -1, "the plan's micro-batches or scalar size mean nothing"});
+  if (std::string text = disagreement(t, p); !text.empty()) out.add({fault::wrong_graph, -1, -1, -1, -1, std::move(text)});
   for (int v = 0; v < t.forward_nodes; ++v) {
     graph_node const& n = t.graph.node(v);
     int const op = known.operator_number(n, types(t.graph, n.in), types(t.graph, n.out));

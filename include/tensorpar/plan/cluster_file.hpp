@@ -1,6 +1,5 @@
 // tensorpar/plan/cluster_file.hpp - a cluster described in a JSON file: a preset by name, or devices and links spelled out
 #pragma once
-#include <cmath>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 
@@ -34,9 +33,7 @@ inline machine decode_cluster(plan_reader const& r) {
   plan_reader const kinds = r["kinds"], devices = r["devices"], links = r["links"];
   for (std::size_t i = 0, n = kinds.array(1, 4096); i < n; ++i) {
     plan_reader const k = kinds[i];
-    k.object({"name", "flops", "memory_bandwidth", "memory", "launch"});
-    m.kinds.push_back(
-        {k["name"].text(), k["flops"].real(1), k["memory_bandwidth"].real(1), k["memory"].integer(1, INT64_MAX), k["launch"].real(0)});
+    m.kinds.push_back(decode_kind(k));
     for (std::size_t j = 0; j < i; ++j)
       if (m.kinds[j].name == m.kinds[i].name) k["name"].fail("the kind \"" + m.kinds[i].name + "\" stands twice", "one entry per kind");
     names += (i ? ", " : "") + m.kinds[i].name;
@@ -51,33 +48,17 @@ inline machine decode_cluster(plan_reader const& r) {
     i64 const count = d["count"].integer(1, plan_max_devices - static_cast<i64>(m.device.size()));
     m.device.insert(m.device.end(), static_cast<std::size_t>(count), static_cast<int>(k));
   }
-  i64 inner = 1;
-  for (std::size_t i = 0, n = links.array(1, 8); i < n; ++i) {
-    plan_reader const l = links[i];
-    l.object({"name", "group", "latency", "bandwidth"});
-    bool const outermost = i + 1 == n;
-    link_level x{l["name"].text(), l["group"].integer(outermost ? std::max<i64>(inner, m.size()) : inner, plan_max_devices),
-                 l["latency"].real(0), l["bandwidth"].real(1)};
-    if (!outermost && x.group % inner)
-      l["group"].fail("groups of " + std::to_string(x.group) + " do not consist of groups of " + std::to_string(inner),
-                      "a multiple of " + std::to_string(inner));
-    inner = x.group;
-    m.links.push_back(std::move(x));
-  }
+  m.links = decode_links(links);
+  require_machine(m, r.file + ": ");
   return m;
 }
 
 }  // namespace detail
 
 /// The cluster as a JSON value that people can read and change: kinds by name, devices as runs. Precondition: kinds have different names.
-/// Throws `error` for a number that JSON cannot hold. Law: decode_cluster(encode_cluster(m), w) == m where every kind is in use.
+/// Throws `error` for a machine that means nothing. Law: decode_cluster(encode_cluster(m), w) == m where every kind is in use.
 inline json encode_cluster(machine const& m) {
-  for (device_kind const& k : m.kinds)
-    for (double x : {k.flops, k.memory_bandwidth, k.launch})
-      if (!std::isfinite(x)) throw error("a device kind with an infinite number or none", k.name, "finite numbers");
-  for (link_level const& l : m.links)
-    for (double x : {l.latency, l.bandwidth})
-      if (!std::isfinite(x)) throw error("a link with an infinite number or none", l.name, "finite numbers");
+  require_machine(m);
   json const flat = detail::encode_machine(m);
   json r = json::object();
   r["tensorpar_cluster"] = cluster_schema;
@@ -115,6 +96,12 @@ inline machine read_cluster(std::string const& path) { return decode_cluster(rea
 inline machine find_cluster(std::string const& name_or_path) {
   return name_or_path.ends_with(".json") ? read_cluster(name_or_path) : preset(name_or_path);
 }
-inline void write_cluster(machine const& m, std::string const& path) { write_whole_file(path, encode_cluster(m).dump(1) + "\n"); }
+/// Throws `error` as `decode_cluster` does where `read_cluster` would refuse the file; then nothing is written.
+inline void write_cluster(machine const& m, std::string const& path) {
+  require_machine(m, path + ": ");
+  json const j = encode_cluster(m);
+  decode_cluster(j, path);                                              // kinds of one name
+  write_whole_file(path, j.dump(1) + "\n");
+}
 
 }  // namespace tensorpar

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/plan/pipeline_codec.hpp>
 #include <tensorpar/plan/plan.hpp>
 
@@ -34,27 +35,29 @@ inline json encode_machine(machine const& m) {
   return r;
 }
 
+// Whether numbers are in range is for require_machine to say (ir/machine_check.hpp), once all are there.
+inline device_kind decode_kind(plan_reader const& k) {
+  k.object({"name", "flops", "memory_bandwidth", "memory", "launch"});
+  return {k["name"].text(), k["flops"].real(), k["memory_bandwidth"].real(), k["memory"].integer(), k["launch"].real()};
+}
+inline std::vector<link_level> decode_links(plan_reader const& links) {
+  std::vector<link_level> r;
+  for (std::size_t i = 0, n = links.array(0, 64); i < n; ++i) {
+    plan_reader const l = links[i];
+    l.object({"name", "group", "latency", "bandwidth"});
+    r.push_back({l["name"].text(), l["group"].integer(), l["latency"].real(), l["bandwidth"].real()});
+  }
+  return r;
+}
 inline machine decode_machine(plan_reader const& r) {
   r.object({"name", "kinds", "device", "links"});
   machine m;
   m.name = r["name"].text();
   plan_reader const kinds = r["kinds"], device = r["device"], links = r["links"];
-  for (std::size_t i = 0, n = kinds.array(1, plan_max_devices); i < n; ++i) {
-    plan_reader const k = kinds[i];
-    k.object({"name", "flops", "memory_bandwidth", "memory", "launch"});
-    double const flops = k["flops"].real(1), bandwidth = k["memory_bandwidth"].real(1);
-    m.kinds.push_back({k["name"].text(), flops, bandwidth, k["memory"].integer(1, INT64_MAX), k["launch"].real(0)});
-  }
-  for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i)
-    m.device.push_back(device[i].bounded(0, static_cast<i64>(m.kinds.size()) - 1));
-  i64 inner = 1;
-  for (std::size_t i = 0, n = links.array(m.size() > 1 ? 1 : 0, 64); i < n; ++i) {
-    plan_reader const l = links[i];
-    l.object({"name", "group", "latency", "bandwidth"});
-    i64 const least = i + 1 == n ? std::max<i64>(inner, m.size()) : inner;       // the outermost level joins all devices
-    m.links.push_back({l["name"].text(), l["group"].integer(least, plan_max_devices), l["latency"].real(0), l["bandwidth"].real(1)});
-    inner = m.links.back().group;
-  }
+  for (std::size_t i = 0, n = kinds.array(1, plan_max_devices); i < n; ++i) m.kinds.push_back(decode_kind(kinds[i]));
+  for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i) m.device.push_back(device[i].bounded(INT32_MIN, INT32_MAX));
+  m.links = decode_links(links);
+  require_machine(m, r.file + ": " + r.child(""));
   return m;
 }
 

@@ -8,6 +8,7 @@
 #include <tensorpar/plan/memory_saving.hpp>
 #include <tensorpar/plan/merge_orders.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
+#include <tensorpar/plan/step_fit.hpp>
 
 namespace tensorpar {
 
@@ -299,14 +300,16 @@ class pipeline_expander {
 /// The training step of a plan with a pipeline. `forward` is the graph that the plan was made for, bound to `pipeline.unit` samples; every
 /// stage works on multiples of that. A value that passes between stages of different micro-batch size is joined or cut along its batch
 /// axis; gradients of parameters are added in place; stages that recompute run their forward operators once more before they go back.
-/// Throws `error` where stages do not partition the operators (C1), groups overlap or spreads leave them (C3), sizes do not divide, an
-/// order lacks or repeats a pass, or waits in a circle (C4, C5): each names stage, pass and micro-batch; and where an operator cuts, joins
-/// or merges samples (`rebatch`). A parameter that several stages read is updated by one sum of all its gradients: those stages need equal
-/// micro-batches, and as the sum runs in the stage that reads it first, orders must let that stage's pass wait for the others'.
+/// Throws `error` where the plan names another graph or batch size; where stages do not partition the operators (C1), groups overlap or
+/// spreads leave them (C3), sizes do not divide, an order lacks or repeats a pass, or waits in a circle (C4, C5): each names stage, pass
+/// and micro-batch; and where an operator cuts, joins or merges samples (`rebatch`). A parameter that several stages read is updated by
+/// one sum of all its gradients: those stages need equal micro-batches, and as the sum runs in the stage that reads it first, orders must
+/// let that stage's pass wait for the others'.
 /// O(operators * micro-batches * log). Law: the step computes what `differentiate(forward)` over mini_batch / unit micro-batches computes,
 /// exactly over exact scalars (tests/exec/pipeline.test.cpp), unless an operator mixes samples (batch normalisation).
 inline pipelined_step expand(computation_graph const& forward, plan const& p, std::string const& loss = "loss") {
   if (p.pipeline.empty()) throw error("the plan has no pipeline", "expand", "a plan with stages");
+  require_graph(p, forward.hash());
   pipelined_step r = detail::pipeline_expander(forward, p).run(loss);
   plan& q = r.plan;
   q.model = p.model;

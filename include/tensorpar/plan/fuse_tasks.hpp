@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/op/fused.hpp>
 #include <tensorpar/plan/arena.hpp>
 #include <tensorpar/plan/keep_lse.hpp>
@@ -269,6 +270,7 @@ class task_fuser {
 /// The checker (plan/check.hpp) knows the tasks of graphs: check the program before. O(tasks * readers of a buffer + packing).
 /// Laws (tests/exec/fuse.test.cpp): steps give the same parameters, exactly in the prime field; fusing again changes nothing.
 inline program fuse_tasks(program const& p, machine const& cluster, kernel_rule can, workspace_rule workspace) {
+  require_machine(cluster);
   auto const fused = [&](program from) {
     program r = detail::task_fuser(std::move(from), can, workspace).run();
     assign_offsets(r, cluster.size());

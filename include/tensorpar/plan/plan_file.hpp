@@ -33,7 +33,12 @@ inline void write_whole_file(std::string const& path, std::string_view text) {
 
 /// The plan in the file. Throws `error` if it cannot be read, and as `decode` does.
 inline plan read_plan(std::string const& path) { return decode(read_json(path), path); }
-/// Indented by one space per level, so that versions of a plan compare well line by line.
-inline void write_plan(plan const& p, std::string const& path) { write_whole_file(path, encode(p).dump(1) + "\n"); }
+/// Indented by one space per level, so that versions of a plan compare well line by line. Throws `error` as `decode` does where `read_plan`
+/// would refuse the file; then nothing is written.
+inline void write_plan(plan const& p, std::string const& path) {
+  json const j = encode(p);
+  decode(j, path);
+  write_whole_file(path, j.dump(1) + "\n");
+}
 
 }  // namespace tensorpar

@@ -1,5 +1,6 @@
 // tensorpar/plan/plan_reader.hpp - reading JSON strictly: every complaint names file, key and what is valid
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -20,6 +21,8 @@ namespace detail {
 struct plan_reader {
   json const& at;
   std::string file, path;
+  static constexpr i64 any_integer = INT64_MIN;
+  static constexpr double any_real = std::numeric_limits<double>::lowest();
 
   [[noreturn]] void fail(std::string const& what, std::string const& valid) const {
     throw error(what, file + (path.empty() ? "" : ": " + path), valid);
@@ -73,16 +76,20 @@ struct plan_reader {
     if (!good) fail("not a hash", "16 lower-case hexadecimal digits");
     return r;
   }
-  i64 integer(i64 least, i64 most) const {
-    auto const valid = [&] { return "a whole number from " + std::to_string(least) + " to " + std::to_string(most); };
-    if (!at.is_number_integer()) fail("not a whole number", valid());
-    bool const huge = at.is_number_unsigned() && at.get<u64>() > static_cast<u64>(INT64_MAX);
+  /// A whole number, which may be written as 1e9.
+  i64 integer(i64 least = any_integer, i64 most = INT64_MAX) const {
+    auto const valid = [&] {
+      return least == any_integer ? "a whole number" : "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    };
+    double const real = at.is_number_float() ? at.get<double>() : 0;
+    if (!at.is_number() || real != std::trunc(real)) fail("not a whole number", valid());
+    bool const huge = at.is_number_unsigned() ? at.get<u64>() > static_cast<u64>(INT64_MAX) : !(std::abs(real) < 0x1p63);
     if (huge || at.get<i64>() < least || at.get<i64>() > most) fail(at.dump() + " is out of range", valid());
     return at.get<i64>();
   }
   int bounded(i64 least, i64 most) const { return static_cast<int>(integer(least, most)); }
-  double real(double least, double most = std::numeric_limits<double>::max()) const {
-    auto const valid = [&] { return "a number from " + json(least).dump() + " to " + json(most).dump(); };
+  double real(double least = any_real, double most = -any_real) const {
+    auto const valid = [&] { return least == any_real ? "a number" : "a number from " + json(least).dump() + " to " + json(most).dump(); };
     if (!at.is_number()) fail("not a number", valid());
     double const x = at.get<double>();
     if (!(x >= least && x <= most)) fail(at.dump() + " is out of range", valid());

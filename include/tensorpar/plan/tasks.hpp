@@ -28,6 +28,8 @@ class unroller {
       : t_(t), g_(t.graph), plan_(p), workspace_(w), only_(only), keep_(keep) {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
+    if (p.cluster.size() < 1) throw error("the plan's cluster has no devices", "plan", "at least one");
+    if (p.micro_batches < 1) throw error("micro_batches is " + std::to_string(p.micro_batches), "plan", "1 or more");
     if (!p.pipeline.empty())
       throw error("the plan has a pipeline", "unroll", "the step that expand(graph, plan) makes of it (plan/expand.hpp)");
     if (p.saves_memory())

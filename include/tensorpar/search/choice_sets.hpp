@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <tensorpar/cost/ask.hpp>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/search/evaluate.hpp>
 #include <tensorpar/search/flow_lines.hpp>
 #include <tensorpar/search/flows.hpp>
@@ -132,7 +134,9 @@ template <cost_model M> class choice_sets {
 
  protected:
   choice_sets(machine const& on, M const& model, objective_options const& o, std::shared_ptr<layout_prices<M>> known)
-      : on_(on), model_(model), o_(o), shared_(std::move(known)), prices_(*shared_) {}
+      : on_(on), model_(model), o_(o), shared_(std::move(known)), prices_(*shared_) {
+    require_machine(on);
+  }
 
   void start(spread_limits const& l) {
     limits_ = l;
@@ -244,7 +248,7 @@ template <cost_model M> class choice_sets {
       auto const kind = detail::idx(on_.device[detail::idx(d)]);
       if (asked[kind]) continue;
       asked[kind] = 1;
-      double const s = model_.seconds(compute_query{
+      double const s = detail::ask(model_, compute_query{
           op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, o_.scalar_bytes, on_.kinds[kind]});
       worst = s > worst ? s : worst;
       if (on_.kinds.size() == 1) break;

@@ -343,7 +343,7 @@ joint_result develop_and_map(computation_graph const& declared, machine const& o
 /// where the options mean nothing.
 template <cost_model M>
 joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model, joint_options const& options = {}) {
-  if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
+  require_machine(on);
   detail::require_bound(declared);
   team workers(options.search.threads);
   joint_options o = options;
@@ -378,7 +378,7 @@ cost_model_lack<M> optimize_jointly(computation_graph const&, machine const&, M 
 template <cost_model M>
 joint_result optimize_one_after_the_other(computation_graph const& declared, machine const& on, M const& model,
                                           joint_options const& options = {}) {
-  if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
+  require_machine(on);
   machine one{on.name, {on.kind_of(0)}, {0}, {}};
   one.kinds[0].memory = std::numeric_limits<i64>::max();
   joint_options alone = options;

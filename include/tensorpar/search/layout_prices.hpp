@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/search/move_book.hpp>
 #include <vector>
@@ -157,7 +158,7 @@ template <cost_model M> class layout_prices {
     auto& known = step_seconds_[static_cast<std::size_t>(shape_id)];
     auto const i = static_cast<std::size_t>(step);
     if (i >= known.size()) known.resize(i + 1, -1.0);
-    if (known[i] < 0) known[i] = model_.seconds(move_query{moves_.step(step), s, scalar_bytes_, on_, &ways(step)});
+    if (known[i] < 0) known[i] = detail::ask(model_, move_query{moves_.step(step), s, scalar_bytes_, on_, &ways(step)});
     return known[i];
   }
   double seconds_of_movement(int shape_id, int from, int to) {
@@ -169,7 +170,7 @@ template <cost_model M> class layout_prices {
       if (whole_to_ != to) whole_.after = layout_of(to);
       whole_to_ = to;
       auto const extents = [&](int i) { return &extents_[static_cast<std::size_t>(i)]; };
-      return model_.seconds(move_query{whole_, s, scalar_bytes_, on_, nullptr, extents(from), extents(to)});
+      return detail::ask(model_, move_query{whole_, s, scalar_bytes_, on_, nullptr, extents(from), extents(to)});
     }
     double t = 0;
     for (int k = 0; k < m.count; ++k) t += seconds_of_step(shape_id, s, m.first[k]);

@@ -106,7 +106,7 @@ struct activation_choice {
 template <cost_model M>
 search_result optimize_with(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
                             std::shared_ptr<layout_prices<M>> const& prices, activation_choice* activation = nullptr) {
-  if (on.size() < 1) throw error("the machine has no devices", "optimize", "at least one");
+  require_machine(on);
   if (o.micro_batches < 1) throw error("micro_batches is " + std::to_string(o.micro_batches), "optimize", "1 or more");
   require_bound(forward);
   search_result r;
@@ -212,7 +212,7 @@ template <class Options> Options shared_by(team& workers, Options o) {
 /// synchronisation. Memory per device is a hard constraint on the arenas of the plan's program (without a backend's scratch space); where
 /// the fastest plan does not fit, updates and weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
 /// where the weights and the optimizer's state alone exceed all memory there is. Deterministic: equal arguments, equal results.
-/// Throws `error` for a graph without the loss, with unbound sizes, or a machine without devices.
+/// Throws `error` for a graph without the loss, with unbound sizes, or a machine that means nothing (ir/machine_check.hpp).
 template <cost_model M>
 search_result optimize(computation_graph const& forward, machine const& on, M const& model, search_options const& o = {}) {
   team workers(o.threads);

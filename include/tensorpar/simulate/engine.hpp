@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/cost/groups.hpp>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/plan/timeline.hpp>
 #include <tensorpar/simulate/prices.hpp>
 #include <tensorpar/simulate/task_graph.hpp>
@@ -20,6 +21,7 @@ class simulator {
  public:
   simulator(program const& p, machine const& m, task_prices const& c, simulation_options o, bool lanes)
       : p_(p), m_(m), price_(c), use_(o), lanes_(lanes), clock_(2 * m.device.size()) {
+    require_machine(m);
     std::size_t places = 0;
     sent_.assign(p.tasks.size(), 0);
     for (buffer const& b : p.buffers) { first_place_.push_back(places); places += b.devices.size(); }
@@ -227,7 +229,8 @@ class simulator {
 /// Runs the program in virtual time. Per device one compute lane and one communication lane, each in program order; a task starts when its
 /// operands are there, when the bytes it writes are no longer used, and when its lane is free; a collective when this holds for every
 /// member of the group (an exchange: for all devices of both sides). A `keep` is a local copy and belongs to the compute lane.
-/// A task waits for tasks that stand earlier in the program only, so one pass in program order is an event-driven run.
+/// A task waits for tasks that stand earlier in the program only, so one pass in program order is an event-driven run. Throws `error` for
+/// a machine that means nothing (ir/machine_check.hpp).
 /// Laws: critical_path <= seconds <= serial_seconds; deterministic; memory over time never exceeds the arena.
 /// O(places * log + tasks * devices), places = buffers times the devices that hold them.
 inline timeline simulate(program const& p, machine const& on, task_prices const& price, simulation_options use = {}) {

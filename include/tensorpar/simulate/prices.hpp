@@ -1,6 +1,8 @@
 // tensorpar/simulate/prices.hpp - what each task of a program takes, asked of a cost model once
 #pragma once
+#include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/plan/program.hpp>
 
 namespace tensorpar {
@@ -12,8 +14,10 @@ struct task_prices {
   double of(std::size_t task, int kind) const { return seconds[task * kinds + static_cast<std::size_t>(kind)]; }
 };
 
-/// Asks the model for every task. Kinds of device that take no part in a task cost 0 there. O(tasks * kinds) queries at most.
+/// Asks the model for every task. Kinds of device that take no part in a task cost 0 there.
+/// Throws `error` for a machine that means nothing. O(tasks * kinds) queries at most.
 template <cost_model M> task_prices price(program const& p, machine const& on, M const& model) {
+  require_machine(on);
   task_prices r{on.kinds.size(), std::vector<double>(p.tasks.size() * on.kinds.size(), 0)};
   auto at = [&](int b) -> buffer const& { return p.buffers[static_cast<std::size_t>(b)]; };
   std::vector<shape> in, out;
@@ -22,7 +26,7 @@ template <cost_model M> task_prices price(program const& p, machine const& on, M
     task const& x = p.tasks[t];
     double* const row = r.seconds.data() + t * r.kinds;
     if (x.kind != task_kind::compute) {         // both halves of an exchange take as long as the whole: they run at one time
-      double const s = model.seconds(move_query{x.step, at((x.in.empty() ? x.out : x.in).front()).type, p.scalar_bytes, on});
+      double const s = detail::ask(model, move_query{x.step, at((x.in.empty() ? x.out : x.in).front()).type, p.scalar_bytes, on});
       for (std::size_t k = 0; k < r.kinds; ++k) row[k] = s;
       continue;
     }
@@ -34,7 +38,7 @@ template <cost_model M> task_prices price(program const& p, machine const& on, M
     for (int d : x.devices) there[static_cast<std::size_t>(on.device[static_cast<std::size_t>(d)])] = true;
     for (std::size_t k = 0; k < r.kinds; ++k)
       if (there[k])
-        row[k] = model.seconds(compute_query{
+        row[k] = detail::ask(model, compute_query{
             x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, on.kinds[k]});
   }
   return r;

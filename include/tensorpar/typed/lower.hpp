@@ -1,5 +1,6 @@
 // tensorpar/typed/lower.hpp - a model becomes a computation graph: symbols bound, repeated blocks unrolled; one function for all models
 #pragma once
+#include <algorithm>
 #include <string>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/op/pointwise.hpp>
@@ -36,6 +37,25 @@ class lowering {
     put_text(valid, d.is_static() ? "a size of at least 1" : "lower(model, {");
     if (!d.is_static()) { put_text(valid, d.sym); put_text(valid, " = n})"); }
     throw error(std::move(what), of, std::move(valid));
+  }
+  /// Every size belongs to an axis of the model that waits for one, and to one alone.
+  [[gnu::noinline, gnu::cold]] void require_sizes() const {
+    std::vector<axis> open;
+    for (model_value const& v : g_.values)
+      for (int i = 0; i < v.type.rank; ++i)
+        if (axis const a = v.type.d[i].sym; a && std::find(open.begin(), open.end(), a) == open.end()) open.push_back(a);
+    for (int i = 0; i < bound_.n; ++i) {
+      bool twice = false;
+      for (int k = 0; k < i; ++k) twice = twice || bound_[k].sym == bound_[i].sym;
+      bool const known = std::find(open.begin(), open.end(), bound_[i].sym) != open.end();
+      if (known && !twice) continue;
+      std::string what, valid;
+      put_text(what, twice ? "two sizes for axis '" : "a size for axis '");
+      put_text(what, bound_[i].sym);
+      put_text(what, twice ? "'" : "', which the model has not or has fixed");
+      for (axis const& a : open) { put_text(valid, valid.empty() ? "one size for each of " : ", "); put_text(valid, a); }
+      throw error(std::move(what), "lower", valid.empty() ? "no sizes: the model has them all" : std::move(valid));
+    }
   }
   [[noreturn, gnu::noinline, gnu::cold]] static void too_large() {
     throw error("the unrolled model is too large", "lower", "at most 67108864 operators");
@@ -145,6 +165,7 @@ class lowering {
   [[gnu::cold]] lowering(graph_view const& g, slice<binding> b)
       : g_(g), bound_(b), now_(g.values.n, -1), slots_(slots_for(g)), names_(slots_) {}
   [[gnu::cold]] computation_graph run() {
+    require_sizes();
     for (model_port const& p : g_.inputs) {
       std::string name = spelled(p.name);
       shape const s = bound(g_.values[p.value].type, name);
@@ -189,8 +210,8 @@ class lowering {
 /// unrolled, each turn with weights of its own, and every node tells its region and turn (turns of nested blocks are counted through).
 /// Inputs are values. Every node has a name, its own or its operator's with its number; in a repeated block "@turn" follows a given name.
 /// Its weights are parameters "<node>.0", "<node>.1" ...; a shared weight has its own name or "weight<k>".
-/// Precondition: the model was accepted (typed<M>, or builder.ok() and audit). Throws `error` for a symbol without a size, sizes below 1,
-/// and where a shape rule refuses the bound sizes. O(unrolled operators).
+/// Precondition: the model was accepted (typed<M>, or builder.ok() and audit). Throws `error` for a symbol without a size or with
+/// two, for a size of no symbol, sizes below 1, and where a shape rule refuses the bound sizes. O(unrolled operators).
 [[gnu::noinline, gnu::cold]] inline computation_graph lower(graph_view const& g, slice<binding> bound) {
   return detail::lowering(g, bound).run();
 }

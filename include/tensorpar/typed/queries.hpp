@@ -91,12 +91,12 @@ template <operator_graph G, std::same_as<binding>... B> constexpr double flops(G
 constexpr bool is_series_parallel(graph_view const& g) { return g.nodes.n > 0 && detail::reduce_ordered(g, g.nodes.n, nullptr).ok; }
 template <class M> constexpr bool is_series_parallel(typed_graph<M> const& g) { return is_series_parallel(g.view()); }
 
-/// The shape of an output, its symbols bound. Precondition: there is an output of this name (else no constant expression).
+/// The shape of an output, its symbols bound. Throws `error` where there is no output of this name (no constant expression).
 template <std::same_as<binding>... B> constexpr shape output_shape(graph_view const& g, std::string_view name, B... bound) {
   binding const b[sizeof...(B) + 1]{bound..., binding{axis{u64{0}}, 1}};
   for (model_port const& p : g.outputs)
     if (p.name.index < 0 && p.name.text == name) return bind(g.values[p.value].type, {b, static_cast<int>(sizeof...(B))});
-  throw "tensorpar: the model has no output of this name";
+  detail::refuse("the model has no output of this name", "output_shape", "the name of an output");
 }
 
 }  // namespace tensorpar

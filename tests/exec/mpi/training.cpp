@@ -19,6 +19,7 @@ void equal_to_serial(computation_graph const& g, u64 seed) {
     o.micro_batches = trial % 3 == 1 ? 2 : 1;
     plan p = random_plan(g, mpi().size(), draw), s = serial_plan(g);
     p.micro_batches = s.micro_batches = o.micro_batches;
+    p.optimizer = s.optimizer = o.optimizer;
     CAPTURE(trial);
     {
       executor_of<prime_field, comm::mpi> a(differentiate(g, o), p);

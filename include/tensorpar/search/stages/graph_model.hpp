@@ -1,7 +1,9 @@
 // tensorpar/search/stages/graph_model.hpp - stages of a computation graph, priced by a cost model
 #pragma once
 #include <map>
+#include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
+#include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/search/flows.hpp>
 #include <tensorpar/search/stage_model.hpp>
 #include <tensorpar/search/stages/batch_axes.hpp>
@@ -75,7 +77,7 @@ template <class C> class graph_stages {
     pool<shape> in, out;
     for (std::size_t k = 0; k < node(u).in.size(); ++k) in.push(part(u, k, false, samples, t, space));
     for (std::size_t k = 0; k < node(u).out.size(); ++k) out.push(part(u, k, true, samples, t, space));
-    return cost_.seconds(compute_query{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()}, o_.scalar_bytes, on});
+    return detail::ask(cost_, compute_query{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()}, o_.scalar_bytes, on});
   }
   double collective(move_kind kind, shape const& s, int first, int n, int stride, int dim) const {
     if (n < 2) return 0;
@@ -86,7 +88,7 @@ template <class C> class graph_stages {
     step.group = {{n, stride}};
     step.before = lay(kind == move_kind::all_reduce ? part_kind::sum : part_kind::shard);
     step.after = lay(part_kind::copy);
-    return cost_.seconds(move_query{step, s, o_.scalar_bytes, on_});
+    return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_});
   }
   int slowest(int first, int n) const {  // kind of the slowest device
     int worst = on_.device[static_cast<std::size_t>(first)];
@@ -120,13 +122,15 @@ template <class C> class graph_stages {
   }
 
  public:
-  /// Throws `error` as `differentiate` does, where inputs differ in their first axis, and where the mini-batch is no multiple of it.
+  /// Throws `error` as `differentiate` and `require_machine` do, where inputs differ in their first axis, and where the mini-batch is no
+  /// multiple of it.
   graph_stages(computation_graph const& forward, machine on, C cost, graph_stage_options o)
       : t_(differentiate(forward, training_options{o.loss, o.optimizer, 1})),
         on_(std::move(on)),
         cost_(std::move(cost)),
         o_(std::move(o)),
         batch_(t_.graph) {
+    require_machine(on_);
     if (o_.mini_batch < 1 || o_.mini_batch % batch_.own())
       throw error("a mini-batch of " + std::to_string(o_.mini_batch) + " samples for a graph of " + std::to_string(batch_.own()),
                   "graph_stages", "a multiple of the graph's batch");
@@ -151,7 +155,7 @@ template <class C> class graph_stages {
         step.before = {0, {}};
         step.after = {devices() - 1, {}};
         shape const s{dim(elements)};
-        return cost_.seconds(move_query{step, s, o_.scalar_bytes, on_});
+        return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_});
       };
       double const few = ask(1), many = ask(1 << 22);
       beta_ = (many - few) / (static_cast<double>((1 << 22) - 1) * static_cast<double>(o_.scalar_bytes));

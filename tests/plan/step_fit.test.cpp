@@ -1,0 +1,127 @@
+// tests/plan/step_fit.test.cpp - a plan and the graph of a step that were not made for each other are told apart, in words
+#include <tensorpar/plan/step_fit.hpp>
+#include <doctest/doctest.h>
+
+#include <random>
+#include <support/random_pipeline.hpp>
+#include <support/small_graphs.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/tasks.hpp>
+
+using namespace tests;
+
+namespace {
+
+training_options options_of(plan const& p) {
+  training_options o;
+  o.optimizer = p.optimizer;
+  o.micro_batches = p.micro_batches;
+  return o;
+}
+plan with(computation_graph const& g, optimizer_kind kind, double clip, int micro_batches) {
+  plan p = serial_plan(g);
+  p.optimizer.kind = kind;
+  p.optimizer.clip_norm = clip;
+  p.micro_batches = micro_batches;
+  return p;
+}
+/// The executor's words and the checker's, which are the same.
+std::string said(training_graph const& t, plan const& p) {
+  std::string const text = disagreement(t, p);
+  std::vector<finding> const found = check(t, p), all = check(t, p, unroll(t, p));
+  CHECK(found.empty() == text.empty());
+  CHECK(all.empty() == text.empty());
+  if (!found.empty()) {
+    CHECK(found[0].code == fault::wrong_graph);
+    CHECK(found[0].text == text);
+  }
+  try { fitting(t, p); } catch (error const& e) {
+    CHECK(e.problem() == text);
+    return text;
+  }
+  CHECK(text.empty());
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a graph agrees with the plan that it was differentiated for, and with no plan of other micro-batches or another optimizer") {
+  computation_graph const plain = residual_mlp(), narrow = in_bf16(plain);
+  int refused = 0;
+  for (computation_graph const* g : {&plain, &narrow})
+    for (optimizer_kind a : {optimizer_kind::sgd, optimizer_kind::momentum, optimizer_kind::adamw})
+      for (double clip : {0.0, 0.5})
+        for (int n : {1, 3, 4}) {
+          plan const own = with(*g, a, clip, n);
+          training_graph const t = differentiate(*g, options_of(own));
+          CHECK(said(t, own).empty());
+          for (optimizer_kind b : {optimizer_kind::sgd, optimizer_kind::momentum, optimizer_kind::adamw})
+            for (double other : {0.0, 0.5, 1.0})
+              for (int m : {1, 2, 4})
+                if (a != b || clip != other || n != m) {
+                  CHECK(!disagreement(t, with(*g, b, other, m)).empty());
+                  ++refused;
+                }
+        }
+  CHECK(refused > 800);
+}
+
+TEST_CASE("what disagrees is said in words") {
+  computation_graph const g = residual_mlp();
+  plan p = with(g, optimizer_kind::sgd, 0, 1);
+  training_graph const four = differentiate(g, options_of(with(g, optimizer_kind::sgd, 0, 4)));
+  CHECK(said(four, p) == "the graph was differentiated for micro_batches = 4, the plan has 1");
+  training_graph const adam = differentiate(g, options_of(with(g, optimizer_kind::adamw, 0, 1)));
+  CHECK(said(adam, p) == "the graph updates by adamw_update{beta1=0.900000,beta2=0.999000,eps=0.000000,weight_decay=0.000000}, "
+                         "the plan's optimizer by sgd_update{weight_decay=0.000000}");
+  training_graph const clipped = differentiate(g, options_of(with(g, optimizer_kind::sgd, 0.5, 1)));
+  CHECK(said(clipped, p) == "the graph clips by clip_factor{max_norm=0.500000}, the plan's optimizer none");
+  p.optimizer.clip_norm = 2;
+  CHECK(said(differentiate(g), p) == "the graph clips no gradients, the plan's optimizer to a norm of 2.000000");
+  p = with(g, optimizer_kind::sgd, 0, 1);
+  p.optimizer.beta1 = 0.5;                                             // of no use to it
+  CHECK(said(differentiate(g), p).empty());
+}
+
+TEST_CASE("steps that save memory, and those of pipelines, agree with their plans") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(3);
+  for (int turn = 0; turn < 12; ++turn) {
+    plan p = random_plan(g, 4, draw);
+    p.optimizer.kind = static_cast<optimizer_kind>(turn % 3);
+    p.optimizer.clip_norm = turn % 2;
+    p.micro_batches = 1 + turn % 4;
+    for (node_choice& c : p.nodes) c = {c.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+    saving_step const s = save_memory(differentiate(g, options_of(p)), p);
+    CHECK(said(s.graph, s.plan).empty());
+    plan q = random_pipeline(g, {.devices = 4}, 1, 4, draw);
+    q.optimizer = p.optimizer;
+    pipelined_step const e = expand(g, q);
+    CHECK(disagreement(e.graph, e.plan).empty());
+    CHECK_THROWS_WITH_AS(expand(rebatch(g, 2), q), doctest::Contains("for another batch size"), error);
+    CHECK_NOTHROW(fitting(e.graph, e.plan));
+    plan other = e.plan;
+    other.micro_batches = 2;
+    CHECK(!disagreement(e.graph, other).empty());
+  }
+}
+
+TEST_CASE("clusters and micro-batches that mean nothing, and plans for other graphs or batches, are refused") {
+  computation_graph const g = residual_mlp();
+  training_graph const t = differentiate(g);
+  auto refusal = [&](auto const& change) -> std::string {
+    plan p = serial_plan(g);
+    change(p);
+    try { fitting(t, p); } catch (error const& e) { return e.what(); }
+    return "accepted";
+  };
+  CHECK(refusal([](plan&) {}) == "accepted");
+  CHECK(refusal([](plan& p) { p.graph = 0; }) == "accepted");              // it names none
+  CHECK(refusal([](plan& p) { p.cluster.device.clear(); }) == "no devices (at plan: cluster.device); valid: at least one");
+  CHECK(refusal([](plan& p) { p.cluster.kinds[0].flops = 0; }).find("0 is out of range (at plan: cluster.kinds[0].flops)") == 0);
+  for (int n : {0, -1})
+    CHECK(refusal([&](plan& p) { p.micro_batches = n; }) == "micro_batches is " + std::to_string(n) + " (at plan); valid: 1 or more");
+  CHECK(refusal([](plan& p) { ++p.graph; }).find("the plan was made for another graph, or for another batch size") == 0);
+  CHECK(refusal([](plan& p) { p.graph = 0; p.tasks = 1; }).find("the plan was made for another graph") == 0);
+}
