@@ -43,8 +43,7 @@ namespace tensorpar {
 template <class Compute, class Comm>
   requires(require_compute_policy<Compute>() &&                             // compute_policy, or the name of what is missing
            require_communicator<Comm, typename Compute::scalar_type>() &&   // full_communicator, likewise
-           require_communicator<Comm, detail::narrow_of<Compute>>() &&
-           require_same_memory<Compute, Comm>())
+           require_communicator<Comm, detail::narrow_of<Compute>>() && require_same_memory<Compute, Comm>())
 class executor {
  public:
   using scalar = typename Compute::scalar_type;

@@ -311,8 +311,7 @@ class unroller {
   }
 
   /// Results that go on in some of their devices alone are sent there at once: the others would come to their halves of the exchange after
-  /// all that stands between, such as a branch of their own, which should go on beside the one that waits for them. Within a pass: what
-  /// the other one reads would have to stay that long.
+  /// all that stands between, such as a branch of their own. Within a pass: what the other pass reads would have to stay that long.
   void part_with(int v) {
     graph_node const& n = g_.node(v);
     if (n.phase == step_phase::update) return;
@@ -326,8 +325,7 @@ class unroller {
         layout const there = operand_layout(space(c), m.letters, s, k);
         auto const steps = movement(here, there, g_.type(x));
         bool within = std::any_of(steps.begin(), steps.end(), [](move_step const& y) { return y.kind == move_kind::exchange; });
-        if (!within) continue;
-        for (int d : there.devices()) within = within && here.holds(d);
+        for (int d : within ? there.devices() : std::vector<int>{}) within = within && here.holds(d);
         if (within) bring(x, there, c);
       }
   }

@@ -1,4 +1,4 @@
-// tensorpar/exec/teams/batch_norm.hpp - team kernels of batch normalisation: several teams for every channel's sums, and what follows from them
+// tensorpar/exec/teams/batch_norm.hpp - team kernels of batch normalisation: teams for every channel's sums, and what follows from them
 #pragma once
 #include <tensorpar/exec/kernels_batch_norm.hpp>
 #include <tensorpar/exec/teams/lines.hpp>

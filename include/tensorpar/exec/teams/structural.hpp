@@ -39,8 +39,8 @@ template <class Element> struct transpose_at {
     y[i] = x[(((o * n + p) * middle + k) * m + q) * inner + e];
   }
 };
-/// The same for inner = 1, by squares of as many rows as 16 bytes have elements, turned in registers. Of 32 neighbours, a warp's, 4 lie side
-/// by side in x and 8 in y: they read 64 bytes of every row and write 128.
+/// The same for inner = 1, by squares of as many rows as 16 bytes have elements, turned in registers. Of 32 neighbours, a warp's, 4 lie
+/// side by side in x and 8 in y: they read 64 bytes of every row and write 128.
 template <class Element> struct transpose_squares_at {
   static constexpr int side = 16 / sizeof(Element), reads = 4, writes = 8;
   Element const* x;
