@@ -71,8 +71,8 @@ template <class Scalar> struct widen_at {
 /// convolutions of float and bf16. Other operators, and sizes that cuDNN refuses, have the kernels of teams. Floats: see basic_cuda_teams;
 /// convolutions of float are rounded only where it says tf32. InOrder: equal calls give equal bits; else the gradients of attention's
 /// queries are added up by whoever comes first, which takes less time and memory.
-/// Attention is cuDNN's from 9.15.1 on, and the kernels' where a causal block begins with a later query. So is its gradient, and where a
-/// causal block has fewer queries than keys, and, in one order, from compute capability 10 on.
+/// Attention is the kernels' where a causal block begins with a later query. So is its gradient, and where there is one key, where a causal
+/// block has fewer queries than keys, before cuDNN 9.15.1 where keys are no multiple of 128, and, in one order, from compute capability 10.
 /// Scratch: bytes that the gradient of attention may take, unless one batch element takes more; with fewer it goes in more turns.
 /// Where cuDNN compiles kernels, the first call of a shape takes up to a second.
 template <float_products Floats = float_products::full, bool InOrder = true, i64 Scratch = i64{256} << 20>
