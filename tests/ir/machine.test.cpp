@@ -1,5 +1,6 @@
 // tests/ir/machine.test.cpp - clusters: which level joins two devices, what is uniform, what a hash depends on
 #include <tensorpar/ir/machine.hpp>
+#include <tensorpar/ir/machine_check.hpp>
 
 #include <doctest/doctest.h>
 
@@ -52,4 +53,10 @@ TEST_CASE("clusters whose nodes do not fill up are refused by name") {
   CHECK_THROWS_WITH_AS(make_cluster("c", kind, 4, 2, {"inner", 2, 0, 1e9}, {}),
                        "no link between 2 nodes of 2 (at c); valid: an outer link with latency and bandwidth", error);
   CHECK(make_cluster("c", kind, 4, 4, {"inner", 4, 0, 1e9}, {}).links.size() == 1);
+  CHECK(make_cluster("c", kind, 1, 1, {}, {}).links.empty());          // nobody to talk to
+  CHECK(make_cluster("c", kind, 1, 1, {"inner", 1, 0, 1e9}, {}).links.size() == 1);
+  machine const apart = make_cluster("c", kind, 3, 1, {}, {"outer", 3, 0, 1e9});
+  REQUIRE(apart.links.size() == 1);
+  CHECK(apart.links.front().name == "outer");
+  for (machine const& m : {apart, make_cluster("c", kind, 1, 1, {}, {})}) CHECK_NOTHROW(require_machine(m));
 }

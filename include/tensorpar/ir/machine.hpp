@@ -52,7 +52,8 @@ struct machine {
   }
 };
 
-/// n equal devices in nodes of `per_node`: fast links inside a node, slow ones between nodes; a single node needs no `outer`.
+/// n equal devices in nodes of `per_node`: fast links inside a node, slow ones between nodes; a single node needs no `outer`, and nodes of
+/// one device need no `inner`.
 /// Throws `error` unless per_node divides n, and where several nodes have no link between them.
 inline machine make_cluster(std::string name, device_kind const& kind, int n, int per_node, link_level inner, link_level outer) {
   if (n < 1 || per_node < 1 || n % per_node)
@@ -62,8 +63,9 @@ inline machine make_cluster(std::string name, device_kind const& kind, int n, in
     throw error("no link between " + std::to_string(n / per_node) + " nodes of " + std::to_string(per_node), name,
                 "an outer link with latency and bandwidth");
   machine m{std::move(name), {kind}, std::vector<int>(static_cast<std::size_t>(n), 0), {}};
-  inner.group = per_node;
-  m.links.push_back(std::move(inner));
+  link_level none;
+  none.group = inner.group = per_node;
+  if (per_node > 1 || inner != none) m.links.push_back(std::move(inner));
   if (n > per_node) { outer.group = n; m.links.push_back(std::move(outer)); }
   return m;
 }
