@@ -41,7 +41,7 @@ class line_of_work {
     std::vector<unsigned> idle;
   };
   static lines& all() {
-    static lines a;
+    static lines& a = *new lines;              // queues may go after everything else
     return a;
   }
   unsigned number_;
