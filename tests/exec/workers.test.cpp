@@ -31,3 +31,23 @@ TEST_CASE("a pool without workers has nothing to wait for, and one that never ra
   none.run(work);
   CHECK(runs == 0);
 }
+
+namespace {
+/// The system starts three of them at a time.
+struct scarce_thread : std::thread {
+  static inline int started = 0;
+  template <class F> explicit scarce_thread(F f) : std::thread(room(f)) {}
+  scarce_thread(scarce_thread&&) = default;
+  ~scarce_thread() { CHECK(!joinable()); }
+
+ private:
+  template <class F> static std::thread room(F f) {
+    if (++started > 3) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    return std::thread(f);
+  }
+};
+}  // namespace
+
+TEST_CASE("threads that the system does not start are an error, and those that it did start have ended") {
+  CHECK_THROWS_WITH_AS(tensorpar::detail::basic_worker_pool<scarce_thread>(5), doctest::Contains("started 3 of 5 threads"), tensorpar::error);
+}

@@ -136,7 +136,12 @@ template <class Endpoint = threads, class Work> void run_ranks(threads_hub& h, W
       h.fail(std::current_exception(), rank);
     }
   };
-  for (int i = 1; i < h.size(); ++i) running.emplace_back(one, i);
+  try {
+    running.reserve(static_cast<std::size_t>(h.size()));
+    for (int i = 1; i < h.size(); ++i) running.emplace_back(one, i);
+  } catch (...) {                                              // the system starts no more: those that run must end
+    h.fail(std::current_exception(), -1);
+  }
   one(0);
   for (std::thread& t : running) t.join();
   if (auto const e = h.failure()) std::rethrow_exception(e);

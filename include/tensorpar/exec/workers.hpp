@@ -2,14 +2,17 @@
 #pragma once
 #include <condition_variable>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/error.hpp>
 #include <thread>
 #include <vector>
 
 namespace tensorpar::detail {
 
-/// Long-lived threads, one per device, that run one function at a time.
-class worker_pool {
+/// Long-lived threads, one per device, that run one function at a time. Thread: std::thread, in tests one that does not always start.
+template <class Thread> class basic_worker_pool {
   std::mutex m_;
   std::condition_variable start_, done_;
   void (*call_)(void*, int) = nullptr;
@@ -17,7 +20,7 @@ class worker_pool {
   u64 round_ = 0;
   int left_ = 0;
   bool stop_ = false;
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
 
   void loop(int i) {
     u64 seen = 0;
@@ -34,16 +37,28 @@ class worker_pool {
       if (--left_ == 0) done_.notify_one();
     }
   }
-
- public:
-  explicit worker_pool(int n) { for (int i = 0; i < n; ++i) threads_.emplace_back([this, i] { loop(i); }); }
-  worker_pool(worker_pool const&) = delete;
-  worker_pool& operator=(worker_pool const&) = delete;
-  ~worker_pool() {
+  void end() {
     { std::lock_guard lock(m_); stop_ = true; }
     start_.notify_all();
-    for (std::thread& t : threads_) t.join();
+    for (Thread& t : threads_) t.join();
   }
+
+ public:
+  /// Throws `error` where the system starts no more threads.
+  explicit basic_worker_pool(int n) {
+    threads_.reserve(static_cast<std::size_t>(n));
+    try {
+      for (int i = 0; i < n; ++i) threads_.emplace_back([this, i] { loop(i); });
+    } catch (std::system_error const& e) {
+      std::size_t const started = threads_.size();
+      end();                                       // threads that nobody joins would end the program
+      throw error("the system started " + std::to_string(started) + " of " + std::to_string(n) + " threads (" + e.what() + ")", "executor",
+                  "fewer devices in one process, or higher limits of threads and memory");
+    }
+  }
+  basic_worker_pool(basic_worker_pool const&) = delete;
+  basic_worker_pool& operator=(basic_worker_pool const&) = delete;
+  ~basic_worker_pool() { end(); }
   /// Runs f(i) on every worker and waits. f must not throw.
   template <class F> void run(F& f) {
     std::unique_lock lock(m_);
@@ -55,5 +70,6 @@ class worker_pool {
     done_.wait(lock, [&] { return left_ == 0; });
   }
 };
+using worker_pool = basic_worker_pool<std::thread>;
 
 }  // namespace tensorpar::detail
