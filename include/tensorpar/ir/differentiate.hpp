@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <tensorpar/ir/iteration_space.hpp>
+#include <tensorpar/op/optimizer_check.hpp>
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/op/update.hpp>
 
@@ -63,6 +64,7 @@ class differentiator final : public gradient_builder {
     if (t.graph.type(t.loss).rank != 0)
       throw error("output '" + options_.loss + "' has shape " + spell(t.graph.type(t.loss)), "differentiate", "a scalar loss");
     if (options_.micro_batches < 1) throw error("micro_batches is " + std::to_string(options_.micro_batches), "differentiate", "1 or more");
+    require_optimizer(options_.optimizer);
     t.losses = {t.loss};
     int const last = t.graph.value(t.loss).producer;
     if (last < 0) throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
@@ -259,7 +261,8 @@ inline int gradient_norm(training_graph const& t) {
 /// Appends the backward and update operators of one training step to a forward graph whose symbols are bound. Works on computation graphs
 /// and on graphs that contain parallel operators (the derivative of partition is combine, of replicate is reduce).
 /// Gradients that reach a parameter from several users are added; updates come as soon as the gradient is complete and the parameter was
-/// last read, or after all gradients where their global norm is clipped. Throws `error` if the loss is missing or not a scalar.
+/// last read, or after all gradients where their global norm is clipped. Throws `error` if the loss is missing or not a scalar, and for
+/// constants that no optimizer can work with (op/optimizer_check.hpp).
 /// O(nodes * loops). Law: removing the appended nodes gives back `forward`.
 inline training_graph differentiate(computation_graph const& forward, training_options const& o = {}) {
   detail::differentiator d(forward, o);
