@@ -15,6 +15,7 @@
 #include <tensorpar/exec/narrow.hpp>
 #include <tensorpar/exec/prepared_task.hpp>
 #include <tensorpar/exec/processes.hpp>
+#include <tensorpar/exec/program_check.hpp>
 #include <tensorpar/exec/queue_lanes.hpp>
 #include <tensorpar/exec/recorded_runs.hpp>
 #include <tensorpar/exec/scalar.hpp>
@@ -55,7 +56,8 @@ class executor {
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   executor(training_graph graph, plan p, Make const& make = {})
       : executor(p.saves_memory() ? save_memory(graph, p) : saving_step{std::move(graph), std::move(p)}, make) {}
-  /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this plan and this scalar's size.
+  /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this plan, this scalar's size and
+  /// this policy's scratch. Throws `error` for another one (exec/program_check.hpp).
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   executor(training_graph graph, plan p, tensorpar::program const& made, Make const& make = {})
       : executor(std::move(graph), std::move(p), &made, make) {}
@@ -256,7 +258,8 @@ class executor {
   executor(training_graph graph, plan p, tensorpar::program const* made, Make const& make)
       : graph_(std::move(graph)),
         plan_(sized(fitting(graph_, std::move(p)))),
-        program_(made ? *made : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
+        program_(made ? require_program<Compute>(graph_, plan_, *made)
+                      : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
         hub_(make(plan_.cluster.size())),
         local_(detail::local_ranks(hub_, plan_.cluster.size())),
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
