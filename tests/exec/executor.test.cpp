@@ -169,6 +169,18 @@ TEST_CASE("parameters are given before they are trained: by a seed, a checkpoint
   CHECK(stored.step(b, 0).loss == loss);
 }
 
+TEST_CASE("what is not kept between steps is neither stored nor fetched") {
+  computation_graph const g = residual_mlp();
+  executor_of<float> run(differentiate(g), serial_plan(g));
+  int const x = g.node(0).in[0], none = static_cast<int>(run.graph().graph.values.size());
+  REQUIRE(g.value(x).role == value_role::input);
+  for (int bad : {-1, none, x, g.output("loss")}) {
+    CHECK_THROWS_WITH_AS(run.store(bad, {1}), doctest::Contains("not kept between steps"), error);
+    CHECK_THROWS_WITH_AS(run.fetch(bad), doctest::Contains("a parameter or a state of the optimizer"), error);
+  }
+  CHECK_THROWS_WITH_AS(run.store(x, {}), doctest::Contains("'x'"), error);
+}
+
 TEST_CASE("a sealed plan runs the program that it was sealed with, in any scalar, and no other") {
   std::mt19937 draw(7);
   computation_graph const g = residual_mlp();

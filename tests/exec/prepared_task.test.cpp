@@ -81,4 +81,7 @@ TEST_CASE("a device gets its box of its micro-batch, whatever the scalar") {
   tensor_block const second = block_of(layout{0, {{part_kind::shard, 0, 2, 1}}}, shape({4}, dtype::i32), 1);
   detail::feed_box<float>(labels, 1, second, got.data(), host_memory{});
   CHECK(got == std::vector<std::int32_t>{6, 7});
+  float scalar = 0;                                // one for all micro-batches
+  detail::feed_box<float>({{}, {2.5f}, {}}, 1, block_of(layout{}, shape{}, 0), &scalar, host_memory{});
+  CHECK(scalar == 2.5f);
 }

@@ -81,6 +81,22 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
       write_reals(memory(d), address(b, d), part, q.type.type);
     }
   }
+  /// Writes a parameter into the buffer of its master, but for elements of the master that round to the parameter's: they stay.
+  void scatter_master(int b, std::vector<Scalar> const& all, dtype stored) const {
+    buffer const& q = buffer_of(b);
+    tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
+    std::vector<Scalar> part, kept;
+    for (int d : q.devices) {
+      if (!here(d)) continue;
+      tensor_block const mine = block_of(q.where, q.type, d);
+      part.resize(static_cast<std::size_t>(mine.elements()));
+      kept.resize(part.size());
+      copy_box(mine, whole, all.data(), mine, part.data());
+      read_reals(memory(d), kept, address(b, d), q.type.type);
+      for (std::size_t i = 0; i < part.size(); ++i) if (as_stored(kept[i], stored) == part[i]) part[i] = kept[i];
+      write_reals(memory(d), address(b, d), part, q.type.type);
+    }
+  }
   /// The whole value, on every process.
   template <class Hub> std::vector<Scalar> gather(int b, Hub& hub) const {
     buffer const& q = buffer_of(b);

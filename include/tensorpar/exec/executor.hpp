@@ -19,6 +19,7 @@
 #include <tensorpar/exec/queue_lanes.hpp>
 #include <tensorpar/exec/recorded_runs.hpp>
 #include <tensorpar/exec/scalar.hpp>
+#include <tensorpar/exec/step_check.hpp>
 #include <tensorpar/exec/step_result.hpp>
 #include <tensorpar/exec/task_errors.hpp>
 #include <tensorpar/exec/task_times.hpp>
@@ -91,19 +92,22 @@ class executor {
     steps_ = 0;
   }
 
-  /// Writes a whole parameter or state into every device's part. Values that no task reads have no buffer and are skipped.
+  /// Writes a whole parameter or state into every device's part, and a parameter that is kept in full beside (ir/in_bf16.hpp) into its
+  /// master, whose elements stay where they round to those given. Parameters that no task reads have no buffer and are skipped.
   void store(int value, std::vector<scalar> const& all) {
-    int const b = memory_.persistent_of(value);
+    int const b = detail::kept_buffer(graph_, memory_, value);
     if (b < 0) return;
     if (i64 const n = program_.buffers[static_cast<std::size_t>(b)].type.elements(); static_cast<i64>(all.size()) != n)
       throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) + " elements", "executor",
                   std::to_string(n));
     memory_.scatter(b, all);
+    if (int const m = master_[static_cast<std::size_t>(value)]; m >= 0)
+      memory_.scatter_master(memory_.persistent_of(m), all, graph_.graph.type(value).type);
     given_[static_cast<std::size_t>(value)] = true;
   }
-  /// The whole of a parameter or state. Empty if it has no buffer.
+  /// The whole of a parameter or state. Empty if it has no buffer. Throws `error`, as `store` does, for a value that is neither.
   std::vector<scalar> fetch(int value) const {
-    int const b = memory_.persistent_of(value);
+    int const b = detail::kept_buffer(graph_, memory_, value);
     return b < 0 ? std::vector<scalar>{} : memory_.gather(b, hub_);
   }
   /// Do all copies of every parameter and state agree in every bit?
@@ -117,18 +121,11 @@ class executor {
   void set_seed(u64 s) { seed_ = s; }
 
   /// One training step on a batch of micro_batches * the graph's own batch. `record`, if given, receives what happened when on
-  /// this process's devices. Throws `error` for a batch that lacks something, and where a parameter was never given values.
+  /// this process's devices. Throws `error` for a batch that lacks something, for a rate that is negative or not finite, and where a
+  /// parameter was never given values (exec/step_check.hpp): the executor is as it was then.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     if (failed_) throw error("this executor has failed before", "executor", "a new executor");
-    for (std::size_t x = 0; x < graph_.gradient.size(); ++x) {
-      graph_value const& v = graph_.graph.values[x];
-      if (v.role == value_role::parameter && !given_[x] && memory_.persistent_of(static_cast<int>(x)) >= 0)
-        throw error("parameter '" + v.name + "' has no values yet", "executor", "initialise(seed), load_checkpoint or store before a step");
-      if (v.role != value_role::input || !used_input_[x]) continue;
-      auto const it = batch.find(v.name);
-      if (it == batch.end()) throw error("the batch lacks input '" + v.name + "'", "batch", "every input of the model");
-      check_input(v.name, it->second, v.type, plan_.micro_batches * v.parts);
-    }
+    detail::check_step(graph_, plan_, memory_, given_, used_input_, batch, learning_rate);
     std::size_t const workers = order_.size();
     std::vector<std::vector<span>> spans(workers);
     std::vector<std::exception_ptr> errors(workers);
@@ -234,6 +231,7 @@ class executor {
   std::vector<std::vector<prepared>> ready_;        // by device, parallel to mine_
   std::vector<std::vector<std::size_t>> slot_;      // by task: position in mine_ of each device (by device number)
   std::vector<bool> used_input_, given_;            // by value: read by some task; stored at least once
+  std::vector<int> master_;                         // by value: see masters_of
   std::vector<int> losses_;                         // buffers that forward operators write the loss to, its shares one by one
   int norm_ = -1;                                   // buffer
   u64 steps_ = 0, seed_ = 0;
@@ -282,6 +280,7 @@ class executor {
     ready_.resize(n);
     used_input_.assign(graph_.gradient.size(), false);
     given_.assign(graph_.graph.values.size(), false);
+    master_ = detail::masters_of(graph_.graph);
     std::vector<char> is_share(graph_.graph.values.size(), 0);
     for (int x : graph_.losses) is_share[static_cast<std::size_t>(x)] = 1;
     for (task const& t : program_.tasks)
@@ -383,17 +382,7 @@ class executor {
       detail::feed_box<scalar>(batch.find(v.name)->second, t.micro_batch + v.part, p.in[operand], const_cast<void*>(p.in_at[operand]),
                                memory_.memory(d));
     }
-    kernel_call c;
-    c.op = &t.op;
-    c.inputs = static_cast<int>(p.in.size());
-    c.outputs = static_cast<int>(p.out.size());
-    c.in = p.in_at.data();
-    c.in_block = p.in.data();
-    c.out = p.out_at.data();
-    c.out_block = p.out.data();
-    c.workspace = p.workspace;
-    c.first_share = p.first_share;
-    c.words = p.words;
+    kernel_call c = detail::call_of(t, p);
     c.state = state;
     c.state.micro_batch = static_cast<u64>(t.micro_batch + graph_.graph.node(t.node).part);
     compute_[static_cast<std::size_t>(d)]->run(c);

@@ -15,7 +15,7 @@ struct host_tensor {
   std::vector<float> real;
   std::vector<std::int32_t> index;
 };
-/// One training batch by input name. Axis 0 holds the micro-batches one after another.
+/// One training batch by input name. Axis 0 holds the micro-batches one after another; a scalar is the same for all of them.
 using host_batch = std::map<std::string, host_tensor>;
 
 /// Throws `error` unless the tensor is what input `name` of this shape takes for so many micro-batches.

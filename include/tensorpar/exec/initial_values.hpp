@@ -17,18 +17,20 @@ template <class F> void in_parts(std::size_t n, F const& f) {
   f(std::size_t{0}, n / most);
 }
 
+/// By value: the state that keeps a parameter in full, or -1.
+inline std::vector<int> masters_of(computation_graph const& g) {
+  std::vector<int> r(g.values.size(), -1);
+  for (graph_node const& n : g.nodes) if (has_master(n.op)) r[static_cast<std::size_t>(n.in[0])] = n.in[n.out.size()];
+  return r;
+}
+
 /// Calls store(value, whole tensor) for every parameter, by its `init`, and every state: zeros, or its parameter's numbers where it is a
 /// parameter's master. They follow from seed and logical index alone.
 template <class Scalar, class Store> void each_initial_value(training_graph const& t, u64 seed, Store&& store) {
   computation_graph const& g = t.graph;
-  std::vector<int> master(g.values.size(), -1);              // by parameter
+  std::vector<int> const master = masters_of(g);
   std::vector<char> is_master(g.values.size(), 0);
-  for (graph_node const& n : g.nodes)
-    if (has_master(n.op)) {
-      int const m = n.in[n.out.size()];
-      master[static_cast<std::size_t>(n.in[0])] = m;
-      is_master[static_cast<std::size_t>(m)] = 1;
-    }
+  for (int m : master) if (m >= 0) is_master[static_cast<std::size_t>(m)] = 1;
   u64 stream = 0;
   for (std::size_t x = 0; x < t.gradient.size(); ++x) {
     graph_value const& v = g.values[x];

@@ -1,6 +1,8 @@
 // tensorpar/exec/learning_rate.hpp - learning rates as plain values: what the rate is follows from the step alone
 #pragma once
 #include <cmath>
+#include <cstdio>
+#include <limits>
 #include <string>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/error.hpp>
@@ -32,8 +34,13 @@ struct step_decay {
 using rate_schedule = std::variant<constant_rate, warm_up_cosine, step_decay>;
 
 namespace detail {
-inline void check_rate(double x, char const* name) {
-  if (!(x >= 0 && x < 1e300)) throw error("a learning rate of " + std::to_string(x), name, "a finite number from 0");
+inline void check_rate(double x, char const* name, double most = std::numeric_limits<double>::max()) {
+  if (x >= 0 && x <= most) return;
+  char text[64];                                   // to_string would write hundreds of digits
+  std::snprintf(text, sizeof text, "a learning rate of %g", x);
+  std::string const what = text;
+  std::snprintf(text, sizeof text, "a finite number from 0 to %.3g", most);
+  throw error(what, name, text);
 }
 }  // namespace detail
 

@@ -40,6 +40,12 @@ template <class Policy> void require_kernels(computation_graph const& g, char co
   }
 }
 
+/// A number as a tensor of such elements has it.
+template <class Scalar> Scalar as_stored(Scalar x, dtype t) {
+  if constexpr (std::same_as<Scalar, float>) return is_narrow(t) ? static_cast<float>(bfloat16(x)) : x;
+  else return x;
+}
+
 /// The host's numbers are written as the tensor stores them.
 template <class Scalar, class Memory> void write_reals(Memory const& m, std::byte* to, std::vector<Scalar> const& from, dtype t) {
   if constexpr (std::same_as<Scalar, float>)

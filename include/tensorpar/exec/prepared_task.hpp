@@ -3,6 +3,7 @@
 #include <optional>
 #include <tensorpar/exec/device_memory.hpp>
 #include <tensorpar/exec/host.hpp>
+#include <tensorpar/exec/kernel.hpp>
 #include <tensorpar/exec/lanes.hpp>
 #include <tensorpar/exec/move.hpp>
 #include <tensorpar/exec/narrow.hpp>
@@ -24,6 +25,22 @@ template <class Group> struct prepared_task {
   prepared_move move;
   std::optional<Group> group;
 };
+
+/// What the kernel of a task that computes is handed, but for the step's numbers. Outlived by both.
+template <class Group> kernel_call call_of(task const& t, prepared_task<Group> const& p) {
+  kernel_call c;
+  c.op = &t.op;
+  c.inputs = static_cast<int>(p.in.size());
+  c.outputs = static_cast<int>(p.out.size());
+  c.in = p.in_at.data();
+  c.in_block = p.in.data();
+  c.out = p.out_at.data();
+  c.out_block = p.out.data();
+  c.workspace = p.workspace;
+  c.first_share = p.first_share;
+  c.words = p.words;
+  return c;
+}
 
 /// Of the devices among which a task splits a sum, exactly one has all digits over reduced loops zero: it adds what is added once (a bias).
 inline bool is_first_share(computation_graph const& g, task const& t, int d) {
@@ -57,10 +74,10 @@ lane_task touched_by(program const& q, std::size_t i, int d, std::vector<std::pa
   return r;
 }
 
-/// The host writes a device's box of one micro-batch of an input.
+/// The host writes a device's box of one micro-batch of an input. Scalars are given once for all micro-batches.
 template <class Scalar, class Memory>
 void feed_box(host_tensor const& h, int micro, tensor_block const& box, void* to, Memory const& memory) {
-  i64 const skip = micro * box.logical_elements();
+  i64 const skip = box.rank ? micro * box.logical_elements() : 0;
   tensor_block whole = box;
   for (int k = 0; k < box.rank; ++k) { whole.local[k] = box.global[k]; whole.offset[k] = 0; }
   auto put = [&]<class Element, class From>(std::vector<Element> part, From const* from, auto convert) {

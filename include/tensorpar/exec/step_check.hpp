@@ -1,0 +1,41 @@
+// tensorpar/exec/step_check.hpp - what a step must be given before anything is changed, and what may be given between steps
+#pragma once
+#include <concepts>
+#include <limits>
+#include <tensorpar/exec/device_memory.hpp>
+#include <tensorpar/exec/host.hpp>
+#include <tensorpar/exec/learning_rate.hpp>
+#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/plan/plan.hpp>
+
+namespace tensorpar::detail {
+
+/// The buffer of a parameter or state; -1 if no task reads it. Throws `error` for a value that lives in the middle of a step only.
+template <class Scalar, class Memory> int kept_buffer(training_graph const& t, device_memory<Scalar, Memory> const& memory, int value) {
+  bool const known = value >= 0 && static_cast<std::size_t>(value) < t.graph.values.size();
+  value_role const role = known ? t.graph.value(value).role : value_role::input;
+  if (role == value_role::parameter || role == value_role::state) return memory.persistent_of(value);
+  std::string const name = known && !t.graph.value(value).name.empty() ? " '" + t.graph.value(value).name + "'" : "";
+  throw error("value " + std::to_string(value) + name + " is not kept between steps", "executor", "a parameter or a state of the optimizer");
+}
+
+/// Throws `error` for a rate that is no finite number from 0 in this scalar, a parameter without values, and an input that the batch
+/// lacks or that does not fit. `given`, `used`: by value, whether it has been stored and whether a task reads it.
+template <class Scalar, class Memory>
+void check_step(training_graph const& t, plan const& p, device_memory<Scalar, Memory> const& memory, std::vector<bool> const& given,
+                std::vector<bool> const& used, host_batch const& batch, double learning_rate) {
+  double most = std::numeric_limits<double>::max();
+  if constexpr (std::floating_point<Scalar>) most = static_cast<double>(std::numeric_limits<Scalar>::max());
+  check_rate(learning_rate, "step", most);
+  for (std::size_t x = 0; x < t.gradient.size(); ++x) {
+    graph_value const& v = t.graph.values[x];
+    if (v.role == value_role::parameter && !given[x] && memory.persistent_of(static_cast<int>(x)) >= 0)
+      throw error("parameter '" + v.name + "' has no values yet", "executor", "initialise(seed), load_checkpoint or store before a step");
+    if (v.role != value_role::input || !used[x]) continue;
+    auto const it = batch.find(v.name);
+    if (it == batch.end()) throw error("the batch lacks input '" + v.name + "'", "batch", "every input of the model");
+    check_input(v.name, it->second, v.type, p.micro_batches * v.parts);
+  }
+}
+
+}  // namespace tensorpar::detail
