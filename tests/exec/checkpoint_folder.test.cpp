@@ -29,3 +29,11 @@ TEST_CASE("unfinished and unreadable checkpoints are passed over, each with its 
   detail::discard(dir.path(), "step-2");
   CHECK(detail::names_in(dir.path()) == std::vector<std::string>{"step-1"});
 }
+
+TEST_CASE("what is no folder holds no checkpoints, and is not taken for an empty one") {
+  tests::scratch_folder const folder;
+  CHECK_FALSE(latest_checkpoint(folder / "nothing"));
+  tests::write_bytes(folder / "file", "x");
+  CHECK_THROWS_WITH_AS(latest_checkpoint(folder / "file"), doctest::Contains("cannot read the folder"), error);
+  CHECK_THROWS_WITH_AS(latest_checkpoint(folder / "file"), doctest::Contains("a path where there is nothing"), error);
+}

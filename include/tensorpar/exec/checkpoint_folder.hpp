@@ -72,8 +72,10 @@ inline void discard(std::string const& dir, std::string const& name) {
 }  // namespace detail
 
 /// The newest complete checkpoint in `dir`; damaged and unfinished ones are passed over, and `skipped` says which and why. A folder that is
-/// not there holds none. Reads every byte of the one that it returns.
+/// not there holds none; one that cannot be read, or a file, is an `error`: who takes it for empty begins a run anew. Reads every byte of
+/// the one that it returns.
 inline found_checkpoint latest_checkpoint(std::string const& dir) {
+  detail::require_folder(dir);
   found_checkpoint r;
   for (detail::step_folder const& s : detail::step_folders(dir)) {
     std::string const path = dir + "/" + s.name();

@@ -147,6 +147,11 @@ inline std::vector<std::string> names_in(std::string const& folder) {
   std::sort(r.begin(), r.end());
   return r;
 }
+/// Throws `error` unless the folder can be read, or there is nothing of this name.
+inline void require_folder(std::string const& path) {
+  descriptor const d(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (d.get() < 0 && errno != ENOENT) refuse("cannot read the folder", path, "a folder that may be read, or a path where there is nothing");
+}
 /// Returns once the folder's list of names is on the disk.
 inline void sync_folder(std::string const& path) {
   descriptor const d(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
