@@ -169,6 +169,28 @@ TEST_CASE("parameters are given before they are trained: by a seed, a checkpoint
   CHECK(stored.step(b, 0).loss == loss);
 }
 
+namespace {
+struct unheard_of {
+  static constexpr auto name = "unheard_of";
+  static constexpr auto notation = "... -> ...";
+  constexpr inference infer(shapes in) const { return in[0]; }
+  void derive(gradient_builder& g) const { g.give(0, g.emit(unheard_of{}, {g.gradient(0)})); }
+};
+}  // namespace
+
+TEST_CASE("an operator that the policy has no kernel for is named, before a kernel is asked for its scratch") {
+  computation_graph g;
+  int const x = g.add_input("x", {4, 6}), w = g.add_parameter("w", {2, 6}, init::ones);
+  int const y = out(g, g.add(unheard_of{}, {out(g, g.add(contraction("bi,oi->bo"), {x, w}))}));
+  g.add_output("loss", out(g, g.add(mean_squared_error{}, {y, g.add_input("t", {4, 2})})));
+  CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), serial_plan(g)),
+                       "operator unheard_of has no kernel in this compute policy (at executor); valid: an operator of the policy", error);
+  CHECK(compute::eigen<float>::workspace(unheard_of{}, {}, {}) == 0);
+  std::mt19937 draw(1);
+  plan const p = random_pipeline(g, {.devices = 2}, 1, 2, draw);
+  CHECK_THROWS_WITH_AS(executor_of<float>(expand(g, p)), doctest::Contains("operator unheard_of has no kernel"), error);
+}
+
 TEST_CASE("what is not kept between steps is neither stored nor fetched") {
   computation_graph const g = residual_mlp();
   executor_of<float> run(differentiate(g), serial_plan(g));

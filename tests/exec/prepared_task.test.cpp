@@ -81,6 +81,14 @@ TEST_CASE("a device gets its box of its micro-batch, whatever the scalar") {
   tensor_block const second = block_of(layout{0, {{part_kind::shard, 0, 2, 1}}}, shape({4}, dtype::i32), 1);
   detail::feed_box<float>(labels, 1, second, got.data(), host_memory{});
   CHECK(got == std::vector<std::int32_t>{6, 7});
+  for (layout const& l : {layout{0, {{part_kind::shard, 0, 2, 1}}}, layout{0, {{part_kind::shard, 1, 2, 1}}}, layout{}}) {
+    tensor_block const box = block_of(l, rows, l.axes.empty() ? 0 : 1);        // the host's own elements: in one piece, or row by row
+    std::vector<float> part(static_cast<std::size_t>(box.elements()));
+    detail::feed_box<float>(h, 1, box, part.data(), host_memory{});
+    for (i64 r = 0; r < box.local[0]; ++r)
+      for (i64 c = 0; c < box.local[1]; ++c)
+        CHECK(part[static_cast<std::size_t>(r * box.local[1] + c)] == static_cast<float>(24 + (box.offset[0] + r) * 6 + box.offset[1] + c));
+  }
   float scalar = 0;                                // one for all micro-batches
   detail::feed_box<float>({{}, {2.5f}, {}}, 1, block_of(layout{}, shape{}, 0), &scalar, host_memory{});
   CHECK(scalar == 2.5f);

@@ -137,6 +137,25 @@ TEST_CASE("copies that differ on another process are seen by all") {
   CHECK(after == std::vector<char>{0, 0});
 }
 
+TEST_CASE("processes of another plan, graph or optimizer are found when the run is made, on all of them") {
+  std::string const want = "other programs than rank 0's on ranks 1, 3 (at executor); valid: the same graph, options and plan on every process: "
+                           "one plans, and the others read its plan";
+  computation_graph const g = residual_mlp(), h = small_transformer();
+  for (int how = 0; how < 3; ++how) {
+    comm::threads_hub hub(4);
+    CHECK(run_processes(hub, 2, [&](int process) {
+            std::mt19937 draw(how == 0 ? static_cast<unsigned>(process) : 1);
+            training_options o;
+            o.optimizer.kind = optimizer_kind::adamw;
+            if (how == 1 && process) o.optimizer.beta1 = 0.5;
+            computation_graph const& mine = how == 2 && process ? h : g;
+            plan p = random_plan(mine, 4, draw);
+            p.optimizer = o.optimizer;
+            executor<compute::eigen<float>, part>(differentiate(mine, o), p);
+          }) == std::vector<std::string>{want, want});
+  }
+}
+
 TEST_CASE("a failure tells every process the device and its task") {
   computation_graph const g = residual_mlp();
   std::mt19937 draw(5);
@@ -160,6 +179,28 @@ TEST_CASE("a failure tells every process the device and its task") {
     CHECK(s.find(" in task ") != s.npos);
     CHECK(s.find("(loss:cross_entropy)") != s.npos);
   }
+}
+
+namespace {
+struct broken : compute::eigen<float> {
+  void run(kernel_call const& c) const {
+    if (c.op->is<cross_entropy>()) throw std::runtime_error("the user's own words");
+    compute::eigen<float>::run(c);
+  }
+};
+}  // namespace
+
+TEST_CASE("so does an exception that is none of the library's") {
+  computation_graph const g = residual_mlp();
+  plan p = serial_plan(g);
+  p.cluster = devices(4);                                  // the first one alone computes
+  comm::threads_hub hub(4);
+  auto const said = run_processes(hub, 2, [&](int) {
+    executor<broken, part> mine(differentiate(g), p);
+    mine.initialise(1);
+    mine.step(random_batch(g, 1, 1), 0.1);
+  });
+  for (std::string const& s : said) CHECK(s.starts_with("the user's own words (at device 0 in task "));
 }
 
 TEST_CASE("processes save together what any other number of them loads; what the writer cannot do all are told") {

@@ -41,7 +41,8 @@ namespace tensorpar {
 /// once from then on; not in steps that are recorded.
 /// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
-/// runs the tasks of its own devices; all call `step`, `fetch` and `copies_agree` together and get the same answers.
+/// runs the tasks of its own devices; all call `step`, `fetch` and `copies_agree` together and get the same answers. Another graph or plan
+/// on one of them is an error on all when they are made (not by comm::nccl, whose ranks first talk in a step).
 template <class Compute, class Comm>
   requires(require_compute_policy<Compute>() &&                             // compute_policy, or the name of what is missing
            require_communicator<Comm, typename Compute::scalar_type>() &&   // full_communicator, likewise
@@ -65,7 +66,7 @@ class executor {
   /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   explicit executor(pipelined_step const& s, Make const& make = {})
-      : executor(s.graph, s.plan, detail::as_sealed(unroll(resized(s), &Compute::workspace), s.plan), make) {}
+      : executor(s.graph, s.plan, detail::unrolled_pipeline<Compute>(s), make) {}
   /// A step that saves memory (plan/memory_saving.hpp).
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   explicit executor(saving_step s, Make const& make = {}) : executor(std::move(s.graph), std::move(s.plan), nullptr, make) {}
@@ -255,7 +256,7 @@ class executor {
   template <class Make>
   executor(training_graph graph, plan p, tensorpar::program const* made, Make const& make)
       : graph_(std::move(graph)),
-        plan_(sized(fitting(graph_, std::move(p)))),
+        plan_(sized(fitting(detail::with_kernels<Compute>(graph_), std::move(p)))),
         program_(made ? require_program<Compute>(graph_, plan_, *made)
                       : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
         hub_(make(plan_.cluster.size())),
@@ -264,15 +265,15 @@ class executor {
         compute_(detail::policies_for<Compute>(local_, detail::seats(hub_, local_), plan_.cluster.size(), make)),
         workers_(static_cast<int>(local_.size() * workers_each)),
         memory_(program_, local_, detail::memories_of(compute_, local_)) {
-    detail::require_kernels<Compute>(graph_.graph, "executor");
     for (int d : local_) detail::join(endpoints_[static_cast<std::size_t>(d)], hub_, d, memory_.memory(d));
     if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_of(program_), workers_);
+    if constexpr (spans_processes<typename Comm::hub> && !queued)      // NCCL's ranks first talk in a step, which tells who is late
+      detail::require_one_program(hub_, local_, devices(), hasher{}.add(graph_.graph.hash()).add(task_hash(program_)).value());
     prepare();
     assign();
   }
 
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
-  static pipelined_step resized(pipelined_step s) { s.plan.scalar_bytes = sizeof(scalar); return s; }
 
   void prepare() {
     auto const n = static_cast<std::size_t>(devices());

@@ -8,6 +8,7 @@
 #include <tensorpar/exec/move.hpp>
 #include <tensorpar/exec/narrow.hpp>
 #include <tensorpar/exec/scalar.hpp>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -80,17 +81,22 @@ void feed_box(host_tensor const& h, int micro, tensor_block const& box, void* to
   i64 const skip = box.rank ? micro * box.logical_elements() : 0;
   tensor_block whole = box;
   for (int k = 0; k < box.rank; ++k) { whole.local[k] = box.global[k]; whole.offset[k] = 0; }
-  auto put = [&]<class Element, class From>(std::vector<Element> part, From const* from, auto convert) {
+  i64 inner = 1;                                           // elements of one index of axis 0
+  bool runs = box.rank > 0;                                // the box is one run of them, as it is of a batch whose samples are split
+  for (int k = 1; k < box.rank; ++k) { inner *= box.global[k]; runs = runs && box.local[k] == box.global[k]; }
+  auto put = [&]<class Element, class From>(Element*, From const* from, auto convert) {
+    if constexpr (std::is_same_v<Element, From>)
+      if (runs) return memory.write(to, from + box.offset[0] * inner, box.elements() * static_cast<i64>(sizeof(Element)));
+    std::vector<Element> part(static_cast<std::size_t>(box.elements()));
     rows_of(box, whole, box, [&](i64 a, i64 b, i64 n) {
       for (i64 i = 0; i < n; ++i) part[static_cast<std::size_t>(b + i)] = convert(from[a + i]);
     });
     memory.write(to, part.data(), static_cast<i64>(part.size() * sizeof(Element)));
   };
-  auto const n = static_cast<std::size_t>(box.elements());
   auto const number = [](float x) { return scalar_traits<Scalar>::from_double(static_cast<double>(x)); };
-  if (is_integer(box.type)) put(std::vector<std::int32_t>(n), h.index.data() + skip, [](std::int32_t x) { return x; });
-  else if (stored_narrow<Scalar>(box.type)) put(std::vector<bfloat16>(n), h.real.data() + skip, [](float x) { return bfloat16(x); });
-  else put(std::vector<Scalar>(n), h.real.data() + skip, number);
+  if (is_integer(box.type)) put(static_cast<std::int32_t*>(nullptr), h.index.data() + skip, [](std::int32_t x) { return x; });
+  else if (stored_narrow<Scalar>(box.type)) put(static_cast<bfloat16*>(nullptr), h.real.data() + skip, [](float x) { return bfloat16(x); });
+  else put(static_cast<Scalar*>(nullptr), h.real.data() + skip, number);
 }
 
 }  // namespace tensorpar::detail

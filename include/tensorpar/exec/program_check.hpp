@@ -1,9 +1,9 @@
 // tensorpar/exec/program_check.hpp - does a program that is handed over fit graph, plan and kernels? One that does not leaves its arena
 #pragma once
 #include <tensorpar/exec/concepts.hpp>
-#include <tensorpar/ir/differentiate.hpp>
-#include <tensorpar/plan/plan.hpp>
-#include <tensorpar/plan/program.hpp>
+#include <tensorpar/exec/narrow.hpp>
+#include <tensorpar/plan/program_hash.hpp>
+#include <tensorpar/plan/tasks.hpp>
 
 namespace tensorpar {
 
@@ -12,6 +12,17 @@ namespace detail {
   throw error("the program " + std::move(what), "executor",
               "what unroll(graph, plan, &policy::workspace) makes of this graph and plan, the plan's scalar_bytes being " +
                   std::to_string(scalar_bytes));
+}
+/// The graph, if the policy has all of its kernels: asked before a program is unrolled, which asks kernels for their scratch.
+template <class Compute> training_graph const& with_kernels(training_graph const& t) {
+  require_kernels<Compute>(t.graph, "executor");
+  return t;
+}
+/// A pipeline's program for the policy's scalar.
+template <class Compute> program unrolled_pipeline(pipelined_step s) {
+  with_kernels<Compute>(s.graph);
+  s.plan.scalar_bytes = sizeof(typename Compute::scalar_type);
+  return as_sealed(unroll(s, &Compute::workspace), s.plan);
 }
 }  // namespace detail
 

@@ -1,6 +1,7 @@
 // tensorpar/exec/task_errors.hpp - errors of a step, with the tasks that devices were at
 #pragma once
 #include <exception>
+#include <new>
 #include <string>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/plan/program.hpp>
@@ -18,13 +19,18 @@ inline std::string told_place(program const& q, worker_place at, std::string whe
   return where.append(std::to_string(at.task)).append(" (").append(q.tasks[at.task].name).append(")");
 }
 
-/// The exception that is being handled, if it is an `error`, with the task of the device that it stops: other processes do not know that.
+/// The exception that is being handled as an `error` with the task of the device that it stops: other processes know neither, and hear of
+/// exceptions of other types their words alone. Where memory is short, or without words: itself.
 inline std::exception_ptr with_task(program const& q, worker_place at) {
+  bool const known = at.task < q.tasks.size();
   try {
     throw;
   } catch (error const& e) {
-    if (at.task >= q.tasks.size()) return std::current_exception();
-    return std::make_exception_ptr(error(e.problem(), told_place(q, at, e.where()), e.valid()));
+    return known ? std::make_exception_ptr(error(e.problem(), told_place(q, at, e.where()), e.valid())) : std::current_exception();
+  } catch (std::bad_alloc const&) {
+    return std::current_exception();
+  } catch (std::exception const& e) {
+    return known ? std::make_exception_ptr(error(e.what(), told_place(q, at, {}), {})) : std::current_exception();
   } catch (...) {
     return std::current_exception();
   }
