@@ -50,7 +50,37 @@ TEST_CASE("what is missing is named") {
   computation_graph const g = residual_mlp();
   forward_pass<compute::eigen<double>> f(g);
   CHECK_THROWS_WITH_AS(f.run({}), doctest::Contains("lacks input"), error);
+  host_batch const b = random_batch(g, 1, 1);
+  CHECK_THROWS_WITH_AS(f.run(b), doctest::Contains("has no values yet (at forward_pass); valid: take_parameters"), error);
+  CHECK_THROWS_WITH_AS(f.output("loss"), doctest::Contains("output 'loss' has no values yet"), error);
+  CHECK_THROWS_WITH_AS(f.store(-1, {}), doctest::Contains("value -1 is no parameter"), error);
+  CHECK_THROWS_WITH_AS(f.fetch(g.output("loss")), doctest::Contains("is no parameter"), error);
   CHECK_THROWS_WITH_AS(f.output("nothing"), doctest::Contains("no output 'nothing'"), error);
   executor_of<double> other(differentiate(small_transformer()), serial_plan(small_transformer()));
   CHECK_THROWS_WITH_AS(f.take_parameters(other), doctest::Contains("no parameter"), error);
+}
+
+TEST_CASE("a pass whose parameters were stored one by one is the pass, time after time") {
+  computation_graph const g = small_transformer();
+  executor_of<double> e(differentiate(g), serial_plan(g));
+  e.initialise(3);
+  forward_pass<compute::eigen<double>> a(g), b(g);
+  a.take_parameters(e);
+  for (int x = 0; x < static_cast<int>(g.values.size()); ++x)
+    if (g.value(x).role == value_role::parameter) {
+      CHECK_THROWS_WITH_AS(b.store(x, {1, 2}), doctest::Contains("is given 2 elements"), error);
+      b.store(x, e.fetch(x));
+      CHECK(b.fetch(x) == a.fetch(x));
+    }
+  for (u64 k = 0; k < 3; ++k) {
+    host_batch const batch = random_batch(g, 1, k);
+    a.run(batch);
+    b.run(batch);
+    CHECK(a.output("loss") == b.output("loss"));
+  }
+  CHECK_THROWS_AS(b.run({}), error);
+  CHECK_THROWS_WITH_AS(b.output("loss"), doctest::Contains("a pass that came to its end"), error);
+  forward_pass<compute::eigen<double>> moved = std::move(a);
+  moved.run(random_batch(g, 1, 2));
+  CHECK(moved.output("loss").size() == 1);
 }

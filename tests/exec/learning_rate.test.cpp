@@ -76,7 +76,8 @@ TEST_CASE("schedules that make no sense are refused") {
   CHECK(says(step_decay{.first = 1, .every = 0}) == "step_decay.every");
   CHECK(says(step_decay{.first = 1, .every = 1, .factor = 0}) == "step_decay.factor");
   CHECK(says(step_decay{.first = 1, .every = 1, .factor = 1.5}) == "step_decay.factor");
-  CHECK_THROWS_WITH_AS(detail::check_rate(-1e300, "step", 8), "a learning rate of -1e+300 (at step); valid: a finite number from 0 to 8", error);
+  CHECK_THROWS_WITH_AS(detail::check_rate(-1e300, "step", 8), "a learning rate of -1e+300 (at step); valid: a finite number from 0 to 8",
+                       error);
   CHECK_THROWS_WITH_AS(detail::check_rate(9, "step", 8), doctest::Contains("from 0 to 8"), error);
   CHECK_NOTHROW(detail::check_rate(8, "step", 8));
 }

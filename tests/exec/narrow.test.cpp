@@ -345,7 +345,7 @@ TEST_CASE("weights from elsewhere reach their masters, and what was fetched chan
     std::vector<int> const master = detail::masters_of(t.graph);
     auto const of_role = [&](value_role r) {
       std::vector<std::vector<scalar>> all;
-      for (std::size_t x = 0; x < t.graph.values.size(); ++x) if (t.graph.values[x].role == r) all.push_back(run.fetch(static_cast<int>(x)));
+      for (int x = 0; x < static_cast<int>(t.graph.values.size()); ++x) if (t.graph.value(x).role == r) all.push_back(run.fetch(x));
       return all;
     };
     run.initialise(7);

@@ -49,5 +49,6 @@ struct scarce_thread : std::thread {
 }  // namespace
 
 TEST_CASE("threads that the system does not start are an error, and those that it did start have ended") {
-  CHECK_THROWS_WITH_AS(tensorpar::detail::basic_worker_pool<scarce_thread>(5), doctest::Contains("started 3 of 5 threads"), tensorpar::error);
+  using scarce_pool = tensorpar::detail::basic_worker_pool<scarce_thread>;
+  CHECK_THROWS_WITH_AS(scarce_pool(5), doctest::Contains("started 3 of 5 threads"), tensorpar::error);
 }

@@ -42,11 +42,11 @@ template <class Run> stored_tensor tensor_of(Run const& run, int x) {
   return t;
 }
 
-template <class Run> checkpoint_part save_payload(Run const& run, std::string const& folder, int kind) {
+template <class Run> checkpoint_part save_payload(Run const& run, std::string const& path, int kind) {
   std::vector<int> const ids = saved_values(run, kind);
   stored_tensors header;
   for (int x : ids) header.tensors.push_back(tensor_of(run, x));
-  safetensors_writer out(folder + "/" + payload_names[kind], std::move(header));
+  safetensors_writer out(path, std::move(header));
   for (int x : ids) out.write(run.fetch(x));
   out.finish();
   return {payload_names[kind], out.bytes(), out.hash()};
@@ -99,7 +99,7 @@ template <class Run> std::string write_checkpoint(Run const& run, std::string co
   m.optimizer = run.plan_value().optimizer.kind;
   m.scalar = name_of(stored_as<typename Run::scalar>::type);
   try {
-    for (int kind : {0, 1}) m.files.push_back(detail::save_payload(run, part, kind));
+    for (int kind : {0, 1}) m.files.push_back(detail::save_payload(run, part + "/" + payload_names[kind], kind));
     output_file manifest(part + "/manifest.json");
     manifest.write(encode(m).dump(1) + "\n");
     manifest.finish();
@@ -136,13 +136,13 @@ template <class Run> struct leading_run {
   }
 };
 
-/// The leader's path or error, on every process.
-template <class Run> std::string write_together(Run const& run, std::string const& dir, int keep_last) {
+/// What the leader's write(run) returns or throws, on every process.
+template <class Run, class Write> std::string write_by_leader(Run const& run, Write const& write) {
   std::string said[3];                       // the path; or what is wrong, and where and what is valid, with `wrong`
   int wrong = 0, over = -1;
   if (run.leads()) {
     try {
-      said[0] = write_checkpoint(leading_run<Run>{run}, dir, keep_last);
+      said[0] = write(leading_run<Run>{run});
     } catch (error const& e) {
       wrong = 1;
       said[0] = e.problem(), said[1] = e.where(), said[2] = e.valid();
@@ -168,6 +168,11 @@ template <class Run> std::string write_together(Run const& run, std::string cons
   if (wrong) throw error(said[0], said[1], said[2]);
   return said[0];
 }
+/// What write(run) returns; of several processes the one that leads writes.
+template <class Run, class Write> std::string write_together(Run const& run, Write const& write) {
+  if constexpr (requires(void* p) { run.hear_leader(p, u64{}); { run.leads() } -> std::same_as<bool>; }) return write_by_leader(run, write);
+  else return write(run);
+}
 
 }  // namespace detail
 
@@ -179,9 +184,7 @@ template <class Run> std::string write_together(Run const& run, std::string cons
 template <resumable Run> std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2) {
   if constexpr (requires { run.failed(); })
     if (run.failed()) throw error("a run that failed in the middle of a step", "save_checkpoint", "a run whose steps all ended well");
-  if constexpr (requires(void* p) { run.hear_leader(p, u64{}); { run.leads() } -> std::same_as<bool>; })
-    return detail::write_together(run, dir, keep_last);
-  else return detail::write_checkpoint(run, dir, keep_last);
+  return detail::write_together(run, [&](auto const& all) { return detail::write_checkpoint(all, dir, keep_last); });
 }
 
 /// Puts a checkpoint's parameters, optimizer state, step and seed into a run of the same model, under any plan, on any number of devices.

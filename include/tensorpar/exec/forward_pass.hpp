@@ -4,8 +4,8 @@
 
 namespace tensorpar {
 
-/// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Nothing is dropped out. Its parameters are stored by
-/// name.
+/// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Nothing is dropped out. Its parameters come from a
+/// trained executor, by name, from a file (exec/parameters_file.hpp) or one by one.
 template <compute_policy Compute> class forward_pass {
  public:
   using scalar = typename Compute::scalar_type;
@@ -30,7 +30,13 @@ template <compute_policy Compute> class forward_pass {
     p.scalar_bytes = sizeof(scalar);
     program_ = unroll_forward(graph_, p, &Compute::workspace);
     memory_ = memory(program_.arena[0], detail::memory_in(compute_));
+    given_.assign(forward.values.size(), false);
+    prepare();
   }
+
+  /// With forward operators alone.
+  training_graph const& graph() const { return graph_; }
+  tensorpar::program const& program() const { return program_; }
 
   /// Copies every parameter of a trained executor, by name. Throws `error` if one is missing or has another size.
   template <class Executor> void take_parameters(Executor const& trained) {
@@ -44,48 +50,49 @@ template <compute_policy Compute> class forward_pass {
       std::vector<scalar> const all = from < 0 ? std::vector<scalar>{} : trained.fetch(from);
       if (static_cast<i64>(all.size()) != b.type.elements())
         throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass", spell(b.type));
-      detail::write_reals(memory_.memory(), at(b), all, b.type.type);
+      store(b.value, all);
     }
+  }
+  /// Writes a whole parameter, and reads it; as those of an executor.
+  void store(int value, std::vector<scalar> const& all) {
+    buffer const* b = parameter(value);
+    if (!b) return;
+    if (static_cast<i64>(all.size()) != b->type.elements())
+      throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) + " elements", "forward_pass",
+                  std::to_string(b->type.elements()));
+    detail::write_reals(memory_.memory(), at(*b), all, b->type.type);
+    given_[static_cast<std::size_t>(value)] = true;
+  }
+  std::vector<scalar> fetch(int value) const {
+    buffer const* b = parameter(value);
+    return b ? read(*b) : std::vector<scalar>{};
   }
 
-  /// One forward pass. The result stays valid until the next.
+  /// One forward pass. The result stays valid until the next. Throws `error` where a parameter has no values yet, and for a batch that
+  /// lacks something.
   void run(host_batch const& batch) {
+    ran_ = false;
+    for (auto const& r : ready_) for (auto const& f : r.feeds) check(f.second, batch);
+    for (buffer const& b : program_.buffers)
+      if (b.persistent && !given_[static_cast<std::size_t>(b.value)])
+        throw error("parameter '" + graph_.graph.value(b.value).name + "' has no values yet", "forward_pass",
+                    "take_parameters, load_parameters or store before a pass");
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
-      task const& t = program_.tasks[i];
-      std::vector<tensor_block> in, out;
-      std::vector<void const*> in_at;
-      std::vector<void*> out_at;
-      for (int b : t.in) {
-        buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
-        if (graph_.graph.value(q.value).role == value_role::input && q.first == static_cast<int>(i)) feed(q, batch);
-        in.push_back(block_of(q.where, q.type, 0));
-        in_at.push_back(at(q));
-      }
-      for (int b : t.out) {
-        buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
-        out.push_back(block_of(q.where, q.type, 0));
-        out_at.push_back(at(q));
-      }
-      kernel_call c;
-      c.op = &t.op;
-      c.inputs = static_cast<int>(in.size());
-      c.outputs = static_cast<int>(out.size());
-      c.in = in_at.data();
-      c.in_block = in.data();
-      c.out = out_at.data();
-      c.out_block = out.data();
-      if (t.workspace >= 0) c.workspace = at(program_.buffers[static_cast<std::size_t>(t.workspace)]);
-      compute_.run(c);
+      for (auto const& [k, value] : ready_[i].feeds)
+        detail::feed_box<scalar>(batch.find(graph_.graph.value(value).name)->second, 0, ready_[i].in[static_cast<std::size_t>(k)],
+                                 const_cast<void*>(ready_[i].in_at[static_cast<std::size_t>(k)]), memory_.memory());
+      compute_.run(detail::call_of(program_.tasks[i], ready_[i]));
     }
+    memory_.memory().wait();
+    ran_ = true;
   }
-  /// An output of the last pass. Throws `error` if the model has none of this name.
+  /// An output of the last pass. Throws `error` if the model has none of this name, or no pass has come to its end.
   std::vector<scalar> output(std::string_view name) const {
     int const x = graph_.graph.output(name);
     for (buffer const& b : program_.buffers)
       if (x >= 0 && b.value == x) {
-        std::vector<scalar> all(static_cast<std::size_t>(b.type.elements()));
-        detail::read_reals(memory_.memory(), all, at(b), b.type.type);
-        return all;
+        if (!ran_) throw error("output '" + std::string(name) + "' has no values yet", "forward_pass", "a pass that came to its end");
+        return read(b);
       }
     throw error("the model has no output '" + std::string(name) + "'", "forward_pass", "an output of the model");
   }
@@ -93,17 +100,55 @@ template <compute_policy Compute> class forward_pass {
  private:
   using memory = detail::arena_memory<detail::memory_of<Compute>>;
   training_graph graph_;
-  program program_;
+  tensorpar::program program_;
+  struct alone {};                                          // no group: nothing is communicated
+  std::vector<detail::prepared_task<alone>> ready_;         // by task
+  std::vector<bool> given_;                                 // by value
+  bool ran_ = false;
   Compute compute_ = detail::made_for<Compute>({});
   memory memory_{0, detail::memory_in(compute_)};
 
+  buffer const& buffer_of(int b) const { return program_.buffers[static_cast<std::size_t>(b)]; }
+  void prepare() {
+    ready_.resize(program_.tasks.size());
+    for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
+      task const& t = program_.tasks[i];
+      detail::prepared_task<alone>& r = ready_[i];
+      for (std::size_t k = 0; k < t.in.size(); ++k) {
+        buffer const& q = buffer_of(t.in[k]);
+        r.in.push_back(block_of(q.where, q.type, 0));
+        r.in_at.push_back(at(q));
+        bool again = false;
+        for (std::size_t j = 0; j < k; ++j) again = again || t.in[j] == t.in[k];
+        if (!again && graph_.graph.value(q.value).role == value_role::input && q.first == static_cast<int>(i))
+          r.feeds.push_back({static_cast<int>(k), q.value});
+      }
+      for (int b : t.out) {
+        r.out.push_back(block_of(buffer_of(b).where, buffer_of(b).type, 0));
+        r.out_at.push_back(at(buffer_of(b)));
+      }
+      if (t.workspace >= 0) r.workspace = at(buffer_of(t.workspace));
+    }
+  }
+  /// Its buffer; null for one that no operator reads. Throws `error` for a value that is no parameter.
+  buffer const* parameter(int value) const {
+    bool const known = value >= 0 && static_cast<std::size_t>(value) < graph_.graph.values.size();
+    if (!known || graph_.graph.value(value).role != value_role::parameter)
+      throw error("value " + std::to_string(value) + " is no parameter", "forward_pass", "a parameter of the model");
+    for (buffer const& b : program_.buffers) if (b.persistent && b.value == value) return &b;
+    return nullptr;
+  }
+  std::vector<scalar> read(buffer const& b) const {
+    std::vector<scalar> all(static_cast<std::size_t>(b.type.elements()));
+    detail::read_reals(memory_.memory(), all, at(b), b.type.type);
+    return all;
+  }
   std::byte* at(buffer const& b) const { return memory_.data() + b.offset[0]; }
-  void feed(buffer const& b, host_batch const& batch) const {
-    std::string const& name = graph_.graph.value(b.value).name;
-    auto const it = batch.find(name);
-    if (it == batch.end()) throw error("the batch lacks input '" + name + "'", "forward_pass", "every input of the model");
-    check_input(name, it->second, b.type, 1);
-    detail::feed_box<scalar>(it->second, 0, block_of(b.where, b.type, 0), at(b), memory_.memory());
+  void check(int value, host_batch const& batch) const {
+    graph_value const& v = graph_.graph.value(value);
+    auto const it = batch.find(v.name);
+    if (it == batch.end()) throw error("the batch lacks input '" + v.name + "'", "forward_pass", "every input of the model");
+    check_input(v.name, it->second, v.type, 1);
   }
 };
 

@@ -16,7 +16,8 @@ template <class Scalar, class Memory> int kept_buffer(training_graph const& t, d
   value_role const role = known ? t.graph.value(value).role : value_role::input;
   if (role == value_role::parameter || role == value_role::state) return memory.persistent_of(value);
   std::string const name = known && !t.graph.value(value).name.empty() ? " '" + t.graph.value(value).name + "'" : "";
-  throw error("value " + std::to_string(value) + name + " is not kept between steps", "executor", "a parameter or a state of the optimizer");
+  throw error("value " + std::to_string(value) + name + " is not kept between steps", "executor",
+              "a parameter or a state of the optimizer");
 }
 
 /// Throws `error` for a rate that is no finite number from 0 in this scalar, a parameter without values, and an input that the batch
