@@ -57,6 +57,8 @@ TEST_CASE("what is missing is named") {
   CHECK_THROWS_WITH_AS(f.fetch(g.output("loss")), doctest::Contains("is no parameter"), error);
   CHECK_THROWS_WITH_AS(f.output("nothing"), doctest::Contains("no output 'nothing'"), error);
   executor_of<double> other(differentiate(small_transformer()), serial_plan(small_transformer()));
+  CHECK_THROWS_WITH_AS(f.take_parameters(other), doctest::Contains("the executor's parameters have no values yet"), error);
+  other.initialise(1);
   CHECK_THROWS_WITH_AS(f.take_parameters(other), doctest::Contains("no parameter"), error);
 }
 

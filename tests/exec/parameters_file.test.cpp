@@ -81,6 +81,9 @@ TEST_CASE("files that do not fit change nothing") {
   CHECK(has(written([](auto& t) { t.front().extents.push_back(1); }), "a tensor of shape"));
   CHECK(has(refusal([&] { load_parameters(run, folder.path() + "/none"); }), "cannot read the file"));
   executor_of<double> wide(differentiate(g), serial_plan(g));
+  CHECK(has(refusal([&] { save_parameters(wide, path); }), "parameters have no values yet (at save_parameters)"));
+  CHECK(has(refusal([&] { save_checkpoint(wide, folder.path() + "/run"); }), "parameters have no values yet (at save_checkpoint)"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() + "/run"));
   CHECK(parameters_of(run) == before);
   CHECK(written([](auto&) {}) == "");
   CHECK(parameters_of(run)[0][0] == 0.5f);

@@ -42,6 +42,14 @@ template <class Run> stored_tensor tensor_of(Run const& run, int x) {
   return t;
 }
 
+/// Throws `error` for a run whose parameters are half updated, or were never given values.
+template <class Run> void require_savable(Run const& run, char const* where) {
+  if constexpr (requires { run.failed(); })
+    if (run.failed()) throw error("a run that failed in the middle of a step", where, "a run whose steps all ended well");
+  if constexpr (requires { run.has_values(); })
+    if (!run.has_values())
+      throw error("a run whose parameters have no values yet", where, "initialise(seed), load_checkpoint or store before");
+}
 template <class Run> checkpoint_part save_payload(Run const& run, std::string const& path, int kind) {
   std::vector<int> const ids = saved_values(run, kind);
   stored_tensors header;
@@ -179,11 +187,11 @@ template <class Run, class Write> std::string write_together(Run const& run, Wri
 /// Saves the run as `dir`/step-<steps>, and returns that path once all is on the disk: the files are written in a folder with another name,
 /// synced, renamed. A process that dies at any point leaves the checkpoints that were there, or those and the new one.
 /// Afterwards the `keep_last` newest stay and older ones are removed. Throws `error` if the system refuses, another process saves to `dir`,
-/// or a complete checkpoint of a later step is there: which of the two is the run's latest could not be told later.
+/// the run has failed or has no values yet, or a complete checkpoint of a later step is there: which of the two is the run's latest could
+/// not be told later.
 /// Several processes (exec/processes.hpp) call it together: the one that leads writes, and all return or throw what it does.
 template <resumable Run> std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2) {
-  if constexpr (requires { run.failed(); })
-    if (run.failed()) throw error("a run that failed in the middle of a step", "save_checkpoint", "a run whose steps all ended well");
+  detail::require_savable(run, "save_checkpoint");
   return detail::write_together(run, [&](auto const& all) { return detail::write_checkpoint(all, dir, keep_last); });
 }
 

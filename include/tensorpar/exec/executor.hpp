@@ -114,6 +114,8 @@ class executor {
   /// Do all copies of every parameter and state agree in every bit?
   bool copies_agree() const { return memory_.copies_agree(hub_); }
 
+  /// Has every parameter that a task reads been given values?
+  bool has_values() const { return detail::without_values(graph_, memory_, given_) < 0; }
   /// Has a step failed? Parameters may then be half updated.
   bool failed() const { return failed_; }
   u64 steps() const { return steps_; }

@@ -38,8 +38,10 @@ template <compute_policy Compute> class forward_pass {
   training_graph const& graph() const { return graph_; }
   tensorpar::program const& program() const { return program_; }
 
-  /// Copies every parameter of a trained executor, by name. Throws `error` if one is missing or has another size.
+  /// Copies every parameter of a trained executor, by name. Throws `error` if one is missing, has another size, or has no values yet.
   template <class Executor> void take_parameters(Executor const& trained) {
+    if constexpr (requires { trained.has_values(); })
+      if (!trained.has_values()) throw error("the executor's parameters have no values yet", "forward_pass", "an executor that has them");
     for (buffer const& b : program_.buffers) {
       if (!b.persistent) continue;
       std::string const& name = graph_.graph.value(b.value).name;
@@ -52,6 +54,10 @@ template <compute_policy Compute> class forward_pass {
         throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass", spell(b.type));
       store(b.value, all);
     }
+  }
+  bool has_values() const {
+    for (buffer const& b : program_.buffers) if (b.persistent && !given_[static_cast<std::size_t>(b.value)]) return false;
+    return true;
   }
   /// Writes a whole parameter, and reads it; as those of an executor.
   void store(int value, std::vector<scalar> const& all) {

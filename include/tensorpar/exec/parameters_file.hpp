@@ -16,11 +16,11 @@ concept has_parameters = requires(Run& run, Run const& from, int value, std::vec
 };
 
 /// Writes every parameter into the file `path`, which is replaced once all is on the disk. Neither an optimizer's state is among it nor the
-/// masters of parameters in bf16 (save_checkpoint keeps both). Throws `error` if the system refuses, and for a run that has failed.
+/// masters of parameters in bf16 (save_checkpoint keeps both). Throws `error` if the system refuses, and for a run that has failed or has
+/// no values yet.
 /// Several processes (exec/processes.hpp) call it together: the one that leads writes.
 template <has_parameters Run> void save_parameters(Run const& run, std::string const& path) {
-  if constexpr (requires { run.failed(); })
-    if (run.failed()) throw error("a run that failed in the middle of a step", "save_parameters", "a run whose steps all ended well");
+  detail::require_savable(run, "save_parameters");
   detail::write_together(run, [&](auto const& all) {
     detail::save_payload(all, path + ".partial", 0);
     detail::rename_path(path + ".partial", path);

@@ -20,6 +20,15 @@ template <class Scalar, class Memory> int kept_buffer(training_graph const& t, d
               "a parameter or a state of the optimizer");
 }
 
+/// The first parameter that a task reads and that was never stored, or -1.
+template <class Scalar, class Memory>
+int without_values(training_graph const& t, device_memory<Scalar, Memory> const& memory, std::vector<bool> const& given) {
+  for (std::size_t x = 0; x < t.gradient.size(); ++x)
+    if (t.graph.values[x].role == value_role::parameter && !given[x] && memory.persistent_of(static_cast<int>(x)) >= 0)
+      return static_cast<int>(x);
+  return -1;
+}
+
 /// Throws `error` for a rate that is no finite number from 0 in this scalar, a parameter without values, and an input that the batch
 /// lacks or that does not fit. `given`, `used`: by value, whether it has been stored and whether a task reads it.
 template <class Scalar, class Memory>
@@ -28,10 +37,11 @@ void check_step(training_graph const& t, plan const& p, device_memory<Scalar, Me
   double most = std::numeric_limits<double>::max();
   if constexpr (std::floating_point<Scalar>) most = static_cast<double>(std::numeric_limits<Scalar>::max());
   check_rate(learning_rate, "step", most);
+  if (int const x = without_values(t, memory, given); x >= 0)
+    throw error("parameter '" + t.graph.value(x).name + "' has no values yet", "executor",
+                "initialise(seed), load_checkpoint or store before a step");
   for (std::size_t x = 0; x < t.gradient.size(); ++x) {
     graph_value const& v = t.graph.values[x];
-    if (v.role == value_role::parameter && !given[x] && memory.persistent_of(static_cast<int>(x)) >= 0)
-      throw error("parameter '" + v.name + "' has no values yet", "executor", "initialise(seed), load_checkpoint or store before a step");
     if (v.role != value_role::input || !used[x]) continue;
     auto const it = batch.find(v.name);
     if (it == batch.end()) throw error("the batch lacks input '" + v.name + "'", "batch", "every input of the model");
