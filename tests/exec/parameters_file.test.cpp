@@ -12,6 +12,15 @@ using namespace tests;
 
 namespace {
 static_assert(has_parameters<executor_of<float>> && has_parameters<forward_pass<compute::eigen<float>>>);
+struct least {                                           // all that the concept asks for
+  using scalar = float;
+  training_graph const& graph() const;
+  tensorpar::program const& program() const;
+  std::vector<float> fetch(int) const;
+  void store(int, std::vector<float> const&);
+};
+struct mute : least { std::vector<float> fetch(int) const = delete; };
+static_assert(has_parameters<least> && !has_parameters<mute> && !has_parameters<int>);
 
 plan with(plan p, training_options const& o) {
   p.optimizer = o.optimizer;
