@@ -49,7 +49,14 @@ TEST_CASE("nothing is dropped out when evaluating, and two equal dropouts of a m
 TEST_CASE("what is missing is named") {
   computation_graph const g = residual_mlp();
   forward_pass<compute::eigen<double>> f(g);
+  CHECK_THROWS_WITH_AS(f.run(random_batch(g, 1, 1)), doctest::Contains("have no values yet"), error);
+  executor_of<double> e(differentiate(g), serial_plan(g));
+  e.initialise(1);
+  f.take_parameters(e);
+  CHECK_THROWS_WITH_AS(f.output("loss"), doctest::Contains("no pass has ended well"), error);
   CHECK_THROWS_WITH_AS(f.run({}), doctest::Contains("lacks input"), error);
+  CHECK_THROWS_WITH_AS(f.output("loss"), doctest::Contains("no pass has ended well"), error);
+  f.run(random_batch(g, 1, 1));
   CHECK_THROWS_WITH_AS(f.output("nothing"), doctest::Contains("no output 'nothing'"), error);
   executor_of<double> other(differentiate(small_transformer()), serial_plan(small_transformer()));
   CHECK_THROWS_WITH_AS(f.take_parameters(other), doctest::Contains("no parameter"), error);

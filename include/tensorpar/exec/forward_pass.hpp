@@ -1,5 +1,6 @@
 // tensorpar/exec/forward_pass.hpp - the forward operators alone, on one device of this process
 #pragma once
+#include <algorithm>
 #include <tensorpar/exec/executor.hpp>
 
 namespace tensorpar {
@@ -30,10 +31,12 @@ template <compute_policy Compute> class forward_pass {
     p.scalar_bytes = sizeof(scalar);
     program_ = unroll_forward(graph_, p, &Compute::workspace);
     memory_ = memory(program_.arena[0], detail::memory_in(compute_));
+    taken_ = std::none_of(program_.buffers.begin(), program_.buffers.end(), [](buffer const& b) { return b.persistent; });
   }
 
   /// Copies every parameter of a trained executor, by name. Throws `error` if one is missing or has another size.
   template <class Executor> void take_parameters(Executor const& trained) {
+    taken_ = ended_ = false;
     for (buffer const& b : program_.buffers) {
       if (!b.persistent) continue;
       std::string const& name = graph_.graph.value(b.value).name;
@@ -46,10 +49,13 @@ template <compute_policy Compute> class forward_pass {
         throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass", spell(b.type));
       detail::write_reals(memory_.memory(), at(b), all, b.type.type);
     }
+    taken_ = true;
   }
 
-  /// One forward pass. The result stays valid until the next.
+  /// One forward pass. The result stays valid until the next. Throws `error` before parameters have values.
   void run(host_batch const& batch) {
+    ended_ = false;
+    if (!taken_) throw error("the parameters have no values yet", "forward_pass", "take_parameters(a trained executor) before a pass");
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
       task const& t = program_.tasks[i];
       std::vector<tensor_block> in, out;
@@ -77,10 +83,12 @@ template <compute_policy Compute> class forward_pass {
       if (t.workspace >= 0) c.workspace = at(program_.buffers[static_cast<std::size_t>(t.workspace)]);
       compute_.run(c);
     }
+    ended_ = true;
   }
-  /// An output of the last pass. Throws `error` if the model has none of this name.
+  /// An output of the last pass. Throws `error` if the model has none of this name, or that pass did not end.
   std::vector<scalar> output(std::string_view name) const {
     int const x = graph_.graph.output(name);
+    if (x >= 0 && !ended_) throw error("no pass has ended well", "forward_pass", "run(batch) before its outputs are read");
     for (buffer const& b : program_.buffers)
       if (x >= 0 && b.value == x) {
         std::vector<scalar> all(static_cast<std::size_t>(b.type.elements()));
@@ -96,6 +104,7 @@ template <compute_policy Compute> class forward_pass {
   program program_;
   Compute compute_ = detail::made_for<Compute>({});
   memory memory_{0, detail::memory_in(compute_)};
+  bool taken_ = false, ended_ = false;               // have parameters values; has the last pass
 
   std::byte* at(buffer const& b) const { return memory_.data() + b.offset[0]; }
   void feed(buffer const& b, host_batch const& batch) const {
