@@ -1,4 +1,5 @@
 // examples/quickstart.cpp - a model, a plan, one training step
+// [quoted: quickstart]
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/eigen.hpp>
@@ -7,7 +8,6 @@
 #include <tensorpar/search/optimize.hpp>
 #include <tensorpar/typed/typed.hpp>
 
-// [quoted: quickstart]
 using namespace tensorpar;
 constexpr axis batch{"batch"}, features{"features"}, classes{"classes"};
 

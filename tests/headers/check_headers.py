@@ -20,8 +20,9 @@ import tempfile
 OPTIONAL = re.compile(r"fatal error: (nccl|cudnn)\.h: No such file")
 # Object-like macros that C, POSIX, X11, newlib or Windows headers are known to define.
 HOSTILE = """I small B0 B1 B50 near far interface linux unix ECHO ERROR IN OUT OPTIONAL CONST VOID TRUE FALSE DELETE DIFFERENCE
-None Bool Status Success Always Complex True False PI M_PI _B _C _L _N _P _S _U _X""".split()
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+None Bool Status Success Always Complex True False PI M_PI OK ERR LOG CHECK INFO DEBUG TEST REQUIRE MIN MAX ABS major minor
+_B _C _L _N _P _S _U _X""".split()
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Werror"]
 
 
 class checker:

@@ -51,6 +51,7 @@ TEST_CASE("every preset survives the file, and the file names presets") {
     CHECK(read_cluster(path) == m);
     CHECK(find_cluster(path) == m);
     CHECK(find_cluster(name) == m);
+    CHECK_THROWS_WITH_AS(find_cluster(path + "x"), doctest::Contains("or the path of a file that ends in .json"), error);
     CHECK(parse_cluster("{\"preset\": \"" + name + "\"}", "c.json") == m);
   }
   std::remove(path.c_str());

@@ -110,7 +110,7 @@ template <class Real> class packed_product {
                 tile(d, pa + i * d, pb + j * d, to, c.row, add_up);
                 continue;
               }
-              Real edge[rows * cols];
+              Real edge[std::size_t{rows * cols}];
               tile(d, pa + i * d, pb + j * d, edge, cols, false);
               for (i64 p = 0; p < th; ++p)
                 for (i64 q = 0; q < tw; ++q)

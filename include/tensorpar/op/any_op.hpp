@@ -207,5 +207,8 @@ constexpr any_op named(char const* n, Op const& o, std::source_location here = s
   r.name = n;
   return r;
 }
+template <class T>
+  requires(!operator_<T>)
+constexpr refused::NOT_AN_OPERATOR<T> named(char const*, T const&);
 
 }  // namespace tensorpar

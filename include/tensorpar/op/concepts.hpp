@@ -41,5 +41,9 @@ concept operator_ = std::is_class_v<Op> && has_notation<Op> && requires(Op const
   { Op::name } -> std::convertible_to<std::string_view>;
   { op.infer(in) } -> std::same_as<inference>;
 };
+namespace refused {
+/// What stands where an operator is wanted and lacks `name`, `notation` or `infer(shapes) -> inference`.
+template <class T> struct NOT_AN_OPERATOR;
+}  // namespace refused
 
 }  // namespace tensorpar

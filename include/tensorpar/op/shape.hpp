@@ -23,8 +23,8 @@ struct axis {
       char const c = *s;
       u64 const k = c >= 'a' && c <= 'z'   ? u64(c - 'a' + 1)
                     : c >= '0' && c <= '9' ? u64(c - '0' + 27)
-                    : c == '_'             ? 37
-                                           : (detail::refuse("a character that no name of an axis has", "axis", "[a-z0-9_]"), 0);
+                    : c == '_'             ? u64{37}
+                                           : (detail::refuse("a character that no name of an axis has", "axis", "[a-z0-9_]"), u64{0});
       id = id * 40 + k;
     }
     if (n > 12) detail::refuse("a name of more than 12 characters", "axis", "at most 12 characters");

@@ -94,7 +94,12 @@ inline machine parse_cluster(std::string_view text, std::string const& where) { 
 inline machine read_cluster(std::string const& path) { return decode_cluster(read_json(path), path); }
 /// A preset's name, or the path of a cluster file if the name ends in ".json".
 inline machine find_cluster(std::string const& name_or_path) {
-  return name_or_path.ends_with(".json") ? read_cluster(name_or_path) : preset(name_or_path);
+  if (name_or_path.ends_with(".json")) return read_cluster(name_or_path);
+  try {
+    return preset(name_or_path);
+  } catch (error const& e) {
+    throw error(e.problem(), e.where(), e.valid() + "; or the path of a file that ends in .json");
+  }
 }
 /// Throws `error` as `decode_cluster` does where `read_cluster` would refuse the file; then nothing is written.
 inline void write_cluster(machine const& m, std::string const& path) {

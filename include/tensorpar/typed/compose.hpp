@@ -29,15 +29,24 @@ template <block F> constexpr auto operator|(ref x, F const& f) { return f(x); }
 template <join F> constexpr auto operator|(bundle const& b, F const& f) { return f(b); }
 
 namespace refused {
-/// An operator needs `name`, `notation` and `infer(shapes) -> inference` (op/concepts.hpp); a function of tensors takes `ref` or `bundle`.
-template <class T> struct NOT_AN_OPERATOR;
+/// What should be added to the tensor that it takes gives no single one.
+template <class F> struct RESIDUAL_IS_NOT_ONE_TENSOR;
+/// What stands before an operator: neither a tensor, nor a layer that goes before it.
+template <class T> struct NOT_A_TENSOR_OR_OPERATOR;
 }  // namespace refused
 namespace detail {
 template <class T>
 concept class_of_no_stage =
     std::is_class_v<T> && !operator_<T> && !std::same_as<T, any_op> && !std::same_as<T, ref> && !std::same_as<T, bundle>;
+template <class F> concept no_stage = !stage<F>;
+/// The first of several that may not stand behind `|`.
+template <class...> struct first_refused {};
+template <class F, class... G> struct first_refused<F, G...> : first_refused<G...> {};
+template <no_stage F, class... G> struct first_refused<F, G...> { using type = refused::NOT_AN_OPERATOR<F>; };
+template <class... F> using refusal = typename first_refused<F...>::type;
 }  // namespace detail
-/// What is neither names itself in one error, behind a tensor, several, or a sequence.
+/// What is neither names itself in one error: behind a tensor, several, or in a sequence (an operator needs `name`, `notation` and
+/// `infer(shapes) -> inference`, op/concepts.hpp; a function of tensors takes `ref` or `bundle`).
 template <detail::class_of_no_stage T>
   requires(!block<T>)
 constexpr refused::NOT_AN_OPERATOR<T> operator|(ref, T const&);
@@ -47,6 +56,9 @@ constexpr refused::NOT_AN_OPERATOR<T> operator|(bundle const&, T const&);
 template <stage F, detail::class_of_no_stage T>
   requires(!block<T> && !join<T>)
 constexpr refused::NOT_AN_OPERATOR<T> operator|(F const&, T const&);
+template <detail::class_of_no_stage T, operator_ F>
+  requires(!block<T> && !join<T>)
+constexpr refused::NOT_A_TENSOR_OR_OPERATOR<T> operator|(T const&, F const&);
 
 namespace detail {
 template <class A, class B> struct then {
@@ -79,6 +91,9 @@ struct part_op {
 template <stage A, stage B> constexpr detail::then<A, B> operator|(A a, B b) { return {a, b}; }
 template <stage F> constexpr detail::only<F> seq(F f) { return {f}; }
 template <stage F, stage... G> constexpr auto seq(F f, G... g) { return (f | ... | g); }
+template <class... F>
+  requires(detail::no_stage<F> || ...)
+constexpr detail::refusal<F...> seq(F const&...);
 
 /// Every branch on the same tensor: `par(f, g)(x)` is all(x | f, x | g).
 template <stage... F> constexpr auto par(F... f) {
@@ -89,6 +104,9 @@ template <stage... F> constexpr auto par(F... f) {
     return b;
   };
 }
+template <class... F>
+  requires(detail::no_stage<F> || ...)
+constexpr detail::refusal<F...> par(F const&...);
 
 /// A tensor and where it was written (a binary operator takes no default argument).
 struct written {
@@ -99,10 +117,17 @@ struct written {
 constexpr ref operator+(written a, ref b) { return detail::put(add{}, a.at, a.r, b); }
 constexpr ref operator*(written a, ref b) { return detail::put(mul{}, a.at, a.r, b); }
 
+namespace detail {
+template <class F> concept gives_one = stage<F> && requires(ref x, F const& f) { { x | f } -> std::same_as<ref>; };
+}  // namespace detail
 /// x + f(x).
-template <stage F> constexpr auto residual(F f, std::source_location l = std::source_location::current()) {
+template <detail::gives_one F> constexpr auto residual(F f, std::source_location l = std::source_location::current()) {
   return [f, at = detail::place_of(l)](ref x) { return detail::put(add{}, at, x, x | f); };
 }
+template <detail::no_stage F> constexpr refused::NOT_AN_OPERATOR<F> residual(F const&);
+template <stage F>
+  requires(!detail::gives_one<F>)
+constexpr refused::RESIDUAL_IS_NOT_ONE_TENSOR<F> residual(F const&);
 
 /// N equal parts along an axis: `auto [q, k, v] = x | split<3>();`
 template <int N> constexpr auto split(int axis_no = -1, std::source_location l = std::source_location::current()) {

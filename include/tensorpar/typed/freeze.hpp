@@ -62,7 +62,14 @@ template <class M> consteval draft make_draft() {
   r.fits = g.in_place();
   return r;
 }
-template <class M> inline constexpr draft draft_of = make_draft<M>();
+}  // namespace detail
+namespace refused {
+/// The draft. Where define is no constant expression (`constexpr` forgotten, a size that is known at run time only), compilers print this
+/// name, and then the reason.
+template <class M> inline constexpr detail::draft DEFINE_MUST_BE_A_CONSTANT_EXPRESSION = detail::make_draft<M>();
+}  // namespace refused
+namespace detail {
+template <class M> inline constexpr draft const& draft_of = refused::DEFINE_MUST_BE_A_CONSTANT_EXPRESSION<M>;
 /// False where define is no constant expression. The compiler has said so then, once: what follows from it is silent.
 template <class M> concept drafted = requires { typename std::bool_constant<draft_of<M>.fits || true>; };
 template <class M> consteval table_sizes sizes() {

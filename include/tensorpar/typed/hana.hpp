@@ -32,7 +32,7 @@ template <class M> struct operator_table {
   static_assert(distinct_names(set{}), "tensorpar: two operators of M::operators and the library's have one name");
   static constexpr int nodes = typed_graph<M>::size();
   struct table {
-    int kind[nodes > 0 ? nodes : 1];
+    int kind[std::size_t{nodes > 0 ? nodes : 1}];
     int used[type_count<set>];
     int distinct;
     bool complete;

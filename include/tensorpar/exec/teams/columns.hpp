@@ -33,7 +33,7 @@ template <class Number, class Term> struct stretch_sum_at {
   bool aligned() const { return columns % at_once == 0 && term.aligned() && at_16(y); }
   template <int N> constexpr void several(i64 i) const {
     i64 const column = i % columns, p = i / columns;
-    Number s[N]{};
+    Number s[std::size_t{N}]{};
     for (i64 r = rows * p / stretches, end = rows * (p + 1) / stretches; r < end; ++r) {
       auto const terms = term.template several<N>(r, column);
       for (int k = 0; k < N; ++k) s[k] += terms.v[k];

@@ -11,7 +11,7 @@ template <int Lanes> struct host_team {
     for (i64 i = n - 1; i >= 0; --i) f(i);
   }
   template <class Scalar, class F> constexpr Scalar sum(i64 n, F&& f) const {
-    std::array<Scalar, Lanes> part{};
+    std::array<Scalar, std::size_t{Lanes}> part{};
     for (int lane = Lanes - 1; lane >= 0; --lane)
       for (i64 i = lane; i < n; i += Lanes) part[static_cast<std::size_t>(lane)] += f(i);
     for (std::size_t half = Lanes / 2; half > 0; half /= 2)

@@ -47,13 +47,13 @@ template <class Scalar, class Device, class Op> void run_operator(Device const& 
 
 /// Neighbours that are read or written in one go: 16 bytes, or less. May alias what it is made of.
 template <class T, int N> struct [[gnu::may_alias]] alignas(sizeof(T) * N) pack {
-  T v[N];
+  T v[std::size_t{N}];
 };
 template <int N, class T> constexpr pack<T, N> take(T const* p, i64 i) { return *reinterpret_cast<pack<T, N> const*>(p + i); }
 template <class T, int N> constexpr void put(T* p, i64 i, pack<T, N> const& x) { *reinterpret_cast<pack<T, N>*>(p + i) = x; }
 /// Neighbours that have been read, as they are computed with.
 template <class T, int N> struct numbers {
-  T v[N];
+  T v[std::size_t{N}];
 };
 /// Do all of these begin at a multiple of 16 bytes? Null does.
 template <class... T> constexpr bool at_16(T const*... p) { return ((reinterpret_cast<std::uintptr_t>(p) % 16 == 0) && ...); }

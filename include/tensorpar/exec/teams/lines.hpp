@@ -72,16 +72,16 @@ template <class Number> struct two {
 template <class Team, class T, int M> struct loose_rows {
   Team const& team;
   i64 n;
-  T const* x[M];
+  T const* x[std::size_t{M}];
   template <class Number, class F, class... B> constexpr Number sum(F const& f, B const*... beside) const {
     return [&]<std::size_t... m>(std::index_sequence<m...>) {
       return line_sum<Number>(team, n, f, x[m]..., beside...);
-    }(std::make_index_sequence<M>{});
+    }(std::make_index_sequence<std::size_t{M}>{});
   }
   template <class F, class To, class... B> constexpr void map(F const& f, To* y, B const*... beside) const {
     [&]<std::size_t... m>(std::index_sequence<m...>) {
       line_map(team, n, [&](i64, auto... v) { return f(v...); }, y, x[m]..., beside...);
-    }(std::make_index_sequence<M>{});
+    }(std::make_index_sequence<std::size_t{M}>{});
   }
 };
 /// The same, read once: every lane keeps its part, at most Turns stretches of 16 bytes of each.
@@ -89,12 +89,12 @@ template <class Team, class T, int M, int Turns> class held_rows {
   static constexpr int N = neighbours<T>;
   Team const& team_;
   i64 stretches_;
-  pack<T, N> v_[M][Team::template slots<Turns>];
+  pack<T, N> v_[std::size_t{M}][std::size_t{Team::template slots<Turns>}];
 
   template <class F, class... B> constexpr auto of(F const& f, int slot, int j, pack<B, N> const&... beside) const {
     return [&]<std::size_t... m>(std::index_sequence<m...>) {
       return f(computed<T>(v_[m][slot].v[j])..., computed<B>(beside.v[j])...);
-    }(std::make_index_sequence<M>{});
+    }(std::make_index_sequence<std::size_t{M}>{});
   }
 
  public:

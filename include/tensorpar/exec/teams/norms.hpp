@@ -91,7 +91,8 @@ template <class Scalar> struct norm_grads_at {
     number *const g = sums + p * n * (gamma + beta), *const b = g + (gamma ? n : 0);
     if constexpr (Turns > 0) {
       constexpr int N = neighbours<Scalar>;
-      number of_gamma[Team::template slots<Turns>][N]{}, of_beta[Team::template slots<Turns>][N]{};
+      constexpr std::size_t slots{Team::template slots<Turns>};
+      number of_gamma[slots][std::size_t{N}]{}, of_beta[slots][std::size_t{N}]{};
       for (i64 r = from; r < to; ++r)
         one.template row<Turns>(r, team, [&](auto const& held, auto const& m) {
           held.each([&](int slot, int j, number x, number d) {

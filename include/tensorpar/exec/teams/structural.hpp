@@ -54,7 +54,7 @@ template <class Element> struct transpose_squares_at {
     i64 const q = (g % of_m * reads + i % reads) * side, p = (g / of_m % of_n * writes + i / reads % writes) * side;
     if (p >= n || q >= m) return;
     i64 const k = g / of_m / of_n % middle, o = g / of_m / of_n / middle;
-    pack<Element, side> from[side]{};
+    pack<Element, side> from[std::size_t{side}]{};
     for (int r = 0; r < side; ++r) from[r] = take<side>(x, ((o * n + p + r) * middle + k) * m + q);
     for (int c = 0; c < side; ++c) {
       pack<Element, side> to{};
