@@ -5,6 +5,7 @@
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/graph/sp_binary.hpp>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/search/spreads.hpp>
 
 namespace tensorpar::search_test {
@@ -76,6 +77,19 @@ template <class M> class brute_force {
     }
     return total;
   }
+  /// Adding a gradient that updates of this operator's parameters read to the one of another micro-batch.
+  double adding(int f, int v, std::size_t k, spread const& s) const {
+    int const x = g_.node(v).out[k];
+    bool read = false;
+    for (graph_node const& u : g_.nodes)
+      read = read || (u.origin == f && u.phase == step_phase::update && std::find(u.in.begin(), u.in.end(), x) != u.in.end());
+    if (!read) return 0;
+    shape const part[2] = {part_of(writes(v, static_cast<int>(k), s), g_.type(x)), part_of(writes(v, static_cast<int>(k), s), g_.type(x))};
+    double worst = 0;
+    for (int d = s.start; d < s.start + static_cast<int>(s.size()); ++d)
+      worst = std::max(worst, model_.seconds(compute_query{add{}, {part, 2}, {part, 1}, scalar_bytes_, on_.kind_of(d)}));
+    return worst;
+  }
   double work(int f, spread const& s) const {
     double total = 0;
     for (int v = 0; v < g_.node_count(); ++v) {
@@ -92,6 +106,7 @@ template <class M> class brute_force {
                                                              scalar_bytes_,
                                                              on_.kind_of(d)}));
       total += (n.phase == step_phase::update ? 1 : micro_) * worst;
+      for (std::size_t k = 0; k < n.out.size() && n.phase == step_phase::backward; ++k) total += (micro_ - 1) * adding(f, v, k, s);
     }
     return total + flow(f, s, f, s) + flow(f, s, -2, s);
   }

@@ -69,18 +69,3 @@ TEST_CASE("spreads inside stages: one device stays as it is, memory that does no
   other.graph ^= 1;
   CHECK_THROWS_WITH_AS(map_within(g, other, analytical{}), doctest::Contains("another graph"), error);
 }
-
-TEST_CASE("a part of a machine keeps the levels that its devices respect") {
-  machine const on = small();
-  machine const node = detail::part_of(on, {4, 4}), pair = detail::part_of(on, {2, 2}), all = detail::part_of(on, {0, 8}),
-                across = detail::part_of(on, {2, 4});
-  CHECK(node.size() == 4);
-  CHECK(node.links.size() == 1);
-  CHECK(node.links.front().name == "near");
-  CHECK(pair.links.front().group == 2);
-  CHECK(all.links.size() == 2);
-  CHECK(all.between(0, 3).name == "near");
-  CHECK(all.between(3, 4).name == "far");
-  CHECK(across.links.size() == 1);
-  CHECK(across.links.front().name == "far");
-}

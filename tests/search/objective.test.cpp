@@ -79,6 +79,31 @@ TEST_CASE("search: the objective never counts less than the executor moves") {
   CHECK(cases == 750);
 }
 
+TEST_CASE("search: gradients that are added up over micro-batches count, as often as they are added") {
+  computation_graph g;
+  int const ids = g.add_input("ids", shape({dim(8)}, dtype::i32)), y = g.add_input("y", shape{dim(8), dim(16)});
+  int const x = apply(g, embedding{4096, 64}, {ids}, "rows");      // a gradient as large as the table, for eight rows
+  g.add_output("loss", apply(g, mean_squared_error{}, {apply(g, linear{16}, {apply(g, relu{}, {apply(g, linear{64}, {x}, "a")})}, "b"), y}));
+  machine const on = four();
+  analytical const model;
+  for (int micro : {1, 3}) {
+    training_options o;
+    o.micro_batches = micro;
+    training_graph const t = differentiate(g, o);
+    objective_options with;
+    with.micro_batches = micro;
+    mapping_problem const p = make_problem(t, on, model, {}, with);
+    evaluator const price(p);
+    for (assignment const& a : {single_device(p), data_parallel(p, batch_loops(t.graph, p.operators()))})
+      CHECK(all_tasks(t, p, a, on, model, micro) == doctest::Approx(price(a).seconds).epsilon(1e-12));
+    std::mt19937_64 r(7);
+    for (int i = 0; i < 50; ++i) {
+      assignment const a = random_in_sequence(p, r);
+      CHECK(all_tasks(t, p, a, on, model, micro) <= price(a).seconds * (1 + 1e-12));
+    }
+  }
+}
+
 TEST_CASE("search: skip connections, shared parameters and gradients are in the problem") {
   computation_graph g;
   int const x = g.add_input("x", shape{dim(4), dim(8)});

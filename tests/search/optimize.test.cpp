@@ -200,6 +200,37 @@ TEST_CASE("search: branches that were priced side by side run side by side, forw
     }
 }
 
+TEST_CASE("search: branches beside each other do not wait for each other's exchanges, wherever the join stands") {
+  // towers on devices that those of the join do not hold all of, from what goes before them or from inputs of their own
+  struct { int towers, layers; i64 rows, width; bool fork; int devices, per; } const all[] = {
+      {3, 2, 256, 1024, true, 6, 6}, {5, 4, 256, 4096, false, 8, 4}, {4, 2, 256, 1024, true, 6, 3}};
+  for (auto const& c : all) {
+    CAPTURE(c.towers);
+    computation_graph g;
+    int const shared = c.fork ? apply(g, relu{}, {apply(g, linear{c.width}, {g.add_input("x", shape{dim(c.rows), dim(c.width)})})}) : -1;
+    std::vector<int> ends;
+    for (int t = 0; t < c.towers; ++t) {
+      int x = c.fork ? shared : g.add_input("x" + std::to_string(t), shape{dim(c.rows), dim(c.width)});
+      for (int k = 0; k < c.layers; ++k) x = apply(g, relu{}, {apply(g, linear{c.width}, {x})});
+      ends.push_back(x);
+    }
+    int x = apply(g, concat{}, ends);
+    for (int k = 0; k < 2; ++k) x = apply(g, relu{}, {apply(g, linear{512}, {x})});
+    int const label = g.add_input("label", shape({dim(c.rows)}, dtype::i32));
+    g.add_output("loss", apply(g, cross_entropy{}, {apply(g, linear{16}, {x}), label}));
+    machine const on = make_cluster("mine", {"v100", 15.7e12, 900e9, i64{16} << 30, 6e-6}, c.devices, c.per, {"in", c.per, 3e-6, 50e9},
+                                    {"out", c.devices, 2e-5, 1.25e9});
+    search_result const r = optimize(g, on, analytical{});
+    REQUIRE(r.feasible());
+    int apart = 0;
+    for (node_choice const& n : r.plan.nodes) apart += n.spread.start > 0;
+    CHECK(apart > 0);
+    auto const step = save_memory(differentiate(g), r.plan);
+    program const p = unroll(step.graph, step.plan);
+    for (bool overlap : {false, true}) CHECK(simulate(p, on, analytical{}, {.overlap = overlap}).seconds <= r.cost.seconds * 1.02);
+  }
+}
+
 TEST_CASE("search: a graph that is not series-parallel is planned and said to be relaxed") {
   analytical const model;
   search_result const r = optimize(letter_n(), devices(4, 4), model);

@@ -29,6 +29,7 @@ class pipeline_expander {
   std::map<i64, training_graph> made_;                // by samples per micro-batch; all have the same ids
   std::vector<int> stage_;                            // by node of those graphs; -1: of none
   std::vector<bool> weight_part_;                     // by node: only adds to the gradient of a parameter
+  std::vector<bool> joins_;                           // by node: adds what several stages give to the gradient of a parameter
   std::vector<std::vector<int>> value_, again_;       // by value and micro-batch of its producer's stage: computed once, and recomputed
   std::vector<std::vector<int>> node_;                // by forward node and micro-batch
   std::map<std::pair<int, int>, int> sum_;            // gradient -> sum over micro-batches
@@ -85,6 +86,11 @@ class pipeline_expander {
       bool const passes_on = weight_part_[z(v)] && n.op.is<add>();
       for (int x : n.in) { ++readers[z(x)]; adds[z(x)] += passes_on; }
     }
+    joins_.assign(g.nodes.size(), false);
+    for (int v = 0; v < g.node_count(); ++v)
+      for (int x : g.node(v).in)
+        if (int const p = g.value(x).producer; weight_part_[z(v)] && g.node(v).op.is<add>() && p >= 0)
+          joins_[z(v)] = joins_[z(v)] || joins_[z(p)] || stage_[z(p)] != stage_[z(v)];
   }
 
   int new_value(graph_value v) {
@@ -228,6 +234,16 @@ class pipeline_expander {
   int total(int x) {
     int const v = any().graph.value(x).producer, s = stage_[z(v)];
     if (auto const it = sum_.find({x, s}); it != sum_.end()) return it->second;
+    if (joins_[z(v)]) {                                 // after all passes: each stage adds its own up, and sends the sum once
+      graph_node const& old = any().graph.node(v);
+      int const a = total(old.in[0]), b = total(old.in[1]), id = out().add(add{}, {a, b}, old.name);
+      graph_node& n = out().node(id);
+      n.phase = step_phase::backward;
+      n.origin = node_[z(old.origin)][0];
+      n.letters = old.letters;
+      belongs(id, {-1, pass::weights, 0});
+      return sum_[{x, s}] = n.out.front();
+    }
     int sum = value_[z(x)][0];
     for (int j = 1; j < count(s); ++j) {
       int const id = out().add(add{}, {sum, value_[z(x)][z(j)]}, any().graph.node(v).name);
@@ -277,7 +293,8 @@ class pipeline_expander {
     r_.graph.forward_nodes = out().node_count();
     std::size_t const forward_values = out().values.size();
     phase_ = step_phase::backward;
-    for (int v = t.forward_nodes; v < t.graph.node_count(); ++v) if (t.graph.node(v).phase == step_phase::backward) copies_of(v);
+    for (int v = t.forward_nodes; v < t.graph.node_count(); ++v)
+      if (t.graph.node(v).phase == step_phase::backward && !joins_[z(v)]) copies_of(v);
     phase_ = step_phase::update;
     r_.graph.home.assign(forward_values, -1);
     for (std::size_t x = 0; x < t.home.size(); ++x) if (t.home[x] >= 0) r_.graph.home[z(value_[x][0])] = node_[z(t.home[x])][0];
@@ -303,8 +320,7 @@ class pipeline_expander {
 /// Throws `error` where the plan names another graph or batch size; where stages do not partition the operators (C1), groups overlap or
 /// spreads leave them (C3), sizes do not divide, an order lacks or repeats a pass, or waits in a circle (C4, C5): each names stage, pass
 /// and micro-batch; and where an operator cuts, joins or merges samples (`rebatch`). A parameter that several stages read is updated by
-/// one sum of all its gradients: those stages need equal micro-batches, and as the sum runs in the stage that reads it first, orders must
-/// let that stage's pass wait for the others'.
+/// one sum of all its gradients: each stage adds up its own over its micro-batches, and what they come to is added after all passes.
 /// O(operators * micro-batches * log). Law: the step computes what `differentiate(forward)` over mini_batch / unit micro-batches computes,
 /// exactly over exact scalars (tests/exec/pipeline.test.cpp), unless an operator mixes samples (batch normalisation).
 inline pipelined_step expand(computation_graph const& forward, plan const& p, std::string const& loss = "loss") {

@@ -10,6 +10,7 @@
 #include <tensorpar/plan/expand.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/send_early.hpp>
+#include <tensorpar/plan/step_grids.hpp>
 
 namespace tensorpar {
 
@@ -19,13 +20,13 @@ inline i64 no_workspace(any_op const&, shapes, shapes) { return 0; }
 
 namespace detail {
 
-class unroller {
+class unroller : step_grids {
  public:
   program out;
 
   /// `only`: lists this device alone, in buffers and tasks; -1: all. Without `keep` tasks are counted only, for buffers' lives.
   unroller(training_graph const& t, plan const& p, workspace_rule w, int only = -1, bool keep = true)
-      : t_(t), g_(t.graph), plan_(p), workspace_(w), only_(only), keep_(keep) {
+      : step_grids(t, p), t_(t), g_(t.graph), plan_(p), workspace_(w), only_(only), keep_(keep) {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
     if (p.cluster.size() < 1) throw error("the plan's cluster has no devices", "plan", "at least one");
@@ -40,7 +41,7 @@ class unroller {
           "plan", "a plan made for this graph");
     spaces_.resize(g_.nodes.size());
     for (int v = 0; v < g_.node_count(); ++v) spaces_[static_cast<std::size_t>(v)] = space_of(g_, v);
-    for (int v = 0; v < t.forward_nodes; ++v) check_spread(v);
+    require(t.forward_nodes, spaces_);
     readers_.resize(g_.values.size());
     for (int v = 0; v < g_.node_count(); ++v)
       for (std::size_t k = 0; k < g_.node(v).in.size(); ++k)
@@ -64,6 +65,7 @@ class unroller {
         }
     for (std::size_t x = 0; x < g_.values.size(); ++x) if (home_of(static_cast<int>(x)).second >= 0) persistent(static_cast<int>(x));
     int const last = plan_.micro_batches - 1;
+    ordered_ = !order.empty();
     for (micro_ = 0; micro_ <= last; ++micro_)
       for (int i = 0; i < (updates ? g_.node_count() : t_.forward_nodes); ++i) {
         int const v = order.empty() ? i : order[static_cast<std::size_t>(i)];
@@ -92,48 +94,17 @@ class unroller {
   int only_;
   bool keep_;
   int now_ = 0;                                                 // tasks so far
-  std::vector<spread> checked_;                                 // whose devices are known to be good
   std::vector<iteration_space> spaces_;
   std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
   std::vector<std::vector<std::pair<int, int>>> readers_;       // by value: (node, operand)
   std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
   std::map<std::array<int, 3>, std::vector<int>> apart_;        // (value, micro-batch, backward?) -> the first of these, and others
   int micro_ = 0;
+  bool ordered_ = false;                                        // not by the nodes' numbers
 
   iteration_space const& space(int v) const { return spaces_[static_cast<std::size_t>(v)]; }
   buffer& at(int b) { return out.buffers[static_cast<std::size_t>(b)]; }
 
-  void check_spread(int v) {
-    spread const& s = plan_.nodes[static_cast<std::size_t>(v)].spread;
-    std::string const where = "operator " + std::to_string(v) + " (" + spell(g_.node(v).op) + ")";
-    if (int const i = misfit(space(v), s); i >= 0) {
-      grid_axis const& a = s.axes[static_cast<std::size_t>(i)];
-      node_loop const* l = space(v).find(a.letter);
-      throw error("loop '" + std::string(1, a.letter ? a.letter : '-') + "' cannot be split in " + std::to_string(a.degree), where,
-                  l ? "a divisor of " + std::to_string(l->units) : "a loop of the operator");
-    }
-    if (std::find(checked_.begin(), checked_.end(), s) != checked_.end()) return;
-    checked_.push_back(s);
-    std::vector<int> d = grid_layout(s).devices();
-    std::sort(d.begin(), d.end());
-    if (std::adjacent_find(d.begin(), d.end()) != d.end())
-      throw error("two parts lie on one device", where, "strides that keep parts apart");
-    if (d.front() < 0 || d.back() >= plan_.cluster.size())
-      throw error("device " + std::to_string(d.front() < 0 ? d.front() : d.back()) + " does not exist", where,
-                  "devices 0 to " + std::to_string(plan_.cluster.size() - 1));
-  }
-
-  static layout grid_layout(spread const& s) {
-    layout l{s.start, {}};
-    for (grid_axis const& a : s.axes) l.axes.push_back({part_kind::copy, -1, a.degree, a.stride});
-    return l;
-  }
-  static layout grid_like(layout l) {
-    for (layout_axis& a : l.axes) { a.kind = part_kind::copy; a.dim = -1; }
-    return l;
-  }
-  /// Scratch space of an exchange lies on both sides' devices; its layout names the first and the count, `devices` has them all.
-  static layout union_layout(std::vector<int> const& d) { return {d.front(), {{part_kind::copy, -1, static_cast<i64>(d.size()), 1}}}; }
   /// The devices of a layout, ascending.
   std::vector<int> devices(layout const& l) const {
     if (only_ >= 0) return l.holds(only_) ? std::vector<int>{only_} : std::vector<int>{};
@@ -141,19 +112,6 @@ class unroller {
     std::sort(d.begin(), d.end());
     return d;
   }
-  static std::vector<int> joined(std::vector<int> a, std::vector<int> const& b) {
-    a.insert(a.end(), b.begin(), b.end());
-    std::sort(a.begin(), a.end());
-    a.erase(std::unique(a.begin(), a.end()), a.end());
-    return a;
-  }
-
-  spread grid_of(int v) const {
-    int const o = g_.node(v).origin;
-    if (o >= 0) return plan_.nodes[static_cast<std::size_t>(o)].spread;
-    return {0, {{'\0', plan_.cluster.size(), 1}}};
-  }
-
   /// (node, operand) in whose layout a parameter or state lives; node -1: this value is neither, or is never updated nor read.
   std::pair<int, int> home_of(int x) const {
     graph_value const& v = g_.value(x);
@@ -311,7 +269,8 @@ class unroller {
   }
 
   /// Results that go on in some of their devices alone are sent there at once: the others would come to their halves of the exchange after
-  /// all that stands between, such as a branch of their own. Within a pass: what the other pass reads would have to stay that long.
+  /// all that stands between, such as a branch of their own. So are those that go to devices which have nothing to do until then. Within a
+  /// pass: what the other pass reads would have to stay that long.
   void part_with(int v) {
     graph_node const& n = g_.node(v);
     if (n.phase == step_phase::update) return;
@@ -321,12 +280,13 @@ class unroller {
         if (m.phase != n.phase || (m.op.is<tensorpar::add>() && m.phase == step_phase::backward)) continue;      // may add where they lie
         layout const here = at(copies(x).front()).where;
         spread const s = grid_of(c);
-        if (s.size() >= here.size()) continue;
+        if (s.start == here.start && s.size() >= here.size()) continue;
         layout const there = operand_layout(space(c), m.letters, s, k);
+        bool within = true;
+        for (int d : there.devices()) within = within && here.holds(d);
+        if (!within && (ordered_ || !nothing_between(v, c, here, there))) continue;      // given orders of groups send by themselves
         auto const steps = movement(here, there, g_.type(x));
-        bool within = std::any_of(steps.begin(), steps.end(), [](move_step const& y) { return y.kind == move_kind::exchange; });
-        for (int d : within ? there.devices() : std::vector<int>{}) within = within && here.holds(d);
-        if (within) bring(x, there, c);
+        if (std::any_of(steps.begin(), steps.end(), [](move_step const& y) { return y.kind == move_kind::exchange; })) bring(x, there, c);
       }
   }
 

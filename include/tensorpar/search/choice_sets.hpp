@@ -6,6 +6,7 @@
 #include <memory>
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/ir/machine_check.hpp>
+#include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/search/evaluate.hpp>
 #include <tensorpar/search/flow_lines.hpp>
 #include <tensorpar/search/flows.hpp>
@@ -256,6 +257,11 @@ template <cost_model M> class choice_sets {
     return worst;
   }
 
+  static bool updated_with(computation_graph const& g, operator_group const& q, int x) {
+    auto const reads = [&](graph_node const& n) { return std::find(n.in.begin(), n.in.end(), x) != n.in.end(); };
+    return std::any_of(q.nodes.begin(), q.nodes.end(), [&](int u) { return g.node(u).phase == step_phase::update && reads(g.node(u)); });
+  }
+
   void price(training_graph const& t, int set, operator_group const& q) {
     computation_graph const& g = t.graph;
     choice_set& c = tables.sets[detail::idx(set)];
@@ -301,6 +307,16 @@ template <cost_model M> class choice_sets {
         if (forward && q.apart) kind.own.push_back(x);
         else c.seconds[i] += x;
       });
+      for (std::size_t k = 0; k < node.out.size() && o_.micro_batches > 1; ++k) {     // later gradients are added to the first one's
+        if (node.phase != step_phase::backward || !updated_with(g, q, node.out[k])) continue;
+        of_kind.assign(n, -1);
+        for (std::size_t i = 0; i < n; ++i) {
+          double& seconds = of_kind[shared ? detail::idx(alike[i]) : i];
+          shape const part = part_of(prices_.layout_of((*made[k])[i]), g.type(node.out[k]));
+          if (seconds < 0) seconds = compute_seconds(add{}, {part, part}, {part}, c.spreads[i].start, c.sizes[i]);
+          c.seconds[i] += (o_.micro_batches - 1) * seconds;
+        }
+      }
     }
     std::vector<int> wanted;
     for (value_flow const& f : q.inner) {

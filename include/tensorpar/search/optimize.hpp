@@ -2,7 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/search/fitting.hpp>
+#include <tensorpar/search/machine_parts.hpp>
 #include <tensorpar/search/savings.hpp>
+#include <tensorpar/simulate/prices.hpp>
 
 namespace tensorpar {
 
@@ -13,6 +15,7 @@ struct search_options {
   int micro_batches = 1;
   i64 scalar_bytes = 4;
   std::optional<spread_limits> spreads;       // nothing: by the size of graph and machine, see `usual_limits`
+  bool fewer_devices = true;                  // try parts of the machine too, where spreads and grain are not given
   int grain = 0;                              // 0: every division up to 8 devices, quarters beyond
   bool compare = true;                        // price the baselines too
   bool save_memory = true;                    // where the fastest does not fit: shard updates and weights, compute again
@@ -102,9 +105,9 @@ struct activation_choice {
   std::vector<activation_site> chosen;
 };
 
-/// `optimize` with prices of movements that other searches found, for this machine, cost model and size of numbers.
+/// `optimize` on all of a machine, with prices of movements that other searches found, for this machine, cost model and size of numbers.
 template <cost_model M>
-search_result optimize_with(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
+search_result optimize_whole(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
                             std::shared_ptr<layout_prices<M>> const& prices, activation_choice* activation = nullptr) {
   require_machine(on);
   if (o.micro_batches < 1) throw error("micro_batches is " + std::to_string(o.micro_batches), "optimize", "1 or more");
@@ -200,6 +203,73 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
   r.plan.bound = r.bound;
   return r;
 }
+/// A plan that was found for a part of its machine, on the whole of it.
+template <cost_model M>
+void put_on(machine const& on, device_group part, training_graph const& t, M const& model, search_result& r) {
+  auto const serial = [&] {
+    saving_step const step = save_memory(t, r.plan);
+    program const q = unroll(step.graph, step.plan);
+    return serial_seconds(q, r.plan.cluster, price(q, r.plan.cluster, model));
+  };
+  bool const everywhere = r.plan.optimizer.clip_norm != 0;          // the norm of all gradients is known to all devices
+  double const before = everywhere ? serial() : 0;
+  r.plan.cluster = on;
+  for (node_choice& n : r.plan.nodes) n.spread.start += part.first;
+  r.cost.bytes = arena_sizes(t, r.plan)(r.plan.nodes);
+  if (everywhere) r.cost.seconds += serial() - before;
+  std::vector<i64> room;
+  for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
+  r.infeasible = shortage_in(r.cost.bytes, room, false);
+}
+
+/// `optimize` with such prices: on all devices, and on parts of the machine that could be faster even if nobody ever waited there. On many
+/// devices grids of few are not in the space, a device that is slower than the others sets the pace of all, and branches of a large
+/// machine have more places than can be tried.
+template <cost_model M>
+search_result optimize_with(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
+                            std::shared_ptr<layout_prices<M>> const& prices, activation_choice* activation = nullptr) {
+  search_result best = optimize_whole(forward, on, model, o, prices, activation);
+  if (!o.fewer_devices || o.spreads || o.grain > 0 || on.size() < 2) return best;
+  training_graph const t = differentiate(forward, {o.loss, o.optimizer, o.micro_batches});
+  std::vector<double> const alone = seconds_alone(t, on, model, o.micro_batches, o.scalar_bytes);
+  search_options some = o;
+  some.compare = false;
+  double gap = best.gap;                               // of what was tried last
+  auto const hopeless = [&](device_group d) { return best.feasible() && shared_evenly(alone, on, d) >= best.cost.seconds * (1 - 1e-9); };
+  auto const attempt = [&](device_group d) {
+    machine const part = part_of(on, d);
+    std::optional<activation_choice> with;
+    if (activation) with = activation_choice{activation->rules, {}};
+    auto const own = std::make_shared<layout_prices<M>>(model, part, o.scalar_bytes);
+    search_result r = optimize_whole(forward, part, model, some, own, with ? &*with : nullptr);
+    gap = r.gap;
+    if (!r.feasible()) return;
+    put_on(on, d, t, model, r);
+    if (!r.feasible() || (best.feasible() && r.cost.seconds >= best.cost.seconds * (1 - 1e-9))) return;
+    if (activation) activation->chosen = std::move(with->chosen);
+    best.infeasible.reset();
+    best.plan = std::move(r.plan);
+    best.cost = std::move(r.cost);
+    best.bound = std::min(best.bound, best.cost.seconds);
+    best.gap = best.cost.seconds > 0 ? (best.cost.seconds - best.bound) / best.cost.seconds : 0;
+    best.plan.cost = best.cost.seconds;
+    best.plan.bound = best.bound;
+  };
+  for (device_group const range : ranges_by_kind(on)) {
+    bool const whole = range.count == on.size();
+    if (hopeless(range)) continue;
+    if (!whole) attempt(range);
+    if (!best.feasible()) continue;                    // fewer of equal devices have less memory
+    int last = range.count;
+    for (int const n : fewer_than(on, range)) {
+      if (hopeless({range.first, n})) break;
+      if (last <= usual_limits(last).any_size_up_to && gap <= 1e-9) break;      // these grids were among those tried
+      attempt({range.first, n});
+      last = n;
+    }
+  }
+  return best;
+}
 /// Options whose work is shared by these threads, unless they name others.
 template <class Options> Options shared_by(team& workers, Options o) {
   if (!o.mapping.elimination.workers) o.mapping.elimination.workers = &workers;
@@ -212,6 +282,7 @@ template <class Options> Options shared_by(team& workers, Options o) {
 /// synchronisation. Memory per device is a hard constraint on the arenas of the plan's program (without a backend's scratch space); where
 /// the fastest plan does not fit, updates and weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
 /// where the weights and the optimizer's state alone exceed all memory there is. Deterministic: equal arguments, equal results.
+/// Fewer devices than there are may be faster: parts of the machine are tried where that could be (search/machine_parts.hpp).
 /// Throws `error` for a graph without the loss, with unbound sizes, or a machine that means nothing (ir/machine_check.hpp).
 template <cost_model M>
 search_result optimize(computation_graph const& forward, machine const& on, M const& model, search_options const& o = {}) {

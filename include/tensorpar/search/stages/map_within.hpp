@@ -1,27 +1,13 @@
 // tensorpar/search/stages/map_within.hpp - inside every stage of a pipeline the spreads that the mapping search finds fastest
 #pragma once
 #include <tensorpar/ir/rebatch.hpp>
+#include <tensorpar/search/machine_parts.hpp>
 #include <tensorpar/search/optimize.hpp>
 #include <tensorpar/search/stages/engine.hpp>
 
 namespace tensorpar {
 
 namespace detail {
-
-/// Devices first .. first + count - 1 alone, numbered from 0. A level whose groups they do not respect is left out, so that prices are
-/// those of the next slower one.
-inline machine part_of(machine const& on, device_group d) {
-  machine r{on.name, on.kinds, {}, {}};
-  r.device.assign(on.device.begin() + d.first, on.device.begin() + d.first + d.count);
-  for (link_level l : on.links) {
-    bool const whole = d.first / l.group == (d.first + d.count - 1) / l.group;
-    if (!whole && d.first % l.group) continue;
-    if (whole) l.group = d.count;
-    r.links.push_back(l);
-    if (whole) break;
-  }
-  return r;
-}
 
 /// The problem of these operators alone, in a row.
 inline mapping_problem problem_of(mapping_problem p, std::vector<int> const& operators) {

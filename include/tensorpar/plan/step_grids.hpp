@@ -1,0 +1,83 @@
+// tensorpar/plan/step_grids.hpp - the devices on which each operator of a training step stands under a plan
+#pragma once
+#include <algorithm>
+#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/plan/plan.hpp>
+
+namespace tensorpar::detail {
+
+/// Precondition: graph and plan outlive it, and the plan decides about as many operators as the graph has.
+class step_grids {
+  computation_graph const& g_;
+  plan const& plan_;
+
+ public:
+  step_grids(training_graph const& t, plan const& p) : g_(t.graph), plan_(p) {}
+
+  /// Grids of devices as layouts, which say where data lies and nothing of what it is.
+  static layout grid_layout(spread const& s) {
+    layout l{s.start, {}};
+    for (grid_axis const& a : s.axes) l.axes.push_back({part_kind::copy, -1, a.degree, a.stride});
+    return l;
+  }
+  static layout grid_like(layout l) {
+    for (layout_axis& a : l.axes) { a.kind = part_kind::copy; a.dim = -1; }
+    return l;
+  }
+  /// Scratch space of an exchange lies on both sides' devices; its layout names the first and the count, `devices` has them all.
+  static layout union_layout(std::vector<int> const& d) { return {d.front(), {{part_kind::copy, -1, static_cast<i64>(d.size()), 1}}}; }
+  static std::vector<int> joined(std::vector<int> a, std::vector<int> const& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    std::sort(a.begin(), a.end());
+    a.erase(std::unique(a.begin(), a.end()), a.end());
+    return a;
+  }
+
+  /// Operators that belong to no other stand on all devices.
+  spread grid_of(int v) const {
+    int const o = g_.node(v).origin;
+    if (o >= 0) return plan_.nodes[static_cast<std::size_t>(o)].spread;
+    return {0, {{'\0', plan_.cluster.size(), 1}}};
+  }
+
+  /// Throws `error` unless every operator up to `operators` can be spread so, and on devices that there are.
+  void require(int operators, std::vector<iteration_space> const& spaces) const {
+    std::vector<spread> good;                                   // whose devices are known to be
+    for (int v = 0; v < operators; ++v) {
+      spread const& s = plan_.nodes[static_cast<std::size_t>(v)].spread;
+      iteration_space const& space = spaces[static_cast<std::size_t>(v)];
+      std::string const where = "operator " + std::to_string(v) + " (" + spell(g_.node(v).op) + ")";
+      if (int const i = misfit(space, s); i >= 0) {
+        grid_axis const& a = s.axes[static_cast<std::size_t>(i)];
+        node_loop const* l = space.find(a.letter);
+        throw error("loop '" + std::string(1, a.letter ? a.letter : '-') + "' cannot be split in " + std::to_string(a.degree), where,
+                    l ? "a divisor of " + std::to_string(l->units) : "a loop of the operator");
+      }
+      if (std::find(good.begin(), good.end(), s) != good.end()) continue;
+      good.push_back(s);
+      std::vector<int> d = grid_layout(s).devices();
+      std::sort(d.begin(), d.end());
+      if (std::adjacent_find(d.begin(), d.end()) != d.end())
+        throw error("two parts lie on one device", where, "strides that keep parts apart");
+      if (d.front() < 0 || d.back() >= plan_.cluster.size())
+        throw error("device " + std::to_string(d.front() < 0 ? d.front() : d.back()) + " does not exist", where,
+                    "devices 0 to " + std::to_string(plan_.cluster.size() - 1));
+    }
+  }
+
+  /// Of those who read in layout `there` what lies in layout `here`: have the ones that do not hold it nothing to do between operators v
+  /// and c of the graph's order? Devices between the first and the last of an operator count as its own. O((c - v) * devices).
+  bool nothing_between(int v, int c, layout const& here, layout const& there) const {
+    std::vector<int> others;
+    for (int d : there.devices()) if (!here.holds(d)) others.push_back(d);
+    for (int u = v + 1; u < c && !others.empty(); ++u) {
+      spread const s = grid_of(u);
+      i64 first = s.start, last = s.start;
+      for (grid_axis const& a : s.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
+      for (int d : others) if (first <= d && d <= last) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace tensorpar::detail

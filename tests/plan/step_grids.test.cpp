@@ -1,0 +1,68 @@
+// tests/plan/step_grids.test.cpp - where operators stand, and whether a device has something to do in between
+#include <tensorpar/plan/step_grids.hpp>
+
+#include <doctest/doctest.h>
+#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/tasks.hpp>
+
+using namespace tensorpar;
+
+namespace {
+/// A fork to two towers of two layers each, and their sum.
+struct forked {
+  training_graph t;
+  plan p;
+  explicit forked(std::vector<spread> const& s) {
+    computation_graph g;
+    auto apply = [&](any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; };
+    int const x = g.add_input("x", shape{dim(8), dim(8)}), a = apply(relu{}, {x});
+    int const left = apply(relu{}, {apply(linear{8}, {a})}), right = apply(relu{}, {apply(linear{8}, {a})});
+    g.add_output("loss", apply(mean_squared_error{}, {apply(add{}, {left, right}), x}));
+    t = differentiate(g);
+    p.cluster = preset("logical:4");
+    for (spread const& k : s) p.nodes.push_back({k});
+  }
+};
+spread at(int start, i64 n) { return n > 1 ? spread{start, {{'\0', n, 1}}} : spread{start, {}}; }
+layout lies(spread const& s) { return detail::step_grids::grid_layout(s); }
+int exchanges_before(program const& q, int node) {
+  int n = 0;
+  for (task const& x : q.tasks) {
+    if (x.kind == task_kind::compute && x.node == node) break;
+    n += x.kind == task_kind::move && x.step.kind == move_kind::exchange;
+  }
+  return n;
+}
+}  // namespace
+
+TEST_CASE("grids of a step: who is idle between two operators") {
+  forked const f({at(0, 2), at(0, 2), at(0, 2), at(2, 2), at(2, 2), at(0, 2), at(0, 2)});
+  detail::step_grids const grids(f.t, f.p);
+  CHECK(grids.grid_of(3) == at(2, 2));
+  CHECK(grids.nothing_between(0, 3, lies(at(0, 2)), lies(at(2, 2))));          // 2 and 3 wait for the fork alone
+  CHECK_FALSE(grids.nothing_between(0, 5, lies(at(0, 2)), lies(at(2, 2))));
+  CHECK(grids.nothing_between(0, 5, lies(at(0, 4)), lies(at(2, 2))));          // they have it
+  CHECK(grids.nothing_between(2, 3, lies(at(2, 2)), lies(at(0, 2))));
+  spread back{3, {{'\0', 2, -1}}};                                             // from device 3 down to 2
+  CHECK_FALSE(detail::step_grids(f.t, forked({at(0, 2), back, back, at(2, 1), at(2, 1), at(0, 2), at(0, 2)}).p)
+                  .nothing_between(0, 3, lies(at(0, 2)), lies(at(2, 1))));
+}
+
+TEST_CASE("grids of a step: a branch elsewhere gets what it starts from before the other branch runs, and not if it is busy") {
+  forked const idle({at(0, 2), at(0, 2), at(0, 2), at(2, 2), at(2, 2), at(0, 2), at(0, 2)});
+  CHECK(exchanges_before(unroll(idle.t, idle.p), 1) == 1);
+  forked const busy({at(0, 2), at(1, 2), at(1, 2), at(2, 2), at(2, 2), at(0, 2), at(0, 2)});
+  CHECK(exchanges_before(unroll(busy.t, busy.p), 1) == 1);                     // to the first branch: the second's devices are among its
+  for (int d = 0; d < 4; ++d) CHECK(arena_on(d, idle.t, idle.p) == unroll(idle.t, idle.p).arena[static_cast<std::size_t>(d)]);
+}
+
+TEST_CASE("grids of a step: spreads that cannot be are refused with what would be valid") {
+  auto const refused = [](spread const& s, char const* why) {
+    forked const f({at(0, 1), s, at(0, 1), at(0, 1), at(0, 1), at(0, 1), at(0, 1)});
+    CHECK_THROWS_WITH_AS(unroll(f.t, f.p), doctest::Contains(why), error);
+  };
+  refused({0, {{'o', 3, 1}}}, "loop 'o' cannot be split in 3");
+  refused({0, {{'o', 2, 0}}}, "two parts lie on one device");
+  refused({3, {{'o', 2, 1}}}, "device 4 does not exist");
+}
