@@ -138,9 +138,8 @@ TEST_CASE("copies that differ on another process are seen by all") {
 }
 
 TEST_CASE("processes of another plan, graph or optimizer are found when the run is made, on all of them") {
-  std::string const want = "other programs than rank 0's on ranks 1, 3 (at executor); valid: the same graph, options and plan on every process"
-                           ": "
-                           "one plans, and the others read its plan";
+  std::string const want = "other programs than rank 0's on ranks 1, 3 (at executor); valid: the same graph, options and plan on every "
+                           "process: one plans, and the others read its plan";
   computation_graph const g = residual_mlp(), h = small_transformer();
   for (int how = 0; how < 3; ++how) {
     comm::threads_hub hub(4);

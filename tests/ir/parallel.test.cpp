@@ -91,7 +91,6 @@ TEST_CASE("adjacent parallel operators are collectives") {
   CHECK_FALSE(recognise(parallel::combine{0, 4}, parallel::partition{0, 4}).has_value());
   CHECK_FALSE(recognise(parallel::reduce{4}, parallel::replicate{2}).has_value());
   // what a movement calls a collective is what its operators are recognised as
-  shape const s{64, 64};
   for (move_kind k : {move_kind::all_reduce, move_kind::reduce_scatter, move_kind::all_gather, move_kind::all_to_all}) {
     auto const ops = operators_of({k, 0, 1, {{4, 1}}, {}, {}}, 2);
     CHECK(recognise(ops[0], ops[1]) == k);
