@@ -235,7 +235,9 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
   search_options some = o;
   some.compare = false;
   double gap = best.gap;                               // of what was tried last
-  auto const hopeless = [&](device_group d) { return best.feasible() && shared_evenly(alone, on, d) >= best.cost.seconds * (1 - 1e-9); };
+  auto const hopeless = [&](device_group d, double share = 1 - 1e-9) {
+    return best.feasible() && shared_evenly(alone, on, d) >= best.cost.seconds * share;
+  };
   auto const attempt = [&](device_group d) {
     machine const part = part_of(on, d);
     std::optional<activation_choice> with;
@@ -259,10 +261,11 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
     bool const whole = range.count == on.size();
     if (hopeless(range)) continue;
     if (!whole) attempt(range);
-    if (!best.feasible()) continue;                    // fewer of equal devices have less memory
+    auto const& nodes = best.plan.nodes;               // fewer of equal devices have less memory: not where there is too little already
+    if (!best.feasible() || std::any_of(nodes.begin(), nodes.end(), [](node_choice const& n) { return n.recompute; })) continue;
     int last = range.count;
     for (int const n : fewer_than(on, range)) {
-      if (hopeless({range.first, n})) break;
+      if (hopeless({range.first, n}, 0.75)) break;     // no model is shared among many without any loss
       if (last <= usual_limits(last).any_size_up_to && gap <= 1e-9) break;      // these grids were among those tried
       attempt({range.first, n});
       last = n;
