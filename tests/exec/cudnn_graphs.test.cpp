@@ -2,6 +2,7 @@
 #include "../support/dense.hpp"
 #include "../support/fused_oracle.hpp"
 #include "support/eigen_once.hpp"
+#include "support/teams_once.hpp"
 #include <tensorpar/exec/cudnn/attention_graphs.hpp>
 #include <tensorpar/exec/cudnn/attention_rooms.hpp>
 #include <tensorpar/exec/cudnn/convolution_graphs.hpp>

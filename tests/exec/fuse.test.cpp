@@ -13,6 +13,7 @@
 #include "../support/random_pipeline.hpp"
 #include "../support/threaded_teams.hpp"
 #include "../support/training.hpp"
+#include "support/teams_once.hpp"
 #include <tensorpar/exec/teams.hpp>
 #include <tensorpar/exec/threads.hpp>
 #include <tensorpar/ir/in_bf16.hpp>

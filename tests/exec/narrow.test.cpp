@@ -19,6 +19,7 @@
 #include "../support/random_pipeline.hpp"
 #include "../support/spine.hpp"
 #include "each_call.hpp"
+#include "support/teams_once.hpp"
 
 using namespace tests;
 

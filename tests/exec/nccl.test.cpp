@@ -23,6 +23,7 @@
 #include "support/laws/queues.hpp"
 #include "support/random_pipeline.hpp"
 #include "support/spine.hpp"
+#include "support/teams_once.hpp"
 
 using namespace tests;
 

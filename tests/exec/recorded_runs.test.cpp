@@ -13,6 +13,7 @@
 #include "support/fake_nccl.hpp"
 #include "support/laws/queues.hpp"
 #include "support/spine.hpp"
+#include "support/teams_once.hpp"
 
 using namespace tests;
 

@@ -13,6 +13,7 @@
 #include "support/fake_nccl.hpp"
 #include "support/scratch_folder.hpp"
 #include "support/training.hpp"
+#include "support/teams_once.hpp"
 
 using namespace tests;
 

@@ -30,6 +30,7 @@
 #include <tensorpar/exec/teams/structural.hpp>
 #include <tensorpar/exec/teams/update.hpp>
 #include "support/eigen_once.hpp"
+#include "support/teams_once.hpp"
 
 using namespace tensorpar;
 using tests::check_agreement;

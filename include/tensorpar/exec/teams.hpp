@@ -98,15 +98,8 @@ template <class Scalar, class Device = host_teams<>, class Own = op_set<>, class
 class teams {
   Device device_;
   using entry = detail::team_entry<Scalar, Device>;
-  static entry const* find(u64 id) {
-    static constexpr auto table = detail::table_of_all<entry, Own, task_operators>();
-    return table.find(id);
-  }
-  static entry const* find_narrow(u64 id) {
-    static constexpr auto table = detail::table_of_all<detail::narrow_entry<Narrow, Device>, op_set<>, task_operators>();
-    auto const* e = table.find(id);
-    return e && e->run ? e : nullptr;
-  }
+  static entry const* find(u64 id);
+  static entry const* find_narrow(u64 id);
   /// The kernel for these operands: bf16 among them asks for the narrow one.
   template <class Types> static entry const* find(u64 id, Types const* x, int n, Types const* y, int m) {
     if constexpr (!std::same_as<Narrow, Scalar>) {
@@ -153,6 +146,21 @@ class teams {
     device_.settle();
   }
 };
+
+// Not inline, as those of compute::eigen: so `extern template class tensorpar::compute::teams<float>;` compiles all kernels once.
+template <class Scalar, class Device, class Own, class Narrow>
+  requires(team_device<Device, Scalar> && (std::same_as<Narrow, Scalar> || (std::same_as<Scalar, float> && std::same_as<Narrow, bfloat16>)))
+auto teams<Scalar, Device, Own, Narrow>::find(u64 id) -> entry const* {
+  static constexpr auto table = detail::table_of_all<entry, Own, task_operators>();
+  return table.find(id);
+}
+template <class Scalar, class Device, class Own, class Narrow>
+  requires(team_device<Device, Scalar> && (std::same_as<Narrow, Scalar> || (std::same_as<Scalar, float> && std::same_as<Narrow, bfloat16>)))
+auto teams<Scalar, Device, Own, Narrow>::find_narrow(u64 id) -> entry const* {
+  static constexpr auto table = detail::table_of_all<detail::narrow_entry<Narrow, Device>, op_set<>, task_operators>();
+  auto const* e = table.find(id);
+  return e && e->run ? e : nullptr;
+}
 
 }  // namespace compute
 
