@@ -93,6 +93,7 @@ joint_result search(settings const& s, computation_graph const& g, machine const
     r.plan.model = s.model;
     r.plan.graph = g.hash();
     r.plan.nodes = b.nodes;
+    r.plan.order.clear();
     r.cost = b.cost;
     r.plan.cost = b.cost.seconds;
     r.bound = r.plan.bound = std::min(r.bound, b.cost.seconds);

@@ -23,6 +23,7 @@ void equal_to_serial(computation_graph const& g, int trials, u64 seed, double to
     plan p = random_plan(g, n, draw), s = serial_plan(g);
     p.micro_batches = s.micro_batches = o.micro_batches;
     p.optimizer = s.optimizer = o.optimizer;
+    if (trial % 3 == 0) p.order = random_order(g, draw);
     CAPTURE(trial);
     {
       executor_of<prime_field> a(differentiate(g, o), p), b(differentiate(g, o), s);
@@ -45,6 +46,34 @@ TEST_CASE("a residual MLP under random spreads equals serial training") { equal_
 TEST_CASE("a convolutional net under random spreads equals serial training") { equal_to_serial(small_cnn(), 60, 2, 1e-11, true); }
 TEST_CASE("a transformer with a shared table under random spreads equals serial training") {
   equal_to_serial(small_transformer(), 60, 3, 1e-11, true);
+}
+
+TEST_CASE("towers under random spreads equal serial training") { equal_to_serial(towers(4), 60, 4, 1e-11, false); }
+
+TEST_CASE("operators in any valid order do what they do by number, to the bit") {
+  std::mt19937 draw(5);
+  computation_graph const graphs[] = {towers(5), small_transformer(), small_cnn()};
+  for (int trial = 0; trial < effort::cases(60); ++trial) {
+    CAPTURE(trial);
+    computation_graph const& g = graphs[trial % 3];
+    training_options o;
+    o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
+    if (trial % 4 == 0) o.optimizer.clip_norm = 0.5;
+    o.micro_batches = 1 + trial % 2;
+    plan p = random_plan(g, 1 + trial % 6, draw);
+    p.micro_batches = o.micro_batches;
+    p.optimizer = o.optimizer;
+    plan q = p;
+    q.order = random_order(g, draw);
+    training_graph const t = differentiate(g, o);
+    executor_of<prime_field> a(t, p), b(t, q);
+    bool const exact = train(a, 2) == train(b, 2);
+    CHECK(exact);
+    CHECK(b.copies_agree());
+    CHECK(b.allocated_bytes() == b.program().arena);
+    executor_of<double> c(t, p), d(t, q);                              // sums are taken in the same order
+    CHECK(distance(train(c, 2), train(d, 2)) < 1e-12);
+  }
 }
 
 TEST_CASE("two halves of a batch, accumulated, are the batch") {

@@ -118,6 +118,7 @@ TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches 
         c.sharding = static_cast<weight_sharding>(draw() % 3);
         c.recompute = draw() % 2;
       }
+      if (trial % 2) p.order = random_order(g, draw);
       saving_step const step = save_memory(differentiate(g, o), p);
       program const plain = unroll(step.graph, step.plan, &exact::workspace), q = fused<exact>(plain, p.cluster);
       for (std::size_t d = 0; d < plain.arena.size(); ++d) {

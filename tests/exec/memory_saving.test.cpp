@@ -31,6 +31,7 @@ void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool
     p.micro_batches = s.micro_batches = o.micro_batches;
     p.optimizer = s.optimizer = o.optimizer;
     save_at_random(p, draw);
+    if (trial % 2) p.order = random_order(g, draw);
     CAPTURE(trial);
     training_graph const t = differentiate(g, o);
     saving_step const step = save_memory(t, p);

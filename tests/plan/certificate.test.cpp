@@ -38,6 +38,7 @@ subject sealed(int turn, std::mt19937& draw) {
     s.p.cluster = spread.cluster;
     s.p.nodes = spread.nodes;
   } else s.p = tests::random_plan(s.declared, devices, draw);
+  if (turn % 4 == 1 && s.p.pipeline.empty()) s.p.order = tests::random_order(runs, draw);
   s.p.optimizer.kind = static_cast<optimizer_kind>(turn % 3);
   if (turn % 5 == 1 || turn % 5 == 3) save_something(s.p, draw);
   seal(runs, s.p);
@@ -169,7 +170,7 @@ TEST_CASE("no plan makes the checker crash") {
     plan const wild = tensorpar::test::random_plan(draw);
     auto node = [&]() -> node_choice& { return p.nodes[draw() % p.nodes.size()]; };
     for (int n = 1 + static_cast<int>(draw() % 5); n > 0; --n)
-      switch (draw() % 12) {
+      switch (draw() % 13) {
         case 0: p.cluster = wild.cluster; p.peak_bytes.assign(wild.cluster.device.size(), 64); break;
         case 1: if (!wild.nodes.empty()) for (node_choice& c : p.nodes) c = wild.nodes[draw() % wild.nodes.size()]; break;
         case 2: if (!wild.nodes.empty()) node() = wild.nodes[draw() % wild.nodes.size()]; break;
@@ -181,6 +182,10 @@ TEST_CASE("no plan makes the checker crash") {
         case 8: p.cluster.device.clear(); p.peak_bytes.clear(); break;
         case 9: p.cluster.kinds.clear(); break;
         case 10: if (!p.rewrites.empty()) p.rewrites[draw() % p.rewrites.size()].nodes.assign(draw() % 4, static_cast<int>(draw())); break;
+        case 11:
+          p.order = draw() % 2 ? wild.order : p.order;
+          if (!p.order.empty()) p.order[draw() % p.order.size()] = static_cast<int>(draw() % 40) - 10;
+          break;
         default: p.graph = draw() % 2 ? s.declared.hash() : p.graph; p.rewrites.clear(); break;
       }
     if (p == s.p) continue;

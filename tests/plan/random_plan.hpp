@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 #include <tensorpar/plan/plan.hpp>
+#include <utility>
 
 namespace tensorpar::test {
 
@@ -44,6 +45,10 @@ inline plan random_plan(std::mt19937& r) {
     if (below(2)) c.sharding = static_cast<weight_sharding>(below(3));
     c.recompute = below(4) == 0;
     p.nodes.push_back(c);
+  }
+  if (below(2)) {
+    for (int v = 0; v < static_cast<int>(p.nodes.size()); ++v) p.order.push_back(v);
+    for (std::size_t i = p.order.size(); i > 1; --i) std::swap(p.order[i - 1], p.order[static_cast<std::size_t>(below(static_cast<int>(i)))]);
   }
   p.cost = real();
   p.bound = real();

@@ -60,6 +60,20 @@ computation_graph small_transformer() {
   return g;
 }
 
+computation_graph towers(int branches) {
+  computation_graph g;
+  int const x = g.add_input("x", {24, 12}), shared = g.add_parameter("shared", {12, 12}, init::normal_02);
+  int sum = -1;
+  for (int b = 0; b < branches; ++b) {
+    std::string const name = std::to_string(b);
+    int const h = b % 2 ? g.add(contraction("bi,oi->bo"), {x, shared}, "in" + name) : g.add_with_weights(linear{12}, {x}, "in" + name);
+    int const y = out(g, g.add_with_weights(linear{12}, {out(g, g.add(relu{}, {out(g, h)}, "act" + name))}, "out" + name));
+    sum = sum < 0 ? y : out(g, g.add(add{}, {sum, y}, "sum" + name));
+  }
+  g.add_output("loss", out(g, g.add(mean_squared_error{}, {sum, x}, "loss")));
+  return g;
+}
+
 plan random_plan(computation_graph const& g, int n, std::mt19937& draw) {
   auto pick = [&](std::size_t k) { return static_cast<std::size_t>(draw() % k); };
   plan p;
@@ -85,6 +99,21 @@ plan random_plan(computation_graph const& g, int n, std::mt19937& draw) {
     p.nodes.push_back({{static_cast<int>(pick(static_cast<std::size_t>(n - size + 1))), axes}});
   }
   return p;
+}
+std::vector<int> random_order(computation_graph const& g, std::mt19937& draw) {
+  std::vector<int> order;
+  std::vector<bool> there(g.nodes.size(), false);
+  while (order.size() < g.nodes.size()) {
+    std::vector<int> ready;
+    for (int v = 0; v < g.node_count(); ++v) {
+      bool all = !there[static_cast<std::size_t>(v)];
+      for (int x : g.node(v).in) all = all && (g.value(x).producer < 0 || there[static_cast<std::size_t>(g.value(x).producer)]);
+      if (all) ready.push_back(v);
+    }
+    order.push_back(ready[draw() % ready.size()]);
+    there[static_cast<std::size_t>(order.back())] = true;
+  }
+  return order;
 }
 plan serial_plan(computation_graph const& g) {
   plan p;

@@ -35,6 +35,7 @@ inline std::vector<finding> check_all(training_graph const& t, plan const& p, pr
 ///  - movements do what they state; each is joined by all of its devices, and all devices see one order, so none waits for ever;
 ///  - every copy of a parameter is updated, with the gradients of all devices and micro-batches, each added once;
 ///  - a buffer has memory whenever it is used, shares it with nobody meanwhile, and the arenas fit their devices and the prediction.
+/// Operators may come in any order in which this holds: that it is the plan's is for the certificate's hashes to say.
 /// Independent: it includes nothing of the search or the unrolling, only the meaning of notations and spreads. No program makes it crash.
 /// At most `limit` findings. O(tasks + placements * log), and O(devices) for every operator, grid, layout and movement unlike all others,
 /// of exchanges O(senders * receivers).

@@ -1,6 +1,7 @@
 // tensorpar/plan/check_form.hpp - does a plan fit its graph and cluster, and does every index of a program mean something?
 #pragma once
 #include <tensorpar/plan/check_facts.hpp>
+#include <tensorpar/plan/operator_order.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/program.hpp>
 #include <tensorpar/plan/step_fit.hpp>
@@ -46,6 +47,8 @@ inline void check_plan(training_graph const& t, plan const& p, facts& known, fin
   if (p.micro_batches < 1 || p.scalar_bytes < 1)
     return out.add({fault::malformed, -1, -1, -1, -1, "the plan's micro-batches or scalar size mean nothing"});
   if (std::string text = disagreement(t, p); !text.empty()) out.add({fault::wrong_graph, -1, -1, -1, -1, std::move(text)});
+  if (std::optional<order_fault> const f = fault_of_order(t.graph, p.order, t.forward_nodes))
+    out.add({fault::malformed, -1, -1, -1, -1, "the plan's " + f->where() + ": " + f->what});
   for (int v = 0; v < t.forward_nodes; ++v) {
     graph_node const& n = t.graph.node(v);
     int const op = known.operator_number(n, types(t.graph, n.in), types(t.graph, n.out));

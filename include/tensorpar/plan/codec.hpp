@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tensorpar/ir/machine_check.hpp>
+#include <tensorpar/plan/operator_order.hpp>
 #include <tensorpar/plan/pipeline_codec.hpp>
 #include <tensorpar/plan/plan.hpp>
 
@@ -145,6 +146,16 @@ inline std::vector<rewrite_record> decode_rewrites(plan_reader const& r) {
   return all;
 }
 
+/// Whether operators come behind those that they read from is for the graph to say (fault_of_order).
+inline std::vector<int> decode_order(plan_reader const& r, bool pipeline, int operators) {
+  if (pipeline) r.fail("an order of operators beside a pipeline", "one of the two: groups have their own orders of passes");
+  std::vector<int> order;
+  for (std::size_t i = 0, n = r.array(1, SIZE_MAX); i < n; ++i) order.push_back(r[i].bounded(INT32_MIN, INT32_MAX));
+  if (std::optional<order_fault> const f = fault_of_permutation(order, operators))
+    (f->entry < 0 ? r : r[static_cast<std::size_t>(f->entry)]).fail(f->what, f->valid);
+  return order;
+}
+
 /// Of the canonical text of everything but itself.
 inline std::string plan_checksum(json const& body) { return hex_of(hasher().add(std::string_view(body.dump(-1, ' ', true))).value()); }
 
@@ -178,6 +189,7 @@ inline json encode(plan const& p) {
   json nodes = json::array();
   for (node_choice const& n : p.nodes) nodes.push_back(detail::encode_node(n));
   r["nodes"] = std::move(nodes);
+  if (!p.order.empty()) r["order"] = p.order;
   if (!p.pipeline.empty()) r["pipeline"] = detail::encode_pipeline(p.pipeline);
   json said = json::object();
   said["cost"] = p.cost;
@@ -215,7 +227,7 @@ inline plan decode(json const& from, std::string const& where) {
     r["tensorpar_plan"].fail("a plan of schema version " + std::to_string(v),
                              "version " + std::to_string(plan::schema) + "; make the plan again with this release");
   r.object({"tensorpar_plan", "hash", "checksum", "model", "graph", "serial", "rewrites", "cluster", "micro_batches", "scalar_bytes",
-            "optimizer", "nodes", "pipeline", "predicted"});
+            "optimizer", "nodes", "order", "pipeline", "predicted"});
   plan p;
   p.model = r["model"].text();
   p.graph = r["graph"].hex();
@@ -240,6 +252,7 @@ inline plan decode(json const& from, std::string const& where) {
   detail::plan_reader const nodes = r["nodes"], said = r["predicted"];
   for (std::size_t i = 0, n = nodes.array(0, SIZE_MAX); i < n; ++i)
     p.nodes.push_back(detail::decode_node(nodes[i], p.cluster.size()));
+  if (from.contains("order")) p.order = detail::decode_order(r["order"], from.contains("pipeline"), static_cast<int>(p.nodes.size()));
   if (from.contains("pipeline")) p.pipeline = detail::decode_pipeline(r["pipeline"], static_cast<int>(p.nodes.size()), p.cluster.size());
   said.object({"cost", "bound", "step_seconds", "peak_bytes", "tasks", "offsets"});
   p.cost = said["cost"].real(0);

@@ -28,6 +28,7 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
          "a plan made for this graph");
   if (p.micro_batches != 1)
     bad_pipeline(std::to_string(p.micro_batches) + " micro-batches beside a pipeline", "plan", "1: stages have their own");
+  if (!p.order.empty()) bad_pipeline("an order of operators beside a pipeline", "plan", "none: groups have their own orders of passes");
   std::vector<int> owner(z(devices), -1);
   for (int g = 0; g < groups; ++g) {
     device_group const& d = pipe.groups[z(g)];

@@ -27,6 +27,7 @@ struct plan {
   std::vector<rewrite_record> rewrites;  // empty: the declared graph is run as it is (see plan/rewritten.hpp)
   machine cluster;
   std::vector<node_choice> nodes;        // by forward node id
+  std::vector<int> order;                // forward node ids as they run, empty: by number; the rest follows (plan/operator_order.hpp)
   int micro_batches = 1;                 // gradients of so many micro-batches are added before an update
   optimizer_choice optimizer;
   i64 scalar_bytes = 4;                  // size of a real number on the devices
@@ -60,6 +61,8 @@ struct plan {
       for (grid_axis const& a : n.spread.axes) h.add(static_cast<int>(a.letter)).add(a.degree).add(a.stride);
     }
     if (saves_memory()) for (node_choice const& n : nodes) h.add(n.sharding).add(n.recompute);
+    if (!order.empty()) h.add(order.size());
+    for (int v : order) h.add(v);
     for (i64 b : peak_bytes) h.add(b);
     if (!pipeline.empty()) h.add(pipeline.hash());
     if (!rewrites.empty()) h.add(serial).add(rewrites.size());

@@ -6,6 +6,19 @@
 
 namespace tensorpar::detail {
 
+/// Nodes in the order in which they run; by number where none is given.
+class node_order {
+  std::vector<int> nodes_, place_;
+
+ public:
+  node_order() = default;
+  explicit node_order(std::vector<int> nodes) : nodes_(std::move(nodes)), place_(nodes_.size()) {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) place_[static_cast<std::size_t>(nodes_[i])] = static_cast<int>(i);
+  }
+  int node(int place) const { return nodes_.empty() ? place : nodes_[static_cast<std::size_t>(place)]; }
+  int place(int node) const { return place_.empty() ? node : place_[static_cast<std::size_t>(node)]; }
+};
+
 /// Precondition: graph and plan outlive it, and the plan decides about as many operators as the graph has.
 class step_grids {
   computation_graph const& g_;
@@ -66,12 +79,12 @@ class step_grids {
   }
 
   /// Of those who read in layout `there` what lies in layout `here`: have the ones that do not hold it nothing to do between operators v
-  /// and c of the graph's order? Devices between the first and the last of an operator count as its own. O((c - v) * devices).
-  bool nothing_between(int v, int c, layout const& here, layout const& there) const {
+  /// and c in this order? Devices between the first and the last of an operator count as its own. O(operators between * devices).
+  bool nothing_between(int v, int c, layout const& here, layout const& there, node_order const& order = {}) const {
     std::vector<int> others;
     for (int d : there.devices()) if (!here.holds(d)) others.push_back(d);
-    for (int u = v + 1; u < c && !others.empty(); ++u) {
-      spread const s = grid_of(u);
+    for (int i = order.place(v) + 1; i < order.place(c) && !others.empty(); ++i) {
+      spread const s = grid_of(order.node(i));
       i64 first = s.start, last = s.start;
       for (grid_axis const& a : s.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
       for (int d : others) if (first <= d && d <= last) return false;

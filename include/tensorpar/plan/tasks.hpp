@@ -8,6 +8,7 @@
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/plan/arena.hpp>
 #include <tensorpar/plan/expand.hpp>
+#include <tensorpar/plan/operator_order.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/send_early.hpp>
 #include <tensorpar/plan/step_grids.hpp>
@@ -39,6 +40,8 @@ class unroller : step_grids {
       throw error(
           "the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes),
           "plan", "a plan made for this graph");
+    if (std::optional<order_fault> const f = fault_of_order(g_, p.order, t.forward_nodes))
+      throw error(f->what, "plan: " + f->where(), f->valid);
     spaces_.resize(g_.nodes.size());
     for (int v = 0; v < g_.node_count(); ++v) spaces_[static_cast<std::size_t>(v)] = space_of(g_, v);
     require(t.forward_nodes, spaces_);
@@ -53,8 +56,9 @@ class unroller : step_grids {
           state_home_[static_cast<std::size_t>(g_.node(n).in[k])] = {static_cast<int>(k), n};
   }
 
-  /// `updates`: the whole training step; else the forward operators alone, every output kept. `order`: of the nodes; empty: by number.
-  void run(bool updates, std::vector<int> const& order = {}) {
+  /// `updates`: the whole training step; else the forward operators alone, every output kept. `groups`: all nodes, in an order that groups
+  /// of devices agreed on; empty: the plan's order.
+  void run(bool updates, std::vector<int> const& groups = {}) {
     // a micro-batch's gradients are added to the first one's; updates read the sum
     std::vector<bool> crosses(g_.values.size(), false);
     for (graph_node const& n : g_.nodes)
@@ -65,10 +69,11 @@ class unroller : step_grids {
         }
     for (std::size_t x = 0; x < g_.values.size(); ++x) if (home_of(static_cast<int>(x)).second >= 0) persistent(static_cast<int>(x));
     int const last = plan_.micro_batches - 1;
-    ordered_ = !order.empty();
+    grouped_ = !groups.empty();
+    order_ = node_order(grouped_ ? groups : step_order(t_, plan_.order));
     for (micro_ = 0; micro_ <= last; ++micro_)
       for (int i = 0; i < (updates ? g_.node_count() : t_.forward_nodes); ++i) {
-        int const v = order.empty() ? i : order[static_cast<std::size_t>(i)];
+        int const v = order_.node(i);
         if (g_.node(v).phase == step_phase::update && micro_ < last) continue;
         compute(v);
         if (micro_ > 0) for (int x : g_.node(v).out) if (crosses[static_cast<std::size_t>(x)]) accumulate(v, x);
@@ -100,7 +105,8 @@ class unroller : step_grids {
   std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
   std::map<std::array<int, 3>, std::vector<int>> apart_;        // (value, micro-batch, backward?) -> the first of these, and others
   int micro_ = 0;
-  bool ordered_ = false;                                        // not by the nodes' numbers
+  node_order order_;
+  bool grouped_ = false;                                        // the order is that of a pipeline's groups
 
   iteration_space const& space(int v) const { return spaces_[static_cast<std::size_t>(v)]; }
   buffer& at(int b) { return out.buffers[static_cast<std::size_t>(b)]; }
@@ -284,7 +290,7 @@ class unroller : step_grids {
         layout const there = operand_layout(space(c), m.letters, s, k);
         bool within = true;
         for (int d : there.devices()) within = within && here.holds(d);
-        if (!within && (ordered_ || !nothing_between(v, c, here, there))) continue;      // given orders of groups send by themselves
+        if (!within && (grouped_ || !nothing_between(v, c, here, there, order_))) continue;      // groups' orders send by themselves
         auto const steps = movement(here, there, g_.type(x));
         if (std::any_of(steps.begin(), steps.end(), [](move_step const& y) { return y.kind == move_kind::exchange; })) bring(x, there, c);
       }

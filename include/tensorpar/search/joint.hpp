@@ -317,9 +317,6 @@ joint_result map_developed(computation_graph const& declared, machine const& on,
   return r;
 }
 
-}  // namespace detail
-
-namespace detail {
 template <cost_model M>
 joint_result develop_and_map(computation_graph const& declared, machine const& on, M const& model, joint_options const& o,
                              std::shared_ptr<layout_prices<M>> const& prices) {
@@ -367,6 +364,7 @@ joint_result optimize_jointly(computation_graph const& declared, machine const& 
   if (r.feasible()) r.bound = std::min(r.cost.seconds, r.bound);
   r.gap = r.feasible() && r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
   r.plan.bound = r.bound;
+  detail::reorder(r.graph, model, o.search, r);
   return r;
 }
 template <class M>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tensorpar/search/fitting.hpp>
 #include <tensorpar/search/machine_parts.hpp>
+#include <tensorpar/search/program_order.hpp>
 #include <tensorpar/search/savings.hpp>
 #include <tensorpar/simulate/prices.hpp>
 
@@ -19,6 +20,7 @@ struct search_options {
   int grain = 0;                              // 0: every division up to 8 devices, quarters beyond
   bool compare = true;                        // price the baselines too
   bool save_memory = true;                    // where the fastest does not fit: shard updates and weights, compute again
+  bool reorder = true;                        // where operators stand apart, look for an order in which they wait less (plan.order)
   mapping_options mapping;
   int threads = 0;                            // 0: one per processor. The result is the same for any number; the cost model is asked by
                                               // the calling thread alone
@@ -273,6 +275,14 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
   }
   return best;
 }
+/// Operators that stand on different devices, in an order that is faster than their numbers, where one is found.
+template <cost_model M> void reorder(computation_graph const& forward, M const& model, search_options const& o, search_result& r) {
+  if (!o.reorder || !r.feasible()) return;
+  program_order found = greedy_order(differentiate(forward, {o.loss, o.optimizer, o.micro_batches}), r.plan, model);
+  if (found.order.empty()) return;
+  r.plan.order = std::move(found.order);
+  r.cost.bytes = std::move(found.bytes);
+}
 /// Options whose work is shared by these threads, unless they name others.
 template <class Options> Options shared_by(team& workers, Options o) {
   if (!o.mapping.elimination.workers) o.mapping.elimination.workers = &workers;
@@ -286,12 +296,16 @@ template <class Options> Options shared_by(team& workers, Options o) {
 /// the fastest plan does not fit, updates and weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
 /// where the weights and the optimizer's state alone exceed all memory there is. Deterministic: equal arguments, equal results.
 /// Fewer devices than there are may be faster: parts of the machine are tried where that could be (search/machine_parts.hpp).
+/// What is found runs its operators by number, or in a greedy order where that is simulated to be faster (search/program_order.hpp); the
+/// objective's seconds know no order.
 /// Throws `error` for a graph without the loss, with unbound sizes, or a machine that means nothing (ir/machine_check.hpp).
 template <cost_model M>
 search_result optimize(computation_graph const& forward, machine const& on, M const& model, search_options const& o = {}) {
   team workers(o.threads);
   auto const prices = std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes);
-  return detail::optimize_with(forward, on, model, detail::shared_by(workers, o), prices);
+  search_result r = detail::optimize_with(forward, on, model, detail::shared_by(workers, o), prices);
+  detail::reorder(forward, model, o, r);
+  return r;
 }
 template <class M>
   requires(!cost_model<M>)
