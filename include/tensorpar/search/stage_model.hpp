@@ -56,6 +56,21 @@ struct stage_border {
   friend bool operator==(stage_border const&, stage_border const&) = default;
 };
 
+/// Where a stage runs, and how.
+struct stage_place {
+  stage_choice choice;
+  int first = 0;  // device
+};
+
+/// What weights come to that operators of several stages read: by stage. Empty: no operators share any.
+struct stage_sharing {
+  std::vector<int> from;      // the stage where weights of this one live, -1: they are its own
+  std::vector<double> wait;   // seconds: their way here, once, before the stage's first forward pass can end
+  std::vector<double> join;   // seconds: once, after all passes, to get what other stages add to the gradients of weights that live here
+  std::vector<double> bytes;  // of each device: copies of such weights and sums of their gradients, without what `work` counts
+  bool empty() const { return from.empty(); }
+};
+
 /// A stage model prices stages of one training step; operators are numbered as the nodes of the graph that is partitioned.
 ///
 /// Valid expressions (m a constant M; v an operator; c a `stage_choice`; `first` the first of its c.devices() consecutive devices):
@@ -76,7 +91,10 @@ struct stage_border {
 /// Laws: nothing is negative or infinite; deterministic; `transfer` is linear: nothing for an empty border, and the border's four members
 ///   each times a price.
 /// Complexity expected: `work` is asked once per kind and choice, `transfer` four times per choice.
-/// Minimal definition: all of them. Models: `additive_stages`, `graph_stages<cost model>`, any user type.
+/// Optional (`knows_sharing`), where stages may share weights; both or none:
+///  - `m.sharers()`            -> std::vector<std::vector<int>> const&: of each weight that several operators read, these, ascending
+///  - `m.sharing(of, places)`  -> stage_sharing: operator v runs in stage of[v]. Law: nothing of what only one stage reads
+/// Minimal definition: all but the optional ones. Models: `additive_stages`, `graph_stages<cost model>`, any user type.
 template <class M>
 concept stage_model = requires(M const& m, int v, stage_choice const& c, stage_border const& b) {
   { m.operators() } -> std::convertible_to<int>;
@@ -92,5 +110,27 @@ concept stage_model = requires(M const& m, int v, stage_choice const& c, stage_b
   { m.mini_batch() } -> std::convertible_to<i64>;
   { m.own_batch() } -> std::convertible_to<i64>;
 };
+
+template <class M>
+concept knows_sharing = stage_model<M> && requires(M const& m, std::vector<int> const& of, std::vector<stage_place> const& places) {
+  { m.sharers() } -> std::convertible_to<std::vector<std::vector<int>> const&>;
+  { m.sharing(of, places) } -> std::convertible_to<stage_sharing>;
+};
+
+namespace detail {
+
+/// The model's, or none.
+template <stage_model M> std::vector<std::vector<int>> const& sharers_of(M const& m) {
+  static std::vector<std::vector<int>> const none;
+  if constexpr (knows_sharing<M>) return m.sharers();
+  else return none;
+}
+template <stage_model M> stage_sharing sharing_of(M const& m, std::vector<int> const& of, std::vector<stage_place> const& places) {
+  if constexpr (knows_sharing<M>)
+    if (!m.sharers().empty()) return m.sharing(of, places);
+  return {};
+}
+
+}  // namespace detail
 
 }  // namespace tensorpar

@@ -7,6 +7,7 @@
 #include <tensorpar/search/flows.hpp>
 #include <tensorpar/search/stage_model.hpp>
 #include <tensorpar/search/stages/batch_axes.hpp>
+#include <tensorpar/search/stages/shared_weights.hpp>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct graph_stage_options {
 /// - Memory: parameters, gradients, optimizer state; per sample in flight every result that the backward pass reads, and what is received.
 ///   A parameter that several operators read counts where it is read first.
 /// - Transfers: the cost model's exchange between the first and the last device, copies at once.
+/// - Shared weights: what programs move where operators of several stages read a parameter (`shared_weights`), between their devices.
 /// Groups of equal devices lie aligned (see `uniform`); on machines of several kinds the slowest device of a group counts.
 /// Not safe to share between threads: remembers prices.
 template <class C> class graph_stages {
@@ -41,6 +43,7 @@ template <class C> class graph_stages {
   C cost_;
   graph_stage_options o_;
   detail::batch_axes batch_;
+  detail::shared_weights shared_;
   std::vector<stage_tensor> tensors_;
   std::vector<stage_choice> degrees_;
   std::vector<int> kind_;
@@ -129,7 +132,8 @@ template <class C> class graph_stages {
         on_(std::move(on)),
         cost_(std::move(cost)),
         o_(std::move(o)),
-        batch_(t_.graph) {
+        batch_(t_.graph),
+        shared_(t_) {
     require_machine(on_);
     if (o_.mini_batch < 1 || o_.mini_batch % batch_.own())
       throw error("a mini-batch of " + std::to_string(o_.mini_batch) + " samples for a graph of " + std::to_string(batch_.own()),
@@ -246,6 +250,23 @@ template <class C> class graph_stages {
       w.kept = kept / c.data;
     }
     return w;
+  }
+  /// The spread of operator v in a stage that runs so.
+  spread spread_of(int v, stage_choice const& c, int first) const {
+    spread x{first, {}};
+    if (c.data > 1) x.axes.push_back({batch_loop(v), c.data, c.tensor});
+    if (c.tensor > 1) x.axes.push_back({split_loop(v, c.tensor), c.tensor, 1});
+    return x;
+  }
+  std::vector<std::vector<int>> const& sharers() const { return shared_.readers(); }
+  stage_sharing sharing(std::vector<int> const& of, std::vector<stage_place> const& places) const {
+    return shared_.price(
+        t_, of, static_cast<int>(places.size()), o_.scalar_bytes,
+        [&](int v) {
+          stage_place const& p = places[static_cast<std::size_t>(of[static_cast<std::size_t>(v)])];
+          return spread_of(v, p.choice, p.first);
+        },
+        [&](move_step const& step, shape const& s) { return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_}); });
   }
   stage_work transfer(stage_border const& b, stage_choice const& c, int) const {
     stage_work w;
