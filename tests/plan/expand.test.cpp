@@ -149,6 +149,24 @@ TEST_CASE("a weight shared between stages: whatever their sizes, each sends what
   CHECK(uneven > 5);
 }
 
+TEST_CASE("gradients are added up as soon as they are there: a pass keeps no second set of them") {
+  std::mt19937 draw(9);
+  int sums = 0;
+  computation_graph const g = small_transformer();
+  for (int i = 0; i < 20; ++i) {
+    pipelined_step const s = expand(g, random_pipeline(g, {}, 1, 4, draw));
+    computation_graph const& h = s.graph.graph;
+    for (std::size_t k = 1; k < s.order.size(); ++k) {
+      if (!h.node(s.order[k]).in_place) continue;
+      ++sums;
+      std::size_t before = k - 1;
+      while (h.node(s.order[before]).in_place) --before;
+      CHECK(s.order[before] == h.value(h.node(s.order[k]).in[1]).producer);
+    }
+  }
+  CHECK(sums > 100);
+}
+
 TEST_CASE("a pass computes on its own stage's devices: no stage has to come to another one's sums") {
   std::mt19937 draw(8);
   int sums = 0;
