@@ -59,12 +59,22 @@ stage_result in_line(stage_model auto const& m, std::vector<int> cuts, stage_cho
   detail::write_pipeline(m, {stages, cost_of(m, stages)}, false, r);
   return r;
 }
+/// Seconds of a step of the program, whose arenas are those of the estimate: a little less is how buffers lie beside each other, and more
+/// is what is not there at the same time.
 double simulated(computation_graph const& g, machine const& on, graph_stages<analytical> const& m, stage_result const& r) {
   auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
   REQUIRE(p);
   pipelined_step const s = expand(g, plan_of(g, on, m, *p, r.choices));
   program const q = unroll(s);
   require_accepted(check(s.graph, s.plan, q), "plan");
+  for (std::size_t s = 0; s < r.choices.size(); ++s) {
+    double const arena = static_cast<double>(q.arena[static_cast<std::size_t>(r.pipeline.groups[s].first)]);
+    CAPTURE(s);
+    CAPTURE(arena);
+    CAPTURE(r.cost.bytes[s]);
+    CHECK(r.cost.bytes[s] > 0.85 * arena);
+    CHECK(r.cost.bytes[s] < 1.3 * arena);
+  }
   return simulate(q, on, analytical{}).seconds;
 }
 
@@ -83,11 +93,13 @@ TEST_CASE("a weight that two stages read goes to the second one, and its gradien
     CHECK(s.from == std::vector<int>{-1, 0});
     CHECK(s.wait == std::vector<double>{0, copies * w});
     CHECK(s.join == std::vector<double>{copies * w, 0});
-    CHECK(s.bytes == std::vector<double>{w, 2 * w});  // what comes back; the copy, and the sum over micro-batches
+    CHECK(s.bytes == std::vector<double>{0, 2 * w});  // the copy, and the sum over micro-batches
+    CHECK(s.after == std::vector<double>{w, 0});      // what comes back
     stage_sharing const one = m.sharing({0, 0, 0, 0}, {{c, 0}});
     CHECK(one.wait == std::vector<double>{0});
     CHECK(one.join == std::vector<double>{0});
     CHECK(one.bytes == std::vector<double>{0});
+    CHECK(one.after == std::vector<double>{3 * w});  // both operators' share and what they come to, beside the sum over micro-batches
   }
   // the estimate has both, the bottleneck neither
   stage_choice const c{2, 1, 1, 1, false, false};

@@ -240,7 +240,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
   }
   if (o.objective == stage_objective::bottleneck && m.uniform() && !r.every_partition && gap_left() &&
       std::all_of(sizes.begin(), sizes.end(), [&](i64 b) { return sends_cheaply(m, b); }) && has_few_downsets(a, o.most_downsets))
-    if (auto p = least_nested(a, m, sizes, o.most_downsets, false, false, best.best->cost.bottleneck))
+    if (auto p = least_nested(a, m, sizes, o.most_downsets, false, false, best.best->cost.bottleneck); p && !p->cost.shortage)
       best.offer(std::move(*p), stage_source::every_partition, ++r.statistics.limits);
   if (o.objective == stage_objective::bottleneck && o.exchanges > 0 && m.operators() <= large && !r.every_partition && gap_left())
     exchange_operators(a, m, o, orders.front(), best, r.statistics);

@@ -171,7 +171,8 @@ template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::foun
     if (first[s]) r.source_in_flight = std::max(r.source_in_flight, r.in_flight[s]);
   }
   for (std::size_t s = 0; s < n; ++s) {
-    r.bytes.push_back(r.work[s].bytes(r.in_flight[s]) + (r.shared.empty() ? 0 : r.shared.bytes[s]));
+    r.bytes.push_back(r.work[s].bytes(r.in_flight[s]));
+    if (!r.shared.empty()) r.bytes[s] = r.shared.bytes[s] + std::max(r.bytes[s], r.work[s].fixed + r.shared.after[s]);
     double const lacks = r.bytes[s] - m.capacity(stages[s].first, stages[s].choice.devices());
     if (lacks > 0 && (!r.shortage || lacks > r.shortage->lacks)) r.shortage = stage_shortage{stages[s].first, lacks};
   }

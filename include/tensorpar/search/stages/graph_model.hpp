@@ -30,7 +30,8 @@ struct graph_stage_options {
 /// - Synchronisation: one all-reduce per parameter and mini-batch among the copies, then the update (ZeRO 1: a part of it).
 /// - Tensor parallel, by a rule per operator: one with parameters is split along a loop that they share with the result, the result is
 ///   gathered, the gradient of what it reads is reduced; other operators work on every device. An upper bound of what a mapping finds.
-/// - Memory: parameters, gradients, optimizer state; per sample in flight every result that the backward pass reads, and what is received.
+/// - Memory: parameters, gradients, optimizer state; per sample in flight every result that the backward pass reads, and what is received;
+///   the most that one operator needs besides while it runs. How buffers lie beside each other is not known here (see `fit_stages`).
 ///   A parameter that several operators read counts where it is read first.
 /// - Transfers: the cost model's exchange between the first and the last device, copies at once.
 /// - Shared weights: what programs move where operators of several stages read a parameter (`shared_weights`), between their devices.
@@ -55,6 +56,7 @@ template <class C> class graph_stages {
   bool uniform_ = true;
   struct base {
     double forward, backward, weights, update;
+    double gradients, fresh, result;  // bytes: of what it reads; the largest of a weight; of what it makes, gathered
   };
   mutable std::map<std::pair<int, std::pair<i64, std::pair<int, int>>>, base> known_;
 
@@ -213,6 +215,13 @@ template <class C> class graph_stages {
          : node(u).phase == step_phase::update       ? b.update
          : for_weights_[static_cast<std::size_t>(u)] ? b.weights
                                                      : b.backward) += s;
+        iteration_space const space = space_of(t_.graph, u);
+        for (std::size_t slot = 0; slot < node(u).out.size(); ++slot) {
+          double const made = bytes_of(part(u, slot, true, samples, u == v ? 1 : t, space), o_.scalar_bytes);
+          if (u == v) b.result += made;
+          else if (node(u).phase == step_phase::backward && for_weights_[static_cast<std::size_t>(u)]) b.fresh = std::max(b.fresh, made);
+          else if (node(u).phase == step_phase::backward && !node(u).op.template is<add>()) b.gradients += made;
+        }
       }
     }
     bool const split = t > 1 && split_[static_cast<std::size_t>(v)] && split_units(v) % t == 0;
@@ -249,6 +258,11 @@ template <class C> class graph_stages {
     } else {
       w.kept = kept / c.data;
     }
+    // backward: the gradients that it makes, that of its result where that does not take the result's place, and a gradient of a weight
+    // until it is added to those of earlier micro-batches; forward: parts of the result and room to put them together
+    bool const adds = c.micro_batch < o_.mini_batch;
+    w.scratch = b.gradients + std::max(0.0, b.result - kept * static_cast<double>(samples)) + (adds ? b.fresh : 0);
+    if (split) w.scratch = std::max(w.scratch, b.result + b.result / t);
     return w;
   }
   /// The spread of operator v in a stage that runs so.
@@ -266,6 +280,7 @@ template <class C> class graph_stages {
           stage_place const& p = places[static_cast<std::size_t>(of[static_cast<std::size_t>(v)])];
           return spread_of(v, p.choice, p.first);
         },
+        [&](int s) { return places[static_cast<std::size_t>(s)].choice.micro_batch < o_.mini_batch; },
         [&](move_step const& step, shape const& s) { return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_}); });
   }
   stage_work transfer(stage_border const& b, stage_choice const& c, int) const {

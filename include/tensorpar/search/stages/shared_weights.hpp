@@ -31,11 +31,12 @@ class shared_weights {
   };
 
   /// One pricing: movements that were asked for, and what each stage's come to.
-  template <class Spread, class Seconds> struct pricing {
+  template <class Spread, class Several, class Seconds> struct pricing {
     training_graph const& t;
     std::vector<int> const& of;
     i64 scalar_bytes;
     Spread const& spread_of;
+    Several const& several;
     Seconds const& seconds;
     stage_sharing r;
 
@@ -67,6 +68,17 @@ class shared_weights {
         have.emplace_back(s, std::move(l));
       }
     }
+    /// What several operators of a stage give to the gradient is kept until the last of them gives its share, and then the sum besides.
+    void add_up_inside(weight const& w, std::vector<int> const& readers) {
+      std::vector<int> count(r.after.size(), 0);
+      for (int v : readers) ++count[static_cast<std::size_t>(of[static_cast<std::size_t>(v)])];
+      for (std::size_t s = 0; s < count.size(); ++s) {
+        if (count[s] < 2) continue;
+        auto const here = [&](auto const& read) { return stage(read.first) == static_cast<int>(s); };
+        auto const [u, k] = *std::find_if(w.reads.begin(), w.reads.end(), here);
+        r.after[s] += (count[s] + (several(static_cast<int>(s)) ? 1 : 0)) * bytes(operand(u, k), w.value);
+      }
+    }
     /// Where the sum of gradients x lies, additions of several stages' sums priced.
     summand sum_of(int x, weight const& w) {
       int const v = t.graph.value(x).producer;
@@ -86,7 +98,7 @@ class shared_weights {
         layout const l = operand(v, k);
         if (!joined || y.stage == s) continue;  // inside of a stage: its own synchronisation
         r.join[at] += way(y.where, l, x);
-        r.bytes[at] += bytes(l, x);
+        r.after[at] += bytes(l, x);
       }
       return {result_layout(space_of(t.graph, v), n.letters, spread_of(n.origin), 0), s, joined};
     }
@@ -123,18 +135,21 @@ class shared_weights {
   /// By weight, the forward operators that read it, ascending.
   std::vector<std::vector<int>> const& readers() const { return readers_; }
 
-  /// Operator v runs in stage of[v], spread as `spread_of(v)`; `seconds(step, shape)`: of a movement. `t`: as it was constructed with.
-  /// O(readers of shared weights) movements.
-  template <class Spread, class Seconds> stage_sharing price(training_graph const& t, std::vector<int> const& of, int stages,
-                                                             i64 scalar_bytes, Spread const& spread_of, Seconds const& seconds) const {
+  /// Operator v runs in stage of[v], spread as `spread_of(v)`; `several(s)`: has it several micro-batches; `seconds(step, shape)`: of a
+  /// movement. `t`: as it was constructed with. O(readers of shared weights) movements.
+  template <class Spread, class Several, class Seconds>
+  stage_sharing price(training_graph const& t, std::vector<int> const& of, int stages, i64 scalar_bytes, Spread const& spread_of,
+                      Several const& several, Seconds const& seconds) const {
     std::size_t const n = static_cast<std::size_t>(stages);
-    pricing<Spread, Seconds> p{t, of, scalar_bytes, spread_of, seconds,
-                               {std::vector<int>(n, -1), std::vector<double>(n, 0), std::vector<double>(n, 0), std::vector<double>(n, 0)}};
+    std::vector<double> const none(n, 0);
+    pricing<Spread, Several, Seconds> p{
+        t, of, scalar_bytes, spread_of, several, seconds, {std::vector<int>(n, -1), none, none, none, none}};
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       weight const& w = weights_[i];
       bool const apart = std::any_of(readers_[i].begin(), readers_[i].end(), [&](int v) {
         return of[static_cast<std::size_t>(v)] != of[static_cast<std::size_t>(w.home)];
       });
+      p.add_up_inside(w, readers_[i]);
       if (!apart) continue;
       p.spread_out(w);
       if (int const x = t.gradient[static_cast<std::size_t>(w.value)]; x >= 0) p.sum_of(x, w);
