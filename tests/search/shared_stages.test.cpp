@@ -64,9 +64,9 @@ stage_result in_line(stage_model auto const& m, std::vector<int> cuts, stage_cho
 double simulated(computation_graph const& g, machine const& on, graph_stages<analytical> const& m, stage_result const& r) {
   auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
   REQUIRE(p);
-  pipelined_step const s = expand(g, plan_of(g, on, m, *p, r.choices));
-  program const q = unroll(s);
-  require_accepted(check(s.graph, s.plan, q), "plan");
+  pipelined_step const step = expand(g, plan_of(g, on, m, *p, r.choices));
+  program const q = unroll(step);
+  require_accepted(check(step.graph, step.plan, q), "plan");
   for (std::size_t s = 0; s < r.choices.size(); ++s) {
     double const arena = static_cast<double>(q.arena[static_cast<std::size_t>(r.pipeline.groups[s].first)]);
     CAPTURE(s);
