@@ -139,10 +139,50 @@ TEST_CASE("a weight shared between stages: whatever their sizes, each sends what
         joins += s.graph.graph.node(v).op.is<add>() && s.passes[static_cast<std::size_t>(v)].stage < 0;
       CHECK(joins == static_cast<int>(stages.size()) - 1);
     }
-    for (finding const& f : check(s.graph, s.plan, unroll(s))) FAIL_CHECK(f.text);
+    program const q = unroll(s);
+    for (finding const& f : check(s.graph, s.plan, q)) FAIL_CHECK(f.text);
+    for (task const& k : q.tasks)                       // sent when made, it would hold up what its sender's last passes send
+      if (s.passes[static_cast<std::size_t>(k.node)].stage < 0 && k.kind != task_kind::compute)
+        CHECK((k.kind == task_kind::move || !s.graph.graph.node(k.node).op.is<add>()));
   }
   CHECK(apart > 20);
   CHECK(uneven > 5);
+}
+
+TEST_CASE("gradients are added up as soon as they are there: a pass keeps no second set of them") {
+  std::mt19937 draw(9);
+  int sums = 0;
+  computation_graph const g = small_transformer();
+  for (int i = 0; i < 20; ++i) {
+    pipelined_step const s = expand(g, random_pipeline(g, {}, 1, 4, draw));
+    computation_graph const& h = s.graph.graph;
+    for (std::size_t k = 1; k < s.order.size(); ++k) {
+      if (!h.node(s.order[k]).in_place) continue;
+      ++sums;
+      std::size_t before = k - 1;
+      while (h.node(s.order[before]).in_place) --before;
+      CHECK(s.order[before] == h.value(h.node(s.order[k]).in[1]).producer);
+    }
+  }
+  CHECK(sums > 100);
+}
+
+TEST_CASE("a pass computes on its own stage's devices: no stage has to come to another one's sums") {
+  std::mt19937 draw(8);
+  int sums = 0;
+  for (computation_graph const& g : {residual_mlp(), small_transformer()})
+    for (int i = 0; i < 40; ++i) {
+      plan const p = random_pipeline(g, {}, 1, 4, draw);
+      pipelined_step const s = expand(g, p);
+      for (task const& k : unroll(s).tasks) {
+        pass_entry const& e = s.passes[static_cast<std::size_t>(k.node)];
+        if (e.stage < 0 || k.kind != task_kind::compute || s.graph.graph.node(k.node).again) continue;
+        device_group const d = p.pipeline.groups[static_cast<std::size_t>(p.pipeline.stages[static_cast<std::size_t>(e.stage)].group)];
+        sums += k.op.is<add>() && e.what == pass::backward;
+        for (int x : k.devices) CHECK((x >= d.first && x < d.first + d.count));
+      }
+    }
+  CHECK(sums > 100);
 }
 
 TEST_CASE("a plan with a pipeline is not run as one without, and promises of passes are bounded by the order") {

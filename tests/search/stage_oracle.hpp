@@ -53,6 +53,7 @@ inline stage_problem random_stage_problem(random_source& r, lists graph, stage_p
     x.parameters = 8 * r.below(6);
     x.kept = number(8);
     x.result = number(4);
+    x.scratch = o.tight ? 3 * x.kept * static_cast<double>(v % 3) : 0;  // some operators have much, some none
     ops.push_back(x);
     said +=
         " (" + std::to_string(x.forward + x.backward + x.weights) + "," + std::to_string(x.parameters) + "," + std::to_string(x.kept) + ")";
@@ -159,7 +160,7 @@ inline double oracle_least(additive_stages const& m, std::vector<unsigned> const
         return flight[i] = std::min(most, m.mini_batch());
       };
       for (std::size_t i = 0; i < parts.size(); ++i)
-        if (work[i].fixed + work[i].kept * static_cast<double>(of(i)) > m.capacity(chosen[i].first, chosen[i].choice.devices())) return;
+        if (work[i].bytes(of(i)) > m.capacity(chosen[i].first, chosen[i].choice.devices())) return;
       best = worst;
       return;
     }

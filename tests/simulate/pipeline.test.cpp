@@ -108,6 +108,21 @@ TEST_CASE("updates come last and count as work, transfers delay and do not") {
   CHECK(r.busy == std::vector<double>{2, 12});
 }
 
+TEST_CASE("a stage waits once, when its first forward pass could start, and is not at work meanwhile") {
+  auto const e = chain_of_stages(2);
+  auto const p = one_f_one_b(tests::chain_pipeline(2, 2, 2), e);
+  auto c = tests::even_costs(2, 1, 1, 0);
+  double const before = simulate_pipeline(p, e, c).makespan;
+  c.stages[1].wait = 5;
+  auto const r = simulate_pipeline(p, e, c, true);   // F 0-1 and 1-2 before; F 6-7, B 7-8
+  CHECK(r.passes[1][0].start == 6);
+  CHECK(r.passes[1][1].start == 7);
+  CHECK(r.makespan == before + 5);
+  CHECK(r.busy == std::vector<double>{4, 4});
+  c.stages[1].wait = -1;
+  CHECK_THROWS_WITH_AS(simulate_pipeline(p, e, c), doctest::Contains("wait of -1.0"), error);
+}
+
 TEST_CASE("what a split backward pass frees, and when") {
   auto p = tests::chain_pipeline(1, 1, 2);
   p.stages[0].split_backward = true;

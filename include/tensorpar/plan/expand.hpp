@@ -9,6 +9,7 @@
 #include <tensorpar/plan/merge_orders.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
 #include <tensorpar/plan/step_fit.hpp>
+#include <tuple>
 
 namespace tensorpar {
 
@@ -30,6 +31,7 @@ class pipeline_expander {
   std::vector<int> stage_;                            // by node of those graphs; -1: of none
   std::vector<bool> weight_part_;                     // by node: only adds to the gradient of a parameter
   std::vector<bool> joins_;                           // by node: adds what several stages give to the gradient of a parameter
+  std::map<int, std::pair<int, std::string>> summed_;  // by node: a sum where its summands are made: that operator, and its letters there
   std::vector<std::vector<int>> value_, again_;       // by value and micro-batch of its producer's stage: computed once, and recomputed
   std::vector<std::vector<int>> node_;                // by forward node and micro-batch
   std::map<std::pair<int, int>, int> sum_;            // gradient -> sum over micro-batches
@@ -86,11 +88,39 @@ class pipeline_expander {
       bool const passes_on = weight_part_[z(v)] && n.op.is<add>();
       for (int x : n.in) { ++readers[z(x)]; adds[z(x)] += passes_on; }
     }
+    sum_where_made();
     joins_.assign(g.nodes.size(), false);
     for (int v = 0; v < g.node_count(); ++v)
       for (int x : g.node(v).in)
         if (int const p = g.value(x).producer; weight_part_[z(v)] && g.node(v).op.is<add>() && p >= 0)
           joins_[z(v)] = joins_[z(v)] || joins_[z(p)] || stage_[z(p)] != stage_[z(v)];
+  }
+
+  /// What several operators of one stage give to the gradient of a value from another stage is added in theirs and sent once. The other
+  /// stage would come to it in an order of its own, which theirs would have to wait for.
+  void sum_where_made() {
+    computation_graph const& g = any().graph;
+    for (int v = forward_.node_count(); v < g.node_count(); ++v) {
+      graph_node const& n = g.node(v);
+      if (n.phase != step_phase::backward || weight_part_[z(v)] || !n.op.is<add>()) continue;
+      int const a = g.value(n.in[0]).producer, b = g.value(n.in[1]).producer;
+      if (a < forward_.node_count() || b < forward_.node_count() || stage_[z(a)] != stage_[z(b)] || stage_[z(a)] == stage_[z(v)]) continue;
+      auto const made = summed_.find(a);
+      int const origin = made != summed_.end() ? made->second.first : g.node(a).origin;
+      std::string const& theirs = made != summed_.end() ? made->second.second : g.node(a).letters;
+      if (origin < 0) continue;
+      iteration_space const from = space_of(g, a);
+      std::size_t const slot = z(g.value(n.in[0]).slot);
+      std::string letters;
+      for (node_loop const& l : space_of(g, v).loops) {
+        char c = '\0';
+        for (std::size_t i = 0; i < from.loops.size(); ++i)
+          if (from.loops[i].out[slot] == l.out[0] && l.out[0] >= 0) c = theirs.empty() ? from.loops[i].letter : theirs[i];
+        letters.push_back(c);
+      }
+      stage_[z(v)] = stage_[z(a)];
+      summed_[v] = {origin, std::move(letters)};
+    }
   }
 
   int new_value(graph_value v) {
@@ -111,6 +141,7 @@ class pipeline_expander {
     int const id = out().node_count();
     graph_node n = of(s).graph.node(v);
     bool const update = n.phase == step_phase::update;
+    if (auto const it = summed_.find(v); it != summed_.end()) std::tie(n.origin, n.letters) = it->second;
     n.in = std::move(operands);
     n.part = j;
     if (!update && count(s) > 1 && !n.name.empty()) n.name += "#" + std::to_string(j);

@@ -1,5 +1,6 @@
 // tensorpar/plan/merge_orders.hpp - the groups' schedules as one order of operators, or who waits for whom for ever
 #pragma once
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tensorpar/ir/computation_graph.hpp>
@@ -7,9 +8,31 @@
 
 namespace tensorpar::detail {
 
+/// The nodes of one pass, ascending, but sums in place: these come behind what they add, so that it need not be kept to the pass's end.
+inline std::vector<int> order_in_pass(computation_graph const& g, std::vector<int> const& nodes) {
+  std::vector<int> r;
+  std::map<int, std::vector<int>> behind;
+  for (int v : nodes) {
+    if (!g.node(v).in_place) continue;
+    int last = -1;
+    for (int x : g.node(v).in)
+      if (int const p = g.value(x).producer; std::binary_search(nodes.begin(), nodes.end(), p)) last = std::max(last, p);
+    behind[last].push_back(v);
+  }
+  auto const put = [&](auto const& self, int v) -> void {
+    if (v >= 0) r.push_back(v);
+    if (auto const it = behind.find(v); it != behind.end())
+      for (int u : it->second) self(self, u);
+  };
+  put(put, -1);
+  for (int v : nodes)
+    if (!g.node(v).in_place) put(put, v);
+  return r;
+}
+
 /// The nodes of a graph in which node v belongs to passes[v] (stage -1: after all passes), in an order that agrees with every group's
-/// schedule: a pass comes when all that it reads has come. Throws `error` where an entry means nothing, a pass is missing or comes twice,
-/// or waits for one that can never come before it. O(nodes * log).
+/// schedule: a pass comes when all that it reads has come, its nodes as `order_in_pass` says. Throws `error` where an entry means nothing,
+/// a pass is missing or comes twice, or waits for one that can never come before it. O(nodes * log).
 inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pass_entry> const& passes, pipeline const& pipe) {
   auto z = [](i64 i) { return static_cast<std::size_t>(i); };
   std::vector<int> order;
@@ -42,7 +65,11 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
         if (!seen.insert(key(e)).second) bad_pipeline(spelled(e) + " comes twice", here, "every pass once");
         if (int& after = done[z(e.stage)][z(static_cast<int>(e.what))]; after++ != e.micro_batch)
           bad_pipeline(spelled(e) + " comes before its micro-batch's turn", here, "passes of each kind in the order of micro-batches (C4)");
-        if (it != nodes.end()) for (int v : it->second) { there[z(v)] = true; order.push_back(v); }
+        if (it != nodes.end())
+          for (int v : order_in_pass(g, it->second)) {
+            there[z(v)] = true;
+            order.push_back(v);
+          }
         ++next[i];
         moved = true;
       }

@@ -8,10 +8,12 @@ namespace tensorpar {
 
 /// Replaces every exchange whose senders and receivers have no device in common by a `send` right after the task that makes what is sent,
 /// and a `receive` where the exchange stood. So no sender waits for the tasks of a receiver, and what is sent may be let go.
+/// `last(node)`: is what the node reads wanted after all passes only? Such an exchange stays whole and where it stood: sent when made, it
+/// would hold up what the sender's last passes have to send, and the receiver gets to it no sooner.
 /// Sets the lifetimes of all buffers anew, by use; persistent ones are left to the caller. Precondition: no offsets yet. O(tasks).
 /// What is under way between the two lies in the communicator's memory and is in no prediction of arenas.
 /// Law: a receive stands behind its send, so devices that run their tasks in program order never wait in a circle.
-inline void send_early(program& p) {
+template <class Last> void send_early(program& p, Last const& last) {
   auto z = [](i64 i) { return static_cast<std::size_t>(i); };
   std::vector<int> maker(p.buffers.size(), -1);
   std::vector<std::vector<std::size_t>> sends(p.tasks.size());       // by making task: the exchanges that start there
@@ -23,7 +25,7 @@ inline void send_early(program& p) {
       bool common = false;
       for (int d : from) common = common || std::binary_search(to.begin(), to.end(), d);
       int const made = maker[z(x.in[0])];
-      if (!common && made >= 0) {
+      if (!common && made >= 0 && !last(x.node)) {
         split[t] = true;
         sends[z(made)].push_back(t);
       }
@@ -93,6 +95,10 @@ inline void send_early(program& p) {
     used(x.workspace);
   }
   for (buffer& b : p.buffers) if (b.first < 0) b.first = b.last = 0;
+}
+
+inline void send_early(program& p) {
+  send_early(p, [](int) { return false; });
 }
 
 }  // namespace tensorpar

@@ -332,11 +332,12 @@ inline program unroll(training_graph const& t, plan const& p, workspace_rule w =
   u.finish(true);
   return std::move(u.out);
 }
-/// The same for a pipeline's step (plan/expand.hpp), in its order. What one group sends to another is sent as soon as it is there.
+/// The same for a pipeline's step (plan/expand.hpp), in its order. What one group sends to another is sent as soon as it is there, but for
+/// the sums of gradients of weights that stages share.
 inline program unroll(pipelined_step const& s, workspace_rule w = no_workspace) {
   detail::unroller u(s.graph, s.plan, w);
   u.run(true, s.order);
-  send_early(u.out);
+  send_early(u.out, [&](int v) { return s.passes[static_cast<std::size_t>(v)].stage < 0 && s.graph.graph.node(v).op.is<add>(); });
   u.finish(true);
   return std::move(u.out);
 }

@@ -17,12 +17,13 @@ struct stage_choice {
   friend bool operator==(stage_choice const&, stage_choice const&) = default;
 };
 
-/// What operators cost on each device of a stage. Adds up over operators.
+/// What operators cost on each device of a stage. Adds up over operators, but for scratch space, which they have one after another.
 struct stage_work {
   double forward = 0, backward = 0, weights = 0;  // seconds per micro-batch: activations, gradients of inputs, gradients of weights
   double once = 0;                                // seconds per mini-batch: gradient synchronisation, update
-  double fixed = 0;                               // bytes: weights, gradients, optimizer state, scratch
+  double fixed = 0;                               // bytes: weights, gradients, optimizer state
   double kept = 0;                                // bytes for every sample that the stage has in flight
+  double scratch = 0;                             // bytes that live for part of a pass only; of several operators the most
   stage_work& operator+=(stage_work const& o) {
     forward += o.forward;
     backward += o.backward;
@@ -30,6 +31,7 @@ struct stage_work {
     once += o.once;
     fixed += o.fixed;
     kept += o.kept;
+    scratch = scratch < o.scratch ? o.scratch : scratch;
     return *this;
   }
   double micro_batch_seconds() const { return forward + backward + weights; }
@@ -37,7 +39,7 @@ struct stage_work {
   double per_sample(i64 micro_batch, i64 mini_batch) const {
     return micro_batch_seconds() / static_cast<double>(micro_batch) + once / static_cast<double>(mini_batch);
   }
-  double bytes(i64 in_flight) const { return fixed + kept * static_cast<double>(in_flight); }
+  double bytes(i64 in_flight) const { return fixed + kept * static_cast<double>(in_flight) + scratch; }
   friend bool operator==(stage_work const&, stage_work const&) = default;
 };
 
@@ -54,6 +56,22 @@ struct stage_border {
   double in = 0, out = 0;
   int tensors_in = 0, tensors_out = 0;
   friend bool operator==(stage_border const&, stage_border const&) = default;
+};
+
+/// Where a stage runs, and how.
+struct stage_place {
+  stage_choice choice;
+  int first = 0;  // device
+};
+
+/// What weights come to that operators of several stages read: by stage. Empty: no operators share any.
+struct stage_sharing {
+  std::vector<int> from;      // the stage where weights of this one live, -1: they are its own
+  std::vector<double> wait;   // seconds: their way here, once, before the stage's first forward pass can end
+  std::vector<double> join;   // seconds: once, after all passes, to get what other stages add to the gradients of weights that live here
+  std::vector<double> bytes;  // of each device: copies of such weights and sums of their gradients, without what `work` counts
+  std::vector<double> after;  // of each device: gradients that are to be added, when next to nothing is in flight any more
+  bool empty() const { return from.empty(); }
 };
 
 /// A stage model prices stages of one training step; operators are numbered as the nodes of the graph that is partitioned.
@@ -76,7 +94,10 @@ struct stage_border {
 /// Laws: nothing is negative or infinite; deterministic; `transfer` is linear: nothing for an empty border, and the border's four members
 ///   each times a price.
 /// Complexity expected: `work` is asked once per kind and choice, `transfer` four times per choice.
-/// Minimal definition: all of them. Models: `additive_stages`, `graph_stages<cost model>`, any user type.
+/// Optional (`knows_sharing`), where stages may share weights; both or none:
+///  - `m.sharers()`            -> std::vector<std::vector<int>> const&: of each weight that several operators read, these, ascending
+///  - `m.sharing(of, places)`  -> stage_sharing: operator v runs in stage of[v]. Law: no seconds for what only one stage reads
+/// Minimal definition: all but the optional ones. Models: `additive_stages`, `graph_stages<cost model>`, any user type.
 template <class M>
 concept stage_model = requires(M const& m, int v, stage_choice const& c, stage_border const& b) {
   { m.operators() } -> std::convertible_to<int>;
@@ -92,5 +113,27 @@ concept stage_model = requires(M const& m, int v, stage_choice const& c, stage_b
   { m.mini_batch() } -> std::convertible_to<i64>;
   { m.own_batch() } -> std::convertible_to<i64>;
 };
+
+template <class M>
+concept knows_sharing = stage_model<M> && requires(M const& m, std::vector<int> const& of, std::vector<stage_place> const& places) {
+  { m.sharers() } -> std::convertible_to<std::vector<std::vector<int>> const&>;
+  { m.sharing(of, places) } -> std::convertible_to<stage_sharing>;
+};
+
+namespace detail {
+
+/// The model's, or none.
+template <stage_model M> std::vector<std::vector<int>> const& sharers_of(M const& m) {
+  static std::vector<std::vector<int>> const none;
+  if constexpr (knows_sharing<M>) return m.sharers();
+  else return none;
+}
+template <stage_model M> stage_sharing sharing_of(M const& m, std::vector<int> const& of, std::vector<stage_place> const& places) {
+  if constexpr (knows_sharing<M>)
+    if (!m.sharers().empty()) return m.sharing(of, places);
+  return {};
+}
+
+}  // namespace detail
 
 }  // namespace tensorpar

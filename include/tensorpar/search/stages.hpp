@@ -133,7 +133,8 @@ void exchange_operators(adjacency const& a, M const& m, stage_options const& o, 
 /// than 192 operators the lines try those around the best size so far only. Around the best, up to 512 operators, sizes are then mixed per
 /// stage over the tree. Over every partition all sizes are mixed.
 /// Objective `bottleneck`: least over these families. Objective `iteration`: of all pipelines that the searches for least bottlenecks pass
-/// the eight least estimates, and of those the least simulated step (`settle`); not proven least, but up to 192 operators the best
+/// the eight least estimates, and of those the least simulated step (`settle`), where weights are shared with one stage of everything among
+/// them; not proven least, but up to 192 operators the best
 /// sequential pipeline (`pipedream_stages`) is among them, without its artificial edges. Objective `thesis`: tree and line of the tree's
 /// order, one size at a time.
 ///
@@ -166,6 +167,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
   };
   r.family_bound = search_sizes(tree, m, o, order, coarse, best, stage_source::tree, r.statistics, [](i64) { return false; });
   auto best_size = [&] { return best.best ? best.best->stages.front().choice.micro_batch : 0; };
+  if (iteration && !sharers_of(m).empty()) offer_whole(m, rhythms_of(m, o, sizes), best, ++r.statistics.limits);
   if (iteration && best.best) again({best_size()}, 1, fine);
   if (!thesis && best.best && o.mixed && sizes.size() > 1 && m.operators() <= large) {
     std::vector<i64> neighbours;
@@ -238,7 +240,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
   }
   if (o.objective == stage_objective::bottleneck && m.uniform() && !r.every_partition && gap_left() &&
       std::all_of(sizes.begin(), sizes.end(), [&](i64 b) { return sends_cheaply(m, b); }) && has_few_downsets(a, o.most_downsets))
-    if (auto p = least_nested(a, m, sizes, o.most_downsets, false, false, best.best->cost.bottleneck))
+    if (auto p = least_nested(a, m, sizes, o.most_downsets, false, false, best.best->cost.bottleneck); p && !p->cost.shortage)
       best.offer(std::move(*p), stage_source::every_partition, ++r.statistics.limits);
   if (o.objective == stage_objective::bottleneck && o.exchanges > 0 && m.operators() <= large && !r.every_partition && gap_left())
     exchange_operators(a, m, o, orders.front(), best, r.statistics);

@@ -10,6 +10,7 @@ struct stage_seconds {
   double forward = 1, backward = 1, weights = 0;
   double update = 0;       // once, after the last pass of the stage's group
   double activation = 1;   // what one micro-batch keeps, in any unit: bytes, or shares of a micro-batch
+  double wait = 0;         // once, when the first forward pass could start: until weights of other stages are there
   friend bool operator==(stage_seconds const&, stage_seconds const&) = default;
 };
 
@@ -81,7 +82,7 @@ class pipeline_simulator {
     int group, micro_batches;
     i64 samples;
     bool split;
-    double seconds[3], update, kept, freed[3];
+    double seconds[3], update, wait, kept, freed[3];
     std::size_t base;                                         // where its micro-batches start in ended_
     int wait_begin[3];                                        // of forward, of backward, end
   };
@@ -137,7 +138,8 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
     pipeline_stage const& x = p.stages[s];
     stage_seconds const& t = c.stages[s];
     struct { char const* name; double value; } const all[] = {
-        {"forward", t.forward}, {"backward", t.backward}, {"weights", t.weights}, {"update", t.update}, {"activation", t.activation}};
+        {"forward", t.forward}, {"backward", t.backward}, {"weights", t.weights}, {"update", t.update}, {"activation", t.activation},
+                 {"wait", t.wait}};
     for (auto const& field : all)
       if (!good(field.value))
         throw error(std::string(field.name) + " of " + std::to_string(field.value), "pipeline_costs.stages[" + std::to_string(s) + "]",
@@ -145,7 +147,7 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
     bool const split = x.split_backward;
     double const early = split ? c.freed_at_backward * t.activation : t.activation;
     state y{x.group, p.micro_batches(static_cast<int>(s)), x.micro_batch, split,
-            {t.forward, split ? t.backward : t.backward + t.weights, t.weights}, t.update, t.activation,
+            {t.forward, split ? t.backward : t.backward + t.weights, t.weights}, t.update, t.wait, t.activation,
             {0, early, t.activation - early}, base, {0, 0, 0}};
     base += static_cast<std::size_t>(y.micro_batches);
     work_[static_cast<std::size_t>(x.group)] += (t.forward + t.backward + t.weights) * y.micro_batches + t.update;
@@ -200,6 +202,7 @@ inline void pipeline_simulator::advance(std::size_t g, std::vector<pass_entry> c
     if (kind > 0 && done_[slot + kind - 1] <= e.micro_batch) bad(e, g, i, "", "after the forward pass, weights after the backward pass");
     double start = now;
     if (kind < 2 && !starts(x, e, static_cast<int>(g), start)) break;
+    if (kind == 0 && e.micro_batch == 0) start += x.wait;
     if (start - busy > latest_idle_[g]) {
       too_late_ = true;
       break;

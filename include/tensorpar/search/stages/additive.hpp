@@ -18,6 +18,7 @@ struct operator_numbers {
   double parameters = 0;  // bytes
   double kept = 0;        // bytes per sample that the backward pass needs
   double result = 0;      // bytes per sample that tensor-parallel parts exchange in each direction
+  double scratch = 0;     // bytes per sample of a micro-batch while it runs
   friend bool operator==(operator_numbers const&, operator_numbers const&) = default;
 };
 
@@ -89,7 +90,7 @@ class additive_stages {
     if (mini_batch_ < 1) refuse("a mini-batch of " + std::to_string(mini_batch_), "at least one sample");
     for (std::size_t v = 0; v < operators_.size(); ++v) {
       operator_numbers const& x = operators_[v];
-      for (double y : {x.forward, x.backward, x.weights, x.launch, x.half, x.parameters, x.kept, x.result})
+      for (double y : {x.forward, x.backward, x.weights, x.launch, x.half, x.parameters, x.kept, x.result, x.scratch})
         if (!(y >= 0) || y > 1e300) refuse("operator " + std::to_string(v) + " has a number that is negative or not finite", "0 or more");
     }
     for (stage_tensor const& t : tensors_) {
@@ -105,11 +106,12 @@ class additive_stages {
       for (int d = 1; d <= o.most_data && d * t <= this->devices(); d *= 2)
         for (int r = 0; r <= (o.recompute ? 1 : 0); ++r)
           for (int z = 0; z <= (o.shard_optimizer && d > 1 ? 1 : 0); ++z) degrees_.push_back({1, 1, d, t, r == 1, z == 1});
-    std::map<std::array<double, 8>, int> first;
+    std::map<std::array<double, 9>, int> first;
     for (int v = 0; v < this->operators(); ++v) {
       operator_numbers const& x = operators_[static_cast<std::size_t>(v)];
       kind_.push_back(
-          first.try_emplace({x.forward, x.backward, x.weights, x.launch, x.half, x.parameters, x.kept, x.result}, v).first->second);
+          first.try_emplace({x.forward, x.backward, x.weights, x.launch, x.half, x.parameters, x.kept, x.result, x.scratch}, v)
+              .first->second);
     }
   }
 
@@ -151,6 +153,7 @@ class additive_stages {
     } else {
       w.kept = x.kept / d;
     }
+    w.scratch = x.scratch * each / t;
     return w;
   }
   stage_work transfer(stage_border const& b, stage_choice const& c, int) const {

@@ -62,6 +62,32 @@ inline std::vector<i64> usual_micro_batches(i64 own, i64 mini_batch) {
   return r;
 }
 
+/// Where stages share weights and devices are equal, stages that do change places with others on as many devices while that makes the
+/// estimate less: on one node, weights and gradients get to each other sooner. Transfers are priced as if all crossed all links (see
+/// `stage_model`), so nothing that was priced gets dearer. O(stages * sharing stages * rounds) estimates.
+template <stage_model M> void bring_together(M const& m, std::vector<found_stage>& stages, bool sequential, stage_cost& cost) {
+  if (cost.shared.empty()) return;
+  std::vector<char> shares(stages.size(), 0);
+  for (std::size_t s = 0; s < stages.size(); ++s)
+    if (int const from = cost.shared.from[s]; from >= 0) shares[s] = shares[static_cast<std::size_t>(from)] = 1;
+  bool moved = true;
+  for (int round = 0; moved && round < 4; ++round) {
+    moved = false;
+    for (std::size_t s = 0; s < stages.size(); ++s)
+      for (std::size_t t = 0; t < stages.size(); ++t) {
+        if (!shares[s] || s == t || (shares[t] && t < s) || stages[s].choice.devices() != stages[t].choice.devices()) continue;
+        std::swap(stages[s].first, stages[t].first);
+        stage_cost c = cost_of(m, stages, sequential);
+        if (!c.shortage && c.iteration < cost.iteration * (1 - 1e-9)) {
+          cost = std::move(c);
+          moved = true;
+        } else {
+          std::swap(stages[s].first, stages[t].first);
+        }
+      }
+  }
+}
+
 /// Stages in topological order, devices assigned.
 template <stage_model M> void write_pipeline(M const& m, priced_stages p, bool sequential, stage_result& r) {
   std::vector<found_stage> sorted;
@@ -79,6 +105,7 @@ template <stage_model M> void write_pipeline(M const& m, priced_stages p, bool s
     }
   }
   r.cost = cost_of(m, sorted, sequential);
+  if (m.uniform()) bring_together(m, sorted, sequential, r.cost);
   r.pipeline = {};
   r.choices.clear();
   r.pipeline.mini_batch = m.mini_batch();
@@ -161,6 +188,23 @@ class best_stages {
   }
 };
 
+/// All operators in one stage, in every way: no weight is shared then, which no search for the least bottleneck aims at.
+template <stage_model M> void offer_whole(M const& m, std::vector<stage_rhythm> const& rhythms, best_stages& best, i64 decision) {
+  std::vector<found_stage> one(1);
+  for (int v = 0; v < m.operators(); ++v) one.front().nodes.push_back(v);
+  for (stage_rhythm const& r : rhythms)
+    for (stage_choice c : m.degrees()) {
+      c.micro_batch = r.micro_batch;
+      c.k = r.k;
+      if (c.devices() > m.devices() || !m.admits(c)) continue;
+      one.front().choice = c;
+      for (int first = 0; first + c.devices() <= (m.uniform() ? c.devices() : m.devices()); ++first) {
+        one.front().first = first;
+        if (priced_stages p{one, cost_of(m, one)}; !p.cost.shortage) best.offer(std::move(p), stage_source::tree, decision);
+      }
+    }
+}
+
 /// The model with all memories enlarged, from at least one byte.
 template <stage_model M> class stages_with_memory {
   M const* m_;
@@ -180,6 +224,8 @@ template <stage_model M> class stages_with_memory {
   double capacity(int first, int n) const { return times_ * std::max(1.0, m_->capacity(first, n)); }
   i64 mini_batch() const { return m_->mini_batch(); }
   i64 own_batch() const { return m_->own_batch(); }
+  std::vector<std::vector<int>> const& sharers() const { return sharers_of(*m_); }
+  stage_sharing sharing(std::vector<int> const& of, std::vector<stage_place> const& places) const { return sharing_of(*m_, of, places); }
 };
 
 /// What the pipeline that needs the least enlargement of all memories lacks, at the smallest micro-batch.

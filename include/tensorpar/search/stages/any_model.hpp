@@ -23,6 +23,8 @@ class any_stages {
     virtual double capacity(int, int) const = 0;
     virtual i64 mini_batch() const = 0;
     virtual i64 own_batch() const = 0;
+    virtual std::vector<std::vector<int>> const& sharers() const = 0;
+    virtual stage_sharing sharing(std::vector<int> const&, std::vector<stage_place> const&) const = 0;
   };
   template <stage_model M> struct held final : face {
     M m;
@@ -39,6 +41,10 @@ class any_stages {
     double capacity(int first, int n) const override { return m.capacity(first, n); }
     i64 mini_batch() const override { return m.mini_batch(); }
     i64 own_batch() const override { return m.own_batch(); }
+    std::vector<std::vector<int>> const& sharers() const override { return detail::sharers_of(m); }
+    stage_sharing sharing(std::vector<int> const& of, std::vector<stage_place> const& places) const override {
+      return detail::sharing_of(m, of, places);
+    }
   };
   std::shared_ptr<face const> m_;
 
@@ -59,6 +65,8 @@ class any_stages {
   double capacity(int first, int n) const { return m_->capacity(first, n); }
   i64 mini_batch() const { return m_->mini_batch(); }
   i64 own_batch() const { return m_->own_batch(); }
+  std::vector<std::vector<int>> const& sharers() const { return m_->sharers(); }
+  stage_sharing sharing(std::vector<int> const& of, std::vector<stage_place> const& places) const { return m_->sharing(of, places); }
 };
 
 }  // namespace tensorpar

@@ -28,6 +28,7 @@ struct stage_cost {
   std::vector<i64> in_flight;
   std::vector<double> bytes;
   std::vector<std::vector<int>> next;  // stages that a stage sends to, ascending
+  stage_sharing shared;                // of weights that stages share
   std::optional<stage_shortage> shortage;
 };
 
@@ -63,7 +64,9 @@ inline std::vector<int> quotient_order(std::vector<std::vector<int>> const& next
 /// where fill is the longest chain of forward passes before the stage's first one (a predecessor with smaller micro-batches runs several),
 /// and drain the longest chain of backward passes after its last one, or the stage's own synchronisation and update. No schedule that
 /// flushes and keeps a stage's backward and weights passes together is faster; 1F1B of a chain of equal stages takes exactly this
-/// long. O(operators * tensors + stages^2).
+/// long. Where stages share weights, a stage's first pass also waits for those that live elsewhere, which are on their way once the stage
+/// where they live has begun as many micro-batches as it keeps in flight, and the stage where they live joins their gradients after its
+/// last pass; neither is part of the bottleneck. O(operators * tensors + stages^2).
 /// Throws `error` if an operator is in no stage or in two, or if stages wait for each other.
 template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::found_stage> const& stages, bool sequential = false) {
   std::size_t const n = stages.size();
@@ -140,10 +143,22 @@ template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::foun
     i64 const a = stages[of].choice.micro_batch, b = stages[whose].choice.micro_batch;
     return static_cast<double>((b + a - 1) / a);
   };
+  std::vector<stage_place> places;
+  for (auto const& s : stages) places.push_back({s.choice, s.first});
+  r.shared = detail::sharing_of(m, stage_of, places);
   std::vector<double> fill(n, 0), drain(n, 0);
   for (int o : order) {
     std::size_t const s = static_cast<std::size_t>(o);
-    drain[s] = std::max(drain[s], r.work[s].once);
+    double once = r.work[s].once;
+    if (!r.shared.empty()) {
+      once += r.shared.join[s];
+      if (int const from = r.shared.from[s]; from >= 0) {
+        std::size_t const h = static_cast<std::size_t>(from);
+        double const begun = static_cast<double>(r.in_flight[h]) / static_cast<double>(stages[h].choice.micro_batch);
+        fill[s] = std::max(fill[s], fill[h] + begun * r.work[h].forward) + r.shared.wait[s];
+      }
+    }
+    drain[s] = std::max(drain[s], once);
     r.iteration = std::max(r.iteration, fill[s] +
                                             static_cast<double>(m.mini_batch()) / static_cast<double>(stages[s].choice.micro_batch) *
                                                 r.work[s].micro_batch_seconds() +
@@ -157,6 +172,7 @@ template <stage_model M> stage_cost cost_of(M const& m, std::vector<detail::foun
   }
   for (std::size_t s = 0; s < n; ++s) {
     r.bytes.push_back(r.work[s].bytes(r.in_flight[s]));
+    if (!r.shared.empty()) r.bytes[s] = r.shared.bytes[s] + std::max(r.bytes[s], r.work[s].fixed + r.shared.after[s]);
     double const lacks = r.bytes[s] - m.capacity(stages[s].first, stages[s].choice.devices());
     if (lacks > 0 && (!r.shortage || lacks > r.shortage->lacks)) r.shortage = stage_shortage{stages[s].first, lacks};
   }

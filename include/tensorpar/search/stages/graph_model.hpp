@@ -7,6 +7,7 @@
 #include <tensorpar/search/flows.hpp>
 #include <tensorpar/search/stage_model.hpp>
 #include <tensorpar/search/stages/batch_axes.hpp>
+#include <tensorpar/search/stages/shared_weights.hpp>
 #include <utility>
 #include <vector>
 
@@ -29,9 +30,11 @@ struct graph_stage_options {
 /// - Synchronisation: one all-reduce per parameter and mini-batch among the copies, then the update (ZeRO 1: a part of it).
 /// - Tensor parallel, by a rule per operator: one with parameters is split along a loop that they share with the result, the result is
 ///   gathered, the gradient of what it reads is reduced; other operators work on every device. An upper bound of what a mapping finds.
-/// - Memory: parameters, gradients, optimizer state; per sample in flight every result that the backward pass reads, and what is received.
+/// - Memory: parameters, gradients, optimizer state; per sample in flight every result that the backward pass reads, and what is received;
+///   the most that one operator needs besides while it runs. How buffers lie beside each other is not known here (see `fit_stages`).
 ///   A parameter that several operators read counts where it is read first.
 /// - Transfers: the cost model's exchange between the first and the last device, copies at once.
+/// - Shared weights: what programs move where operators of several stages read a parameter (`shared_weights`), between their devices.
 /// Groups of equal devices lie aligned (see `uniform`); on machines of several kinds the slowest device of a group counts.
 /// Not safe to share between threads: remembers prices.
 template <class C> class graph_stages {
@@ -41,6 +44,7 @@ template <class C> class graph_stages {
   C cost_;
   graph_stage_options o_;
   detail::batch_axes batch_;
+  detail::shared_weights shared_;
   std::vector<stage_tensor> tensors_;
   std::vector<stage_choice> degrees_;
   std::vector<int> kind_;
@@ -52,6 +56,7 @@ template <class C> class graph_stages {
   bool uniform_ = true;
   struct base {
     double forward, backward, weights, update;
+    double gradients, fresh, result;  // bytes: of what it reads; the largest of a weight; of what it makes, gathered
   };
   mutable std::map<std::pair<int, std::pair<i64, std::pair<int, int>>>, base> known_;
 
@@ -129,7 +134,8 @@ template <class C> class graph_stages {
         on_(std::move(on)),
         cost_(std::move(cost)),
         o_(std::move(o)),
-        batch_(t_.graph) {
+        batch_(t_.graph),
+        shared_(t_) {
     require_machine(on_);
     if (o_.mini_batch < 1 || o_.mini_batch % batch_.own())
       throw error("a mini-batch of " + std::to_string(o_.mini_batch) + " samples for a graph of " + std::to_string(batch_.own()),
@@ -209,6 +215,13 @@ template <class C> class graph_stages {
          : node(u).phase == step_phase::update       ? b.update
          : for_weights_[static_cast<std::size_t>(u)] ? b.weights
                                                      : b.backward) += s;
+        iteration_space const space = space_of(t_.graph, u);
+        for (std::size_t slot = 0; slot < node(u).out.size(); ++slot) {
+          double const made = bytes_of(part(u, slot, true, samples, u == v ? 1 : t, space), o_.scalar_bytes);
+          if (u == v) b.result += made;
+          else if (node(u).phase == step_phase::backward && for_weights_[static_cast<std::size_t>(u)]) b.fresh = std::max(b.fresh, made);
+          else if (node(u).phase == step_phase::backward && !node(u).op.template is<add>()) b.gradients += made;
+        }
       }
     }
     bool const split = t > 1 && split_[static_cast<std::size_t>(v)] && split_units(v) % t == 0;
@@ -245,7 +258,30 @@ template <class C> class graph_stages {
     } else {
       w.kept = kept / c.data;
     }
+    // backward: the gradients that it makes, that of its result where that does not take the result's place, and a gradient of a weight
+    // until it is added to those of earlier micro-batches; forward: parts of the result and room to put them together
+    bool const adds = c.micro_batch < o_.mini_batch;
+    w.scratch = b.gradients + std::max(0.0, b.result - kept * static_cast<double>(samples)) + (adds ? b.fresh : 0);
+    if (split) w.scratch = std::max(w.scratch, b.result + b.result / t);
     return w;
+  }
+  /// The spread of operator v in a stage that runs so.
+  spread spread_of(int v, stage_choice const& c, int first) const {
+    spread x{first, {}};
+    if (c.data > 1) x.axes.push_back({batch_loop(v), c.data, c.tensor});
+    if (c.tensor > 1) x.axes.push_back({split_loop(v, c.tensor), c.tensor, 1});
+    return x;
+  }
+  std::vector<std::vector<int>> const& sharers() const { return shared_.readers(); }
+  stage_sharing sharing(std::vector<int> const& of, std::vector<stage_place> const& places) const {
+    return shared_.price(
+        t_, of, static_cast<int>(places.size()), o_.scalar_bytes,
+        [&](int v) {
+          stage_place const& p = places[static_cast<std::size_t>(of[static_cast<std::size_t>(v)])];
+          return spread_of(v, p.choice, p.first);
+        },
+        [&](int s) { return places[static_cast<std::size_t>(s)].choice.micro_batch < o_.mini_batch; },
+        [&](move_step const& step, shape const& s) { return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_}); });
   }
   stage_work transfer(stage_border const& b, stage_choice const& c, int) const {
     stage_work w;

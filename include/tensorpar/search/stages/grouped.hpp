@@ -10,12 +10,13 @@ template <stage_model M> class grouped_stages {
   M const* m_;
   std::vector<std::vector<int>> members_, before_;
   std::vector<stage_tensor> tensors_;
-  std::vector<int> kind_;
+  std::vector<int> kind_, group_of_;
+  std::vector<std::vector<int>> sharers_;
 
  public:
   /// `group_of` numbers every operator's group, 0 to the greatest number, none empty. Keeps a reference to the model.
   /// Throws `error` if sizes differ, a number is left out, or groups wait for each other.
-  template <topology G> grouped_stages(G const& graph, M const& m, std::vector<int> const& group_of) : m_(&m) {
+  template <topology G> grouped_stages(G const& graph, M const& m, std::vector<int> const& group_of) : m_(&m), group_of_(group_of) {
     adjacency const& a = detail::as_adjacency(graph);
     if (static_cast<int>(group_of.size()) != m.operators() || a.node_count() != m.operators())
       throw error("groups of " + std::to_string(group_of.size()) + " operators", "grouped_stages",
@@ -51,6 +52,13 @@ template <stage_model M> class grouped_stages {
       x.consumers.erase(std::unique(x.consumers.begin(), x.consumers.end()), x.consumers.end());
       if (!x.consumers.empty()) tensors_.push_back(std::move(x));
     }
+    for (auto const& all : detail::sharers_of(m)) {
+      std::vector<int> x;
+      for (int v : all) x.push_back(group_of[static_cast<std::size_t>(v)]);
+      std::sort(x.begin(), x.end());
+      x.erase(std::unique(x.begin(), x.end()), x.end());
+      if (x.size() > 1) sharers_.push_back(std::move(x));
+    }
   }
   /// The groups as a graph.
   std::vector<std::vector<int>> const& graph() const { return before_; }
@@ -72,6 +80,12 @@ template <stage_model M> class grouped_stages {
   double capacity(int first, int n) const { return m_->capacity(first, n); }
   i64 mini_batch() const { return m_->mini_batch(); }
   i64 own_batch() const { return m_->own_batch(); }
+  std::vector<std::vector<int>> const& sharers() const { return sharers_; }
+  stage_sharing sharing(std::vector<int> const& of, std::vector<stage_place> const& places) const {
+    std::vector<int> each;
+    for (int g : group_of_) each.push_back(of[static_cast<std::size_t>(g)]);
+    return detail::sharing_of(*m_, each, places);
+  }
 };
 
 /// Groups: operators in a row, each the only one before and after its neighbour, joined while together they take at most `share` of the

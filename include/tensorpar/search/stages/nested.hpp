@@ -68,8 +68,12 @@ template <stage_model M> class downset_stages {
     double const room = m_.capacity(0, choice(w).devices());
     if (bytes > room) return no_price;
     border_.clear();
-    s.each([&](int v) { border_.add(v); });
-    bytes += m_.transfer(border_.value(), choice(w), 0).bytes(in_flight(later));
+    double scratch = 0;
+    s.each([&](int v) {
+      border_.add(v);
+      scratch = std::max(scratch, work_[static_cast<std::size_t>(w)][static_cast<std::size_t>(v)].scratch);
+    });
+    bytes += scratch + m_.transfer(border_.value(), choice(w), 0).bytes(in_flight(later));
     return bytes > room ? no_price : s.work + s.boundary;
   }
   int devices() const { return m_.devices(); }

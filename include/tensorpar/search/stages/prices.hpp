@@ -1,6 +1,7 @@
 // tensorpar/search/stages/prices.hpp - running sums of a stage model over a tree's order, and the fewest devices that meet a time
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <tensorpar/search/stages/demands.hpp>
 #include <tensorpar/search/stages/labels.hpp>
 #include <tensorpar/search/stages/tree.hpp>
@@ -71,8 +72,26 @@ template <stage_model M> class stage_prices {
   };
   struct per_choice {
     std::vector<sums> at;               // by place in the tree's order, from 0
+    std::vector<std::vector<double>> scratch;  // the most over 1, 2, 4 ... operators from a place on; none: nobody has any
     double time[4], fixed[4], kept[4];  // of a border: a byte in, a byte out, a tensor in, a tensor out
     double capacity = 0;
+
+    /// Fills `scratch` from what each operator has.
+    void have_scratch(std::vector<double> each) {
+      if (std::all_of(each.begin(), each.end(), [](double x) { return x == 0; })) return;
+      scratch.push_back(std::move(each));
+      for (std::size_t n = 1; 2 * n <= scratch.front().size(); n *= 2) {
+        std::vector<double> const& half = scratch.back();
+        std::vector<double> both;
+        for (std::size_t i = 0; i + n < half.size(); ++i) both.push_back(std::max(half[i], half[i + n]));
+        scratch.push_back(std::move(both));
+      }
+    }
+    double most_scratch(std::size_t lo, std::size_t hi) const {
+      if (scratch.empty() || lo >= hi) return 0;
+      std::size_t const level = static_cast<std::size_t>(std::bit_width(hi - lo)) - 1;
+      return std::max(scratch[level][lo], scratch[level][hi - (std::size_t{1} << level)]);
+    }
   };
   M const* m_;
   stage_tree const* tree_;
@@ -91,13 +110,16 @@ template <stage_model M> class stage_prices {
     std::vector<char> have(known.size(), 0);
     p.at.assign(1, {});
     p.at.reserve(tree_->order().size() + 1);
+    std::vector<double> scratch;
     for (int v : tree_->order()) {
       std::size_t const k = static_cast<std::size_t>(m_->kind(v));
       if (!have[k]) known[k] = m_->work(v, c, first);
       have[k] = 1;
       sums const& s = p.at.back();
       p.at.push_back({s.time + known[k].per_sample(c.micro_batch, m_->mini_batch()), s.fixed + known[k].fixed, s.kept + known[k].kept});
+      scratch.push_back(known[k].scratch);
     }
+    p.have_scratch(std::move(scratch));
     for (int i = 0; i < 4; ++i) {
       stage_work const t = m_->transfer({i == 0 ? 1.0 : 0, i == 1 ? 1.0 : 0, i == 2, i == 3}, c, first);
       p.time[i] = t.per_sample(c.micro_batch, m_->mini_batch());
@@ -221,12 +243,14 @@ template <stage_model M> class stage_prices {
       }
       per_choice const& x = of(q, firsts_ == 1 ? 0 : end - n);
       sums s;
+      double scratch = 0;
       for (int i = 0; i < p.count; ++i) {
         leaf_interval const& y = p.intervals[i];
         sums const &lo = x.at[static_cast<std::size_t>(y.lo)], &hi = x.at[static_cast<std::size_t>(y.hi)];
         s.time += y.times * (hi.time - lo.time);
         s.fixed += y.times * (hi.fixed - lo.fixed);
         s.kept += y.times * (hi.kept - lo.kept);
+        scratch = std::max(scratch, x.most_scratch(static_cast<std::size_t>(y.lo), static_cast<std::size_t>(y.hi)));
       }
       if (s.time > limit_) {
         reject(s.time);
@@ -241,7 +265,7 @@ template <stage_model M> class stage_prices {
         reject(time);
         continue;
       }
-      if (s.fixed + sum(x.fixed) + (s.kept + sum(x.kept)) * static_cast<double>(in_flight_samples) > x.capacity) continue;
+      if (s.fixed + sum(x.fixed) + (s.kept + sum(x.kept)) * static_cast<double>(in_flight_samples) + scratch > x.capacity) continue;
       r.choice = q;
       r.devices = n;
       return r;

@@ -20,6 +20,9 @@ inline pipeline_costs costs_of(stage_result const& r) {
   for (std::size_t s = 0; s < r.cost.work.size(); ++s) {
     stage_work const& w = r.cost.work[s];
     c.stages.push_back({w.forward, w.backward, w.weights, w.once, w.kept * static_cast<double>(r.choices[s].micro_batch)});
+    if (r.cost.shared.empty()) continue;
+    c.stages.back().update += r.cost.shared.join[s];
+    c.stages.back().wait = r.cost.shared.wait[s];
   }
   return c;
 }

@@ -20,12 +20,8 @@ plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C
   r.nodes.resize(forward.nodes.size());
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     stage_choice const& c = choices[s];
-    for (int v : p.stages[s].nodes) {
-      spread& x = r.nodes[static_cast<std::size_t>(v)].spread;
-      x.start = p.groups[static_cast<std::size_t>(p.stages[s].group)].first;
-      if (c.data > 1) x.axes.push_back({m.batch_loop(v), c.data, c.tensor});
-      if (c.tensor > 1) x.axes.push_back({m.split_loop(v, c.tensor), c.tensor, 1});
-    }
+    int const first = p.groups[static_cast<std::size_t>(p.stages[s].group)].first;
+    for (int v : p.stages[s].nodes) r.nodes[static_cast<std::size_t>(v)].spread = m.spread_of(v, c, first);
   }
   r.pipeline = std::move(p);
   r.pipeline.unit = m.own_batch();
