@@ -27,6 +27,9 @@ TEST_CASE("an explanation names every operator, collective and device") {
   q.bound = 0.9;
   q.cost = 1;
   CHECK(has(explain(s.t, q, s.q, s.predicted), "gap 10.0 %"));
+  CHECK(!has(text, "own order"));
+  for (std::size_t v = 0; v < q.nodes.size(); ++v) q.order.push_back(static_cast<int>(v));
+  CHECK(has(explain(s.t, q, s.q, s.predicted), ", operators in the plan's own order\n"));
 }
 
 TEST_CASE("many operators share lines") {
