@@ -109,7 +109,7 @@ TEST_CASE("orders of operators: programs are those that the checker accepts, and
       p.order.clear();
       CHECK((q.tasks == p.tasks || !check_certificate(g, p).empty()));      // a sealed plan's order is no matter of taste
     }
-  CHECK(other > 30);
+  CHECK(other > effort::cases(24));
 }
 
 TEST_CASE("orders of operators: those that cannot be are refused with where and what would be valid") {
