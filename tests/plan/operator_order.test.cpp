@@ -1,5 +1,6 @@
 // tests/plan/operator_order.test.cpp - orders of operators: what they make of a step, and which are refused
 #include <tensorpar/plan/operator_order.hpp>
+#include <tensorpar/plan/order_fault.hpp>
 
 #include <doctest/doctest.h>
 #include <numeric>

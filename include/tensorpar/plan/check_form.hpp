@@ -1,7 +1,7 @@
 // tensorpar/plan/check_form.hpp - does a plan fit its graph and cluster, and does every index of a program mean something?
 #pragma once
 #include <tensorpar/plan/check_facts.hpp>
-#include <tensorpar/plan/operator_order.hpp>
+#include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/program.hpp>
 #include <tensorpar/plan/step_fit.hpp>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tensorpar/ir/machine_check.hpp>
-#include <tensorpar/plan/operator_order.hpp>
+#include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/pipeline_codec.hpp>
 #include <tensorpar/plan/plan.hpp>
 

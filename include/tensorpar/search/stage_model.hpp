@@ -114,6 +114,7 @@ concept stage_model = requires(M const& m, int v, stage_choice const& c, stage_b
   { m.own_batch() } -> std::convertible_to<i64>;
 };
 
+/// A stage model that says what weights cost which stages share; expressions and law: see `stage_model`.
 template <class M>
 concept knows_sharing = stage_model<M> && requires(M const& m, std::vector<int> const& of, std::vector<stage_place> const& places) {
   { m.sharers() } -> std::convertible_to<std::vector<std::vector<int>> const&>;

@@ -139,7 +139,7 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
     stage_seconds const& t = c.stages[s];
     struct { char const* name; double value; } const all[] = {
         {"forward", t.forward}, {"backward", t.backward}, {"weights", t.weights}, {"update", t.update}, {"activation", t.activation},
-                 {"wait", t.wait}};
+        {"wait", t.wait}};
     for (auto const& field : all)
       if (!good(field.value))
         throw error(std::string(field.name) + " of " + std::to_string(field.value), "pipeline_costs.stages[" + std::to_string(s) + "]",
