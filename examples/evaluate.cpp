@@ -1,4 +1,4 @@
-// examples/evaluate.cpp - outputs of a trained model, for batches of any size, and its weights as a file
+// examples/evaluate.cpp - outputs of a trained model, under its plan or for batches of any size, and its weights as a file
 #include <cstdio>
 #include <filesystem>
 #include <tensorpar/exec/eigen.hpp>
@@ -44,6 +44,13 @@ int main() {
   executor<compute::eigen<float>, comm::threads> run(differentiate(graph, o), one_device_plan(graph, o));
   run.initialise(1);
   for (u64 k = 0; k < 300; ++k) run.step(points(128, 128 * k), 0.01);
+
+  // [quoted: under the plan]
+  double const before = run.evaluate(points(128, 1000000));                     // the mean loss of a batch like a step's; nothing changes
+  auto const found = run.evaluate(points(128, 1000000), {"logits", "loss"});    // outputs by name, whole, on every process
+  std::printf("loss %.3f, the first logits %.3f and %.3f\n", before, static_cast<double>(found.at("logits")[0]),
+              static_cast<double>(found.at("logits")[1]));
+  // [end]
 
   // [quoted: evaluate]
   forward_pass<compute::eigen<float>> pass(lower(typed<net>, {batch = 50}));    // another batch size, one device, nothing dropped out

@@ -34,12 +34,12 @@ namespace gpt {
 using namespace tensorpar;
 
 struct settings {
-  std::string model = "tiny", data, save, precision;
+  std::string model = "tiny", data, validation, save, precision;
   std::vector<std::string> text{TENSORPAR_EXAMPLE_DATA "/../../LICENSE"};
   int devices = 0, micro_batches = 2;
   i64 batch = 8;
   double memory = 0;
-  u64 steps = 60, warm_up = 10, every = 20, seed = 1;
+  u64 steps = 60, warm_up = 10, every = 20, evaluate_every = 20, evaluations = 4, seed = 1;
   double rate = 3e-3, last_rate = 3e-4, decay = 0.1, clip = 1, most_loss = 0;
   bool resume = false, json = false, measure = false;
 };
@@ -85,19 +85,29 @@ inline std::string number(char const* format, double x) {
   return b;
 }
 
+/// A token file's tokens where the run is on such files, else the bytes of texts. Throws `error` for too few, or one beyond the vocabulary.
+inline std::vector<std::uint16_t> tokens_for(zoo::gpt_sizes const& size, bool file, std::vector<std::string> const& paths, char const* flag) {
+  std::vector<std::uint16_t> all;
+  for (std::string const& p : paths) {
+    std::vector<std::uint16_t> const part = file ? tokens::read(p) : tokens::of_text(p);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  std::string const where = paths.size() == 1 ? std::string(flag) + " " + paths[0] : flag;
+  if (static_cast<i64>(all.size()) <= size.seq)
+    throw error("a text of " + std::to_string(all.size()) + " tokens", where, "more than the model's " + std::to_string(size.seq));
+  for (std::uint16_t x : all)
+    if (x >= size.vocab) throw error("token " + std::to_string(x), where, "below the model's " + std::to_string(size.vocab));
+  return all;
+}
+
 /// Backend: see the top of this file.
 template <class Backend> void run(settings const& s) {
   using compute = typename Backend::compute;
   zoo::gpt_sizes const size = sizes_of(s.model);
-  std::vector<std::uint16_t> all;
-  if (!s.data.empty()) all = tokens::read(s.data);
-  else for (std::string const& t : s.text) for (std::uint16_t x : tokens::of_text(t)) all.push_back(x);
-  if (static_cast<i64>(all.size()) <= size.seq)
-    throw error("a text of " + std::to_string(all.size()) + " tokens", s.data.empty() ? "--text" : s.data,
-                "more than the model's " + std::to_string(size.seq));
-  for (std::uint16_t x : all)
-    if (x >= size.vocab)
-      throw error("token " + std::to_string(x), s.data.empty() ? "--text" : s.data, "below the model's " + std::to_string(size.vocab));
+  bool const files = !s.data.empty();
+  std::vector<std::uint16_t> const all = files ? tokens_for(size, true, {s.data}, "--data") : tokens_for(size, false, s.text, "--text");
+  std::vector<std::uint16_t> unseen;
+  if (!s.validation.empty()) unseen = tokens_for(size, files, {s.validation}, "--validation");
   if (s.batch % s.micro_batches)
     throw error("a batch of " + std::to_string(s.batch) + " in " + std::to_string(s.micro_batches) + " micro-batches", "--micro-batches",
                 "a divisor of the batch");
@@ -155,6 +165,13 @@ template <class Backend> void run(settings const& s) {
   rate_schedule const learn = warm_up_cosine{s.rate, s.warm_up, std::max(s.steps, s.warm_up + 1), s.last_rate};
   double const flops = training_flops(forward) * s.micro_batches;
   double loss = 0;
+  // [quoted: validation]
+  auto const evaluate = [&] {                                         // under the plan: the forward operators alone, nothing dropped out
+    double sum = 0;
+    for (u64 k = 0; k < s.evaluations; ++k) sum += e.evaluate(tokens::batch_of(unseen, k, s.batch, size.seq));
+    return sum / static_cast<double>(s.evaluations);
+  };
+  // [end]
   while (e.steps() < s.steps) {
     u64 const k = e.steps();
     double const now = rate(learn, k);
@@ -170,6 +187,11 @@ template <class Backend> void run(settings const& s) {
                 << (norm ? number("%.3f", *norm) : "-") << "  rate " << number("%.2e", now) << "  "
                 << number("%.0f", tokens_s) << " tokens/s  MFU " << number("%.1f", 100 * mfu) << " %  "
                 << number("%.1f", static_cast<double>(most) / 1048576) << " MiB" << std::endl;
+    if (!unseen.empty() && (e.steps() % s.evaluate_every == 0 || e.steps() == s.steps)) {
+      double const unseen_loss = evaluate();
+      if (s.json) std::cout << json({{"event", "validation"}, {"step", e.steps()}, {"loss", unseen_loss}}).dump() << std::endl;
+      else std::cout << "step " << e.steps() << "/" << s.steps << "  validation loss " << number("%.4f", unseen_loss) << std::endl;
+    }
     if (!s.save.empty() && (e.steps() % s.every == 0 || e.steps() == s.steps)) save_checkpoint(e, s.save);
   }
   if (s.json)
@@ -190,6 +212,9 @@ template <class Backend> int train_gpt(int argc, char** argv) {
   app.add_option("--model", s.model, "tiny, gpt2_124m, gpt2_774m, gpt2_1b5")->capture_default_str();
   app.add_option("--data", s.data, "a token file in llm.c's format");
   app.add_option("--text", s.text, "texts whose bytes are the tokens, where there is no --data")->delimiter(',')->capture_default_str();
+  app.add_option("--validation", s.validation, "what the loss is evaluated on without learning from it: a token file with --data, else a text");
+  app.add_option("--evaluate-every", s.evaluate_every, "steps between evaluations")->check(CLI::Range(1, 1 << 30))->capture_default_str();
+  app.add_option("--evaluations", s.evaluations, "batches of an evaluation")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--write", write, "write the bytes of --text as a token file, and do nothing else");
   app.add_option("--devices", s.devices, Backend::what)->check(CLI::Range(1, 64))->capture_default_str();
   app.add_option("--precision", s.precision, "of weights and activations: f32, or bf16 beside weights in f32")

@@ -431,3 +431,24 @@ TEST_CASE("plans for 1, 2, 4 and 8 ranks on one GPU: the bits of the processor i
       CHECK(tests::distance(train(a, 2), train(b, 2)) < 1e-9);
     }
 }
+
+TEST_CASE("a plan is evaluated on the GPU between steps that are replayed, which go on as if it had not been") {
+  if (no_gpu()) return;
+  std::mt19937 draw(32);
+  for (computation_graph g : {residual_mlp(), small_cnn(), small_transformer()})
+    for (int ranks : {1, 3}) {
+      g.add_output("logits " + std::to_string(ranks), g.node(g.value(g.output("loss")).producer).in[0]);
+      plan const p = random_plan(g, ranks, draw);
+      ranks_on_one<prime_field> gpu(differentiate(g), p);
+      by_host<prime_field> host(differentiate(g), p);
+      gpu.initialise(7);
+      host.initialise(7);
+      for (u64 k = 0; k < 4; ++k) {
+        host_batch const batch = random_batch(g, 1, k);
+        CHECK(gpu.evaluate(batch, {g.outputs.back().name, "loss"}) == host.evaluate(batch, {g.outputs.back().name, "loss"}));
+        gpu.step(batch, 0.125);
+        host.step(batch, 0.125);
+      }
+      CHECK(parameters_of(gpu) == parameters_of(host));
+    }
+}

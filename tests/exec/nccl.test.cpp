@@ -251,6 +251,34 @@ TEST_CASE("one rank in each of several processes: all get the same answers") {
   }
 }
 
+TEST_CASE("a process with another plan, graph or rate of clipping is told of on all of them, before the first step") {
+  tidy const at_the_end;
+  std::mt19937 draw(10);
+  computation_graph const g = residual_mlp();
+  plan const p = random_plan(g, 3, draw);
+  for (int odd : {0, 1, 2}) {
+    std::vector<std::string> said(3);
+    {
+      std::vector<std::jthread> processes;
+      for (int r = 0; r < 3; ++r)
+        processes.emplace_back([&, r] {
+          launch const how{r, 3, r, "here", 2000 + odd, "torchrun"};
+          plan q = p;
+          training_options o;
+          if (r == odd && odd == 0) q.nodes[0] = q.nodes[0].spread.size() ? node_choice{} : node_choice{{0, {{'b', 3, 1}}}};
+          if (r == odd && odd > 0) q.optimizer.clip_norm = o.optimizer.clip_norm = 0.25;
+          try {
+            on_queues<double> e(differentiate(g, o), q, [&](int all) { return ranks::hub(all, how, std::chrono::milliseconds(5000)); });
+          } catch (error const& e) {
+            said[static_cast<std::size_t>(r)] = e.what();
+          }
+        });
+    }
+    std::string const others = odd == 0 ? "ranks 1, 2" : "ranks " + std::to_string(odd);
+    CHECK_MESSAGE(all_say(said, {"other programs than rank 0's on " + others + " (at executor"}), odd);
+  }
+}
+
 TEST_CASE("a rank that never comes is an error past the deadline, and so are launchers that do not fit") {
   tidy const at_the_end;
   std::vector<std::string> said(2);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tensorpar/exec/concepts.hpp>
 #include <tensorpar/exec/device_memory.hpp>
+#include <tensorpar/exec/evaluation.hpp>
 #include <tensorpar/exec/host.hpp>
 #include <tensorpar/exec/hub_maker.hpp>
 #include <tensorpar/exec/initial_values.hpp>
@@ -39,10 +40,11 @@ namespace tensorpar {
 /// is, one thread fills the device's two queues (exec/queue_lanes.hpp).
 /// Where memory and policy can (exec/recorded_runs.hpp), runs of tasks that compute are written down in the second step and asked for at
 /// once from then on; not in steps that are recorded.
+/// `evaluate` runs of the same program, in the same memory, the forward operators alone (exec/evaluation.hpp).
 /// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
-/// runs the tasks of its own devices; all call `step`, `fetch` and `copies_agree` together and get the same answers. Another graph or plan
-/// on one of them is an error on all when they are made (not by comm::nccl, whose ranks first talk in a step).
+/// runs the tasks of its own devices; all call `step`, `evaluate`, `fetch` and `copies_agree` together and get the same answers. Another
+/// graph or plan on one of them is an error on all when they are made.
 template <class Compute, class Comm>
   requires(require_compute_policy<Compute>() &&                             // compute_policy, or the name of what is missing
            require_communicator<Comm, typename Compute::scalar_type>() &&   // full_communicator, likewise
@@ -127,89 +129,42 @@ class executor {
   /// this process's devices. Throws `error` for a batch that lacks something, for a rate that is negative or not finite, and where a
   /// parameter was never given values (exec/step_check.hpp): the executor is as it was then.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
-    if (failed_) throw error("this executor has failed before", "executor", "a new executor");
+    require_alive();
     detail::check_step(graph_, plan_, memory_, given_, used_input_, batch, learning_rate);
-    std::size_t const workers = order_.size();
-    std::vector<std::vector<span>> spans(workers);
-    std::vector<std::exception_ptr> errors(workers);
-    std::vector<detail::worker_place> at;
-    for (std::size_t w = 0; w < workers; ++w) at.push_back({device_of(w), program_.tasks.size()});
-    step_state const state{.step = steps_, .seed = seed_, .learning_rate = learning_rate};
-    for (auto& p : progress_) p->restart();
     auto const t0 = std::chrono::steady_clock::now();
-    auto work = [&](int worker) {
-      auto const w = static_cast<std::size_t>(worker);
-      int const d = device_of(w);
-      progress_type& progress = *progress_[w / workers_each];
-      Comm& comm = *endpoints_[static_cast<std::size_t>(d)];
-      try {
-        std::optional<detail::task_times<memory_type, queued>> times;
-        if (queued) memory_.memory(d).wait();              // what was stored between steps is there for both queues
-        if constexpr (replays) numbers_[w / workers_each].write(state);
-        runs_[w].restart();
-        if (record) times.emplace(memory_.memory(d), t0);
-        for (std::size_t k = 0; k < order_[w].size(); ++k) {
-          std::size_t const i = order_[w][k];
-          task const& t = program_.tasks[i];
-          int const own = t.kind != task_kind::compute;
-          if (two_lanes && !progress.await(own, waits_[w][k])) return;
-          at[w].task = i;
-          if (std::size_t const n = record ? 0 : runs_[w].before(k)) {
-            for (std::size_t j = 0; two_lanes && j < n; ++j) progress.ended(own);
-            k += n - 1;
-            continue;
-          }
-          if constexpr (queued) comm.at_task(static_cast<int>(i));
-          if (record) times->begin(queue_of(d, own));
-          {
-            [[maybe_unused]] auto const range = detail::range_in(memory_.memory(d), t.name.c_str());
-            run(d, i, batch, state, comm);
-          }
-          if (record)
-            times->end(queue_of(d, own), {d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name}, [&] { finish(d); });
-          at[w].task = program_.tasks.size();
-          runs_[w].after(k);
-          if (two_lanes) progress.ended(own);
-        }
-        finish(d);
-        runs_[w].done();
-        if (record) spans[w] = times->spans();
-      } catch (...) {
-        errors[w] = std::current_exception();
-        runs_[w].give_up();
-        if constexpr (queued) {
-          if (comm.stuck_at() >= 0) at[w].task = static_cast<std::size_t>(comm.stuck_at());
-        }
-        hub_.fail(spans_processes<typename Comm::hub> ? detail::with_task(program_, at[w]) : std::current_exception(), d);
-        if constexpr (queued) comm.abandon();
-        progress.stop();
-      }
-    };
-    workers_.run(work);
-    for (auto const& e : errors) if (e) failed_ = true;
-    if (failed_) {
-      int first = -1;
-      if constexpr (requires { hub_.failed_rank(); }) first = hub_.failed_rank();
-      detail::rethrow_with_tasks(program_, hub_.failure(), first, at);
-    }
+    run_all(batch, {.step = steps_, .seed = seed_, .learning_rate = learning_rate}, record, nullptr);
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
-    try {
-      detail::read_step(r, program_, losses_, norm_, std::max<std::size_t>(1, graph_.losses.size()), memory_, hub_);
-    } catch (...) {          // another process failed in this step
-      failed_ = true;
-      throw;
-    }
-    if (record) *record = detail::timeline_of(std::move(spans));
+    attempt([&] { detail::read_step(r, program_, told_, memory_, hub_); });
     ++steps_;
     return r;
+  }
+
+  /// Outputs of the model on a batch like a step's, by name: the forward operators that they need run under the plan, nothing is dropped
+  /// out, and nothing that is kept changes. Each has its micro-batches one after the other, which is the whole batch where samples are the
+  /// first axis; a scalar, such as the loss, has one number per micro-batch. Only inputs that those operators read have to be there. All
+  /// processes call it together. Throws `error` as `step` does, and for an output that there is not or that a fused program leaves nowhere.
+  std::map<std::string, std::vector<scalar>> evaluate(host_batch const& batch, std::vector<std::string> outputs) {
+    require_alive();
+    evaluation pass(graph_, program_, memory_, std::move(outputs));
+    detail::check_step(graph_, plan_, memory_, given_, pass.used(), batch, 0);
+    run_all(batch, {.step = steps_, .seed = seed_}, nullptr, &pass);
+    std::map<std::string, std::vector<scalar>> r;
+    attempt([&] { r = pass.outputs(hub_); });
+    return r;
+  }
+  /// The loss of a batch: what a step would say that dropped nothing out, and that changed nothing.
+  double evaluate(host_batch const& batch) {
+    return detail::mean(evaluate(batch, {detail::name_of_loss(graph_)}).begin()->second);
   }
 
  private:
   using prepared = detail::prepared_task<typename Comm::group>;
   using memory_type = detail::memory_of<Compute>;
+  using evaluation = detail::evaluation<scalar, memory_type>;
   static constexpr bool queued = requires { requires Comm::queued; };
   static constexpr std::size_t workers_each = requires { requires Comm::overlaps; } ? 2 : 1;
+  static constexpr bool orders_messages = requires(Comm& c, traffic const& t) { c.messages(t); };
   static constexpr bool two_lanes = queued || workers_each > 1;
   static constexpr bool replays = recording_memory<memory_type> && replayable_policy<Compute>;
   using runs_type = typename detail::runs_of<replays, memory_type>::type;
@@ -235,8 +190,8 @@ class executor {
   std::vector<std::vector<std::size_t>> slot_;      // by task: position in mine_ of each device (by device number)
   std::vector<bool> used_input_, given_;            // by value: read by some task; stored at least once
   std::vector<int> master_;                         // by value: see masters_of
-  std::vector<int> losses_;                         // buffers that forward operators write the loss to, its shares one by one
-  int norm_ = -1;                                   // buffer
+  traffic traffic_;                                 // of a step, where devices are queues
+  detail::step_numbers told_;                       // the buffers that a step's result is read from
   u64 steps_ = 0, seed_ = 0;
   bool failed_ = false;
 
@@ -268,9 +223,8 @@ class executor {
         workers_(static_cast<int>(local_.size() * workers_each)),
         memory_(program_, local_, detail::memories_of(compute_, local_)) {
     for (int d : local_) detail::join(endpoints_[static_cast<std::size_t>(d)], hub_, d, memory_.memory(d));
-    if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_of(program_), workers_);
-    if constexpr (spans_processes<typename Comm::hub> && !queued)      // NCCL's ranks first talk in a step, which tells who is late
-      detail::require_one_program(hub_, local_, devices(), hasher{}.add(graph_.graph.hash()).add(task_hash(program_)).value());
+    if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_ = detail::announced(graph_, program_), workers_);
+    else if constexpr (spans_processes<typename Comm::hub>) detail::require_one_program(hub_, local_, devices(), detail::whole_hash(graph_, program_));
     prepare();
     assign();
   }
@@ -284,52 +238,101 @@ class executor {
     used_input_.assign(graph_.gradient.size(), false);
     given_.assign(graph_.graph.values.size(), false);
     master_ = detail::masters_of(graph_.graph);
-    std::vector<char> is_share(graph_.graph.values.size(), 0);
-    for (int x : graph_.losses) is_share[static_cast<std::size_t>(x)] = 1;
-    for (task const& t : program_.tasks)
-      if (t.kind == task_kind::compute && t.op.is<clip_factor>()) norm_ = t.out[1];
-      else if (t.kind == task_kind::compute && !t.out.empty() && t.node < graph_.forward_nodes)
-        if (int const x = program_.buffers[static_cast<std::size_t>(t.out[0])].value; x >= 0 && is_share[static_cast<std::size_t>(x)])
-          losses_.push_back(t.out[0]);
-    for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
-      task const& t = program_.tasks[i];
-      for (int d : t.devices) {
+    told_ = detail::told_by_step(graph_, program_);
+    for (std::size_t i = 0; i < program_.tasks.size(); ++i)
+      for (int d : program_.tasks[i].devices) {
         if (!memory_.here(d)) continue;
-        prepared p;
-        auto put = [&](std::vector<int> const& side, std::vector<tensor_block>& blocks, auto& at) {
-          for (int b : side) {
-            buffer const& q = program_.buffers[static_cast<std::size_t>(b)];
-            bool const here = memory_.has(b, d);
-            blocks.push_back(here ? block_of(q.where, q.type, d) : tensor_block{});
-            at.push_back(here ? memory_.address(b, d) : nullptr);
-          }
-        };
-        put(t.in, p.in, p.in_at);
-        put(t.out, p.out, p.out_at);
-        if (t.workspace >= 0) p.workspace = memory_.address(t.workspace, d);
-        if (t.kind != task_kind::compute) {
-          shape const& type = program_.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type;
-          p.move = prepare_move(t.step, type, d);
-          p.narrow = detail::stored_narrow<scalar>(type.type);
-          std::vector<int> const& m = p.move.group.devices;
-          if (!m.empty()) p.group.emplace(endpoints_[static_cast<std::size_t>(d)]->make_group({m.data(), static_cast<int>(m.size())}));
-        } else {
-          p.first_share = detail::is_first_share(graph_.graph, t, d);
-          for (std::size_t k = 0; k < t.in.size(); ++k) {
-            buffer const& q = program_.buffers[static_cast<std::size_t>(t.in[k])];
-            if (q.value < 0 || graph_.graph.value(q.value).role != value_role::input || q.first != static_cast<int>(i)) continue;
-            bool again = false;
-            for (auto const& f : p.feeds) again = again || t.in[static_cast<std::size_t>(f.first)] == t.in[k];
-            if (!again) p.feeds.push_back({static_cast<int>(k), q.value});
-            used_input_[static_cast<std::size_t>(q.value)] = true;
-          }
-        }
+        ready_[static_cast<std::size_t>(d)].push_back(
+            detail::prepare_task<prepared>(graph_.graph, program_, i, d, memory_, *endpoints_[static_cast<std::size_t>(d)]));
+        for (auto const& f : ready_[static_cast<std::size_t>(d)].back().feeds) used_input_[static_cast<std::size_t>(f.second)] = true;
         mine_[static_cast<std::size_t>(d)].push_back(i);
-        ready_[static_cast<std::size_t>(d)].push_back(std::move(p));
       }
-    }
     slot_.assign(program_.tasks.size(), std::vector<std::size_t>(n, 0));
     for (std::size_t d = 0; d < n; ++d) for (std::size_t k = 0; k < mine_[d].size(); ++k) slot_[mine_[d][k]][d] = k;
+  }
+
+  /// Runs the whole program, or what `only` needs of it. Throws a failing task's error.
+  void run_all(host_batch const& batch, step_state const& state, timeline* record, evaluation* only) {
+    std::size_t const workers = order_.size();
+    std::vector<std::vector<span>> spans(workers);
+    std::vector<std::exception_ptr> errors(workers);
+    traffic const messages = only && orders_messages ? only->messages() : traffic{};
+    std::vector<detail::worker_place> at;
+    for (std::size_t w = 0; w < workers; ++w) at.push_back({device_of(w), program_.tasks.size()});
+    for (auto& p : progress_) p->restart();
+    auto const t0 = std::chrono::steady_clock::now();
+    auto work = [&](int worker) {
+      auto const w = static_cast<std::size_t>(worker);
+      int const d = device_of(w);
+      progress_type& progress = *progress_[w / workers_each];
+      Comm& comm = *endpoints_[static_cast<std::size_t>(d)];
+      try {
+        std::optional<detail::task_times<memory_type, queued>> times;
+        if constexpr (orders_messages) if (only) comm.messages(messages);
+        if (queued) memory_.memory(d).wait();              // what was stored between steps is there for both queues
+        if constexpr (replays) numbers_[w / workers_each].write(state);
+        runs_[w].restart();
+        if (record) times.emplace(memory_.memory(d), t0);
+        for (std::size_t k = 0; k < order_[w].size(); ++k) {
+          std::size_t const i = order_[w][k];
+          task const& t = program_.tasks[i];
+          int const own = t.kind != task_kind::compute;
+          if (only && !only->needs(i)) {
+            if (two_lanes) progress.ended(own);
+            continue;
+          }
+          if (two_lanes && !progress.await(own, waits_[w][k])) return;
+          at[w].task = i;
+          if (std::size_t const n = record || only ? 0 : runs_[w].before(k)) {
+            for (std::size_t j = 0; two_lanes && j < n; ++j) progress.ended(own);
+            k += n - 1;
+            continue;
+          }
+          if constexpr (queued) comm.at_task(static_cast<int>(i));
+          if (record) times->begin(queue_of(d, own));
+          {
+            [[maybe_unused]] auto const range = detail::range_in(memory_.memory(d), t.name.c_str());
+            run(d, i, batch, state, comm, only);
+          }
+          if (only) only->take(i, d);
+          if (record)
+            times->end(queue_of(d, own), {d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name}, [&] { finish(d); });
+          at[w].task = program_.tasks.size();
+          if (!only) runs_[w].after(k);
+          if (two_lanes) progress.ended(own);
+        }
+        finish(d);
+        if (!only) runs_[w].done();
+        if constexpr (orders_messages) if (only) comm.messages(traffic_);
+        if (record) spans[w] = times->spans();
+      } catch (...) {
+        errors[w] = std::current_exception();
+        runs_[w].give_up();
+        if constexpr (queued) if (comm.stuck_at() >= 0) at[w].task = static_cast<std::size_t>(comm.stuck_at());
+        hub_.fail(spans_processes<typename Comm::hub> ? detail::with_task(program_, at[w]) : std::current_exception(), d);
+        if constexpr (queued) comm.abandon();
+        progress.stop();
+      }
+    };
+    workers_.run(work);
+    for (auto const& e : errors) if (e) failed_ = true;
+    if (failed_) {
+      int first = -1;
+      if constexpr (requires { hub_.failed_rank(); }) first = hub_.failed_rank();
+      detail::rethrow_with_tasks(program_, hub_.failure(), first, at);
+    }
+    if (record) *record = detail::timeline_of(std::move(spans));
+  }
+
+  void require_alive() const { if (failed_) throw error("this executor has failed before", "executor", "a new executor"); }
+  /// Another process may fail in this.
+  template <class F> void attempt(F const& f) {
+    try {
+      f();
+    } catch (...) {
+      failed_ = true;
+      throw;
+    }
   }
 
   /// Gives the tasks of each device to its workers.
@@ -368,7 +371,7 @@ class executor {
     }
   }
 
-  void run(int d, std::size_t i, host_batch const& batch, step_state state, Comm& comm) {
+  void run(int d, std::size_t i, host_batch const& batch, step_state state, Comm& comm, evaluation const* only) {
     task const& t = program_.tasks[i];
     prepared& p = ready_of(i, d);
     if (t.kind != task_kind::compute) {
@@ -388,6 +391,7 @@ class executor {
     kernel_call c = detail::call_of(t, p);
     c.state = state;
     c.state.micro_batch = static_cast<u64>(t.micro_batch + graph_.graph.node(t.node).part);
+    if (only) only->adapt(c);
     compute_[static_cast<std::size_t>(d)]->run(c);
   }
 };

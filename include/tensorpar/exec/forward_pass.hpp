@@ -18,7 +18,7 @@ template <compute_policy Compute> class forward_pass {
     graph_.home.assign(forward.values.size(), -1);
     for (int v = 0; v < forward.node_count(); ++v) {
       graph_.graph.node(v).origin = v;
-      if (forward.node(v).op.is<dropout>()) graph_.graph.node(v).op = dropout{0, 0};
+      graph_.graph.node(v).op = detail::evaluated(forward.node(v).op);
       for (int x : forward.node(v).in)
         if (forward.value(x).role == value_role::parameter && graph_.home[static_cast<std::size_t>(x)] < 0)
           graph_.home[static_cast<std::size_t>(x)] = v;

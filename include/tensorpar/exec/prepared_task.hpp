@@ -57,6 +57,42 @@ inline bool is_first_share(computation_graph const& g, task const& t, int d) {
   return true;
 }
 
+/// Task number i as device d does it. Prepared: a prepared_task. `end`: the device's endpoint.
+template <class Prepared, class Scalar, class Memory, class Endpoint>
+Prepared prepare_task(computation_graph const& g, program const& q, std::size_t i, int d, device_memory<Scalar, Memory> const& memory,
+                      Endpoint& end) {
+  task const& t = q.tasks[i];
+  Prepared p;
+  auto put = [&](std::vector<int> const& side, std::vector<tensor_block>& blocks, auto& at) {
+    for (int b : side) {
+      buffer const& x = q.buffers[static_cast<std::size_t>(b)];
+      bool const here = memory.has(b, d);
+      blocks.push_back(here ? block_of(x.where, x.type, d) : tensor_block{});
+      at.push_back(here ? memory.address(b, d) : nullptr);
+    }
+  };
+  put(t.in, p.in, p.in_at);
+  put(t.out, p.out, p.out_at);
+  if (t.workspace >= 0) p.workspace = memory.address(t.workspace, d);
+  if (t.kind != task_kind::compute) {
+    shape const& type = q.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type;
+    p.move = prepare_move(t.step, type, d);
+    p.narrow = stored_narrow<Scalar>(type.type);
+    std::vector<int> const& m = p.move.group.devices;
+    if (!m.empty()) p.group.emplace(end.make_group({m.data(), static_cast<int>(m.size())}));
+    return p;
+  }
+  p.first_share = is_first_share(g, t, d);
+  for (std::size_t k = 0; k < t.in.size(); ++k) {
+    buffer const& x = q.buffers[static_cast<std::size_t>(t.in[k])];
+    if (x.value < 0 || g.value(x.value).role != value_role::input || x.first != static_cast<int>(i)) continue;
+    bool again = false;
+    for (auto const& f : p.feeds) again = again || t.in[static_cast<std::size_t>(f.first)] == t.in[k];
+    if (!again) p.feeds.push_back({static_cast<int>(k), x.value});
+  }
+  return p;
+}
+
 /// The memory of device d that task number i touches there.
 template <class Scalar, class Memory>
 lane_task touched_by(program const& q, std::size_t i, int d, std::vector<std::pair<int, int>> const& feeds,

@@ -51,19 +51,25 @@ template <class Hub> void share(Hub& h, int rank, void* p, std::size_t bytes) {
 template <class Hub> void add_up(Hub& h, std::vector<double>& x) {
   if constexpr (spans_processes<Hub>) h.add_up(x.data(), static_cast<int>(x.size()));
 }
-/// Throws `error`, on every process, unless all have the same number: processes that run different programs would wait for one another or,
-/// worse, go on with other numbers. `local`: the ranks of this process, of `n`.
+/// Throws `error` unless `other` is empty: the ranks whose program is another one than rank 0's. They would wait for one another or,
+/// worse, go on with other numbers.
+inline void require_none_other(std::vector<int> const& other) {
+  std::string ranks;
+  for (int d : other) ranks += (ranks.empty() ? "" : ", ") + std::to_string(d);
+  if (!ranks.empty())
+    throw error("other programs than rank 0's on ranks " + ranks, "executor",
+                "the same graph, options and plan on every process: one plans, and the others read its plan");
+}
+/// Throws `error`, on every process, unless all have the same number. `local`: the ranks of this process, of `n`.
 template <class Hub> void require_one_program(Hub& h, std::vector<int> const& local, int n, u64 program) {
   u64 first = program;
   share(h, 0, &first, sizeof first);
   std::vector<double> other(static_cast<std::size_t>(n), 0);
   for (int d : local) other[static_cast<std::size_t>(d)] = program != first;
   add_up(h, other);
-  std::string ranks;
-  for (int d = 0; d < n; ++d) if (other[static_cast<std::size_t>(d)] != 0) ranks += (ranks.empty() ? "" : ", ") + std::to_string(d);
-  if (!ranks.empty())
-    throw error("other programs than rank 0's on ranks " + ranks, "executor",
-                "the same graph, options and plan on every process: one plans, and the others read its plan");
+  std::vector<int> ranks;
+  for (int d = 0; d < n; ++d) if (other[static_cast<std::size_t>(d)] != 0) ranks.push_back(d);
+  require_none_other(ranks);
 }
 
 }  // namespace detail

@@ -2,6 +2,7 @@
 #pragma once
 #include <tensorpar/exec/concepts.hpp>
 #include <tensorpar/exec/narrow.hpp>
+#include <tensorpar/exec/traffic.hpp>
 #include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/plan/tasks.hpp>
 
@@ -23,6 +24,14 @@ template <class Compute> program unrolled_pipeline(pipelined_step s) {
   with_kernels<Compute>(s.graph);
   s.plan.scalar_bytes = sizeof(typename Compute::scalar_type);
   return as_sealed(unroll(s, &Compute::workspace), s.plan);
+}
+/// Of what all processes of a run have alike.
+inline u64 whole_hash(training_graph const& t, program const& q) { return hasher{}.add(t.graph.hash()).add(task_hash(q)).value(); }
+/// What ranks are told before a run of it.
+inline traffic announced(training_graph const& t, program const& q) {
+  traffic r = traffic_of(q);
+  r.program = whole_hash(t, q);
+  return r;
 }
 }  // namespace detail
 

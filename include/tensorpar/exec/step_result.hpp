@@ -1,9 +1,11 @@
 // tensorpar/exec/step_result.hpp - what a training step tells, read from all devices
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <optional>
 #include <tensorpar/exec/device_memory.hpp>
 #include <tensorpar/exec/processes.hpp>
+#include <tensorpar/ir/differentiate.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -20,11 +22,34 @@ template <class Scalar> double to_double(Scalar x) {
   if constexpr (std::floating_point<Scalar>) return static_cast<double>(x);
   else return 0;                                   // a field element has no size
 }
-/// The loss: its partial sums added, averaged over micro-batches. And the gradients' norm. `losses`: the buffers of the loss, or of its
-/// `shares` shares; norm: that of the norm, or -1.
+template <class Scalar> double mean(std::vector<Scalar> const& all) {
+  double sum = 0;
+  for (Scalar x : all) sum += to_double(x);
+  return sum / static_cast<double>(all.size());
+}
+inline std::string const& name_of_loss(training_graph const& t) {
+  return std::find_if(t.graph.outputs.begin(), t.graph.outputs.end(), [&](graph_port const& o) { return o.value == t.loss; })->name;
+}
+/// The buffers that a step's result is read from.
+struct step_numbers {
+  std::vector<int> losses;         // those that forward operators write the loss to, its shares one by one
+  int norm = -1;                   // that of the gradients' norm
+  std::size_t shares = 1;          // of the loss, in one micro-batch of the program
+};
+inline step_numbers told_by_step(training_graph const& g, program const& p) {
+  step_numbers r;
+  r.shares = std::max<std::size_t>(1, g.losses.size());
+  for (task const& t : p.tasks) {
+    if (t.kind != task_kind::compute) continue;
+    if (t.op.is<clip_factor>()) r.norm = t.out[1];
+    else if (!t.out.empty() && t.node < g.forward_nodes && is_loss(g, p.buffers[static_cast<std::size_t>(t.out[0])].value))
+      r.losses.push_back(t.out[0]);
+  }
+  return r;
+}
+/// The loss: its partial sums added, averaged over micro-batches. And the gradients' norm.
 template <class Scalar, class Memory, class Hub>
-void read_step(step_result& r, program const& p, std::vector<int> const& losses, int norm, std::size_t shares,
-            device_memory<Scalar, Memory> const& memory, Hub& hub) {
+void read_step(step_result& r, program const& p, step_numbers const& from, device_memory<Scalar, Memory> const& memory, Hub& hub) {
   std::vector<double> all;
   auto const take = [&](int made) {
     buffer const& q = p.buffers[static_cast<std::size_t>(made)];
@@ -39,12 +64,12 @@ void read_step(step_result& r, program const& p, std::vector<int> const& losses,
       all.push_back(to_double(x));
     }
   };
-  if (norm >= 0) take(norm);
-  for (int made : losses) take(made);
+  if (from.norm >= 0) take(from.norm);
+  for (int made : from.losses) take(made);
   add_up(hub, all);
-  if (norm >= 0) r.gradient_norm = all[0];
-  for (std::size_t k = norm >= 0; k < all.size(); ++k) r.loss += all[k];
-  r.loss /= p.micro_batches * static_cast<double>(shares);
+  if (from.norm >= 0) r.gradient_norm = all[0];
+  for (std::size_t k = from.norm >= 0; k < all.size(); ++k) r.loss += all[k];
+  r.loss /= p.micro_batches * static_cast<double>(from.shares);
 }
 
 }  // namespace detail

@@ -20,6 +20,7 @@ struct planned_message {
 struct traffic {
   std::vector<std::vector<int>> groups;
   std::vector<planned_message> messages;
+  u64 program = 0;                   // a hash of all that is run: processes whose hashes differ must not begin
 };
 
 /// The tag of the messages of task number i. Halves of different exchanges may pass one another, so each has a tag of its own.
@@ -27,12 +28,13 @@ inline int message_tag(task const& t, std::size_t i) {
   return t.kind == task_kind::move ? 0 : 1 + (t.kind == task_kind::send ? static_cast<int>(i) : t.other_half);
 }
 
-/// O(tasks * devices^2).
-inline traffic traffic_of(program const& q) {
+/// `only`: by task, whether it is among those that are run; null: all are. O(tasks * devices^2).
+inline traffic traffic_of(program const& q, std::vector<char> const* only = nullptr) {
   std::set<std::vector<int>> groups;
   traffic r;
   for (std::size_t i = 0; i < q.tasks.size(); ++i) {
     task const& t = q.tasks[i];
+    if (only && !(*only)[i]) continue;
     if (t.kind == task_kind::compute || t.kind == task_kind::receive || t.step.kind == move_kind::keep) continue;
     if (t.step.kind == move_kind::exchange) {
       for (transfer const& x : transfers(t.step, q.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type))

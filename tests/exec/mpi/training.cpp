@@ -10,7 +10,8 @@ using namespace tests;
 
 namespace {
 
-void equal_to_serial(computation_graph const& g, u64 seed) {
+void equal_to_serial(computation_graph g, u64 seed) {
+  g.add_output("logits", g.node(g.value(g.output("loss")).producer).in[0]);
   std::mt19937 draw(static_cast<unsigned>(seed));                             // the same plans on every process
   for (int trial = 0; trial < effort::cases(6); ++trial) {
     training_options o;
@@ -36,6 +37,8 @@ void equal_to_serial(computation_graph const& g, u64 seed) {
       bool const same = train(a, 2) == train(b, 2);
       CHECK(same);
       host_batch const batch = random_batch(g, o.micro_batches, 9);
+      bool const found = a.evaluate(batch, {"logits", "loss"}) == b.evaluate(batch, {"logits", "loss"});   // every process has the whole
+      CHECK(found);
       CHECK(a.step(batch, 0.1).loss == b.step(batch, 0.1).loss);
     }
   }

@@ -38,7 +38,7 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
     group_state* state_;
   };
 
-  using base::base, base::abandon, base::at_task, base::drain, base::queue, base::rank, base::size, base::stuck_at;
+  using base::base, base::abandon, base::at_task, base::drain, base::messages, base::queue, base::rank, base::size, base::stuck_at;
 
   ~basic_nccl() {
     if (hub_->failed()) abandon();                     // before memory is given back, which waits for what uses it

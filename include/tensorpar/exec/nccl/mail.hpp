@@ -18,6 +18,11 @@ class mail_order {
 
  public:
   void add(planned_message const& m) { step_.push_back(m); }
+  /// Between steps: others are told next.
+  void clear() {
+    step_.clear();
+    at_ = 0;
+  }
   bool empty() const { return step_.empty(); }
   std::size_t size() const { return step_.size(); }
   planned_message const& next() const { return step_[at_]; }

@@ -8,6 +8,7 @@
 #include <tensorpar/exec/nccl/library.hpp>
 #include <tensorpar/exec/nccl/mail.hpp>
 #include <tensorpar/exec/nccl/running.hpp>
+#include <tensorpar/exec/processes.hpp>
 
 namespace tensorpar::comm {
 
@@ -65,13 +66,14 @@ class nccl_rank {
   int size() const { return hub_->size(); }
   Memory const& queue() const { return queue_; }
 
-  /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline.
+  /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline, or is to run another program.
   void prepare(traffic const& t) {
     memory_.wait();
     handle const world = join();
     world_.comm = world;
     for (int i = 0; i < size(); ++i) world_.members.push_back(i);
     world_.index = rank_;
+    if (hub_->local().size() < static_cast<std::size_t>(size())) compare(t.program);   // before groups, which might not fit each other
     for (auto const& round : channel_rounds(t, size())) {
       int color = -1, key = 0;
       for (std::size_t k = 0; k < round.size(); ++k)
@@ -95,6 +97,11 @@ class nccl_rank {
         w.queue_number = static_cast<int>(out_.size());
       }
     }
+    messages(t);
+  }
+  /// Between steps: from now on these are a step's messages. Precondition: on ways that `prepare` was told of; all ranks say the same.
+  void messages(traffic const& t) {
+    for (auto* side : {&out_, &in_}) for (auto& [other, w] : *side) w.order.clear();
     for (planned_message const& m : t.messages) {
       if (m.from == rank_) out_[m.to].order.add(m);
       if (m.to == rank_) in_[m.from].order.add(m);
@@ -159,6 +166,21 @@ class nccl_rank {
     comms_.push_back(made);
     settle(made, joining, "joining all ranks");
     return made;
+  }
+  /// Throws `error`, on every rank, where one has another number than rank 0.
+  void compare(u64 mine) {
+    constexpr i64 each = sizeof mine;
+    std::vector<u64> all(static_cast<std::size_t>(size()));
+    tensorpar::detail::arena_memory<Memory> there(each * size(), queue_);
+    queue_.write(there.data() + each * rank_, &mine, each);
+    operate(world_, queue_, 0, {"comparing programs", "of all ranks", 1, -1}, [&] {
+      return Library::all_gather(there.data() + each * rank_, there.data(), static_cast<std::size_t>(each), Library::bytes, world_.comm, queue_);
+    });
+    drain();
+    queue_.read(all.data(), there.data(), each * size());
+    std::vector<int> other;
+    for (int r = 1; r < size(); ++r) if (all[static_cast<std::size_t>(r)] != all[0]) other.push_back(r);
+    tensorpar::detail::require_none_other(other);
   }
   /// The communicator that another one was asked for.
   handle has_come(char const* what) {
