@@ -224,7 +224,8 @@ class executor {
         memory_(program_, local_, detail::memories_of(compute_, local_)) {
     for (int d : local_) detail::join(endpoints_[static_cast<std::size_t>(d)], hub_, d, memory_.memory(d));
     if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_ = detail::announced(graph_, program_), workers_);
-    else if constexpr (spans_processes<typename Comm::hub>) detail::require_one_program(hub_, local_, devices(), detail::whole_hash(graph_, program_));
+    else if constexpr (spans_processes<typename Comm::hub>)
+      detail::require_one_program(hub_, local_, devices(), detail::whole_hash(graph_, program_));
     prepare();
     assign();
   }

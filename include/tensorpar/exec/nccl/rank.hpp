@@ -173,9 +173,9 @@ class nccl_rank {
     std::vector<u64> all(static_cast<std::size_t>(size()));
     tensorpar::detail::arena_memory<Memory> there(each * size(), queue_);
     queue_.write(there.data() + each * rank_, &mine, each);
-    operate(world_, queue_, 0, {"comparing programs", "of all ranks", 1, -1}, [&] {
-      return Library::all_gather(there.data() + each * rank_, there.data(), static_cast<std::size_t>(each), Library::bytes, world_.comm, queue_);
-    });
+    std::byte* const at = there.data();
+    operate(world_, queue_, 0, {"comparing programs", "of all ranks", 1, -1},
+            [&] { return Library::all_gather(at + each * rank_, at, sizeof mine, Library::bytes, world_.comm, queue_); });
     drain();
     queue_.read(all.data(), there.data(), each * size());
     std::vector<int> other;
