@@ -97,6 +97,27 @@ TEST_CASE("graph_stages: tensor parallel splits what has parameters") {
   CHECK(m.work(2, half, 0).forward == m.work(2, whole, 0).forward);  // one output cannot be split
 }
 
+TEST_CASE("graph_stages: transfers that stay within a level of links cost what these do") {
+  device_kind const d{"d", 1e12, 1e12, i64{1} << 30, 0};
+  stage_border const b{1e6, 5e5, 1, 1};
+  stage_choice const c{2, 1, 1, 1, false, false};
+  auto const seconds = [&](machine const& on) {
+    return graph_stages<analytical>(two_layers(), on, analytical{}, options(8)).transfer(b, c, 0).forward;
+  };
+  machine const near = make_cluster("near", d, 4, 4, {"in", 4, 1e-6, 1e10}, {}),
+                far = make_cluster("far", d, 4, 1, {}, {"out", 4, 1e-5, 1e8}),
+                both = make_cluster("both", d, 8, 4, {"in", 4, 1e-6, 1e10}, {"out", 8, 1e-5, 1e8});
+  graph_stages<analytical> const m(two_layers(), both, analytical{}, options(8));
+  CHECK(m.transfer(b, c, 0).forward == doctest::Approx(seconds(far)));
+  REQUIRE(m.nearer().size() == 1);
+  CHECK(m.nearer()[0].transfer(b, c, 0).forward == doctest::Approx(seconds(near)));
+  CHECK(m.nearer()[0].transfer(b, c, 0).kept == m.transfer(b, c, 0).kept);
+  CHECK(m.nearer()[0].work(0, c, 0) == m.work(0, c, 0));
+  CHECK(seconds(near) < seconds(far) / 10);
+  for (machine const& on : {near, far, make_cluster("one", d, 1, 1, {}, {})})
+    CHECK(graph_stages<analytical>(two_layers(), on, analytical{}, options(8)).nearer().empty());
+}
+
 TEST_CASE("graph_stages: equal layers are one kind; a whole search") {
   computation_graph g;
   int x = g.add_input("x", shape({1, 16})), t = g.add_input("t", shape({1, 16}));

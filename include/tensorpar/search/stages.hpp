@@ -134,13 +134,16 @@ void exchange_operators(adjacency const& a, M const& m, stage_options const& o, 
 /// stage over the tree. Over every partition all sizes are mixed.
 /// Objective `bottleneck`: least over these families. Objective `iteration`: of all pipelines that the searches for least bottlenecks pass
 /// the eight least estimates, and of those the least simulated step (`settle`), where weights are shared with one stage of everything among
-/// them; not proven least, but up to 192 operators the best
-/// sequential pipeline (`pipedream_stages`) is among them, without its artificial edges. Objective `thesis`: tree and line of the tree's
-/// order, one size at a time.
+/// them; not proven least, but up to 192 operators the best sequential pipeline
+/// (`pipedream_stages`) is among them, without its artificial edges. Objective `thesis`: tree and line of the tree's order, one size at a
+/// time.
 ///
 /// Devices of several kinds are given to stages in topological order only, the first stages the first devices.
+/// `judge` (objective `iteration`, else not asked): who knows better than estimates what a step takes. It is asked about the eight and
+/// about the four least estimates for every size that the largest micro-batch of a pipeline had; its least step is the answer.
 /// Deterministic. Throws `error` for an empty or cyclic graph, and where the model's operators are not the graph's nodes.
-template <topology G, stage_model M> stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}) {
+template <topology G, stage_model M>
+stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}, step_judge* judge = nullptr) {
   using namespace detail;
   constexpr int large = 512;  // operators: beyond, what costs most and gains least is left out
   adjacency const& a = as_adjacency(graph);
@@ -152,7 +155,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
   r.critical_after = relaxed.after;
   r.bound = bottleneck_bound(m, rhythms_of(m, o, sizes));
 
-  best_stages best(o.objective, m.mini_batch());
+  best_stages best(o.objective, m.mini_batch(), judge != nullptr);
   bool const iteration = o.objective == stage_objective::iteration, thesis = o.objective == stage_objective::thesis;
   auto const order = order_of_sizes(m, o, sizes, best.by_iteration());
   double const coarse = iteration ? std::max(o.tolerance, 0.05) : o.tolerance, fine = iteration ? std::max(o.tolerance, 0.01) : o.tolerance;
@@ -246,7 +249,7 @@ template <topology G, stage_model M> stage_result find_stages(G const& graph, M 
     exchange_operators(a, m, o, orders.front(), best, r.statistics);
   if (iteration) {
     if (sequential) best.shortlist.push_back({std::move(*sequential), stage_source::line});
-    settle(m, best, false);
+    settle(m, best, false, judge);
   }
   r.source = best.source;
   write_pipeline(m, std::move(*best.best), false, r);

@@ -1,6 +1,7 @@
 // tensorpar/search/stages/answer.hpp - what partitioning is asked and what it answers; which pipeline is best; what is lacking if none fits
 #pragma once
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <tensorpar/plan/pipeline.hpp>
@@ -136,30 +137,57 @@ class best_stages {
   i64 decision_ = -1;
   std::optional<priced_stages> sized_;  // thesis: the answer of the last limit that had one
 
-  void remember(priced_stages const& p, stage_source from) {
-    auto const first = std::find_if(shortlist.begin(), shortlist.end(),
-                                    [&](candidate const& x) { return !(x.pipeline.cost.iteration < p.cost.iteration); });
-    if (first - shortlist.begin() >= most) return;
-    auto const same = std::find_if(first, shortlist.end(), [&](candidate const& x) {
-      stage_cost const& c = x.pipeline.cost;
-      return c.iteration > p.cost.iteration || c.bottleneck == p.cost.bottleneck;
-    });
-    if (same != shortlist.end() && same->pipeline.cost.iteration == p.cost.iteration) return;  // the same, or as good as
-    shortlist.insert(first, {p, from});
-    if (shortlist.size() > most) shortlist.pop_back();
-  }
-
  public:
   struct candidate {
     priced_stages pipeline;
     stage_source source;
   };
-  static constexpr int most = 8;
+  static constexpr int most = 8, most_of_size = 4;
+
+ private:
+  bool wide_;
+  std::map<i64, std::vector<candidate>> of_size_;  // wide: by the largest micro-batch, the least estimates
+
+  static void remember(priced_stages const& p, stage_source from, std::vector<candidate>& list, int at_most) {
+    auto const first =
+        std::find_if(list.begin(), list.end(), [&](candidate const& x) { return !(x.pipeline.cost.iteration < p.cost.iteration); });
+    if (first - list.begin() >= at_most) return;
+    auto const same = std::find_if(first, list.end(), [&](candidate const& x) {
+      stage_cost const& c = x.pipeline.cost;
+      return c.iteration > p.cost.iteration || c.bottleneck == p.cost.bottleneck;
+    });
+    if (same != list.end() && same->pipeline.cost.iteration == p.cost.iteration) return;  // the same, or as good as
+    list.insert(first, {p, from});
+    if (static_cast<int>(list.size()) > at_most) list.pop_back();
+  }
+  void remember(priced_stages const& p, stage_source from) {
+    remember(p, from, shortlist, most);
+    if (!wide_) return;
+    i64 size = 0;
+    for (found_stage const& s : p.stages) size = std::max(size, s.choice.micro_batch);
+    remember(p, from, of_size_[size], most_of_size);
+  }
+
+ public:
   std::optional<priced_stages> best;
   stage_source source = stage_source::tree;
   std::vector<candidate> shortlist;  // iteration: the least estimates, ascending
 
-  best_stages(stage_objective o, i64 mini_batch) : objective_(o), mini_batch_(static_cast<double>(mini_batch)) {}
+  /// `wide`: keep candidates of every micro-batch size, for a judge who sees more than estimates do.
+  best_stages(stage_objective o, i64 mini_batch, bool wide = false)
+      : objective_(o), mini_batch_(static_cast<double>(mini_batch)), wide_(wide) {}
+  /// Those of every size join the shortlist, behind it, each once.
+  void widen() {
+    for (auto& [size, list] : of_size_)
+      for (candidate& x : list) {
+        stage_cost const& c = x.pipeline.cost;
+        bool const known = std::any_of(shortlist.begin(), shortlist.end(), [&](candidate const& y) {
+          return y.pipeline.cost.iteration == c.iteration && y.pipeline.cost.bottleneck == c.bottleneck;
+        });
+        if (!known) shortlist.push_back(std::move(x));
+      }
+    of_size_.clear();
+  }
   bool by_iteration() const { return objective_ != stage_objective::bottleneck; }
   /// No pipeline with a bottleneck of this many seconds per sample or more is better.
   double ceiling() const { return !best ? 1e299 : by_iteration() ? best->cost.iteration / mini_batch_ : best->cost.bottleneck; }

@@ -1,19 +1,21 @@
-// tensorpar/search/stages/fit_stages.hpp - a pipeline whose program fits into memory: what was found is unrolled, and sought again if not
+// tensorpar/search/stages/fit_stages.hpp - the pipeline whose program is fastest of those that fit into memory: programs are unrolled
 #pragma once
 #include <optional>
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/search/fitting.hpp>
 #include <tensorpar/search/microbatch.hpp>
 #include <tensorpar/search/stages/to_plan.hpp>
+#include <tensorpar/simulate/engine.hpp>
 
 namespace tensorpar {
 
-/// A pipeline as a plan, and the arenas of its program. Exactly one of `infeasible` and a plan with stages.
+/// A pipeline as a plan, and what its program comes to. Exactly one of `infeasible` and a plan with stages.
 struct fitted_stages {
   std::optional<shortage> infeasible;  // what the program lacks that lacked least of those tried; of estimates if none was unrolled
   tensorpar::plan plan;                // under the schedule that was asked for
   stage_result stages;
   std::vector<i64> arena;              // bytes by device, without a backend's scratch space
+  double seconds = 0;                  // of a step: the program simulated
   int tried = 0;                       // programs unrolled
   bool feasible() const { return !infeasible; }
 };
@@ -30,52 +32,136 @@ inline std::vector<double> estimated_bytes(stage_result const& r, int devices) {
   return bytes;
 }
 
+/// Schedules and unrolls pipelines, each once: what their steps take when simulated, and whether they fit into memory.
+template <cost_model C> class program_judge final : public step_judge {
+ public:
+  struct program_of {
+    stage_result stages;
+    tensorpar::plan plan;
+    std::vector<i64> arena;
+    std::optional<shortage> lacks;
+    double seconds = 0;
+  };
+
+ private:
+  computation_graph const& forward_;
+  machine const& on_;
+  graph_stages<C> const& model_;
+  schedule_kind kind_;
+  optimizer_choice optimizer_;
+  std::vector<i64> room_;
+  std::vector<program_of> all_;
+  int best_ = -1;
+
+ public:
+  program_judge(computation_graph const& forward, machine const& on, graph_stages<C> const& model, schedule_kind kind,
+                optimizer_choice const& optimizer)
+      : forward_(forward), on_(on), model_(model), kind_(kind), optimizer_(optimizer) {
+    for (int d = 0; d < on.size(); ++d) room_.push_back(on.kind_of(d).memory);
+  }
+  /// The fastest that fits, of those asked about.
+  program_of const* best() const { return best_ < 0 ? nullptr : &all_[static_cast<std::size_t>(best_)]; }
+  int unrolled() const { return static_cast<int>(all_.size()); }
+
+  /// No program of the pipeline takes less: operators alone keep some device busy for so many seconds. Stages whose operators may run
+  /// side by side with what they send each other, or of which the program may compute less than is priced, count for nothing.
+  double least(stage_result const& r) const {
+    double most = 0;
+    for (std::size_t s = 0; s < r.choices.size(); ++s) {
+      stage_choice const& c = r.choices[s];
+      if (c.tensor > 1 || c.recompute) continue;
+      double sum = 0;
+      int const first = r.pipeline.groups[static_cast<std::size_t>(r.pipeline.stages[s].group)].first;
+      for (int v : r.pipeline.stages[s].nodes) sum += model_.work(v, c, first).micro_batch_seconds();
+      most = std::max(most, sum * static_cast<double>(r.pipeline.mini_batch) / static_cast<double>(c.micro_batch));
+    }
+    return most;
+  }
+  double seconds(stage_result const& r) override {
+    if (best() && least(r) > best()->seconds * (1 + 1e-9)) return 1e300;
+    program_of const& p = of(r);
+    return p.lacks ? 1e300 : p.seconds;
+  }
+  /// Throws `error` where the schedule does not fit the stages, and as `expand` does.
+  program_of const& of(stage_result const& r) {
+    for (program_of const& p : all_)
+      if (p.stages.pipeline == r.pipeline && p.stages.choices == r.choices) return p;
+    auto const scheduled = make_schedule(kind_, r.pipeline, edges_of(r), costs_of(r));
+    if (!scheduled)
+      throw error("schedule " + std::string(name_of(kind_)) + " does not fit these stages", "fit_stages", "another schedule");
+    program_of p{r, plan_of(forward_, on_, model_, *scheduled, r.choices, optimizer_), {}, {}, 0};
+    program q = unroll(expand(forward_, p.plan));
+    p.seconds = simulate(q, on_, model_.prices(), {true, false}).seconds;
+    p.lacks = shortage_in(q.arena, room_, false);
+    p.arena = std::move(q.arena);
+    if (!p.lacks && (best_ < 0 || p.seconds < best()->seconds * (1 - 1e-9))) best_ = unrolled();
+    all_.push_back(std::move(p));
+    return all_.back();
+  }
+};
+
+/// `found` with the stages of another pipeline of the same search, priced by this model.
+template <stage_model M> stage_result with_stages(M const& m, stage_result found, stage_result const& other) {
+  std::vector<found_stage> stages;
+  for (std::size_t s = 0; s < other.choices.size(); ++s) {
+    pipeline_stage const& x = other.pipeline.stages[s];
+    stages.push_back({x.nodes, other.choices[s], other.pipeline.groups[static_cast<std::size_t>(x.group)].first});
+  }
+  found.pipeline = other.pipeline;
+  found.choices = other.choices;
+  found.source = other.source;
+  found.cost = cost_of(m, stages);
+  found.family_bound = std::min(found.family_bound, found.cost.bottleneck);
+  found.bound = std::min(found.bound, found.cost.bottleneck);
+  found.gap = (found.cost.bottleneck - found.bound) / found.cost.bottleneck;
+  return found;
+}
+
 }  // namespace detail
 
-/// `find_stages`, and then the truth: estimates of memory add up over operators and know neither what lives for part of a pass only nor how
-/// buffers lie beside each other. The pipeline is scheduled, unrolled and its arenas compared with the devices' memories; where one is too
-/// large, pipelines are sought whose estimates leave as much more room as was lacking, up to `most` times, until the estimate finds
-/// none. `model`: of this graph on this machine. Throws `error` as `find_stages` and `make_schedule` do, and where the schedule does
-/// not fit the stages. Deterministic. O(tried * (find_stages + unrolling)).
+/// `find_stages`, and then the truth. Estimates of steps take a pass for a whole that waits for all its input, count what crosses a border
+/// in both stages, and price all transfers over the links between the stages furthest apart; estimates of memory add up over operators
+/// and know neither what lives for part of a pass only nor how buffers lie beside each other. So candidates (see `find_stages`: `judge`)
+/// are scheduled, unrolled and simulated, and of those whose arenas fit into the devices' memories the fastest is taken. Candidates
+/// come from transfers over the outermost links, and once more for each level of links below, from transfers that stay within it. Where
+/// none fits, pipelines are sought whose estimates leave as much more room as was lacking, in up to `most` searches, until the estimate
+/// finds none. Objectives other than `iteration` have one candidate, their answer. `model`: of this graph on this machine. Throws `error`
+/// as `find_stages` and `make_schedule` do, and where the schedule does not fit the stages. Deterministic.
+/// O(levels * find_stages + tried * unrolling), each as often as searches are made.
 template <topology G, cost_model C>
 fitted_stages fit_stages(G const& graph, computation_graph const& forward, machine const& on, graph_stages<C> const& model,
                          stage_options const& o = {}, schedule_kind kind = schedule_kind::one_f_one_b,
                          optimizer_choice const& optimizer = {}, int most = 12) {
   using namespace detail;
-  std::vector<i64> room;
-  for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
   fitted_stages r;
+  program_judge<C> judge(forward, on, model, kind, optimizer);
+  auto const nearer = model.nearer();
   double share = 1;  // of all memories, that estimates may fill
-  while (r.tried < most) {
-    stages_with_memory<graph_stages<C>> const smaller(model, share);
-    stage_result found = share < 1 ? find_stages(graph, smaller, o) : find_stages(graph, model, o);
+  for (int round = 0; round < most; ++round) {
+    stage_result const found = find_stages(graph, stages_with_memory<graph_stages<C>>(model, share), o, &judge);
     if (!found.feasible()) {
-      if (r.tried > 0) break;
-      std::size_t const d = static_cast<std::size_t>(found.infeasible->device);
-      i64 const lacks = static_cast<i64>(found.infeasible->lacks);
-      r.infeasible = shortage{found.infeasible->device, lacks, room[d] + lacks, room[d], false};
+      if (round > 0) break;
+      i64 const lacks = static_cast<i64>(found.infeasible->lacks), room = on.kind_of(found.infeasible->device).memory;
+      r.infeasible = shortage{found.infeasible->device, lacks, room + lacks, room, false};
       return r;
     }
-    stage_edges const edges = edges_of(found);
-    auto const scheduled = make_schedule(kind, found.pipeline, edges, costs_of(found));
-    if (!scheduled)
-      throw error("schedule " + std::string(name_of(kind)) + " does not fit these stages", "fit_stages", "another schedule");
-    plan p = plan_of(forward, on, model, *scheduled, found.choices, optimizer);
-    std::vector<i64> arena = unroll(expand(forward, p)).arena;
-    ++r.tried;
-    std::optional<shortage> const lacks = shortage_in(arena, room, false);
-    if (!lacks) {
+    if (o.objective == stage_objective::iteration)
+      for (graph_stages<C> const& near : nearer) find_stages(graph, stages_with_memory<graph_stages<C>>(near, share), o, &judge);
+    auto const& p = judge.best() ? *judge.best() : judge.of(found);
+    r.tried = judge.unrolled();
+    if (!p.lacks) {
       r.infeasible.reset();
-      r.plan = std::move(p);
-      r.stages = std::move(found);
-      r.arena = std::move(arena);
+      r.plan = p.plan;
+      r.stages = with_stages(model, found, p.stages);
+      r.arena = p.arena;
+      r.seconds = p.seconds;
       return r;
     }
-    if (!r.infeasible || lacks->missing < r.infeasible->missing) r.infeasible = lacks;
+    if (!r.infeasible || p.lacks->missing < r.infeasible->missing) r.infeasible = p.lacks;
     std::vector<double> const said = estimated_bytes(found, on.size());
     double next = share * 0.98;
     for (std::size_t d = 0; d < said.size(); ++d)
-      if (arena[d] > room[d]) next = std::min(next, said[d] / static_cast<double>(arena[d]));
+      if (p.arena[d] > on.kind_of(static_cast<int>(d)).memory) next = std::min(next, said[d] / static_cast<double>(p.arena[d]));
     share = next;
   }
   return r;

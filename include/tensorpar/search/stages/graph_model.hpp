@@ -106,6 +106,21 @@ template <class C> class graph_stages {
   bool is_parameter(int x) const { return t_.graph.value(x).role == value_role::parameter; }
   double bytes(int x) const { return bytes_of(t_.graph.type(x), o_.scalar_bytes); }
 
+  /// As between device 0 and this one.
+  void price_transfers(int other) {
+    if (other < 1) return;
+    auto ask = [&](i64 elements) {
+      move_step step;
+      step.before = {0, {}};
+      step.after = {other, {}};
+      shape const s{dim(elements)};
+      return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_});
+    };
+    double const few = ask(1), many = ask(1 << 22);
+    beta_ = (many - few) / (static_cast<double>((1 << 22) - 1) * static_cast<double>(o_.scalar_bytes));
+    alpha_ = few;
+  }
+
   void find_split(int v) {
     iteration_space const space = space_of(t_.graph, v);
     graph_node const& n = node(v);
@@ -155,18 +170,7 @@ template <class C> class graph_stages {
       for (int d = 1; d <= o_.most_data && d * t <= devices(); d *= 2)
         for (int r = 0; r <= (o_.recompute ? 1 : 0); ++r)
           for (int z = 0; z <= (o_.shard_optimizer && d > 1 ? 1 : 0); ++z) degrees_.push_back({1, 1, d, t, r == 1, z == 1});
-    if (devices() > 1) {
-      auto ask = [&](i64 elements) {
-        move_step step;
-        step.before = {0, {}};
-        step.after = {devices() - 1, {}};
-        shape const s{dim(elements)};
-        return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_});
-      };
-      double const few = ask(1), many = ask(1 << 22);
-      beta_ = (many - few) / (static_cast<double>((1 << 22) - 1) * static_cast<double>(o_.scalar_bytes));
-      alpha_ = few;
-    }
+    price_transfers(devices() - 1);
   }
 
   int operators() const { return t_.forward_nodes; }
@@ -187,6 +191,18 @@ template <class C> class graph_stages {
     return static_cast<double>(least);
   }
   training_graph const& training() const { return t_; }
+  C const& prices() const { return cost_; }
+  /// For each level of links within which less than all devices lie, innermost first: this model with transfers priced as if none went
+  /// further. Too low where stages are further apart, as this model's are too high where they are not. O(levels * model).
+  std::vector<graph_stages> nearer() const {
+    std::vector<graph_stages> r;
+    for (link_level const& l : on_.links)
+      if (l.group > 1 && l.group < devices()) {
+        r.push_back(*this);
+        r.back().price_transfers(static_cast<int>(l.group) - 1);
+      }
+    return r;
+  }
   /// The loop of operator v that tensor parallelism in so many parts splits; '\0': none, every device does the same.
   char split_loop(int v, int parts) const {
     return parts > 1 && split_[static_cast<std::size_t>(v)] && split_units(v) % parts == 0 ? split_[static_cast<std::size_t>(v)] : '\0';
