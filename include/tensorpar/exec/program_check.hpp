@@ -33,14 +33,17 @@ inline traffic announced(training_graph const& t, program const& q) {
   r.program = whole_hash(t, q);
   return r;
 }
-}  // namespace detail
 
-/// Throws `error` unless the program is one of this graph, of as many devices and micro-batches as the plan has, for this policy's scalar;
-/// every buffer holds its elements, every operator the scratch that its kernel asks for, and all lie in the arenas. Returns the program.
-/// O(program).
-template <class Compute> program const& require_program(training_graph const& t, plan const& p, program const& q) {
-  constexpr auto each = static_cast<i64>(sizeof(typename Compute::scalar_type));
-  auto const no = [](std::string what) { detail::refuse_program(std::move(what), each); };
+/// What of a compute policy a program has to fit: one type for all of them, so that programs are checked by one function.
+struct policy_facts {
+  i64 scalar_bytes;
+  bool (*supports)(any_op const&);
+  i64 (*workspace)(any_op const&, shapes, shapes);
+};
+
+inline void check_program(training_graph const& t, plan const& p, program const& q, policy_facts const& kernels) {
+  i64 const each = kernels.scalar_bytes;
+  auto const no = [each](std::string what) { refuse_program(std::move(what), each); };
   int const devices = p.cluster.size(), buffers = static_cast<int>(q.buffers.size());
   if (q.scalar_bytes != each) no("is for scalars of " + std::to_string(q.scalar_bytes) + " bytes");
   if (static_cast<int>(q.arena.size()) != devices)
@@ -77,12 +80,21 @@ template <class Compute> program const& require_program(training_graph const& t,
       }
       return shapes{to.data(), static_cast<int>(to.size())};
     };
-    if (!Compute::supports(x.op)) continue;                              // refused by name elsewhere
+    if (!kernels.supports(x.op)) continue;                               // refused by name elsewhere
     shapes const is = shapes_of(x.in, in), os = shapes_of(x.out, out);
-    i64 const asked = Compute::workspace(x.op, is, os) * each;
+    i64 const asked = kernels.workspace(x.op, is, os) * each;
     i64 const has = x.workspace < 0 ? 0 : q.buffers[static_cast<std::size_t>(x.workspace)].bytes;
     if (has < asked) no("has " + std::to_string(has) + " bytes of scratch for " + name() + ", which asks for " + std::to_string(asked));
   }
+}
+}  // namespace detail
+
+/// Throws `error` unless the program is one of this graph, of as many devices and micro-batches as the plan has, for this policy's scalar;
+/// every buffer holds its elements, every operator the scratch that its kernel asks for, and all lie in the arenas. Returns the program.
+/// O(program).
+template <class Compute> program const& require_program(training_graph const& t, plan const& p, program const& q) {
+  detail::check_program(t, p, q, {sizeof(typename Compute::scalar_type), [](any_op const& o) -> bool { return Compute::supports(o); },
+                               &Compute::workspace});
   return q;
 }
 

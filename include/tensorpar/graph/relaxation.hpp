@@ -39,7 +39,7 @@ inline sp_tree turned_round(sp_tree const& t) {
 /// Relaxes a graph that is neither side by side nor one after another: exactly if small, else the best of the heuristics, both ways round.
 template <class W> sp_tree relax_piece(adjacency const& a, W const& weight) {
   if (a.node_count() <= 10) return relax_exactly(a, weight);
-  auto const back = tensorpar::reversed(a);
+  adjacency const back(tensorpar::reversed(a));   // of the same type, so that nothing is instantiated twice
   sp_tree best = relax_flexible(a, weight);
   auto least = critical_path(best, weight);
   auto const consider = [&](sp_tree t) {
@@ -55,13 +55,14 @@ template <class W> sp_tree relax_piece(adjacency const& a, W const& weight) {
   return best;
 }
 
-template <class W> int relax_pieces(sp_expr& e, adjacency const& a, std::vector<int> const& origin, W const& weight) {
+/// `weight` is by the nodes that `origin` names.
+template <class T> int relax_pieces(sp_expr& e, adjacency const& a, std::vector<int> const& origin, std::vector<T> const& weight) {
   if (a.node_count() == 1) return e.leaf(origin[0]);
   components pieces = weakly_connected_components(a);
   bool const side_by_side = pieces.count > 1;
   if (!side_by_side) pieces = series_pieces(a);
   if (pieces.count == 1) {
-    sp_tree const t = relax_piece(a, [&](int v) { return weight_at(weight, origin[static_cast<std::size_t>(v)]); });
+    sp_tree const t = relax_piece(a, [&](int v) { return weight[static_cast<std::size_t>(origin[static_cast<std::size_t>(v)])]; });
     std::vector<int> handle, parts;
     for (int i = 0; i < t.size(); ++i) {
       parts.clear();
@@ -95,14 +96,18 @@ auto relax(G const& g, W const& weight = {}) -> relaxation<detail::weight_type<W
   reachability const reach(g);
   adjacency const a = transitive_reduction(g);
   std::vector<int> all;
-  for (int v = 0; v < n; ++v) all.push_back(v);
+  std::vector<detail::weight_type<W>> weights;
+  for (int v = 0; v < n; ++v) {
+    all.push_back(v);
+    weights.push_back(detail::weight_at(weight, v));
+  }
   sp_expr e;
-  int const root = detail::relax_pieces(e, a, all, weight);
+  int const root = detail::relax_pieces(e, a, all, weights);
   sp_tree tree = normalise(e, root);
   std::vector<edge> added;
   for (auto const& [u, v] : cover_edges(tree))
     if (!reach.reaches(u, v)) added.push_back({u, v});
-  auto const after = critical_path(tree, weight);
+  auto const after = critical_path(tree, weights);
   return {std::move(tree), std::move(added), before, after};
 }
 

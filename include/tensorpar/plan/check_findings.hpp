@@ -1,7 +1,9 @@
 // tensorpar/plan/check_findings.hpp - what the checker of plans says: a kind of fault, where, and a sentence
 #pragma once
 #include <concepts>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <tensorpar/core/config.hpp>
 #include <utility>
 #include <vector>
@@ -43,10 +45,22 @@ constexpr char const* name_of(fault f) {
 struct finding { fault code = fault::malformed; int task = -1, buffer = -1, device = -1, node = -1; std::string text; };
 
 namespace detail::check {
-inline std::string word(std::string s) { return s; }
-template <std::integral T> std::string word(T x) { return std::to_string(x); }
+/// A word or a number. One type for both, so that sentences are put together by one function, not by one for each combination.
+struct word {
+  std::string_view text;
+  i64 number = 0;
+  constexpr word(std::string_view s) : text(s) {}
+  constexpr word(char const* s) : text(s) {}
+  word(std::string const& s) : text(s) {}
+  constexpr word(std::integral auto x) : number(static_cast<i64>(x)) {}
+};
 /// A sentence of words and numbers.
-template <class... T> std::string sentence(T const&... x) { return (std::string() + ... + word(x)); }
+[[gnu::noinline, gnu::cold]] inline std::string sentence_of(std::initializer_list<word> all) {
+  std::string r;
+  for (word const& x : all) r += x.text.data() ? std::string(x.text) : std::to_string(x.number);
+  return r;
+}
+template <class... T> std::string sentence(T const&... x) { return sentence_of({word(x)...}); }
 /// An index of a container.
 constexpr std::size_t z(std::integral auto i) { return static_cast<std::size_t>(i); }
 }  // namespace detail::check

@@ -81,10 +81,11 @@ class replay {
   task const& task_() const { return q_.tasks[z(now_)]; }
   buffer const& buf(int b) const { return q_.buffers[z(b)]; }
   /// Always false, so that a check can end with it.
-  bool say(fault f, int b, int device, auto const&... what) {
+  bool say(fault f, int b, int device, auto const&... what) { return tell(f, b, device, {word(what)...}); }
+  [[gnu::noinline, gnu::cold]] bool tell(fault f, int b, int device, std::initializer_list<word> what) {
     if (out_.full()) return false;
     std::string const where = now_ < 0 ? "" : label(g_, q_, now_) + " ";
-    out_.add({f, now_, b, device, now_ < 0 ? -1 : task_().node, sentence(where, what...)});
+    out_.add({f, now_, b, device, now_ < 0 ? -1 : task_().node, where + sentence_of(what)});
     return false;
   }
   static std::string on_device(int d) { return " on device " + std::to_string(d); }

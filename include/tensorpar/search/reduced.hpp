@@ -2,6 +2,7 @@
 // answers
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <map>
 #include <tensorpar/search/problem.hpp>
 
@@ -25,14 +26,13 @@ struct smaller_problem {
   }
 };
 
-/// Keeps the choices for which keep(set, choice) holds. Precondition: at least one of every set. O(choices + pair costs).
-template <class Keep> smaller_problem with_choices(mapping_problem const& p, Keep const& keep_it) {
+/// Keeps the choices that are listed, by set. Precondition: at least one of every set. O(choices + pair costs).
+inline smaller_problem with_choices(mapping_problem const& p, std::vector<std::vector<int>> listed) {
   smaller_problem r;
   static_cast<problem_frame&>(r.problem) = p;
   for (std::size_t number = 0; number < p.sets.size(); ++number) {
     choice_set const& s = p.sets[number];
-    std::vector<int> keep;
-    for (int i = 0; i < s.count(); ++i) if (keep_it(static_cast<int>(number), i)) keep.push_back(i);
+    std::vector<int> keep = std::move(listed[number]);
     choice_set t;
     for (int i : keep) {
       auto const k = detail::idx(i);
@@ -72,6 +72,14 @@ template <class Keep> smaller_problem with_choices(mapping_problem const& p, Kee
     r.problem.costs[k] = std::move(c);
   }
   return r;
+}
+
+/// Keeps the choices for which keep(set, choice) holds. Precondition: at least one of every set.
+template <std::predicate<int, int> Keep> smaller_problem with_choices(mapping_problem const& p, Keep const& keep) {
+  std::vector<std::vector<int>> listed(p.sets.size());
+  for (std::size_t set = 0; set < p.sets.size(); ++set)
+    for (int i = 0; i < p.sets[set].count(); ++i) if (keep(static_cast<int>(set), i)) listed[set].push_back(i);
+  return with_choices(p, std::move(listed));
 }
 
 /// Everything in sequence on all devices: the choices that start at device 0. Law: the cheapest plain sum is the cost of an assignment of

@@ -2,6 +2,7 @@
 #pragma once
 #include <charconv>
 #include <string>
+#include <string_view>
 #include <tensorpar/zoo/bert.hpp>
 #include <tensorpar/zoo/candle.hpp>
 #include <tensorpar/zoo/classic.hpp>
@@ -14,6 +15,8 @@
 #include <tensorpar/zoo/nasnet.hpp>
 #include <tensorpar/zoo/recommenders.hpp>
 #include <tensorpar/zoo/resnext.hpp>
+#include <utility>
+#include <vector>
 
 namespace tensorpar::zoo {
 
@@ -82,9 +85,10 @@ TENSORPAR_KEYS(vgg_sizes, {"image", &S::image, narrow}, {"width", &S::width, wid
 TENSORPAR_KEYS(resnet_sizes, {"image", &S::image, narrow}, {"width", &S::width, wide}, {"classes", &S::classes, wide});
 #undef TENSORPAR_KEYS
 
-/// Sets what "key=value,key=value" says.
-template <class S> void set_sizes(S& s, std::string_view text, std::string const& where) {
-  std::string given = ",";
+/// What "key=value,key=value" sets: of every size its place among `known`, and its value. Knows no model, so that it is compiled once.
+inline std::vector<std::pair<std::size_t, i64>> given_sizes(std::vector<parameter> const& known, std::string_view text,
+                                                            std::string const& where) {
+  std::vector<std::pair<std::size_t, i64>> r;
   for (bool more = true; more;) {
     std::size_t const end = text.find(',');
     std::string_view const item = text.substr(0, end);
@@ -93,23 +97,33 @@ template <class S> void set_sizes(S& s, std::string_view text, std::string const
     std::size_t const eq = item.find('=');
     if (eq == item.npos) throw error("'" + std::string(item) + "' is no size", where, "NAME or NAME:key=value,key=value");
     std::string const key(item.substr(0, eq)), value(item.substr(eq + 1));
-    size_key<S> const* found = nullptr;
-    std::string keys;
-    for (size_key<S> const& k : keys_of<S>::list) {
-      if (key == k.name) found = &k;
-      keys += (keys.empty() ? "" : ", ") + std::string(k.name);
+    std::size_t k = 0;
+    while (k < known.size() && known[k].key != key) ++k;
+    if (k == known.size()) {
+      std::string keys;
+      for (parameter const& x : known) keys += (keys.empty() ? "" : ", ") + x.key;
+      throw error("no size '" + key + "'", where, keys);
     }
-    if (!found) throw error("no size '" + key + "'", where, keys);
-    if (given.find("," + key + ",") != given.npos) throw error("'" + key + "' is given twice", where, "every size once");
-    given += key + ",";
+    for (auto const& [before, _] : r)
+      if (before == k) throw error("'" + key + "' is given twice", where, "every size once");
     i64 v = -1;
     char const* const last = value.data() + value.size();
     auto const [p, why] = std::from_chars(value.data(), last, v);
-    if (why != std::errc{} || p != last || v < found->least() || v > found->most)
+    if (why != std::errc{} || p != last || v < known[k].least || v > known[k].most)
       throw error("'" + value + "' for '" + key + "'", where,
-                  "a whole number from " + std::to_string(found->least()) + " to " + std::to_string(found->most));
-    found->set(s, v);
+                  "a whole number from " + std::to_string(known[k].least) + " to " + std::to_string(known[k].most));
+    r.emplace_back(k, v);
   }
+  return r;
+}
+/// The sizes that a model has, as they stand in `s`.
+template <class S> std::vector<parameter> sizes_in(S const& s) {
+  std::vector<parameter> r;
+  for (size_key<S> const& k : keys_of<S>::list) r.push_back({k.name, k.get(s), k.least(), k.most});
+  return r;
+}
+template <class S> void set_sizes(S& s, std::string_view text, std::string const& where) {
+  for (auto const& [k, v] : given_sizes(sizes_in(s), text, where)) keys_of<S>::list[k].set(s, v);
 }
 
 }  // namespace detail

@@ -50,19 +50,23 @@ template <class Visit> [[gnu::cold]] void each_model(Visit&& visit) {
   visit("split_test", "linear layers that fork twice", 64, family<split_test<>>{}, split_test_sizes{}, split_test_reduced);
 }
 
-/// `own`: sizes that are known to fit each other.
+/// A model's graph with its batch bound. `own`: sizes that are known to fit each other.
+[[gnu::cold]] inline computation_graph bound(model_builder const& g, std::vector<parameter> const& own, i64 samples,
+                                             std::string const& where) {
+  try {
+    return lower(g, {zoo::batch = samples});
+  } catch (error const& e) {      // every size by itself was valid
+    std::string valid = "sizes that fit each other, such as";
+    for (parameter const& k : own) valid += " " + k.key + "=" + std::to_string(k.value);
+    throw error(e.problem(), where, std::move(valid));
+  }
+}
 template <class Model, class S> computation_graph built(S const& s, S const& own, i64 samples, std::string const& where) {
   if (samples < 1 || samples > rows)
     throw error("a batch of " + std::to_string(samples), where, "a whole number from 1 to " + std::to_string(rows));
   model_builder g;
   Model::define(g, s);
-  try {
-    return lower(g, {zoo::batch = samples});
-  } catch (error const& e) {      // every size by itself was valid
-    std::string valid = "sizes that fit each other, such as";
-    for (size_key<S> const& k : keys_of<S>::list) valid += " " + std::string(k.name) + "=" + std::to_string(k.get(own));
-    throw error(e.problem(), where, std::move(valid));
-  }
+  return bound(g, sizes_in(own), samples, where);
 }
 [[noreturn]] inline void no_such_model(std::string_view name, std::string const& where);
 
@@ -91,9 +95,7 @@ inline std::vector<entry> const& entries() {
   static std::vector<entry> const all = [] {
     std::vector<entry> r;
     detail::each_model([&]<class Model, class S>(char const* n, char const* d, i64 samples, detail::family<Model>, S const& s, S const&) {
-      entry e{n, d, samples, {}};
-      for (detail::size_key<S> const& k : detail::keys_of<S>::list) e.params.push_back({k.name, k.get(s), k.least(), k.most});
-      r.push_back(std::move(e));
+      r.push_back({n, d, samples, detail::sizes_in(s)});
     });
     return r;
   }();
