@@ -46,11 +46,13 @@ TEST_CASE("graph_stages: a linear layer forward, backward, weights; samples scal
   stage_work const first = m.work(0, one, 0), second = m.work(2, one, 0);
   CHECK(first.forward == 2 * 2 * 6 * 10);
   CHECK(first.backward == 0);                           // nobody wants the gradient of an input
-  CHECK(first.weights == 2 * 2 * 6 * 10 + 2 * 2 * 10);  // of the matrix, and of the bias
+  // of the matrix, and of the bias; three of four micro-batches add theirs to what is there
+  CHECK(first.weights == 2 * 2 * 6 * 10 + 2 * 2 * 10 + 0.75 * (60 + 10));
   CHECK(second.forward == 2 * 2 * 10);
   CHECK(second.backward == 2 * 2 * 10);
   CHECK(m.work(0, twice, 0).forward == 2 * first.forward);
-  CHECK(m.work(0, twice, 0).weights == 2 * first.weights);
+  CHECK(m.work(0, twice, 0).weights == 2 * (first.weights - 0.75 * 70) + 0.5 * 70);
+  CHECK(m.work(0, {8, 1, 1, 1, false, false}, 0).weights == 4 * (first.weights - 0.75 * 70));  // one micro-batch adds nothing up
   CHECK(m.work(0, shared, 0).forward == first.forward);
   // one copy synchronises nothing; two copies all-reduce the matrix and the bias
   CHECK(m.work(0, shared, 0).once - m.work(0, one, 0).once == 2 * 4 * (60 + 10));

@@ -27,6 +27,7 @@ struct graph_stage_options {
 /// model.
 /// - Operators: `seconds` of every operator on the part of the micro-batch that one copy has; every axis that follows the inputs' first
 ///   axis is scaled. Backward operators count as `weights` if all they serve is a gradient of a parameter, else as `backward`.
+/// - Gradients: every micro-batch but the first adds its own to those before it, which counts as `weights` where the parameter lives.
 /// - Synchronisation: one all-reduce per parameter and mini-batch among the copies, then the update (ZeRO 1: a part of it).
 /// - Tensor parallel, by a rule per operator: one with parameters is split along a loop that they share with the result, the result is
 ///   gathered, the gradient of what it reads is reduced; other operators work on every device. An upper bound of what a mapping finds.
@@ -83,6 +84,10 @@ template <class C> class graph_stages {
     for (std::size_t k = 0; k < node(u).in.size(); ++k) in.push(part(u, k, false, samples, t, space));
     for (std::size_t k = 0; k < node(u).out.size(); ++k) out.push(part(u, k, true, samples, t, space));
     return detail::ask(cost_, compute_query{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()}, o_.scalar_bytes, on});
+  }
+  double seconds_to_add(shape const& s, device_kind const& on) const {
+    shape const both[2] = {s, s};
+    return detail::ask(cost_, compute_query{any_op(add{}), {both, 2}, {both, 1}, o_.scalar_bytes, on});
   }
   double collective(move_kind kind, shape const& s, int first, int n, int stride, int dim) const {
     if (n < 2) return 0;
@@ -252,6 +257,8 @@ template <class C> class graph_stages {
       if (!is_parameter(node(v).in.front()) && !is_integer(t_.graph.type(node(v).in.front()).type))
         w.backward += collective(move_kind::all_reduce, part(v, 0, false, samples, 1, space), f, t, 1, -1);
     }
+    // every micro-batch but the first adds its gradients to those before it
+    double const sums = 1 - static_cast<double>(c.micro_batch) / static_cast<double>(o_.mini_batch);
     double own = 0, states = 0;
     for (int u : group)
       for (int x : node(u).in)
@@ -263,6 +270,7 @@ template <class C> class graph_stages {
       shape s = t_.graph.type(x);
       if (split) s = part(v, k, false, samples, t, space_of(t_.graph, v));
       w.once += collective(move_kind::all_reduce, s, f, c.data, t, -1);
+      w.weights += sums * seconds_to_add(s, on_.kinds[static_cast<std::size_t>(device)]);
     }
     w.once += b.update / (c.shard_optimizer ? c.data : 1);
     double const share = split ? t : 1;
