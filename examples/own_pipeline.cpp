@@ -6,8 +6,7 @@
 #include <tensorpar/exec/threads.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/report/pipeline_text.hpp>
-#include <tensorpar/search/microbatch.hpp>
-#include <tensorpar/search/stages/to_plan.hpp>
+#include <tensorpar/search/stages/fit_stages.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 // [quoted: pipeline]
@@ -34,12 +33,15 @@ int main() {
   options.mini_batch = 32;
   options.most_data = 1;                                                          // pipelines only, no copies of stages
   graph_stages<analytical> const model(graph, cluster, analytical{}, options);
-  stage_result const found = find_stages(graph, model);                           // stages, devices, micro-batch sizes
-  auto const order = make_schedule(schedule_kind::zb_h1, found.pipeline, edges_of(found), costs_of(found));
-  std::printf("%zu stages, %d deep, gap %.1f %%\n", found.choices.size(), found.cost.depth, 100 * found.gap);
-  std::printf("%s", pipeline_text(*order, simulate_pipeline(*order, edges_of(found), costs_of(found), true), 80).c_str());
-  plan const chosen = plan_of(graph, cluster, model, *order, found.choices);
-  executor<compute::eigen<float>, comm::threads> run(expand(graph, chosen));
+  // stages, devices and micro-batch sizes: of what the search finds, the program that simulates fastest and fits into memory
+  fitted_stages const found = fit_stages(graph, graph, cluster, model, {}, schedule_kind::zb_h1);
+  if (!found.feasible()) return std::printf("device %d lacks memory\n", found.infeasible->device), 1;
+  stage_edges const edges = edges_of(found.stages);
+  std::printf("%zu stages, %d deep, a step of %.3f ms; %d programs compared\n", found.stages.choices.size(), found.stages.cost.depth,
+              1e3 * found.seconds, found.tried);
+  pipeline_run const drawn = simulate_pipeline(found.plan.pipeline, edges, costs_of(found.stages), true);
+  std::printf("%s", pipeline_text(found.plan.pipeline, drawn, 80).c_str());
+  executor<compute::eigen<float>, comm::threads> run(expand(graph, found.plan));
   run.initialise(1);
   host_batch data{{"left", {{32, 64}, std::vector<float>(32 * 64, 0.5f), {}}}, {"right", {{32, 64}, std::vector<float>(32 * 64, 0.25f), {}}}};
   for (int k = 0; k < 3; ++k) std::printf("loss %.4f\n", run.step(data, 0.1).loss);

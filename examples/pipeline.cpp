@@ -20,6 +20,7 @@
 #include <tensorpar/search/microbatch.hpp>
 #include <tensorpar/search/profiles/stage_numbers.hpp>
 #include <tensorpar/search/stages/any_model.hpp>
+#include <tensorpar/search/stages/fit_stages.hpp>
 #include <tensorpar/search/stages/fold.hpp>
 #include <tensorpar/search/stages/map_within.hpp>
 #include <tensorpar/search/stages/to_plan.hpp>
@@ -52,7 +53,7 @@ stage_result plan_with(std::string const& planner, graph_lists const& g, any_sta
   if (planner == "pipedream") return pipedream_stages(g, m, o);
   if (planner == "piper") return piper_stages(g, m, o);
   if (planner == "uniform") return uniform_stages(g, m, o);
-  throw error("planner \"" + planner + "\"", "--planner", "graphpipe, pipedream, piper, uniform");
+  throw error("planner \"" + planner + "\"", "--planner", "graphpipe, pipedream, piper, uniform; for a model also programs");
 }
 /// Two stages take turns on every group of devices.
 bool folds(schedule_kind k) {
@@ -187,7 +188,20 @@ int work(settings s) {
     model.emplace(*graph, cluster(s, folds(kind) ? 2 : 1), analytical{}, o);
     graph_lists before;
     for (int v = 0; v < graph->node_count(); ++v) before.push_back(graph->predecessors(v));
-    p = timed(s, s.model, before, any_stages(*model));
+    if (s.planner == "programs") {                    // graphpipe's candidates, unrolled and simulated: the fastest that fits
+      if (folds(kind)) throw error("schedule " + s.schedule + " with planner programs", "--planner", "uniform");
+      stage_options looks;
+      if (s.schedule == "kfkb") looks.ks = {1, 2, 4};
+      if (s.bottleneck) looks.objective = stage_objective::bottleneck;
+      auto const from = std::chrono::steady_clock::now();
+      fitted_stages f = fit_stages(before, *graph, cluster(s), *model, looks, kind);
+      p = {s.model, std::move(f.stages), std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count()};
+      if (f.infeasible) return too_small(s, p, f.infeasible->device, static_cast<double>(f.infeasible->missing));
+      if (!s.json)
+        std::printf("%d programs compared: the fastest that fits takes %s a step\n", f.tried, seconds_text(f.seconds).c_str());
+    } else {
+      p = timed(s, s.model, before, any_stages(*model));
+    }
   } else {
     profiled_stages const read = profile_stages(s);
     stage_devices d = stage_devices::equal(stages_on, s.memory * s.devices / stages_on);
@@ -218,7 +232,7 @@ int work(settings s) {
     for (int d = g.first; d < g.first + g.count; ++d) peak[static_cast<std::size_t>(d)] += bytes.back();
   }
   auto const fullest = std::max_element(peak.begin(), peak.end());
-  if (*fullest > s.memory) return too_small(s, p, static_cast<int>(fullest - peak.begin()), *fullest - s.memory);
+  if (*fullest > s.memory && s.planner != "programs") return too_small(s, p, static_cast<int>(fullest - peak.begin()), *fullest - s.memory);
   if (!s.html.empty()) {
     std::ofstream f(s.html);
     f << pipeline_page(p.name + " on " + std::to_string(s.devices) + " devices",
@@ -300,7 +314,7 @@ int main(int argc, char** argv) {
   app.add_option("--tensor", s.most_tensor, "largest tensor-parallel degree")->check(CLI::Range(1, 4096));
   app.add_flag("--map", s.map, "inside stages, the spreads that the mapping search finds instead of those of a rule");
   app.add_flag("--recompute", s.recompute, "stages may compute their activations anew");
-  app.add_option("--planner", s.planner, "graphpipe, pipedream, piper, uniform");
+  app.add_option("--planner", s.planner, "graphpipe, pipedream, piper, uniform; programs: of graphpipe's the one that simulates fastest");
   app.add_option("--schedule", s.schedule, "gpipe, 1f1b, kfkb, greedy, interleaved-1f1b, zb-h1, zb-h2, zb-auto, zb-v, v-half, v-min");
   app.add_flag("--bottleneck", s.bottleneck, "make the slowest stage fast, not the step");
   app.add_option("--train", s.train, "steps on threads, with random data")->check(CLI::Range(0, 1'000'000));
