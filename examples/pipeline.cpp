@@ -178,6 +178,7 @@ int work(settings s) {
   planned p;
   std::optional<computation_graph> graph;
   std::optional<graph_stages<analytical>> model;
+  std::optional<fitted_stages> fitted;
   if (s.profile.empty()) {
     graph = model_graph(s);
     graph_stage_options o;
@@ -194,11 +195,11 @@ int work(settings s) {
       if (s.schedule == "kfkb") looks.ks = {1, 2, 4};
       if (s.bottleneck) looks.objective = stage_objective::bottleneck;
       auto const from = std::chrono::steady_clock::now();
-      fitted_stages f = fit_stages(before, *graph, cluster(s), *model, looks, kind);
-      p = {s.model, std::move(f.stages), std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count()};
-      if (f.infeasible) return too_small(s, p, f.infeasible->device, static_cast<double>(f.infeasible->missing));
+      fitted = fit_stages(before, *graph, cluster(s), *model, looks, kind);
+      p = {s.model, fitted->stages, std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count()};
+      if (auto const& lacks = fitted->infeasible) return too_small(s, p, lacks->device, static_cast<double>(lacks->missing));
       if (!s.json)
-        std::printf("%d programs compared: the fastest that fits takes %s a step\n", f.tried, seconds_text(f.seconds).c_str());
+        std::printf("%d programs compared: the fastest that fits takes %s a step\n", fitted->tried, seconds_text(fitted->seconds).c_str());
     } else {
       p = timed(s, s.model, before, any_stages(*model));
     }
@@ -221,7 +222,7 @@ int work(settings s) {
   pipeline const stages = !folds(kind) ? r.pipeline
                                        : fold_stages(r.pipeline, static_cast<int>(r.pipeline.stages.size()) / 2,
                                                      kind == schedule_kind::interleaved ? fold_kind::round : fold_kind::back_and_forth);
-  std::optional<pipeline> const scheduled = make_schedule(kind, stages, edges, costs_of(r));
+  std::optional<pipeline> const scheduled = fitted ? fitted->plan.pipeline : make_schedule(kind, stages, edges, costs_of(r));
   if (!scheduled) throw error("schedule " + s.schedule + " does not fit these stages", "--schedule", "another schedule");
   pipeline_run const run = simulate_pipeline(*scheduled, edges, costs_of(r), true);
 
@@ -231,8 +232,10 @@ int work(settings s) {
     device_group const g = scheduled->groups[static_cast<std::size_t>(scheduled->stages[i].group)];
     for (int d = g.first; d < g.first + g.count; ++d) peak[static_cast<std::size_t>(d)] += bytes.back();
   }
+  if (fitted) peak.assign(fitted->arena.begin(), fitted->arena.end());
+  double const step_seconds = fitted ? fitted->seconds : run.makespan;
   auto const fullest = std::max_element(peak.begin(), peak.end());
-  if (*fullest > s.memory && s.planner != "programs") return too_small(s, p, static_cast<int>(fullest - peak.begin()), *fullest - s.memory);
+  if (*fullest > s.memory) return too_small(s, p, static_cast<int>(fullest - peak.begin()), *fullest - s.memory);
   if (!s.html.empty()) {
     std::ofstream f(s.html);
     f << pipeline_page(p.name + " on " + std::to_string(s.devices) + " devices",
@@ -259,7 +262,7 @@ int work(settings s) {
   }
   if (s.map && !graph) throw error("--map with a profile", "--map", "a model: a profile has no loops that could be split");
   if (graph && (s.train > 0 || !s.plan_file.empty() || s.map)) {
-    plan q = plan_of(*graph, cluster(s), *model, *scheduled, r.choices);
+    plan q = fitted ? fitted->plan : plan_of(*graph, cluster(s), *model, *scheduled, r.choices);
     if (s.map) {
       plan better = map_within(*graph, q, analytical{}).plan;
       auto const step = [&](plan const& x) { return simulate(unroll(expand(*graph, x)), x.cluster, analytical{}).seconds; };
@@ -270,7 +273,7 @@ int work(settings s) {
       if (after < before) q = std::move(better);
     }
     q.model = s.model;
-    q.step_seconds = run.makespan;
+    q.step_seconds = step_seconds;
     if (!s.plan_file.empty()) write_plan(q, s.plan_file);
     if (s.train > 0) {
       pipelined_step const step = expand(*graph, q);
@@ -287,7 +290,7 @@ int work(settings s) {
     j["schedule"] = s.schedule;
     j["search_s"] = p.seconds;
     j["bottleneck_s"] = r.cost.bottleneck;
-    j["iteration_s"] = run.makespan;
+    j["iteration_s"] = step_seconds;
     j["bound_s"] = r.bound;
     j["gap"] = r.gap;
     j["stages"] = stages_json(p, *scheduled, run);

@@ -65,7 +65,7 @@ TEST_CASE("every output is what one device makes of it, and training goes on as 
   int trials = 0;
   for (computation_graph const& bare : {residual_mlp(), small_cnn(), small_transformer()})
     for (int trial = 0; trial < effort::cases(12); ++trial, ++trials) {
-      computation_graph const g = with_outputs(bare, draw);
+      computation_graph const g = with_outputs(bare, draw, trial % 2);
       training_options o;
       o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
       o.optimizer.clip_norm = trial % 2 ? 0.5 : 0;
@@ -219,6 +219,36 @@ TEST_CASE("inputs that no wanted output needs may be missing; what is needed is 
   CHECK_THROWS_WITH_AS(e.evaluate(batch, {"nothing"}), doctest::Contains("the model has no output 'nothing' (at evaluate); valid: '"), error);
   CHECK(e.evaluate(batch, {}).empty());
   CHECK(e.evaluate(batch, {first}) == whole);              // none of this has harmed it
+}
+
+TEST_CASE("a kernel that fails in an evaluation is named, and ends the run as in a step") {
+  computation_graph const g = small_transformer();
+  std::mt19937 draw(27);
+  executor_of<double> e(differentiate(g), random_plan(g, 3, draw));
+  e.initialise(1);
+  host_batch batch = random_batch(g, 1, 1);
+  for (auto& [name, t] : batch) if (!t.index.empty()) t.index[0] = 1 << 20;
+  CHECK_THROWS_WITH_AS(e.evaluate(batch), doctest::Contains("is out of range"), error);
+  CHECK(e.failed());
+  CHECK_THROWS_WITH_AS(e.evaluate(batch), doctest::Contains("has failed before"), error);
+  CHECK_THROWS_WITH_AS(e.step(batch, 0), doctest::Contains("has failed before"), error);
+}
+
+TEST_CASE("outputs of indices, and of what is handed over, are refused by name") {
+  computation_graph g = small_transformer();
+  int ids = -1;
+  for (std::size_t x = 0; x < g.values.size(); ++x)
+    if (ids < 0 && g.values[x].role == value_role::input && is_integer(g.values[x].type.type)) ids = static_cast<int>(x);
+  g.add_output("ids", ids);
+  g.add_output("flat", out(g, g.add(flatten{}, {ids}, "flat")));
+  executor_of<double> e(differentiate(g), serial_plan(g));
+  e.initialise(1);
+  CHECK_THROWS_WITH_AS(e.evaluate(random_batch(g, 1, 1), {"flat"}), doctest::Contains("output 'flat' holds indices"), error);
+  CHECK_THROWS_WITH_AS(e.evaluate(random_batch(g, 1, 1), {"ids"}), doctest::Contains("output 'ids' is handed over, not made"), error);
+  forward_pass<compute::eigen<double>> f(g);
+  f.take_parameters(e);
+  f.run(random_batch(g, 1, 1));
+  CHECK_THROWS_WITH_AS(f.output("flat"), doctest::Contains("output 'flat' holds indices"), error);
 }
 
 TEST_CASE("fused programs have the outputs that they leave in memory, and name those that they do not") {

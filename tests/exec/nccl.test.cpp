@@ -228,6 +228,7 @@ TEST_CASE("one rank in each of several processes: all get the same answers") {
     auto const want = train(whole, 2);
     std::vector<std::vector<std::vector<double>>> got(static_cast<std::size_t>(n));
     std::vector<double> loss(got.size());
+    std::vector<std::map<std::string, std::vector<double>>> seen(got.size());
     std::vector<char> agree(got.size());
     {
       std::vector<std::jthread> processes;
@@ -238,13 +239,16 @@ TEST_CASE("one rank in each of several processes: all get the same answers") {
           on_queues<double> e(differentiate(g), p, [&](int all) { return ranks::hub(all, how); });
           CHECK(e.local_devices() == std::vector<int>{r});
           got[k] = train(e, 2);
+          seen[k] = e.evaluate(random_batch(g, p.micro_batches, 8), {"loss"});
           loss[k] = e.step(random_batch(g, p.micro_batches, 9), 0.125).loss;
           agree[k] = e.copies_agree();
         });
     }
+    auto const evaluated = whole.evaluate(random_batch(g, p.micro_batches, 8), {"loss"});
     double const wanted = whole.step(random_batch(g, p.micro_batches, 9), 0.125).loss;
     for (std::size_t k = 0; k < got.size(); ++k) {
       CHECK(got[k] == want);
+      CHECK(seen[k] == evaluated);
       CHECK(loss[k] == wanted);
       CHECK(agree[k]);
     }
@@ -311,8 +315,10 @@ TEST_CASE("late ranks are waited for; too late, missing and failing ones are err
   do p = random_plan(g, 4, draw);
   while (traffic_of(unroll(differentiate(g), p)).groups.empty());
   enum { late, too_late, refused, broken };
-  for (int how : {late, too_late, refused, broken}) {
-    CAPTURE(how);
+  for (int trial = 0; trial < 8; ++trial) {
+    int const how = trial % 4;
+    bool const evaluates = trial >= 4;                    // whose outputs are read while operations are under way
+    CAPTURE(trial);
     tidy const at_the_end;
     on_queues<prime_field> e(differentiate(g), p, in_one_process{std::chrono::milliseconds(how == late ? 60000 : 250)});
     e.initialise(7);
@@ -331,7 +337,8 @@ TEST_CASE("late ranks are waited for; too late, missing and failing ones are err
       };
     std::string said;
     try {
-      e.step(batch, 0.125);
+      if (evaluates) e.evaluate(batch);
+      else e.step(batch, 0.125);
     } catch (error const& x) {
       said = x.what();
     }

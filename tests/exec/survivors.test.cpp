@@ -347,7 +347,10 @@ TEST_CASE("survivors that do not come, disagree, or are refused end in an error,
     if (how == not_revoked) fake_nccl::on_call = [](std::string const& what, int, int) {
       return what == "revoke" ? status::internal : status::done;
     };
-    fake_nccl::on_run = [](std::string const&, int rank, int) { return rank == 3 ? status::remote : status::done; };
+    // all compare their programs; then rank 3 fails
+    fake_nccl::on_run = [](std::string const& what, int rank, int) {
+      return rank == 3 && what != "all_gather" ? status::remote : status::done;
+    };
     computation_graph const g = residual_mlp();
     auto const said = in_processes(4, [&](int r) {
       std::optional<run_on<prime_field>> run;

@@ -1,6 +1,7 @@
 // tests/search/stage_graph.test.cpp - stages of computation graphs: what the model charges, by hand and by a cost model that only counts
 #include <doctest/doctest.h>
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/search/stages.hpp>
 #include <tensorpar/search/stages/graph_model.hpp>
@@ -56,6 +57,26 @@ TEST_CASE("graph_stages: a linear layer forward, backward, weights; samples scal
   CHECK(m.work(0, shared, 0).forward == first.forward);
   // one copy synchronises nothing; two copies all-reduce the matrix and the bias
   CHECK(m.work(0, shared, 0).once - m.work(0, one, 0).once == 2 * 4 * (60 + 10));
+}
+
+TEST_CASE("graph_stages: gradients that stay in f32 are added up and sent so; those of what the loss does not reach are not") {
+  stage_choice const one{2, 1, 1, 1, false, false}, shared{4, 1, 2, 1, false, false};
+  graph_stages<counting> const narrow(in_bf16(two_layers()), devices(4), counting{}, options(8));
+  REQUIRE(narrow.training().graph.type(narrow.training().graph.node(0).in[1]).type == dtype::bf16);
+  CHECK(narrow.work(0, shared, 0).once - narrow.work(0, one, 0).once == 2 * 4 * (60 + 10));
+  computation_graph g = two_layers();
+  int const aside = g.add_with_weights(linear{3}, {g.node(0).in[0]}, "aside");
+  g.add_output("aside", g.node(aside).out[0]);
+  graph_stages<counting> const m(g, devices(4), counting{}, options(8));
+  CHECK(m.work(aside, one, 0).forward == 2 * 2 * 6 * 3);
+  CHECK(m.work(aside, one, 0).weights == 0);
+  CHECK(m.work(aside, shared, 0).once == m.work(aside, one, 0).once);
+}
+
+TEST_CASE("graph_stages: what a step takes at least leaves out additions, which others may do") {
+  graph_stages<counting> const m(two_layers(), devices(4), counting{}, options(8));
+  stage_choice const one{2, 1, 1, 1, false, false};
+  CHECK(m.least_seconds(0, one, 0) == m.work(0, one, 0).forward + m.work(0, one, 0).weights - 0.75 * 70);
 }
 
 TEST_CASE("graph_stages: bytes of parameters, gradients, states, and of what a sample keeps") {

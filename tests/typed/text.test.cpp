@@ -52,7 +52,7 @@ TEST_CASE("what does not fit is cut, and the cut is seen") {
 }
 
 TEST_CASE("the subject of a complaint is the operator, or what stands for it, with its name") {
-  model_complaint c;
+  model_complaint c{};
   CHECK(detail::subject(c, "input").view() == "input");
   c.name = label("x", 2);
   CHECK(detail::subject(c, "input").view() == "input(x.2)");

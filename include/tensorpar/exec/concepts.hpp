@@ -43,9 +43,10 @@ concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, ke
 /// meanwhile (one thread of a rank communicates; the hub's `fail` may be called from the other).
 /// Or `static constexpr bool queued = true`: operations are work in a queue of the device, `c.queue()`, a `queued_memory`
 /// (exec/memory.hpp); calls return at once. `c.prepare(traffic)`, which all ranks call before anything else, says who will talk to whom
-/// (exec/traffic.hpp); `c.drain()` waits for all and throws what has failed; `c.at_task(i)` says whose operations follow, `c.stuck_at()`
-/// which one took too long; `c.abandon()` ends what is under way. One that keeps to the order of messages that `prepare` was told has
-/// `c.messages(traffic)`: between steps, which messages come from now on, when only some tasks are run.
+/// (exec/traffic.hpp); `c.drain()` waits for all and throws what has failed, `c.wait_for(q)` does so for what another queue of the device
+/// was asked for so far; `c.at_task(i)` says whose operations follow, `c.stuck_at()` which one took too long; `c.abandon()` ends what is
+/// under way. One that keeps to the order of messages that `prepare` was told has `c.messages(traffic)`: between steps, which messages come
+/// from now on, when only some tasks are run.
 /// Minimal definition: this and the collectives a plan needs. Models: comm::threads, comm::mpi, comm::virtual_ranks, comm::nccl.
 template <class Comm>
 concept communicator = requires(Comm& c, Comm const& cc, typename Comm::group const& g, slice<int> members) {

@@ -73,6 +73,8 @@ template <class Scalar, class Memory> class evaluation {
     std::string valid;
     bool known = false;
     for (graph_port const& o : g.outputs) {
+      if (o.name == name && g.value(o.value).producer < 0)
+        throw error("output '" + name + "' is handed over, not made", "evaluate", "the batch, or fetch of a parameter");
       known = known || o.name == name;
       bool const there = !all.at(o.value).empty() && valid.find("'" + o.name + "'") == valid.npos;
       if (there) valid += (valid.empty() ? "'" : ", '") + o.name + "'";
@@ -95,6 +97,8 @@ template <class Scalar, class Memory> class evaluation {
           if (o.name != names_[k]) continue;
           auto const b = all.at(o.value).find(m);
           if (b == all.at(o.value).end()) refuse(names_[k], t.graph, all);
+          if (is_integer(t.graph.type(o.value).type))
+            throw error("output '" + o.name + "' holds indices", "evaluate", "an output of real numbers");
           made_at_[b->second.second].push_back(pieces_.size());
           pieces_.push_back({k, b->second.first, {}});
           pieces_.back().part.resize(buffer_of(pieces_.back()).devices.size());
@@ -122,10 +126,12 @@ template <class Scalar, class Memory> class evaluation {
     c.op = &all_kept_;
     c.words = nullptr;
   }
-  /// After `task`, before anything else, on each of its devices; those at the same time.
-  void take(std::size_t task, int device) {
+  /// After `task`, before anything else, on each of its devices; those at the same time. `arrive`: returns when the device has done the
+  /// task, or throws: a read that waited itself would wait for ever behind what never ends.
+  template <class Arrive> void take(std::size_t task, int device, Arrive const& arrive) {
     auto const at = made_at_.find(task);
     if (at == made_at_.end()) return;
+    arrive();
     for (std::size_t k : at->second) {
       piece& p = pieces_[k];
       buffer const& q = buffer_of(p);

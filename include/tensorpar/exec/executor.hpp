@@ -41,7 +41,7 @@ namespace tensorpar {
 /// Where memory and policy can (exec/recorded_runs.hpp), runs of tasks that compute are written down in the second step and asked for at
 /// once from then on; not in steps that are recorded.
 /// `evaluate` runs of the same program, in the same memory, the forward operators alone (exec/evaluation.hpp).
-/// A failing task stops every device; `step` throws that task's error, and the executor refuses further steps.
+/// A failing task stops every device; `step` and `evaluate` throw that task's error, and the executor refuses both from then on.
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
 /// runs the tasks of its own devices; all call `step`, `evaluate`, `fetch` and `copies_agree` together and get the same answers. Another
 /// graph or plan on one of them is an error on all when they are made.
@@ -118,7 +118,7 @@ class executor {
 
   /// Has every parameter that a task reads been given values?
   bool has_values() const { return detail::without_values(graph_, memory_, given_) < 0; }
-  /// Has a step failed? Parameters may then be half updated.
+  /// Has a step or an evaluation failed? After a step parameters may be half updated.
   bool failed() const { return failed_; }
   u64 steps() const { return steps_; }
   void set_steps(u64 n) { steps_ = n; }
@@ -295,7 +295,7 @@ class executor {
             [[maybe_unused]] auto const range = detail::range_in(memory_.memory(d), t.name.c_str());
             run(d, i, batch, state, comm, only);
           }
-          if (only) only->take(i, d);
+          if (only) only->take(i, d, [&] { if constexpr (queued) comm.wait_for(memory_.memory(d)); });
           if (record)
             times->end(queue_of(d, own), {d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name}, [&] { finish(d); });
           at[w].task = program_.tasks.size();

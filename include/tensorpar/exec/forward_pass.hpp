@@ -95,6 +95,8 @@ template <compute_policy Compute> class forward_pass {
   /// An output of the last pass. Throws `error` if the model has none of this name, or no pass has come to its end.
   std::vector<scalar> output(std::string_view name) const {
     int const x = graph_.graph.output(name);
+    if (x >= 0 && is_integer(graph_.graph.type(x).type))
+      throw error("output '" + std::string(name) + "' holds indices", "forward_pass", "an output of real numbers");
     for (buffer const& b : program_.buffers)
       if (x >= 0 && b.value == x) {
         if (!ran_) throw error("output '" + std::string(name) + "' has no values yet", "forward_pass", "a pass that came to its end");

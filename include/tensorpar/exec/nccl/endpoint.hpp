@@ -38,13 +38,14 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
     group_state* state_;
   };
 
-  using base::base, base::abandon, base::at_task, base::drain, base::messages, base::queue, base::rank, base::size, base::stuck_at;
+  using base::base, base::abandon, base::at_task, base::drain, base::messages, base::queue, base::rank, base::size,
+      base::stuck_at, base::wait_for;
 
   ~basic_nccl() {
     if (hub_->failed()) abandon();                     // before memory is given back, which waits for what uses it
   }
 
-  /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline.
+  /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline, or is to run another program.
   void prepare(traffic const& t) {
     base::prepare(t);
     if (hub_->local().size() < static_cast<std::size_t>(size())) hub_->talk_by(*this);

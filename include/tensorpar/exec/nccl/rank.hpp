@@ -116,17 +116,16 @@ class nccl_rank {
   /// Returns when everything this rank was asked for is done. Throws what has failed: here, in another rank of this process, in NCCL, or an
   /// operation past the deadline.
   void drain() {
-    for (unsigned turn = 0; !running_.empty(); pause(turn++)) {
-      if (turn % 64 == 0) look();
-      else stop_if_failed();
-      if (operation_name const* late = running_.overdue(queue_, hub_->deadline())) {
-        stuck_ = late->task;
-        fail(error("rank " + std::to_string(rank_) + " waits in " + late->what + " number " + std::to_string(late->number) + " " +
-                       late->with + too_long(), "comm::nccl", "every member joins in time"));
-      }
-    }
+    watch([&] { return running_.empty(); });
     queue_.wait();
     look();                                            // an operation that has failed may have ended as well
+  }
+  /// Returns when `q`, a queue of this device, has done what it was asked for so far, which may stand behind operations of this rank's.
+  /// Throws as `drain` does: who waits for q itself never learns that they do not end.
+  void wait_for(Memory const& q) {
+    auto done = q.make_mark();
+    q.set(done);
+    watch([&] { return q.reached(done); });
   }
   /// Ends all that is under way, whatever comes of it. A world that was joined stays with the hub, if the library can go on from it.
   void abandon() noexcept {
@@ -167,7 +166,7 @@ class nccl_rank {
     settle(made, joining, "joining all ranks");
     return made;
   }
-  /// Throws `error`, on every rank, where one has another number than rank 0.
+  /// Throws `error` where a rank has another number than rank 0. One that is behind may hear first that another has ended the world.
   void compare(u64 mine) {
     constexpr i64 each = sizeof mine;
     std::vector<u64> all(static_cast<std::size_t>(size()));
@@ -225,6 +224,18 @@ class nccl_rank {
       if (status const asked = Library::state(c, s); asked != Library::ok) s = asked;
       if (s != Library::ok && s != Library::in_progress) stuck_ = running_.empty() ? task_ : running_.first().task;
       settle(c, s, "an operation");
+    }
+  }
+  /// Waits until `done`. Throws what has failed by then, or an operation past the deadline.
+  template <class Done> void watch(Done const& done) {
+    for (unsigned turn = 0; !done(); pause(turn++)) {
+      if (turn % 64 == 0) look();
+      else stop_if_failed();
+      if (operation_name const* late = running_.overdue(queue_, hub_->deadline())) {
+        stuck_ = late->task;
+        fail(error("rank " + std::to_string(rank_) + " waits in " + late->what + " number " + std::to_string(late->number) + " " +
+                       late->with + too_long(), "comm::nccl", "every member joins in time"));
+      }
     }
   }
   /// Waits until the library has taken a call.

@@ -32,6 +32,23 @@ inline std::vector<double> estimated_bytes(stage_result const& r, int devices) {
   return bytes;
 }
 
+/// `found` with the stages of another pipeline of the same search, priced by this model.
+template <stage_model M> stage_result with_stages(M const& m, stage_result found, stage_result const& other) {
+  std::vector<found_stage> stages;
+  for (std::size_t s = 0; s < other.choices.size(); ++s) {
+    pipeline_stage const& x = other.pipeline.stages[s];
+    stages.push_back({x.nodes, other.choices[s], other.pipeline.groups[static_cast<std::size_t>(x.group)].first});
+  }
+  found.pipeline = other.pipeline;
+  found.choices = other.choices;
+  found.source = other.source;
+  found.cost = cost_of(m, stages);
+  found.family_bound = std::min(found.family_bound, found.cost.bottleneck);
+  found.bound = std::min(found.bound, found.cost.bottleneck);
+  found.gap = (found.cost.bottleneck - found.bound) / found.cost.bottleneck;
+  return found;
+}
+
 /// Schedules and unrolls pipelines, each once: what their steps take when simulated, and whether they fit into memory.
 template <cost_model C> class program_judge final : public step_judge {
  public:
@@ -72,7 +89,7 @@ template <cost_model C> class program_judge final : public step_judge {
       if (c.tensor > 1 || c.recompute) continue;
       double sum = 0;
       int const first = r.pipeline.groups[static_cast<std::size_t>(r.pipeline.stages[s].group)].first;
-      for (int v : r.pipeline.stages[s].nodes) sum += model_.work(v, c, first).micro_batch_seconds();
+      for (int v : r.pipeline.stages[s].nodes) sum += model_.least_seconds(v, c, first);
       most = std::max(most, sum * static_cast<double>(r.pipeline.mini_batch) / static_cast<double>(c.micro_batch));
     }
     return most;
@@ -82,10 +99,18 @@ template <cost_model C> class program_judge final : public step_judge {
     program_of const& p = of(r);
     return p.lacks ? 1e300 : p.seconds;
   }
-  /// Throws `error` where the schedule does not fit the stages, and as `expand` does.
-  program_of const& of(stage_result const& r) {
+  /// What lacked least, of those asked about; null if all fit, or none was.
+  shortage const* closest() const {
+    shortage const* least = nullptr;
+    for (program_of const& p : all_) if (p.lacks && (!least || p.lacks->missing < least->missing)) least = &*p.lacks;
+    return least;
+  }
+  /// Whoever found it, it is priced and scheduled by the model. Throws `error` where the schedule does not fit the stages, and as
+  /// `expand` does.
+  program_of const& of(stage_result const& found) {
     for (program_of const& p : all_)
-      if (p.stages.pipeline == r.pipeline && p.stages.choices == r.choices) return p;
+      if (p.stages.pipeline == found.pipeline && p.stages.choices == found.choices) return p;
+    stage_result const r = with_stages(model_, found, found);
     auto const scheduled = make_schedule(kind_, r.pipeline, edges_of(r), costs_of(r));
     if (!scheduled)
       throw error("schedule " + std::string(name_of(kind_)) + " does not fit these stages", "fit_stages", "another schedule");
@@ -99,23 +124,6 @@ template <cost_model C> class program_judge final : public step_judge {
     return all_.back();
   }
 };
-
-/// `found` with the stages of another pipeline of the same search, priced by this model.
-template <stage_model M> stage_result with_stages(M const& m, stage_result found, stage_result const& other) {
-  std::vector<found_stage> stages;
-  for (std::size_t s = 0; s < other.choices.size(); ++s) {
-    pipeline_stage const& x = other.pipeline.stages[s];
-    stages.push_back({x.nodes, other.choices[s], other.pipeline.groups[static_cast<std::size_t>(x.group)].first});
-  }
-  found.pipeline = other.pipeline;
-  found.choices = other.choices;
-  found.source = other.source;
-  found.cost = cost_of(m, stages);
-  found.family_bound = std::min(found.family_bound, found.cost.bottleneck);
-  found.bound = std::min(found.bound, found.cost.bottleneck);
-  found.gap = (found.cost.bottleneck - found.bound) / found.cost.bottleneck;
-  return found;
-}
 
 }  // namespace detail
 
@@ -146,7 +154,7 @@ fitted_stages fit_stages(G const& graph, computation_graph const& forward, machi
       return r;
     }
     if (o.objective == stage_objective::iteration)
-      for (graph_stages<C> const& near : nearer) find_stages(graph, stages_with_memory<graph_stages<C>>(near, share), o, &judge);
+      for (graph_stages<C> const& x : nearer) find_stages(graph, stages_with_memory<graph_stages<C>>(x, share), o, &judge);
     auto const& p = judge.best() ? *judge.best() : judge.of(found);
     r.tried = judge.unrolled();
     if (!p.lacks) {
@@ -157,7 +165,7 @@ fitted_stages fit_stages(G const& graph, computation_graph const& forward, machi
       r.seconds = p.seconds;
       return r;
     }
-    if (!r.infeasible || p.lacks->missing < r.infeasible->missing) r.infeasible = p.lacks;
+    r.infeasible = *judge.closest();
     std::vector<double> const said = estimated_bytes(found, on.size());
     double next = share * 0.98;
     for (std::size_t d = 0; d < said.size(); ++d)

@@ -56,10 +56,14 @@ template <class C> class graph_stages {
   double alpha_ = 0, beta_ = 0;          // of a transfer
   bool uniform_ = true;
   struct base {
-    double forward, backward, weights, update;
+    double forward, backward, weights, update, least;
     double gradients, fresh, result;  // bytes: of what it reads; the largest of a weight; of what it makes, gathered
   };
   mutable std::map<std::pair<int, std::pair<i64, std::pair<int, int>>>, base> known_;
+  auto key_of(int v, stage_choice const& c, int first) const {
+    int const device = uniform_ ? on_.device.front() : slowest(first, c.devices());
+    return std::pair{kind(v), std::pair{c.micro_batch / c.data, std::pair{c.tensor, device}}};
+  }
 
   graph_node const& node(int u) const { return t_.graph.node(u); }
 
@@ -224,7 +228,7 @@ template <class C> class graph_stages {
   stage_work work(int v, stage_choice const& c, int first) const {
     i64 const samples = c.micro_batch / c.data;
     int const f = uniform_ ? 0 : first, t = c.tensor, device = uniform_ ? on_.device.front() : slowest(f, c.devices());
-    auto const [it, fresh] = known_.try_emplace({kind(v), {samples, {t, device}}}, base{});
+    auto const [it, fresh] = known_.try_emplace(key_of(v, c, first), base{});
     base& b = it->second;
     auto const& group = nodes_[static_cast<std::size_t>(v)];
     if (fresh) {
@@ -232,6 +236,8 @@ template <class C> class graph_stages {
       b = {};
       for (int u : group) {
         double const s = seconds(u, samples, t, k);
+        bool const adds = node(u).phase == step_phase::backward && node(u).op.template is<add>();
+        if (node(u).phase != step_phase::update && !adds) b.least += s;
         (u == v                                      ? b.forward
          : node(u).phase == step_phase::update       ? b.update
          : for_weights_[static_cast<std::size_t>(u)] ? b.weights
@@ -267,8 +273,11 @@ template <class C> class graph_stages {
       int const x = node(v).in[k];
       if (!is_parameter(x) || t_.home[static_cast<std::size_t>(x)] != v) continue;
       own += bytes(x);
+      int const gradient = t_.gradient[static_cast<std::size_t>(x)];
+      if (gradient < 0) continue;                           // the loss does not reach it
       shape s = t_.graph.type(x);
       if (split) s = part(v, k, false, samples, t, space_of(t_.graph, v));
+      s.type = t_.graph.type(gradient).type;
       w.once += collective(move_kind::all_reduce, s, f, c.data, t, -1);
       w.weights += sums * seconds_to_add(s, on_.kinds[static_cast<std::size_t>(device)]);
     }
@@ -288,6 +297,12 @@ template <class C> class graph_stages {
     w.scratch = b.gradients + std::max(0.0, b.result - kept * static_cast<double>(samples)) + (adds ? b.fresh : 0);
     if (split) w.scratch = std::max(w.scratch, b.result + b.result / t);
     return w;
+  }
+  /// What operator v and its derivatives take at least, in seconds per micro-batch, whatever their stage's neighbours do: additions of
+  /// gradients may be done where others are.
+  double least_seconds(int v, stage_choice const& c, int first) const {
+    work(v, c, first);
+    return known_.at(key_of(v, c, first)).least;
   }
   /// The spread of operator v in a stage that runs so.
   spread spread_of(int v, stage_choice const& c, int first) const {
