@@ -7,7 +7,6 @@
 #include <tensorpar/exec/nccl/endpoint.hpp>
 #include <tensorpar/exec/teams.hpp>
 #include <tensorpar/plan/expand.hpp>
-#include <tensorpar/typed/typed.hpp>
 
 #include "support/effort.hpp"
 #include "support/fake_nccl.hpp"
@@ -15,6 +14,7 @@
 #include "support/random_pipeline.hpp"
 #include "support/spine.hpp"
 #include "support/teams_once.hpp"
+#include "support/typed_models.hpp"
 
 using namespace tests;
 
@@ -142,19 +142,12 @@ TEST_CASE("the loss is that of the step, and what a step tells is untouched by i
 }
 
 namespace {
-struct two_dropouts {
-  static constexpr void define(auto& g) {
-    auto x = g.input("x", {64, 32});
-    auto w = g.weight("w", {64, 32}, init::ones);
-    g.output("loss", all(all(x | dropout{0.5, 1}, w) | mul{}, x | dropout{0.5, 1}) | mean_squared_error{});
-  }
-};
 template <class S> using in_queues = compute::teams<S, queued_teams>;
 template <class S> using by_nccl = executor<in_queues<S>, comm::basic_nccl<fake_nccl, queued_host>>;
 }  // namespace
 
 TEST_CASE("nothing is dropped out, and the next step draws as if nothing had been evaluated; also where steps are replayed") {
-  computation_graph const g = lower(typed<two_dropouts>);
+  computation_graph const g = lower(typed<models::two_dropouts>);
   host_batch const batch{{"x", {{64, 32}, std::vector<float>(64 * 32, 1), {}}}};
   auto const check = [&](auto& e, auto& undisturbed) {
     e.initialise(1);

@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 #include <tensorpar/plan/tasks.hpp>
-#include <tensorpar/typed/typed.hpp>
 
 #include "support/spine.hpp"
+#include "support/typed_models.hpp"
 
 using namespace tests;
 
@@ -24,18 +24,8 @@ TEST_CASE("the loss of a forward pass is the loss of the training step, whatever
   }
 }
 
-namespace {
-struct two_dropouts {
-  static constexpr void define(auto& g) {
-    auto x = g.input("x", {64, 32});
-    auto w = g.weight("w", {64, 32}, init::ones);
-    g.output("loss", all(all(x | dropout{0.5, 1}, w) | mul{}, x | dropout{0.5, 1}) | mean_squared_error{});
-  }
-};
-}  // namespace
-
 TEST_CASE("nothing is dropped out when evaluating, and two equal dropouts of a model draw differently when training") {
-  computation_graph const g = lower(typed<two_dropouts>);
+  computation_graph const g = lower(typed<models::two_dropouts>);
   host_batch batch{{"x", {{64, 32}, std::vector<float>(64 * 32, 1), {}}}};
   executor_of<double> e(differentiate(g), serial_plan(g));
   e.initialise(1);

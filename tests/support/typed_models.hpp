@@ -16,6 +16,15 @@ struct mlp {
   }
 };
 
+/// Two equal dropouts of one input, multiplied by ones and compared: 0 where nothing is dropped or both masks are the same.
+struct two_dropouts {
+  static constexpr void define(auto& g) {
+    auto x = g.input("x", {64, 32});
+    auto w = g.weight("w", {64, 32}, init::ones);
+    g.output("loss", all(all(x | dropout{0.5, 1}, w) | mul{}, x | dropout{0.5, 1}) | mean_squared_error{});
+  }
+};
+
 template <i64 Heads, i64 Width>
 inline constexpr auto self_attention = [](ref x) {
   auto [q, k, v] = x | linear{3 * Width} | split<3>();

@@ -13,6 +13,13 @@
 
 namespace tensorpar::detail {
 
+/// Does this device hold numbers of its own, not copies of another one's? Parts of a sum are its own.
+inline bool is_first_copy(layout const& l, int device) {
+  auto const c = l.coordinates(device);
+  for (std::size_t a = 0; a < l.axes.size(); ++a) if (l.axes[a].kind == part_kind::copy && c[a] != 0) return false;
+  return true;
+}
+
 /// One arena of exactly program.arena[d] bytes for every device d of this process, allocated once. Outlived by the program.
 template <class Scalar, memory_policy Memory = host_memory> class device_memory {
   program const* program_;

@@ -1,5 +1,6 @@
 // tensorpar/exec/evaluation.hpp - forward operators alone: the tasks that some outputs need, and outputs read where they are made
 #pragma once
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tensorpar/exec/device_memory.hpp>
@@ -7,6 +8,8 @@
 #include <tensorpar/exec/traffic.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/op/pointwise.hpp>
+#include <utility>
+#include <vector>
 
 namespace tensorpar::detail {
 
@@ -51,15 +54,10 @@ template <class Scalar, class Memory> class evaluation {
   any_op const all_kept_ = dropout{0, 0};
 
   buffer const& buffer_of(piece const& p) const { return program_.buffers[static_cast<std::size_t>(p.buffer)]; }
-  /// Does this device hold numbers of its own, not copies?
-  static bool counts(layout const& l, int device) {
-    auto const c = l.coordinates(device);
-    for (std::size_t a = 0; a < l.axes.size(); ++a) if (l.axes[a].kind == part_kind::copy && c[a] != 0) return false;
-    return true;
-  }
   /// By value of the graph: the buffers that operators make it in, by micro-batch, each with its task.
-  std::map<int, std::map<int, std::pair<int, std::size_t>>> made(computation_graph const& g) const {
-    std::map<int, std::map<int, std::pair<int, std::size_t>>> r;
+  using makers = std::map<int, std::map<int, std::pair<int, std::size_t>>>;
+  makers made(computation_graph const& g) const {
+    makers r;
     for (graph_port const& o : g.outputs) r[o.value];
     for (std::size_t i = 0; i < program_.tasks.size(); ++i)
       if (task const& t = program_.tasks[i]; t.kind == task_kind::compute)
@@ -68,8 +66,7 @@ template <class Scalar, class Memory> class evaluation {
             v->second.emplace(t.micro_batch, std::pair(b, i));
     return r;
   }
-  [[noreturn, gnu::cold]] void refuse(std::string const& name, computation_graph const& g,
-                                      std::map<int, std::map<int, std::pair<int, std::size_t>>> const& all) const {
+  [[noreturn, gnu::cold]] void refuse(std::string const& name, computation_graph const& g, makers const& all) const {
     std::string valid;
     bool known = false;
     for (graph_port const& o : g.outputs) {
@@ -135,7 +132,7 @@ template <class Scalar, class Memory> class evaluation {
     for (std::size_t k : at->second) {
       piece& p = pieces_[k];
       buffer const& q = buffer_of(p);
-      if (!memory_.has(p.buffer, device) || !counts(q.where, device)) continue;
+      if (!memory_.has(p.buffer, device) || !is_first_copy(q.where, device)) continue;
       auto const i = static_cast<std::size_t>(std::lower_bound(q.devices.begin(), q.devices.end(), device) - q.devices.begin());
       p.part[i].resize(static_cast<std::size_t>(part_of(q.where, q.type).elements()));
       read_reals(memory_.memory(device), p.part[i], memory_.address(p.buffer, device), q.type.type);
@@ -150,7 +147,7 @@ template <class Scalar, class Memory> class evaluation {
       std::vector<Scalar> all(static_cast<std::size_t>(q.type.elements())), part;
       for (std::size_t k = 0; k < q.devices.size(); ++k) {
         int const d = q.devices[k];
-        if (!counts(q.where, d)) continue;
+        if (!is_first_copy(q.where, d)) continue;
         tensor_block const mine = block_of(q.where, q.type, d);
         part = p.part[k];
         part.resize(static_cast<std::size_t>(mine.elements()));

@@ -55,10 +55,7 @@ void read_step(step_result& r, program const& p, step_numbers const& from, devic
     buffer const& q = p.buffers[static_cast<std::size_t>(made)];
     for (i64 k = 0, n = q.where.size(); k < n; ++k) {
       int const d = q.where.device(k);
-      auto const c = q.where.coordinates(d);
-      bool counted = true;
-      for (std::size_t a = 0; a < q.where.axes.size(); ++a) counted = counted && (q.where.axes[a].kind != part_kind::copy || c[a] == 0);
-      if (!counted) continue;
+      if (!is_first_copy(q.where, d)) continue;
       Scalar x(0);
       if (memory.here(d)) memory.memory(d).read(&x, memory.address(made, d), sizeof(Scalar));
       all.push_back(to_double(x));

@@ -49,15 +49,16 @@ namespace detail::check {
 struct word {
   std::string_view text;
   i64 number = 0;
+  bool is_number = false;
   constexpr word(std::string_view s) : text(s) {}
   constexpr word(char const* s) : text(s) {}
   word(std::string const& s) : text(s) {}
-  constexpr word(std::integral auto x) : number(static_cast<i64>(x)) {}
+  constexpr word(std::integral auto x) : number(static_cast<i64>(x)), is_number(true) {}
 };
 /// A sentence of words and numbers.
 [[gnu::noinline, gnu::cold]] inline std::string sentence_of(std::initializer_list<word> all) {
   std::string r;
-  for (word const& x : all) r += x.text.data() ? std::string(x.text) : std::to_string(x.number);
+  for (word const& x : all) r += x.is_number ? std::to_string(x.number) : std::string(x.text);
   return r;
 }
 template <class... T> std::string sentence(T const&... x) { return sentence_of({word(x)...}); }

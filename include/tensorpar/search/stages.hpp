@@ -134,9 +134,8 @@ void exchange_operators(adjacency const& a, M const& m, stage_options const& o, 
 /// stage over the tree. Over every partition all sizes are mixed.
 /// Objective `bottleneck`: least over these families. Objective `iteration`: of all pipelines that the searches for least bottlenecks pass
 /// the eight least estimates, and of those the least simulated step (`settle`), where weights are shared with one stage of everything among
-/// them; not proven least, but up to 192 operators the best sequential pipeline
-/// (`pipedream_stages`) is among them, without its artificial edges. Objective `thesis`: tree and line of the tree's order, one size at a
-/// time.
+/// them; not proven least, but up to 192 operators the best sequential pipeline (`pipedream_stages`) is among them, without its
+/// artificial edges. Objective `thesis`: tree and line of the tree's order, one size at a time.
 ///
 /// Devices of several kinds are given to stages in topological order only, the first stages the first devices.
 /// `judge` (objective `iteration`, else not asked): who knows better than estimates what a step takes. It is asked about the eight and
