@@ -41,7 +41,7 @@ int main() {
               1e3 * found.seconds, found.tried);
   pipeline_run const drawn = simulate_pipeline(found.plan.pipeline, edges, costs_of(found.stages), true);
   std::printf("%s", pipeline_text(found.plan.pipeline, drawn, 80).c_str());
-  executor<compute::eigen<float>, comm::threads> run(expand(graph, found.plan));
+  executor<compute::eigen<float>, comm::threads> run(graph, found.plan);
   run.initialise(1);
   host_batch data{{"left", {{32, 64}, std::vector<float>(32 * 64, 0.5f), {}}}, {"right", {{32, 64}, std::vector<float>(32 * 64, 0.25f), {}}}};
   for (int k = 0; k < 3; ++k) std::printf("loss %.4f\n", run.step(data, 0.1).loss);

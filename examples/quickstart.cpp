@@ -27,7 +27,7 @@ int main() {
   computation_graph const graph = lower(net, {batch = 32});
   search_result const found = optimize(graph, cluster, analytical{});   // spreads, with a lower bound on any plan
   std::printf("predicted %.3g s, at most %.1f %% from the best\n", found.cost.seconds, 100 * found.gap);
-  executor<compute::eigen<float>, comm::threads> run(differentiate(graph), found.plan);
+  executor<compute::eigen<float>, comm::threads> run(graph, found.plan);
   run.initialise(1);
   host_batch data{{"x", {{32, 64}, std::vector<float>(32 * 64, 0.5f), {}}},
                   {"label", {shape({32}, dtype::i32), {}, std::vector<std::int32_t>(32, 3)}}};

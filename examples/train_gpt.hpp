@@ -23,7 +23,7 @@
 #include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/report/text.hpp>
-#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/search/optimize_batch.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/gpt.hpp>
 
@@ -64,7 +64,7 @@ inline computation_graph network(zoo::gpt_sizes const& s, i64 samples) {
 }
 // [end]
 
-/// Multiplications and additions of a training step on one micro-batch: what the model needs, that is a forward pass and twice that for the
+/// Multiplications and additions of a training step on a graph's samples: what the model needs, that is a forward pass and twice that for the
 /// gradients (Kaplan et al. 2020, section 2.1). What a plan computes again to save memory does not count.
 inline double training_flops(computation_graph const& g) {
   double sum = 0;
@@ -108,38 +108,37 @@ template <class Backend> void run(settings const& s) {
   std::vector<std::uint16_t> const all = files ? tokens_for(size, true, {s.data}, "--data") : tokens_for(size, false, s.text, "--text");
   std::vector<std::uint16_t> unseen;
   if (!s.validation.empty()) unseen = tokens_for(size, files, {s.validation}, "--validation");
-  if (s.batch % s.micro_batches)
+  if (s.micro_batches > 0 && s.batch % s.micro_batches)
     throw error("a batch of " + std::to_string(s.batch) + " in " + std::to_string(s.micro_batches) + " micro-batches", "--micro-batches",
                 "a divisor of the batch");
 
   // plan: the devices, each with the memory that it may take
   bool const bf16 = s.precision == "bf16";
-  computation_graph forward = network(size, s.batch / s.micro_batches);
-  if (bf16) forward = in_bf16(forward);          // weights are kept in f32 as well, and gradients of weights
-  training_options options;
-  options.optimizer.kind = optimizer_kind::adamw;
-  options.optimizer.weight_decay = s.decay;
-  options.optimizer.clip_norm = s.clip;
-  options.micro_batches = s.micro_batches;
+  computation_graph sequence = network(size, 1);
+  if (bf16) sequence = in_bf16(sequence);        // weights are kept in f32 as well, and gradients of weights
   Backend const backend(s.devices, bf16);
   machine cluster = backend.cluster;
   if (s.memory > 0) for (device_kind& k : cluster.kinds) k.memory = static_cast<i64>(s.memory * 1048576);
-  search_options wanted;
-  wanted.model = s.model;
-  wanted.optimizer = options.optimizer;
-  wanted.micro_batches = s.micro_batches;
-  search_result const found = optimize(forward, cluster, analytical{measured_rates}, wanted);
+  batch_options wanted;
+  wanted.search.model = s.model;
+  wanted.search.optimizer.kind = optimizer_kind::adamw;
+  wanted.search.optimizer.weight_decay = s.decay;
+  wanted.search.optimizer.clip_norm = s.clip;
+  if (s.micro_batches > 0) {
+    wanted.micro_batches = {s.micro_batches};
+    wanted.schedules.clear();
+  }
+  batch_result const found = optimize_batch(sequence, s.batch, cluster, analytical{measured_rates}, wanted);
   if (!found.feasible())
     throw error("no plan fits: device " + std::to_string(found.infeasible->device) + " lacks " + std::to_string(found.infeasible->missing) +
                     " bytes",
                 "--memory", "more memory, more devices, or a smaller batch");
-  training_graph const graph = differentiate(forward, options);
-  saving_step const step = save_memory(graph, found.plan);
-  program const plain = unroll(step.graph, step.plan, &compute::workspace);
-  require_accepted(check(step.graph, step.plan, plain), "train_gpt");
-  program const q = fused<compute>(plain, cluster);
-  int again = 0;
+  planned_step const step = step_for<compute>(found.graph, found.plan);
+  require_accepted(check(step.graph, step.plan, step.program), "train_gpt");
+  program const q = fused<compute>(step.program, cluster);
+  int again = 0, stages = static_cast<int>(found.plan.pipeline.stages.size());
   for (node_choice const& c : found.plan.nodes) again += c.recompute;
+  for (pipeline_stage const& x : found.plan.pipeline.stages) again += x.recompute ? static_cast<int>(x.nodes.size()) : 0;
 
   double predicted = 0;
   if (s.measure) {
@@ -154,16 +153,18 @@ template <class Backend> void run(settings const& s) {
     if (!s.json) std::cout << "resumed from " << c.path << "\n";
   }
   i64 parameters = 0;
-  for (graph_value const& v : forward.values) if (v.role == value_role::parameter) parameters += v.type.elements();
+  for (graph_value const& v : sequence.values) if (v.role == value_role::parameter) parameters += v.type.elements();
   i64 const most = *std::max_element(q.arena.begin(), q.arena.end());
   if (!s.json)
     std::cout << s.model << ": " << parameters << " parameters in " << s.precision << ", " << all.size() << " tokens of text; "
               << cluster.size() << " devices, "
-              << number("%.1f", static_cast<double>(most) / 1048576) << " MiB each, " << again << " operators computed again\n";
+              << number("%.1f", static_cast<double>(most) / 1048576) << " MiB each, "
+              << (stages ? std::to_string(stages) + " stages, " : std::to_string(found.plan.micro_batches) + " micro-batches, ") << again
+              << " operators computed again\n";
 
   // train
   rate_schedule const learn = warm_up_cosine{s.rate, s.warm_up, std::max(s.steps, s.warm_up + 1), s.last_rate};
-  double const flops = training_flops(forward) * s.micro_batches;
+  double const flops = training_flops(sequence) * static_cast<double>(s.batch);
   double loss = 0;
   // [quoted: validation]
   auto const evaluate = [&] {                                         // under the plan: the forward operators alone, nothing dropped out
@@ -196,7 +197,7 @@ template <class Backend> void run(settings const& s) {
   }
   if (s.json)
     std::cout << json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()},
-                       {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss}, {"recomputed", again}, {"flops", flops},
+                       {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss}, {"stages", stages}, {"recomputed", again}, {"flops", flops},
                        {"predicted_seconds", predicted}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
   if (s.most_loss > 0 && !(loss <= s.most_loss))
     throw error("a loss of " + number("%.4f", loss), "--most-loss", "at most " + number("%.4f", s.most_loss));
@@ -221,8 +222,8 @@ template <class Backend> int train_gpt(int argc, char** argv) {
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
   app.add_option("--batch", s.batch, "sequences per step")->check(CLI::Range(1, 65536))->capture_default_str();
-  app.add_option("--micro-batches", s.micro_batches, "parts of a batch whose gradients are accumulated")
-      ->check(CLI::Range(1, 1024))
+  app.add_option("--micro-batches", s.micro_batches, "parts of a batch whose gradients are accumulated; 0: what is fastest, in stages if these are faster")
+      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app.add_option("--memory", s.memory, "MiB that a device may take, if not all it has; where that is short, plans shard and compute again")
       ->check(CLI::PositiveNumber);

@@ -21,6 +21,7 @@
 #include <tensorpar/exec/recorded_runs.hpp>
 #include <tensorpar/exec/scalar.hpp>
 #include <tensorpar/exec/step_check.hpp>
+#include <tensorpar/exec/step_for.hpp>
 #include <tensorpar/exec/step_result.hpp>
 #include <tensorpar/exec/task_errors.hpp>
 #include <tensorpar/exec/task_times.hpp>
@@ -65,6 +66,11 @@ class executor {
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   executor(training_graph graph, plan p, tensorpar::program const& made, Make const& make = {})
       : executor(std::move(graph), std::move(p), &made, make) {}
+  /// The step of any plan that was made for this forward graph, with stages or without; "loss" is the loss (else see exec/step_for.hpp).
+  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  executor(computation_graph const& forward, plan const& p, Make const& make = {}) : executor(step_for<Compute>(forward, p), make) {}
+  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  explicit executor(planned_step s, Make const& make = {}) : executor(std::move(s.graph), std::move(s.plan), &s.program, make) {}
   /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   explicit executor(pipelined_step const& s, Make const& make = {})
@@ -231,7 +237,6 @@ class executor {
   }
 
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
-
   void prepare() {
     auto const n = static_cast<std::size_t>(devices());
     mine_.resize(n);
@@ -328,12 +333,7 @@ class executor {
   void require_alive() const { if (failed_) throw error("this executor has failed before", "executor", "a new executor"); }
   /// Another process may fail in this.
   template <class F> void attempt(F const& f) {
-    try {
-      f();
-    } catch (...) {
-      failed_ = true;
-      throw;
-    }
+    try { f(); } catch (...) { failed_ = true; throw; }
   }
 
   /// Gives the tasks of each device to its workers.

@@ -42,10 +42,6 @@ struct program_seal {
   }
 };
 
-inline training_graph step_of(computation_graph const& forward, plan const& p, std::string const& loss) {
-  return differentiate(forward, training_of(p, loss));
-}
-
 inline program_seal seal_of(program const& q, int devices) {
   program_seal s;
   for (auto const& [d, members] : kinds_of_devices(q, devices)) s.add(q, d, members);
@@ -60,7 +56,7 @@ inline program_seal seal_of(program const& q, int devices) {
 inline void seal(computation_graph const& forward, plan& p, std::string const& loss = "loss") {
   detail::program_seal s;
   if (p.pipeline.empty()) {
-    saving_step const step = save_memory(detail::step_of(forward, p, loss), p);
+    saving_step const step = save_memory(differentiate(forward, training_of(p, loss)), p);
     detail::for_each_kind_of_device(step.graph, step.plan, no_workspace,
                                     [&](program const& q, int d, std::vector<int> const& members) { s.add(q, d, members); });
   } else {
@@ -117,7 +113,7 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
       if (auto wrong = check(step.graph, step.plan, q, limit); !wrong.empty()) return wrong;
       s = detail::seal_of(q, p.cluster.size());
     } else {
-      training_graph const t = detail::step_of(forward, p, loss);
+      training_graph const t = differentiate(forward, training_of(p, loss));
       plan spreads = p;
       for (node_choice& c : spreads.nodes) c = {c.spread};
       detail::check::facts known(p.cluster.size());

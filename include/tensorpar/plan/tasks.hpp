@@ -49,6 +49,7 @@ class unroller : step_grids {
     for (int v = 0; v < g_.node_count(); ++v)
       for (std::size_t k = 0; k < g_.node(v).in.size(); ++k)
         readers_[static_cast<std::size_t>(g_.node(v).in[k])].push_back({v, static_cast<int>(k)});
+    copies_.resize(g_.values.size() * static_cast<std::size_t>(p.micro_batches + 1));
     state_home_.assign(g_.values.size(), {-1, -1});
     for (int n = g_.node_count() - 1; n >= t.forward_nodes; --n)
       if (g_.node(n).phase == step_phase::update)
@@ -102,7 +103,7 @@ class unroller : step_grids {
   std::vector<iteration_space> spaces_;
   std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
   std::vector<std::vector<std::pair<int, int>>> readers_;       // by value: (node, operand)
-  std::map<std::pair<int, int>, std::vector<int>> copies_;      // (value, micro-batch or -1) -> buffers, the producer's first
+  std::vector<std::vector<int>> copies_;                        // by value and micro-batch (see `copies_of`): buffers, the producer's first
   std::map<std::array<int, 3>, std::vector<int>> apart_;        // (value, micro-batch, backward?) -> the first of these, and others
   int micro_ = 0;
   node_order order_;
@@ -142,15 +143,19 @@ class unroller : step_grids {
   }
   void persistent(int x) {
     auto const [k, n] = home_of(x);
-    copies_[{x, -1}] = {add_buffer(x, g_.type(x), operand_layout(space(n), g_.node(n).letters, grid_of(n), k), true)};
+    copies_of(x, -1) = {add_buffer(x, g_.type(x), operand_layout(space(n), g_.node(n).letters, grid_of(n), k), true)};
+  }
+  /// Micro-batch -1: parameters and states, of which there is one for all.
+  std::vector<int>& copies_of(int x, int micro) {
+    return copies_[static_cast<std::size_t>(x) * static_cast<std::size_t>(plan_.micro_batches + 1) + static_cast<std::size_t>(micro + 1)];
   }
   std::vector<int>& copies(int x) {
     value_role const r = g_.value(x).role;
-    if (r == value_role::parameter || r == value_role::state) return copies_[{x, -1}];
+    if (r == value_role::parameter || r == value_role::state) return copies_of(x, -1);
     int const p = g_.value(x).producer;
     // updates read the accumulated gradient, which is the first micro-batch's buffer
-    if (p >= 0 && g_.node(p).phase == step_phase::update) return copies_[{x, plan_.micro_batches - 1}];
-    return copies_[{x, micro_}];
+    if (p >= 0 && g_.node(p).phase == step_phase::update) return copies_of(x, plan_.micro_batches - 1);
+    return copies_of(x, micro_);
   }
   /// What `consumer` may read or move value x from. Weights that are kept in parts are gathered for each pass; what recomputed operators
   /// and their derivatives read is moved for them, so that no copy has to stay from the forward pass.
@@ -257,7 +262,7 @@ class unroller : step_grids {
     for (std::size_t k = 0; k < n.out.size(); ++k) {
       int const stored = g_.value(n.out[k]).stored_in;
       layout l = result_layout(space(v), n.letters, t.grid, static_cast<int>(k));
-      int const home = stored >= 0 ? copies_[{stored, -1}].front() : -1;
+      int const home = stored >= 0 ? copies_of(stored, -1).front() : -1;
       bool const there = home >= 0 && at(home).where == l;
       int const b = there ? home : add_buffer(n.out[k], g_.type(n.out[k]), std::move(l), false);
       if (home >= 0 && !there) elsewhere.push_back({b, home});
@@ -298,7 +303,7 @@ class unroller : step_grids {
 
   /// Adds this micro-batch's gradient x to the first one's, in place.
   void accumulate(int v, int x) {
-    int const mine = copies(x).front(), sum = copies_[{x, 0}].front();
+    int const mine = copies(x).front(), sum = copies_of(x, 0).front();
     task t;
     t.node = v;
     t.micro_batch = micro_;
@@ -310,7 +315,7 @@ class unroller : step_grids {
     for (layout_axis const& a : at(sum).where.axes) t.grid.axes.push_back({'\0', a.degree, a.stride});
     t.devices = at(sum).devices;
     append(std::move(t));
-    copies_[{x, micro_}] = {sum};
+    copies_of(x, micro_) = {sum};
   }
 };
 

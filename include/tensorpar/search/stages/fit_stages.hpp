@@ -1,10 +1,12 @@
 // tensorpar/search/stages/fit_stages.hpp - the pipeline whose program is fastest of those that fit into memory: programs are unrolled
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/search/fitting.hpp>
 #include <tensorpar/search/microbatch.hpp>
 #include <tensorpar/search/stages/to_plan.hpp>
+#include <tensorpar/search/team.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 namespace tensorpar {
@@ -58,6 +60,7 @@ template <cost_model C> class program_judge final : public step_judge {
     std::vector<i64> arena;
     std::optional<shortage> lacks;
     double seconds = 0;
+    std::optional<error> refused;      // then nothing of the above but the stages
   };
 
  private:
@@ -69,16 +72,65 @@ template <cost_model C> class program_judge final : public step_judge {
   std::vector<i64> room_;
   std::vector<program_of> all_;
   int best_ = -1;
+  team workers_;
+
+  program_of const* known(stage_result const& r) const {
+    for (program_of const& p : all_) if (p.stages.pipeline == r.pipeline && p.stages.choices == r.choices) return &p;
+    return nullptr;
+  }
+  /// Whoever found them, they are priced and scheduled by the model, which the calling thread alone asks.
+  void unroll_all(std::vector<stage_result const*> const& found) {
+    std::vector<program_of> made(found.size());
+    std::vector<std::optional<program>> programs(found.size());
+    std::vector<task_prices> prices(found.size());
+    auto const attempt = [&](std::size_t i, auto const& f) {
+      if (made[i].refused) return;
+      try { f(made[i]); } catch (error const& e) { made[i].refused = e; }
+    };
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      made[i].stages = *found[i];
+      attempt(i, [&](program_of& p) {
+        stage_result r = with_stages(model_, *found[i], *found[i]);
+        auto const scheduled = make_schedule(kind_, r.pipeline, edges_of(r), costs_of(r));
+        if (!scheduled)
+          throw error("schedule " + std::string(name_of(kind_)) + " does not fit these stages", "fit_stages", "another schedule");
+        p.plan = plan_of(forward_, on_, model_, *scheduled, r.choices, optimizer_);
+        p.stages = std::move(r);
+      });
+    }
+    int const n = static_cast<int>(found.size());
+    workers_.run(n, [&](int k, int) {
+      std::size_t const i = static_cast<std::size_t>(k);
+      attempt(i, [&](program_of& p) { programs[i] = unroll(expand(forward_, p.plan)); });
+    });
+    for (std::size_t i = 0; i < found.size(); ++i)
+      attempt(i, [&](program_of&) { prices[i] = price(*programs[i], on_, model_.prices()); });
+    workers_.run(n, [&](int k, int) {
+      std::size_t const i = static_cast<std::size_t>(k);
+      attempt(i, [&](program_of& p) { p.seconds = simulate(*programs[i], on_, prices[i], {true, false}).seconds; });
+    });
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      program_of& p = made[i];
+      if (!p.refused) {
+        p.lacks = shortage_in(programs[i]->arena, room_, false);
+        p.arena = std::move(programs[i]->arena);
+        if (!p.lacks && (best_ < 0 || p.seconds < best()->seconds * (1 - 1e-9))) best_ = static_cast<int>(all_.size());
+      }
+      all_.push_back(std::move(p));
+    }
+  }
 
  public:
   program_judge(computation_graph const& forward, machine const& on, graph_stages<C> const& model, schedule_kind kind,
-                optimizer_choice const& optimizer)
-      : forward_(forward), on_(on), model_(model), kind_(kind), optimizer_(optimizer) {
+                optimizer_choice const& optimizer, int threads = 1)
+      : forward_(forward), on_(on), model_(model), kind_(kind), optimizer_(optimizer), workers_(threads) {
     for (int d = 0; d < on.size(); ++d) room_.push_back(on.kind_of(d).memory);
   }
   /// The fastest that fits, of those asked about.
   program_of const* best() const { return best_ < 0 ? nullptr : &all_[static_cast<std::size_t>(best_)]; }
-  int unrolled() const { return static_cast<int>(all_.size()); }
+  int unrolled() const {
+    return static_cast<int>(std::count_if(all_.begin(), all_.end(), [](program_of const& p) { return !p.refused; }));
+  }
 
   /// No program of the pipeline takes less: operators alone keep some device busy for so many seconds. Stages whose operators may run
   /// side by side with what they send each other, or of which the program may compute less than is priced, count for nothing.
@@ -94,8 +146,21 @@ template <cost_model C> class program_judge final : public step_judge {
     }
     return most;
   }
+  bool hopeless(stage_result const& r) const { return best() && least(r) > best()->seconds * (1 + 1e-9); }
+
+  /// Unrolls some at a time, always as many, so that what is found does not depend on the threads.
+  void look_ahead(std::vector<stage_result> const& all) override {
+    constexpr std::size_t at_once = 4;
+    std::vector<stage_result const*> some;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!known(all[i]) && !hopeless(all[i])) some.push_back(&all[i]);
+      if (some.size() < at_once && i + 1 < all.size()) continue;
+      unroll_all(some);
+      some.clear();
+    }
+  }
   double seconds(stage_result const& r) override {
-    if (best() && least(r) > best()->seconds * (1 + 1e-9)) return 1e300;
+    if (hopeless(r)) return 1e300;
     program_of const& p = of(r);
     return p.lacks ? 1e300 : p.seconds;
   }
@@ -105,23 +170,12 @@ template <cost_model C> class program_judge final : public step_judge {
     for (program_of const& p : all_) if (p.lacks && (!least || p.lacks->missing < least->missing)) least = &*p.lacks;
     return least;
   }
-  /// Whoever found it, it is priced and scheduled by the model. Throws `error` where the schedule does not fit the stages, and as
-  /// `expand` does.
+  /// Throws `error` where the schedule does not fit the stages, and as `expand` does.
   program_of const& of(stage_result const& found) {
-    for (program_of const& p : all_)
-      if (p.stages.pipeline == found.pipeline && p.stages.choices == found.choices) return p;
-    stage_result const r = with_stages(model_, found, found);
-    auto const scheduled = make_schedule(kind_, r.pipeline, edges_of(r), costs_of(r));
-    if (!scheduled)
-      throw error("schedule " + std::string(name_of(kind_)) + " does not fit these stages", "fit_stages", "another schedule");
-    program_of p{r, plan_of(forward_, on_, model_, *scheduled, r.choices, optimizer_), {}, {}, 0};
-    program q = unroll(expand(forward_, p.plan));
-    p.seconds = simulate(q, on_, model_.prices(), {true, false}).seconds;
-    p.lacks = shortage_in(q.arena, room_, false);
-    p.arena = std::move(q.arena);
-    if (!p.lacks && (best_ < 0 || p.seconds < best()->seconds * (1 - 1e-9))) best_ = unrolled();
-    all_.push_back(std::move(p));
-    return all_.back();
+    if (!known(found)) unroll_all({&found});
+    program_of const& p = *known(found);
+    if (p.refused) throw error(*p.refused);
+    return p;
   }
 };
 
@@ -142,7 +196,7 @@ fitted_stages fit_stages(G const& graph, computation_graph const& forward, machi
                          optimizer_choice const& optimizer = {}, int most = 12) {
   using namespace detail;
   fitted_stages r;
-  program_judge<C> judge(forward, on, model, kind, optimizer);
+  program_judge<C> judge(forward, on, model, kind, optimizer, o.threads);
   auto const nearer = model.nearer();
   double share = 1;  // of all memories, that estimates may fill
   for (int round = 0; round < most; ++round) {

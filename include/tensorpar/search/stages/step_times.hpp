@@ -37,6 +37,8 @@ inline double simulated_step(stage_result const& r) {
 class step_judge {
  public:
   virtual ~step_judge() = default;
+  /// All that it is going to be asked about, in this order: who likes may work on several at once.
+  virtual void look_ahead(std::vector<stage_result> const&) {}
   /// Seconds of a step; 1e300: it cannot be run, or cannot be the fastest. The pipeline has stages, choices and cost, but no order yet.
   virtual double seconds(stage_result const& r) = 0;
 };
@@ -50,15 +52,18 @@ template <stage_model M> void settle(M const& m, best_stages& best, bool sequent
   double least = 1e300;
   std::size_t winner = 0;
   best.widen();
-  for (std::size_t i = 0; i < best.shortlist.size(); ++i) {
-    stage_result r;
-    write_pipeline(m, best.shortlist[i].pipeline, sequential, r);
-    r.source = best.shortlist[i].source;
+  std::vector<stage_result> all(best.shortlist.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    write_pipeline(m, best.shortlist[i].pipeline, sequential, all[i]);
+    all[i].source = best.shortlist[i].source;
+  }
+  if (judge) judge->look_ahead(all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
     double passes = 0;
-    for (stage_choice const& c : r.choices) passes += 2 * static_cast<double>(m.mini_batch()) / static_cast<double>(c.micro_batch);
+    for (stage_choice const& c : all[i].choices) passes += 2 * static_cast<double>(m.mini_batch()) / static_cast<double>(c.micro_batch);
     if (!judge && passes > 5e4) return;
     try {
-      double const t = judge ? judge->seconds(r) : simulated_step(r);
+      double const t = judge ? judge->seconds(all[i]) : simulated_step(all[i]);
       if (t >= least * (1 - 1e-9)) continue;
       least = t;
       winner = i;

@@ -1,0 +1,59 @@
+// tensorpar/plan/planned_step.hpp - one training step of any plan, with stages or without: what executors, checker and simulator take
+#pragma once
+#include <algorithm>
+#include <string>
+#include <tensorpar/ir/rebatch.hpp>
+#include <tensorpar/plan/memory_saving.hpp>
+#include <tensorpar/plan/step_fit.hpp>
+#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/plan/training.hpp>
+
+namespace tensorpar {
+
+/// A step's graph, the spreads of its operators, and its program: what `executor`, `check(graph, plan, program)` and
+/// `simulate(program, ...)` take.
+struct planned_step {
+  training_graph graph;
+  tensorpar::plan plan;
+  tensorpar::program program;
+};
+
+/// The step that a plan makes of the forward graph that it runs: a pipeline is expanded (plan/expand.hpp), memory is saved where the plan
+/// says so (plan/memory_saving.hpp), and all is unrolled. `w`: the scratch space of a backend. `ready(graph)` is called before that, with
+/// the step's graph. Throws `error` for a plan of another graph, and as `expand`, `save_memory` and `unroll` do. O(unrolling).
+template <class Ready>
+planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss, workspace_rule w, Ready const& ready) {
+  require_graph(p, forward.hash());
+  if (!p.pipeline.empty()) {
+    pipelined_step s = expand(forward, p, loss);
+    ready(s.graph);
+    program q = unroll(s, w);
+    return {std::move(s.graph), std::move(s.plan), std::move(q)};
+  }
+  saving_step s = save_memory(differentiate(forward, training_of(p, loss)), p);
+  ready(s.graph);
+  program q = unroll(s.graph, s.plan, w);
+  return {std::move(s.graph), std::move(s.plan), std::move(q)};
+}
+/// The same without scratch space, as searches and certificates see it.
+inline planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss = "loss") {
+  return step_of(forward, p, loss, no_workspace, [](training_graph const&) {});
+}
+
+/// The graph that a plan for so many `samples` runs, from the graph of few samples that it was searched for with (search/optimize_batch.hpp):
+/// on as many samples as a micro-batch has; a pipeline runs the given one. For plans that come from a file.
+/// Throws `error` where the plan is of another graph or batch. O(nodes).
+inline computation_graph graph_of(computation_graph const& few, plan const& p, i64 samples) {
+  i64 own = 1;
+  for (graph_value const& v : few.values) if (v.role == value_role::input && v.type.rank > 0) own = v.type.d[0].n;
+  bool const staged = !p.pipeline.empty();
+  i64 const parts = staged ? 1 : own * std::max(1, p.micro_batches);
+  if (samples < 1 || (staged ? samples != p.pipeline.mini_batch : samples % parts != 0))
+    throw error("a batch of " + std::to_string(samples), detail::plan_named(p),
+                staged ? std::to_string(p.pipeline.mini_batch) + ", the pipeline's" : "a multiple of " + std::to_string(parts));
+  computation_graph g = staged ? few : rebatch(few, samples / parts);
+  require_graph(p, g.hash());
+  return g;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,213 @@
+// tensorpar/search/optimize_batch.hpp - from a graph of few samples, a batch and a machine to a plan: micro-batches, spreads, stages
+#pragma once
+#include <algorithm>
+#include <string>
+#include <tensorpar/plan/planned_step.hpp>
+#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/search/stages/fit_stages.hpp>
+#include <tensorpar/search/stages/map_within.hpp>
+
+namespace tensorpar {
+
+struct batch_options {
+  search_options search;                 // `micro_batches`, `order` and `compare` are not looked at
+  std::vector<int> micro_batches;        // of plans without stages: those that are tried; empty: 1 and, where memory is short, more
+  std::vector<schedule_kind> schedules{schedule_kind::one_f_one_b, schedule_kind::zb_h1};  // of pipelines; empty: none
+  stage_options stages;
+  int most_tensor = 0;                   // parts of an operator inside stages; 0: as many as the innermost links join
+  i64 most_placed = i64{1} << 21;        // operators times micro-batches times devices of a program that is looked at
+};
+
+/// One of the plans that were compared.
+struct batch_candidate {
+  std::string what;                      // "spreads", or the schedule of a pipeline
+  int micro_batches = 1;                 // of stages the largest number
+  int stages = 0;
+  double seconds = 0;                    // of a step: its program simulated
+  i64 peak = 0;                          // bytes of the largest arena
+  std::optional<shortage> infeasible;    // then no plan of this kind was found
+  std::string refused;                   // why none was looked for
+  bool feasible() const { return !infeasible && refused.empty(); }
+};
+
+struct batch_result {
+  std::optional<shortage> infeasible;    // what lacked least; then there is no plan
+  computation_graph graph;               // that the plan runs: the given one on more samples
+  tensorpar::plan plan;                  // `step_seconds` is its program's
+  std::vector<i64> arena;                // bytes by device, without a backend's scratch space
+  std::vector<batch_candidate> tried;
+  int chosen = -1;                       // of those
+  bool feasible() const { return !infeasible; }
+};
+
+namespace detail {
+
+/// Divisors of n from 1 up, each at least twice the one before.
+inline std::vector<int> numbers_of_micro_batches(i64 n) {
+  std::vector<int> r{1};
+  for (i64 k = 2; k <= n && k <= most_micro_batches; ++k)
+    if (n % k == 0 && k >= 2 * i64{r.back()}) r.push_back(static_cast<int>(k));
+  return r;
+}
+
+/// Keeps the fastest of the plans that it is told of.
+template <cost_model M> class batch_search {
+  computation_graph const& given_;
+  i64 batch_;
+  machine const& on_;
+  M const& model_;
+  batch_options const& o_;
+  batch_axes axes_;
+  batch_result r_;
+
+  i64 placed(i64 micro_batches) const { return i64{given_.node_count()} * micro_batches * on_.size(); }
+
+  /// A plan's program, simulated and compared with the fastest so far.
+  void offer(batch_candidate c, computation_graph const& graph, plan p) {
+    planned_step const s = step_of(graph, p, o_.search.loss);
+    std::vector<i64> room;
+    for (int d = 0; d < on_.size(); ++d) room.push_back(on_.kind_of(d).memory);
+    c.infeasible = shortage_in(s.program.arena, room, false);
+    c.seconds = simulate(s.program, on_, model_, {true, false}).seconds;
+    c.peak = *std::max_element(s.program.arena.begin(), s.program.arena.end());
+    c.stages = static_cast<int>(p.pipeline.stages.size());
+    bool const better = c.feasible() && (r_.chosen < 0 || c.seconds < r_.tried[idx(r_.chosen)].seconds * (1 - 1e-9));
+    r_.tried.push_back(std::move(c));
+    if (!better) return;
+    r_.chosen = static_cast<int>(r_.tried.size()) - 1;
+    r_.graph = graph;
+    r_.arena = s.program.arena;
+    r_.plan = std::move(p);
+    r_.plan.model = o_.search.model;
+    r_.plan.scalar_bytes = o_.search.scalar_bytes;
+    r_.plan.step_seconds = r_.tried.back().seconds;
+  }
+  void lacks(batch_candidate c, shortage const& s) {
+    c.infeasible = s;
+    r_.tried.push_back(std::move(c));
+  }
+  void refuse(batch_candidate c, std::string why) {
+    c.refused = std::move(why);
+    r_.tried.push_back(std::move(c));
+  }
+
+  /// Every operator on all devices or some, micro-batches one after another. Returns whether more of these could be faster: where a plan
+  /// keeps all that it makes, smaller operators and more of them are no gain.
+  bool spreads(int micro_batches) {
+    batch_candidate c;
+    c.what = "spreads";
+    c.micro_batches = micro_batches;
+    if (placed(micro_batches) > o_.most_placed) {
+      refuse(std::move(c), std::to_string(placed(micro_batches)) + " operators on devices, more than " + std::to_string(o_.most_placed));
+      return false;
+    }
+    search_options s = o_.search;
+    s.micro_batches = micro_batches;
+    s.compare = false;
+    s.order.clear();
+    computation_graph const graph = rebatch(given_, batch_ / micro_batches / axes_.own());
+    search_result found = optimize(graph, on_, model_, s);
+    if (!found.feasible()) {
+      lacks(std::move(c), *found.infeasible);
+      return true;
+    }
+    bool const saves = found.plan.saves_memory();
+    double const before = r_.chosen < 0 ? 1e300 : r_.tried[idx(r_.chosen)].seconds;
+    offer(std::move(c), graph, std::move(found.plan));
+    return saves && r_.tried.back().seconds <= before;
+  }
+
+  graph_stage_options stage_degrees(bool saving) const {
+    graph_stage_options g;
+    g.mini_batch = batch_;
+    g.loss = o_.search.loss;
+    g.optimizer = o_.search.optimizer;
+    g.scalar_bytes = o_.search.scalar_bytes;
+    g.most_tensor = o_.most_tensor > 0 ? o_.most_tensor : on_.links.empty() ? 1 : static_cast<int>(on_.links.front().group);
+    g.recompute = g.shard_optimizer = saving;
+    return g;
+  }
+  /// Stages by this schedule; where those that keep everything do not fit, also such that compute again and share the optimizer's state.
+  void stages(schedule_kind kind) {
+    batch_candidate c;
+    c.what = name_of(kind);
+    stage_options some = o_.stages;
+    some.threads = o_.search.threads;
+    if (some.micro_batches.empty()) some.micro_batches = usual_micro_batches(axes_.own(), batch_);
+    std::erase_if(some.micro_batches, [&](i64 b) { return placed(batch_ / std::max<i64>(1, b)) > o_.most_placed; });
+    if (some.micro_batches.empty()) return refuse(std::move(c), "more operators on devices than " + std::to_string(o_.most_placed));
+    try {
+      rebatch(given_, batch_ / axes_.own());                        // stages have micro-batches of several sizes
+    } catch (error const& e) {
+      return refuse(std::move(c), e.what());
+    }
+    std::vector<std::vector<int>> before;
+    for (int v = 0; v < given_.node_count(); ++v) before.push_back(given_.predecessors(v));
+    fitted_stages found;
+    for (bool const saving : {false, true}) {
+      graph_stages<M> const model(given_, on_, model_, stage_degrees(saving));
+      found = fit_stages(before, given_, on_, model, some, kind, o_.search.optimizer);
+      if (found.feasible() || !o_.search.save_memory) break;
+    }
+    if (!found.feasible()) return lacks(std::move(c), *found.infeasible);
+    for (std::size_t s = 0; s < found.plan.pipeline.stages.size(); ++s)
+      c.micro_batches = std::max(c.micro_batches, found.plan.pipeline.micro_batches(static_cast<int>(s)));
+    mapped_stages mapped = map_within(given_, found.plan, model_, o_.search);
+    bool const other = !(mapped.plan == found.plan);
+    batch_candidate within = c;
+    within.what += ", mapped";
+    offer(std::move(c), given_, std::move(found.plan));
+    if (other) offer(std::move(within), given_, std::move(mapped.plan));
+  }
+
+ public:
+  batch_search(computation_graph const& given, i64 samples, machine const& on, M const& model, batch_options const& o)
+      : given_(given), batch_(samples), on_(on), model_(model), o_(o), axes_(given) {
+    require_machine(on);
+    require_bound(given);
+    if (samples < 1 || samples % axes_.own())
+      throw error("a batch of " + std::to_string(samples) + " samples for a graph of " + std::to_string(axes_.own()), "optimize_batch",
+                  "a multiple of the graph's batch");
+    for (int k : o.micro_batches)
+      if (k < 1 || (samples / axes_.own()) % k)
+        throw error(std::to_string(k) + " micro-batches", "optimize_batch",
+                    "numbers that divide " + std::to_string(samples / axes_.own()) + ", the batch by the graph's own");
+  }
+  batch_result run() {
+    for (int k : o_.micro_batches) spreads(k);
+    if (o_.micro_batches.empty())
+      for (int k : numbers_of_micro_batches(batch_ / axes_.own())) if (!spreads(k)) break;
+    if (on_.size() > 1) for (schedule_kind k : o_.schedules) stages(k);
+    if (r_.chosen >= 0) return std::move(r_);
+    for (batch_candidate const& c : r_.tried)
+      if (c.infeasible && (!r_.infeasible || c.infeasible->missing < r_.infeasible->missing)) r_.infeasible = c.infeasible;
+    if (!r_.infeasible)
+      throw error("nothing to choose from: " + (r_.tried.empty() ? "no kind of plan is allowed" : r_.tried.front().refused), "optimize_batch",
+                  "fewer devices, fewer operators, or a larger most_placed");
+    return std::move(r_);
+  }
+};
+
+}  // namespace detail
+
+/// The fastest plan for a training step on so many `samples`: how many micro-batches, and whether these run through spread operators one
+/// after another (`optimize`, for one number of micro-batches after another) or through the stages of a pipeline (`fit_stages` for each
+/// schedule, then `map_within`). What each comes up with is unrolled and simulated under the same cost model, and the fastest program
+/// whose arenas fit is taken; all are told. `forward`: the graph of as few samples as make sense, by which micro-batches are counted
+/// (usually one); all its inputs have their samples along the first axis. The plan runs `result.graph`, on batches of as many:
+/// `executor<...> run(result.graph, result.plan)`.
+/// More micro-batches without stages are tried while the plan for fewer computes again or keeps parts, and until a step gets longer. A
+/// model that cannot run on more samples (`rebatch`) is refused; one that mixes samples (batch normalisation) does so within each
+/// micro-batch, as everywhere. Neither rewrites nor functions computed with their operators are looked for
+/// (`optimize_jointly`), nor foldings of stages.
+/// Throws `error` as `optimize`, `rebatch` and `find_stages` do, for a batch that is no multiple of the graph's, and where nothing may be
+/// looked at. Deterministic. Takes as long as all of these together; by far the most is unrolling (`fit_stages`).
+template <cost_model M>
+batch_result optimize_batch(computation_graph const& forward, i64 samples, machine const& on, M const& model, batch_options const& o = {}) {
+  return detail::batch_search<M>(forward, samples, on, model, o).run();
+}
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> optimize_batch(computation_graph const&, i64, machine const&, M const&, batch_options const& = {});
+
+}  // namespace tensorpar

@@ -1,0 +1,157 @@
+// tests/search/optimize_batch.test.cpp - of spreads with any number of micro-batches and of pipelines the fastest program that fits is taken
+#include <tensorpar/search/optimize_batch.hpp>
+#include <doctest/doctest.h>
+
+#include <support/search_once.hpp>
+#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/zoo/registry.hpp>
+
+using namespace tensorpar;
+
+namespace {
+
+machine nodes(int count, int each, double bandwidth, double megabytes = 1 << 14) {
+  return make_cluster("nodes", {"device", 1e11, 1e10, static_cast<i64>(megabytes * 1048576), 1e-6}, count * each, each,
+                      {"inside", each, 1e-6, 1e10}, {"between", count * each, 5e-6, bandwidth});
+}
+std::string const gpt = "gpt3_1b3:layers=3,hidden=64,heads=4,wide=256,seq=32,vocab=512";
+
+double simulated(computation_graph const& g, plan const& p) {
+  return simulate(step_of(g, p).program, p.cluster, analytical{}).seconds;
+}
+/// What holds of every answer, whatever was asked.
+void check_result(computation_graph const& given, i64 batch, machine const& on, batch_result const& r) {
+  REQUIRE(r.feasible());
+  REQUIRE(r.chosen >= 0);
+  batch_candidate const& best = r.tried[static_cast<std::size_t>(r.chosen)];
+  CHECK(best.feasible());
+  for (batch_candidate const& c : r.tried) if (c.feasible()) CHECK(best.seconds <= c.seconds * (1 + 1e-9));
+  planned_step const s = step_of(r.graph, r.plan);
+  require_accepted(check(s.graph, s.plan, s.program), "plan");
+  CHECK(s.program.arena == r.arena);
+  for (int d = 0; d < on.size(); ++d) CHECK(r.arena[static_cast<std::size_t>(d)] <= on.kind_of(d).memory);
+  CHECK(*std::max_element(r.arena.begin(), r.arena.end()) == best.peak);
+  CHECK(best.seconds == doctest::Approx(simulated(r.graph, r.plan)));
+  CHECK(r.plan.step_seconds == best.seconds);
+  CHECK(best.stages == static_cast<int>(r.plan.pipeline.stages.size()));
+  if (r.plan.pipeline.empty()) {
+    CHECK(r.plan.micro_batches == best.micro_batches);
+    CHECK(r.graph.hash() == rebatch(given, batch / best.micro_batches).hash());
+  } else {
+    CHECK(r.plan.pipeline.mini_batch == batch);
+    CHECK(r.graph.hash() == given.hash());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("never slower than spreads on all micro-batches at once, nor than the pipelines of either schedule; both kinds are chosen") {
+  int spreads = 0, pipelines = 0;
+  for (std::string const& name : {gpt, std::string("candle_uno"), std::string("mlp_unify")})
+    for (double bandwidth : {1e10, 1e8}) {
+      CAPTURE(name);
+      CAPTURE(bandwidth);
+      computation_graph const g = name == gpt ? zoo::make(name, 1) : zoo::make_reduced(name, 1);
+      machine const on = nodes(2, 2, bandwidth);
+      batch_result const r = optimize_batch(g, 16, on, analytical{});
+      check_result(g, 16, on, r);
+      double const seconds = r.plan.step_seconds * (1 - 1e-9);
+      search_result const flat = optimize(rebatch(g, 16), on, analytical{});
+      CHECK(seconds <= simulated(rebatch(g, 16), flat.plan));
+      graph_stage_options o;
+      o.mini_batch = 16;
+      o.most_tensor = 2;
+      graph_stages<analytical> const m(g, on, analytical{}, o);
+      for (schedule_kind k : {schedule_kind::one_f_one_b, schedule_kind::zb_h1}) CHECK(seconds <= fit_stages(g, g, on, m, {}, k).seconds);
+      (r.plan.pipeline.empty() ? spreads : pipelines) += 1;
+    }
+  CHECK(spreads > 0);
+  CHECK(pipelines > 0);
+}
+
+TEST_CASE("where memory is short there are more micro-batches, stages, or what is missing; what is found fits") {
+  computation_graph const g = zoo::make(gpt, 1);
+  int more = 0, lacks = 0;
+  batch_options o;
+  o.search.optimizer.kind = optimizer_kind::adamw;
+  for (double megabytes = 24; megabytes > 0.5; megabytes /= 2) {
+    CAPTURE(megabytes);
+    machine const on = nodes(1, 2, 1e9, megabytes);
+    batch_result const r = optimize_batch(g, 16, on, analytical{}, o);
+    if (r.feasible()) {
+      check_result(g, 16, on, r);
+      CHECK(r.plan.optimizer == o.search.optimizer);
+      for (batch_candidate const& c : r.tried) more += c.what == "spreads" && c.micro_batches > 1;
+      continue;
+    }
+    ++lacks;
+    CHECK(r.chosen == -1);
+    CHECK(r.plan.nodes.empty());
+    CHECK(r.infeasible->needed - r.infeasible->capacity == r.infeasible->missing);
+    for (batch_candidate const& c : r.tried) {
+      REQUIRE(c.infeasible);
+      CHECK(c.infeasible->missing >= r.infeasible->missing);
+    }
+  }
+  CHECK(more > 2);
+  CHECK(lacks > 0);
+}
+
+TEST_CASE("only what is asked for is looked at, and equal questions have equal answers for any number of threads") {
+  computation_graph const g = zoo::make(gpt, 2);
+  machine const on = nodes(2, 2, 1e8);
+  batch_options o;
+  o.search.model = "gpt";
+  o.micro_batches = {4, 2};
+  o.schedules.clear();
+  batch_result const flat = optimize_batch(g, 16, on, analytical{}, o);
+  REQUIRE(flat.tried.size() == 2);
+  CHECK(flat.tried[0].micro_batches == 4);
+  CHECK(flat.tried[1].micro_batches == 2);
+  CHECK(flat.plan.pipeline.empty());
+  CHECK(flat.plan.model == "gpt");
+  o.schedules = {schedule_kind::gpipe};
+  o.search.threads = 1;
+  batch_result const one = optimize_batch(g, 16, on, analytical{}, o);
+  CHECK(one.tried[2].what == "gpipe");
+  o.search.threads = 3;
+  batch_result const three = optimize_batch(g, 16, on, analytical{}, o);
+  CHECK(one.plan == three.plan);
+  CHECK(one.chosen == three.chosen);
+  REQUIRE(one.tried.size() == three.tried.size());
+  for (std::size_t i = 0; i < one.tried.size(); ++i) CHECK(one.tried[i].seconds == three.tried[i].seconds);
+  batch_result const alone = optimize_batch(g, 16, nodes(1, 1, 1e8), analytical{});       // one device: no stages
+  CHECK(alone.tried.size() == 1);
+}
+
+TEST_CASE("numbers of micro-batches divide the batch and at least double") {
+  CHECK(detail::numbers_of_micro_batches(1) == std::vector{1});
+  CHECK(detail::numbers_of_micro_batches(48) == std::vector{1, 2, 4, 8, 16, 48});
+  CHECK(detail::numbers_of_micro_batches(45) == std::vector{1, 3, 9, 45});
+  CHECK(detail::numbers_of_micro_batches(7) == std::vector{1, 7});
+}
+
+TEST_CASE("what cannot be is refused by name, and what is too large is said to be") {
+  computation_graph const g = zoo::make(gpt, 2);
+  machine const on = nodes(1, 2, 1e9);
+  auto const of = [&](i64 batch, batch_options const& o = {}) { return optimize_batch(g, batch, on, analytical{}, o); };
+  CHECK_THROWS_WITH_AS(of(15), doctest::Contains("a batch of 15 samples for a graph of 2"), error);
+  CHECK_THROWS_WITH_AS(of(0), doctest::Contains("a multiple of the graph's batch"), error);
+  batch_options o;
+  o.micro_batches = {3};
+  CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("numbers that divide 8"), error);
+  o.micro_batches = {};
+  o.most_placed = 1;
+  CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("more than 1"), error);
+  o.most_placed = i64{g.node_count()} * 2;                       // one micro-batch, no more
+  batch_result const r = of(16, o);
+  REQUIRE(r.feasible());
+  for (batch_candidate const& c : r.tried) if (c.feasible()) CHECK(c.micro_batches == 1);
+  computation_graph fixed;                                       // its first operator holds for four samples only
+  int const x = fixed.add_input("x", {4, 6}), y = fixed.add_input("y", {4, 6});
+  int const cut = fixed.node(fixed.add(slice_axis{0, 0, 4}, {x}, "cut")).out[0];
+  fixed.add_output("loss", fixed.node(fixed.add(mean_squared_error{}, {cut, y})).out[0]);
+  CHECK_THROWS_WITH_AS(optimize_batch(fixed, 8, on, analytical{}), doctest::Contains("times its batch"), error);
+}
