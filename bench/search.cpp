@@ -9,6 +9,7 @@
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/plan/certificate.hpp>
 #include <tensorpar/search/joint.hpp>
+#include <tensorpar/search/optimize_batch.hpp>
 #include <tensorpar/search/strategies.hpp>
 #include <tensorpar/typed/typed.hpp>
 #include <tensorpar/zoo/registry.hpp>
@@ -205,13 +206,62 @@ void short_of_memory(std::string const& model, int nodes, i64 samples, double mo
   line(name.c_str(), "replay of the evidence", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(), "s", 1);
 }
 
+/// Micro-batches, spreads and stages chosen together for AdamW in single precision, beside strategies of others and each kind alone: all
+/// simulated as programs, those that do not fit left out.
+void batch_on(std::string const& model, std::string const& cluster, i64 samples) {
+  machine const on = preset(cluster);
+  computation_graph const g = zoo::make(model, 1);
+  batch_options o;
+  o.search.optimizer.kind = optimizer_kind::adamw;
+  auto const from = std::chrono::steady_clock::now();
+  batch_result const r = optimize_batch(g, samples, on, analytical{}, o);
+  double const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  std::string const name = model + ", a batch of " + std::to_string(samples) + " on " + cluster;
+  line(name.c_str(), "plan of any kind", took, "s", 0);
+  if (!r.feasible()) throw error("no plan fits", name, "a smaller batch");
+  double const step = r.plan.step_seconds;
+  double spreads = 0, stages = 0, known = 0;
+  auto const less = [](double& least, double s) { if (least == 0 || s < least) least = s; };
+  for (batch_candidate const& c : r.tried) if (c.feasible()) less(c.stages > 0 ? stages : spreads, c.seconds);
+  computation_graph const whole = rebatch(g, samples);
+  plan p = one_device_plan(whole, {"loss", o.search.optimizer, 1});
+  p.cluster = on;
+  for (baseline const& b : strategies(whole, on, analytical{}, o.search)) {
+    p.nodes = b.nodes;
+    program const q = step_of(whole, p).program;
+    bool fits = true;
+    for (int d = 0; d < on.size(); ++d) fits = fits && q.arena[static_cast<std::size_t>(d)] <= on.kind_of(d).memory;
+    if (fits) less(known, simulate(q, on, analytical{}, {true, false}).seconds);
+  }
+  line(name.c_str(), "step", step, "s", spreads);
+  line(name.c_str(), "stages", static_cast<double>(r.plan.pipeline.stages.size()), "", 0);
+  line(name.c_str(), "times as fast as spreads", spreads / step, "", 1);
+  line(name.c_str(), "times as fast as pipelines", stages / step, "", 1);
+  if (known > 0) line(name.c_str(), "times as fast as data and tensor parallelism, ZeRO, Megatron, grids, a random walk", known / step, "", 1);
+}
+
+void all_batches() {
+  batch_on("bert_large", "g4dn.12xlarge:2", 32);
+  batch_on("gpt3_1b3", "g4dn.12xlarge:2", 16);
+  batch_on("gpt3_1b3", "dgx-h100:2", 64);
+  batch_on("llama3_8b", "dgx-h100:4", 32);
+  batch_on("moe_2b6", "summit:2", 32);
+  batch_on("mmt", "g3.16xlarge:2", 64);
+  batch_on("candle_uno", "autodist-b10", 1024);
+  batch_on("dlrm_criteo", "g4dn.12xlarge:2", 2048);
+  batch_on("resnet50", "g4dn.12xlarge:2", 64);
+  batch_on("vgg19", "g3.4xlarge:8", 128);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"How long planning takes, and how far a plan is from the bound on all plans"};
-  bool quick = false;
+  bool quick = false, batches = false;
   app.add_flag("--quick", quick, "the digits models only");
+  app.add_flag("--batches", batches, "plans of any kind for a batch only");
   CLI11_PARSE(app, argc, argv);
+  if (batches) return all_batches(), 0;
   device_kind const core{"core", 2e10, 1e10, i64{4} << 30, 2e-6};
   link_level const bus{"memory", 1, 2e-6, 5e9}, wire{"Ethernet", 1, 5e-5, 1e8};
   machine const four = make_cluster("4 cores", core, 4, 4, bus, wire), two_nodes = make_cluster("2 nodes of 2", core, 4, 2, bus, wire),
@@ -248,5 +298,6 @@ int main(int argc, char** argv) {
   joint("resnext50_artifact", 2, false, 11 * 60 + 15);
   joint("resnext50_artifact", 1, true, 0, 0, false);
   joint("resnext50_artifact", 1, false, 37 * 60 + 1, 0, false);
+  all_batches();
   return 0;
 }

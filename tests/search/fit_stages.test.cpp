@@ -45,6 +45,25 @@ TEST_CASE("a pipeline fits when its arenas do; where estimates say too little, t
   CHECK(lacks > 2);
 }
 
+TEST_CASE("loss, optimizer and size of numbers are the model's, in the plan and in its program") {
+  model_builder b;
+  ref x = b.input("x", {zoo::batch, 16});
+  for (int i = 0; i < 4; ++i) x = x | linear{16} | relu{};
+  b.output("distance", all(x, b.input("y", {zoo::batch, 16})) | mean_squared_error{});
+  computation_graph const g = lower(b, {zoo::batch = 1});
+  machine const on = make_cluster("two", {"device", 1e12, 1e11, i64{1} << 30, 1e-6}, 2, 2, {"link", 2, 3e-6, 5e10}, {});
+  graph_stage_options o;
+  o.mini_batch = 4;
+  o.loss = "distance";
+  o.scalar_bytes = 8;
+  o.optimizer.kind = optimizer_kind::adamw;
+  fitted_stages const r = fit_stages(g, g, on, graph_stages<analytical>(g, on, analytical{}, o));
+  REQUIRE(r.feasible());
+  CHECK(r.plan.optimizer == o.optimizer);
+  CHECK(r.plan.scalar_bytes == 8);
+  CHECK(unroll(expand(g, r.plan, "distance")).arena == r.arena);
+}
+
 TEST_CASE("where there is room for all objectives but the step, the answer is that of find_stages") {
   computation_graph const g = zoo::make("candle_uno", 4);
   machine const on = make_cluster("large", {"device", 1e12, 1e11, i64{1} << 34, 1e-6}, 4, 4, {"link", 4, 3e-6, 5e10}, {});
@@ -135,7 +154,7 @@ TEST_CASE("stages of which most are near each other are found, as a search over 
       o.mini_batch = 16;
       o.most_data = 1;
       graph_stages<analytical> const m(b.graph, on, analytical{}, o);
-      detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b, {});
+      detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
       find_stages(b.graph, m, {}, &judge);
       fitted_stages const r = fit_stages(b.graph, b.graph, on, m);
       REQUIRE(r.feasible());
@@ -153,7 +172,7 @@ TEST_CASE("a program that operators alone make too slow is not unrolled, and no 
     graph_stage_options o;
     o.mini_batch = 16;
     graph_stages<analytical> const m(b.graph, on, analytical{}, o);
-    detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b, {});
+    detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
     std::vector<stage_result> all;
     for (i64 size : {1, 4, 16})
       for (stage_objective objective : {stage_objective::iteration, stage_objective::bottleneck}) {

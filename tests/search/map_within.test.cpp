@@ -30,7 +30,7 @@ plan planned(computation_graph const& g, machine const& on, int most_tensor, int
   graph_stages<analytical> const m(g, on, analytical{}, o);
   stage_result const r = find_stages(g, m);
   REQUIRE(r.feasible());
-  return plan_of(g, on, m, *make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r)), r.choices, o.optimizer);
+  return plan_of(g, on, m, *make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r)), r.choices);
 }
 }  // namespace
 

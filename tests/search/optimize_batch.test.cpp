@@ -126,6 +126,30 @@ TEST_CASE("only what is asked for is looked at, and equal questions have equal a
   CHECK(alone.tried.size() == 1);
 }
 
+TEST_CASE("loss, optimizer and size of numbers are those of the options, for every kind of plan") {
+  model_builder b;
+  ref x = b.input("x", {zoo::batch, 256});
+  for (int i = 0; i < 6; ++i) x = x | linear{256} | relu{};
+  b.output("distance", all(x, b.input("y", {zoo::batch, 256})) | mean_squared_error{});
+  computation_graph const g = lower(b, {zoo::batch = 1});
+  for (bool const staged : {false, true}) {
+    batch_options o;
+    o.search.loss = "distance";
+    o.search.scalar_bytes = 8;
+    o.search.optimizer = {optimizer_kind::adamw};
+    o.search.optimizer.clip_norm = 1;
+    if (!staged) o.schedules.clear();
+    double const bandwidth = staged ? 1e7 : 1e12;               // slow: activations are smaller than weights
+    machine const on = make_cluster("two", {"core", 2e9, 1e10, i64{1} << 30, 2e-6}, 2, 2, {"network", 2, 2e-5, bandwidth}, {});
+    batch_result const r = optimize_batch(g, 64, on, analytical{}, o);
+    REQUIRE(r.feasible());
+    CHECK(r.plan.pipeline.empty() != staged);
+    CHECK(r.plan.optimizer == o.search.optimizer);
+    CHECK(r.plan.scalar_bytes == 8);
+    CHECK(step_of(r.graph, r.plan, "distance").program.arena == r.arena);
+  }
+}
+
 TEST_CASE("numbers of micro-batches divide the batch and at least double") {
   CHECK(detail::numbers_of_micro_batches(1) == std::vector{1});
   CHECK(detail::numbers_of_micro_batches(48) == std::vector{1, 2, 4, 8, 16, 48});

@@ -41,7 +41,7 @@ TEST_CASE("data and tensor parallel stages, with recomputation and sharded optim
         if (!r.feasible()) continue;
         auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
         REQUIRE(p);
-        plan const q = plan_of(g, small, m, *p, r.choices, o.optimizer);
+        plan const q = plan_of(g, small, m, *p, r.choices);
         CHECK(q.pipeline.unit == 2);
         for (stage_choice const& c : r.choices) { data += c.data > 1; tensor += c.tensor > 1; again += c.recompute; parts += c.shard_optimizer; }
         pipelined_step const s = expand(g, q);

@@ -7,6 +7,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/search/stages/fit_stages.hpp>
 #include <tensorpar/zoo/registry.hpp>
 #include <thread>
 
@@ -121,5 +122,28 @@ TEST_CASE("search short of memory: the same for 1, 2, 3 and 8 threads") {
       }
       CHECK(first->feasible() == (percent > 30));
     }
+  }
+}
+
+TEST_CASE("pipelines: programs unrolled by 1, 2, 3 and 8 threads are the same, and the cost model is asked by one") {
+  computation_graph const g = zoo::make("gpt3_1b3:layers=3,hidden=64,heads=4,wide=256,seq=32,vocab=512", 1);
+  machine const on = make_cluster("nodes", {"device", 1e11, 1e10, i64{1} << 30, 1e-6}, 4, 2, {"inside", 2, 1e-6, 1e10},
+                                  {"between", 4, 5e-6, 1e9});
+  std::optional<fitted_stages> first;
+  for (int threads : counts()) {
+    one_thread::memory seen;
+    graph_stage_options o;
+    o.mini_batch = 8;
+    graph_stages<one_thread> const m(g, on, one_thread{&seen}, o);
+    stage_options s;
+    s.threads = threads;
+    fitted_stages r = fit_stages(g, g, on, m, s);
+    CHECK(seen.alone);
+    CHECK(r.tried > 8);
+    if (!first) { first = std::move(r); continue; }
+    CHECK(r.plan == first->plan);
+    CHECK(r.seconds == first->seconds);
+    CHECK(r.arena == first->arena);
+    CHECK(r.tried == first->tried);
   }
 }

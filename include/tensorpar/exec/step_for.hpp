@@ -6,9 +6,9 @@
 
 namespace tensorpar {
 
-/// What an executor of this policy runs of a plan for this forward graph, to look at, to check, or to transform (exec/fuse.hpp) before it is
-/// handed to one. The plan's scalar size is replaced by the policy's. Throws `error` as `step_of` does, where the policy lacks a kernel,
-/// and where the plan was sealed with another program (plan/certificate.hpp). O(unrolling).
+/// What an executor of this policy runs of a plan for this forward graph: to look at, to check, or to transform (exec/fuse.hpp) before an
+/// executor is made of it. The plan's scalar size is replaced by the policy's. Throws `error` as `step_of` does, where the policy lacks a
+/// kernel, and where the plan was sealed with another program (plan/certificate.hpp). O(unrolling).
 template <class Compute> planned_step step_for(computation_graph const& forward, plan p, std::string const& loss = "loss") {
   p.scalar_bytes = sizeof(typename Compute::scalar_type);
   planned_step s = step_of(forward, p, loss, &Compute::workspace, [](training_graph const& t) { detail::with_kernels<Compute>(t); });

@@ -40,8 +40,8 @@ inline planned_step step_of(computation_graph const& forward, plan const& p, std
   return step_of(forward, p, loss, no_workspace, [](training_graph const&) {});
 }
 
-/// The graph that a plan for so many `samples` runs, from the graph of few samples that it was searched for with (search/optimize_batch.hpp):
-/// on as many samples as a micro-batch has; a pipeline runs the given one. For plans that come from a file.
+/// The graph that a plan for so many `samples` runs, from the graph of few that it was searched for with (search/optimize_batch.hpp): on
+/// as many samples as a micro-batch has; a pipeline runs the given one. For plans that come from a file.
 /// Throws `error` where the plan is of another graph or batch. O(nodes).
 inline computation_graph graph_of(computation_graph const& few, plan const& p, i64 samples) {
   i64 own = 1;

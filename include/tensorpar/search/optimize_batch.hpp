@@ -79,7 +79,6 @@ template <cost_model M> class batch_search {
     r_.arena = s.program.arena;
     r_.plan = std::move(p);
     r_.plan.model = o_.search.model;
-    r_.plan.scalar_bytes = o_.search.scalar_bytes;
     r_.plan.step_seconds = r_.tried.back().seconds;
   }
   void lacks(batch_candidate c, shortage const& s) {
@@ -146,7 +145,7 @@ template <cost_model M> class batch_search {
     fitted_stages found;
     for (bool const saving : {false, true}) {
       graph_stages<M> const model(given_, on_, model_, stage_degrees(saving));
-      found = fit_stages(before, given_, on_, model, some, kind, o_.search.optimizer);
+      found = fit_stages(before, given_, on_, model, some, kind);
       if (found.feasible() || !o_.search.save_memory) break;
     }
     if (!found.feasible()) return lacks(std::move(c), *found.infeasible);
@@ -182,8 +181,8 @@ template <cost_model M> class batch_search {
     for (batch_candidate const& c : r_.tried)
       if (c.infeasible && (!r_.infeasible || c.infeasible->missing < r_.infeasible->missing)) r_.infeasible = c.infeasible;
     if (!r_.infeasible)
-      throw error("nothing to choose from: " + (r_.tried.empty() ? "no kind of plan is allowed" : r_.tried.front().refused), "optimize_batch",
-                  "fewer devices, fewer operators, or a larger most_placed");
+      throw error("nothing to choose from: " + (r_.tried.empty() ? "no kind of plan is allowed" : r_.tried.front().refused),
+                  "optimize_batch", "fewer devices, fewer operators, or a larger most_placed");
     return std::move(r_);
   }
 };
@@ -193,15 +192,15 @@ template <cost_model M> class batch_search {
 /// The fastest plan for a training step on so many `samples`: how many micro-batches, and whether these run through spread operators one
 /// after another (`optimize`, for one number of micro-batches after another) or through the stages of a pipeline (`fit_stages` for each
 /// schedule, then `map_within`). What each comes up with is unrolled and simulated under the same cost model, and the fastest program
-/// whose arenas fit is taken; all are told. `forward`: the graph of as few samples as make sense, by which micro-batches are counted
-/// (usually one); all its inputs have their samples along the first axis. The plan runs `result.graph`, on batches of as many:
+/// whose arenas fit is taken; all are told. `forward`: the graph of as few samples as make sense (usually one), by which micro-batches are
+/// counted; all its inputs have their samples along the first axis. The plan runs `result.graph`, on batches of all samples:
 /// `executor<...> run(result.graph, result.plan)`.
-/// More micro-batches without stages are tried while the plan for fewer computes again or keeps parts, and until a step gets longer. A
-/// model that cannot run on more samples (`rebatch`) is refused; one that mixes samples (batch normalisation) does so within each
-/// micro-batch, as everywhere. Neither rewrites nor functions computed with their operators are looked for
-/// (`optimize_jointly`), nor foldings of stages.
-/// Throws `error` as `optimize`, `rebatch` and `find_stages` do, for a batch that is no multiple of the graph's, and where nothing may be
-/// looked at. Deterministic. Takes as long as all of these together; by far the most is unrolling (`fit_stages`).
+/// More micro-batches without stages are tried while the plan for fewer computes again or keeps parts, and until a step gets longer.
+/// Neither rewrites nor functions computed with their operators are looked for (`optimize_jointly`), nor foldings of stages. Operators
+/// that mix samples (batch normalisation) do so within each micro-batch, as everywhere.
+/// Throws `error` as `optimize`, `rebatch` (operators that fix how many samples there are) and `find_stages` do, for a batch that is no
+/// multiple of the graph's, and where nothing may be looked at. Deterministic. Takes as long as all of these together, nearly all of it
+/// for unrolling pipelines.
 template <cost_model M>
 batch_result optimize_batch(computation_graph const& forward, i64 samples, machine const& on, M const& model, batch_options const& o = {}) {
   return detail::batch_search<M>(forward, samples, on, model, o).run();

@@ -68,7 +68,6 @@ template <cost_model C> class program_judge final : public step_judge {
   machine const& on_;
   graph_stages<C> const& model_;
   schedule_kind kind_;
-  optimizer_choice optimizer_;
   std::vector<i64> room_;
   std::vector<program_of> all_;
   int best_ = -1;
@@ -94,14 +93,14 @@ template <cost_model C> class program_judge final : public step_judge {
         auto const scheduled = make_schedule(kind_, r.pipeline, edges_of(r), costs_of(r));
         if (!scheduled)
           throw error("schedule " + std::string(name_of(kind_)) + " does not fit these stages", "fit_stages", "another schedule");
-        p.plan = plan_of(forward_, on_, model_, *scheduled, r.choices, optimizer_);
+        p.plan = plan_of(forward_, on_, model_, *scheduled, r.choices);
         p.stages = std::move(r);
       });
     }
     int const n = static_cast<int>(found.size());
     workers_.run(n, [&](int k, int) {
       std::size_t const i = static_cast<std::size_t>(k);
-      attempt(i, [&](program_of& p) { programs[i] = unroll(expand(forward_, p.plan)); });
+      attempt(i, [&](program_of& p) { programs[i] = unroll(expand(forward_, p.plan, model_.options().loss)); });
     });
     for (std::size_t i = 0; i < found.size(); ++i)
       attempt(i, [&](program_of&) { prices[i] = price(*programs[i], on_, model_.prices()); });
@@ -122,8 +121,8 @@ template <cost_model C> class program_judge final : public step_judge {
 
  public:
   program_judge(computation_graph const& forward, machine const& on, graph_stages<C> const& model, schedule_kind kind,
-                optimizer_choice const& optimizer, int threads = 1)
-      : forward_(forward), on_(on), model_(model), kind_(kind), optimizer_(optimizer), workers_(threads) {
+                int threads = 1)
+      : forward_(forward), on_(on), model_(model), kind_(kind), workers_(threads) {
     for (int d = 0; d < on.size(); ++d) room_.push_back(on.kind_of(d).memory);
   }
   /// The fastest that fits, of those asked about.
@@ -187,16 +186,16 @@ template <cost_model C> class program_judge final : public step_judge {
 /// are scheduled, unrolled and simulated, and of those whose arenas fit into the devices' memories the fastest is taken. Candidates
 /// come from transfers over the outermost links, and once more for each level of links below, from transfers that stay within it. Where
 /// none fits, pipelines are sought whose estimates leave as much more room as was lacking, in up to `most` searches, until the estimate
-/// finds none. Objectives other than `iteration` have one candidate, their answer. `model`: of this graph on this machine. Throws `error`
+/// finds none. Objectives other than `iteration` have one candidate, their answer. `model`: of this graph on this machine; loss, optimizer and size of
+/// numbers are its own. Throws `error`
 /// as `find_stages` and `make_schedule` do, and where the schedule does not fit the stages. Deterministic.
 /// O(levels * find_stages + tried * unrolling), each as often as searches are made.
 template <topology G, cost_model C>
 fitted_stages fit_stages(G const& graph, computation_graph const& forward, machine const& on, graph_stages<C> const& model,
-                         stage_options const& o = {}, schedule_kind kind = schedule_kind::one_f_one_b,
-                         optimizer_choice const& optimizer = {}, int most = 12) {
+                         stage_options const& o = {}, schedule_kind kind = schedule_kind::one_f_one_b, int most = 12) {
   using namespace detail;
   fitted_stages r;
-  program_judge<C> judge(forward, on, model, kind, optimizer, o.threads);
+  program_judge<C> judge(forward, on, model, kind, o.threads);
   auto const nearer = model.nearer();
   double share = 1;  // of all memories, that estimates may fill
   for (int round = 0; round < most; ++round) {

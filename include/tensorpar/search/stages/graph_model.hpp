@@ -200,6 +200,7 @@ template <class C> class graph_stages {
     return static_cast<double>(least);
   }
   training_graph const& training() const { return t_; }
+  graph_stage_options const& options() const { return o_; }
   C const& prices() const { return cost_; }
   /// For each level of links within which less than all devices lie, innermost first: this model with transfers priced as if none went
   /// further. Too low where stages are further apart, as this model's are too high where they are not. O(levels * model).

@@ -9,14 +9,15 @@ namespace tensorpar {
 
 /// The plan of a pipeline of this graph: every operator is spread over its stage's devices as the stage's choice says, copies of the
 /// samples' loop `tensor` devices apart, parts of the operator side by side. `choices`: by stage. The pipeline may lack its order, which
-/// then is to be filled in (search/microbatch.hpp). O(operators).
+/// then is to be filled in (search/microbatch.hpp). Optimizer and size of numbers are the model's. O(operators).
 template <cost_model C>
 plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C> const& m, tensorpar::pipeline p,
-             std::vector<stage_choice> const& choices, optimizer_choice const& optimizer = {}) {
+             std::vector<stage_choice> const& choices) {
   plan r;
   r.graph = forward.hash();
   r.cluster = on;
-  r.optimizer = optimizer;
+  r.optimizer = m.options().optimizer;
+  r.scalar_bytes = m.options().scalar_bytes;
   r.nodes.resize(forward.nodes.size());
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     stage_choice const& c = choices[s];
