@@ -1,4 +1,4 @@
-// examples/plan.cpp - plan any model of the zoo on any cluster: rules and spreads together, spreads alone, or without a search
+// examples/plan.cpp - plan any model of the zoo on any cluster: rules and spreads together, spreads alone, plans of any kind, or no search
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -21,6 +21,7 @@
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/json.hpp>
 #include <tensorpar/search/joint.hpp>
+#include <tensorpar/search/optimize_batch.hpp>
 #include <tensorpar/search/strategies.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
@@ -83,7 +84,7 @@ joint_result search(settings const& s, computation_graph const& g, machine const
   if (name == "mapping") return r;
   std::vector<baseline> all = r.baselines;
   for (baseline& b : strategies(g, on, model, o.search, {.seed = s.seed})) all.push_back(std::move(b));
-  std::string valid = "unity, mapping, one-after-the-other";
+  std::string valid = "unity, mapping, any, one-after-the-other";
   for (baseline const& b : all) {
     valid += ", " + b.name;
     if (name_of_search(b.name) != name) continue;
@@ -107,6 +108,22 @@ std::string lacks_text(std::vector<i64> const& bytes, machine const& on) {
   i64 most = 0;
   for (int d = 0; d < on.size(); ++d) most = std::max(most, bytes[static_cast<std::size_t>(d)] - on.kind_of(d).memory);
   return most > 0 ? ", does not fit: lacks " + bytes_text(static_cast<double>(most)) : "";
+}
+
+int no_plan(settings const& s, machine const& on, shortage const& w) {
+  if (s.json)
+    std::cout << event_line("infeasible", {{"model", s.model}, {"devices", on.size()}, {"device", w.device}, {"lacks_bytes", w.missing},
+                                           {"needed_bytes", w.needed}, {"capacity_bytes", w.capacity}, {"proven", w.proven}});
+  else
+    std::printf("no plan fits%s: device %d needs %s and has %s, it lacks %s; more devices or a smaller batch would help\n",
+                w.proven ? "" : " that was found", w.device, bytes_text(static_cast<double>(w.needed)).c_str(),
+                bytes_text(static_cast<double>(w.capacity)).c_str(), bytes_text(static_cast<double>(w.missing)).c_str());
+  return 3;
+}
+optimizer_choice optimizer_of(settings const& s) {
+  optimizer_choice o;
+  o.kind = s.optimizer == "adamw" ? optimizer_kind::adamw : s.optimizer == "momentum" ? optimizer_kind::momentum : optimizer_kind::sgd;
+  return o;
 }
 
 /// What else could have been, each answered by mapping the planned graph again.
@@ -150,11 +167,11 @@ void verify(settings const& s, computation_graph const& declared, plan const& p)
 }
 
 /// Unrolls for all devices and simulates; writes the page.
-void look_closer(settings const& s, joint_result& r, training_options const& t) {
-  saving_step step = save_memory(differentiate(r.graph, t), r.plan);
-  program const q = unroll(step.graph, step.plan);
-  timeline const time = simulate(q, r.plan.cluster, analytical{});
-  r.plan.step_seconds = step.plan.step_seconds = time.seconds;
+void look_closer(settings const& s, computation_graph const& graph, plan& p) {
+  planned_step step = step_of(graph, p);
+  program const& q = step.program;
+  timeline const time = simulate(q, p.cluster, analytical{});
+  p.step_seconds = step.plan.step_seconds = time.seconds;
   plan_summary const all = summary_of("plan", step.graph, step.plan, q, time);
   if (!s.html.empty()) {
     std::ofstream f(s.html);
@@ -166,25 +183,62 @@ void look_closer(settings const& s, joint_result& r, training_options const& t) 
               bytes_text(static_cast<double>(all.peak())).c_str(), all.dominated.c_str());
 }
 
+/// Micro-batches, spreads or stages: whatever is fastest for a batch.
+int any_kind(settings const& s, machine const& on, i64 batch) {
+  computation_graph const one = s.reduced ? zoo::make_reduced(s.model, 1) : zoo::make(s.model, 1);
+  batch_options o;
+  o.search.model = s.model;
+  o.search.optimizer = optimizer_of(s);
+  auto const start = std::chrono::steady_clock::now();
+  batch_result r = optimize_batch(one, batch, on, analytical{}, o);
+  double const took = seconds_since(start);
+  json tried = json::array();
+  for (std::size_t i = 0; i < r.tried.size(); ++i) {
+    batch_candidate const& c = r.tried[i];
+    std::string const lacks = !c.refused.empty() ? c.refused : c.infeasible ? "lacks " + bytes_text(static_cast<double>(c.infeasible->missing)) : "";
+    tried.push_back({{"what", c.what}, {"micro_batches", c.micro_batches}, {"stages", c.stages}, {"step_s", c.seconds}, {"peak_bytes", c.peak},
+                     {"fits", c.feasible()}});
+    if (!s.json)
+      std::printf("%c %-14s %4d micro-batches, %2d stages: %s\n", static_cast<int>(i) == r.chosen ? '*' : ' ', c.what.c_str(), c.micro_batches,
+                  c.stages, c.feasible() ? ("step " + seconds_text(c.seconds) + ", largest arena " + bytes_text(static_cast<double>(c.peak))).c_str()
+                                         : lacks.c_str());
+  }
+  if (!r.feasible()) return no_plan(s, on, *r.infeasible);
+  if (!s.json)
+    std::printf("%s, %lld samples on %d devices of %s: planned in %s\n", s.model.c_str(), static_cast<long long>(batch), on.size(), on.name.c_str(),
+                seconds_text(took).c_str());
+  seal(r.graph, r.plan);
+  if (s.check) verify(s, r.graph, r.plan);
+  if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan);
+  if (!s.plan_file.empty()) write_plan(r.plan, s.plan_file);
+  if (s.json)
+    std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
+                                     {"step_s", r.plan.step_seconds}, {"tried", tried}, {"rss_bytes", resident_bytes()},
+                                     {"peak_bytes", r.plan.peak_bytes}});
+  return 0;
+}
+
 int work(settings const& s) {
   if (s.list) { list_models(); return 0; }
   std::optional<plan> stored;
   if (!s.verify.empty()) stored = read_plan(s.verify);
   machine const on = stored ? stored->cluster : find_cluster(s.cluster);
   i64 const batch = s.batch ? s.batch : samples_per_device(s.model) * on.size();
-  computation_graph const declared = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
-  if (stored) { verify(s, declared, *stored); return 0; }
+  if (!stored && name_of_search(s.search) == "any") return any_kind(s, on, batch);
+  computation_graph declared = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
+  if (stored) {
+    if (stored->rewrites.empty() && stored->graph != declared.hash())         // a plan of any kind may run parts of the batch
+      declared = graph_of(s.reduced ? zoo::make_reduced(s.model, 1) : zoo::make(s.model, 1), *stored, batch);
+    verify(s, declared, *stored);
+    return 0;
+  }
   joint_options o;
   o.search.model = s.model;
-  o.search.optimizer.kind = s.optimizer == "adamw"      ? optimizer_kind::adamw
-                            : s.optimizer == "momentum" ? optimizer_kind::momentum
-                                                        : optimizer_kind::sgd;
+  o.search.optimizer = optimizer_of(s);
   o.rewriting.alpha = s.alpha;
   o.rewriting.priced = s.graphs;
   o.rewriting.distribute = s.distribute;
   o.split = !s.whole;
-  training_options t;
-  t.optimizer = o.search.optimizer;
   auto const start = std::chrono::steady_clock::now();
   struct clock final : joint_watch {
     settings const& s;
@@ -201,17 +255,7 @@ int work(settings const& s) {
   double const took = seconds_since(start);
   if (std::string const name = name_of_search(s.search); name == "unity" || name == "oneaftertheother" || name == "mapping")
     for (baseline& b : strategies(declared, on, analytical{}, o.search, {.seed = s.seed})) r.baselines.push_back(std::move(b));
-  if (!r.feasible()) {
-    shortage const& w = *r.infeasible;
-    if (s.json)
-      std::cout << event_line("infeasible", {{"model", s.model}, {"devices", on.size()}, {"device", w.device}, {"lacks_bytes", w.missing},
-                                             {"needed_bytes", w.needed}, {"capacity_bytes", w.capacity}, {"proven", w.proven}});
-    else
-      std::printf("no plan fits%s: device %d needs %s and has %s, it lacks %s; more devices or a smaller batch would help\n",
-                  w.proven ? "" : " that was found", w.device, bytes_text(static_cast<double>(w.needed)).c_str(),
-                  bytes_text(static_cast<double>(w.capacity)).c_str(), bytes_text(static_cast<double>(w.missing)).c_str());
-    return 3;
-  }
+  if (!r.feasible()) return no_plan(s, on, *r.infeasible);
   if (!s.json) {
     std::printf("%s, %lld samples on %d devices of %s: %d operators, planned in %s\n", s.model.c_str(), static_cast<long long>(batch), on.size(),
                 on.name.c_str(), r.operators, seconds_text(took).c_str());
@@ -239,7 +283,7 @@ int work(settings const& s) {
   }
   seal(r.graph, r.plan);
   if (s.check) verify(s, declared, r.plan);
-  if (s.simulate || !s.html.empty()) look_closer(s, r, t);
+  if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan);
   if (!s.plan_file.empty()) {
     write_plan(r.plan, s.plan_file);
     if (rewritten(declared, read_plan(s.plan_file)).hash() != r.graph.hash())
@@ -269,7 +313,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0}, i64{1} << 40));
   app.add_option("--search", s.search,
-                 "unity: rules and spreads together; mapping: spreads alone; one-after-the-other: rules for one device, then spreads; or what "
+                 "unity: rules and spreads together; mapping: spreads alone; any: micro-batches, spreads or stages; one-after-the-other: rules for one device, then spreads; or what "
                  "it is compared with: \"data parallel\" (dp), \"tensor parallel\" (tp), ZeRO-2, ZeRO-3, Megatron, \"uniform grid\", "
                  "expert, \"random walk\" (mcmc) ...")
       ->capture_default_str();
