@@ -173,6 +173,12 @@ TEST_CASE("what cannot be is refused by name, and what is too large is said to b
   batch_result const r = of(16, o);
   REQUIRE(r.feasible());
   for (batch_candidate const& c : r.tried) if (c.feasible()) CHECK(c.micro_batches == 1);
+  o = {};
+  o.schedules = {schedule_kind::zb_v};                           // for stages that take turns on a device
+  batch_result const flat = of(16, o);
+  REQUIRE(flat.feasible());
+  CHECK(flat.plan.pipeline.empty());
+  CHECK(flat.tried.back().refused.find("twice as many stages as groups") != std::string::npos);
   computation_graph fixed;                                       // its first operator holds for four samples only
   int const x = fixed.add_input("x", {4, 6}), y = fixed.add_input("y", {4, 6});
   int const cut = fixed.node(fixed.add(slice_axis{0, 0, 4}, {x}, "cut")).out[0];

@@ -135,18 +135,17 @@ template <cost_model M> class batch_search {
     if (some.micro_batches.empty()) some.micro_batches = usual_micro_batches(axes_.own(), batch_);
     std::erase_if(some.micro_batches, [&](i64 b) { return placed(batch_ / std::max<i64>(1, b)) > o_.most_placed; });
     if (some.micro_batches.empty()) return refuse(std::move(c), "more operators on devices than " + std::to_string(o_.most_placed));
-    try {
-      rebatch(given_, batch_ / axes_.own());                        // stages have micro-batches of several sizes
-    } catch (error const& e) {
-      return refuse(std::move(c), e.what());
-    }
     std::vector<std::vector<int>> before;
     for (int v = 0; v < given_.node_count(); ++v) before.push_back(given_.predecessors(v));
     fitted_stages found;
-    for (bool const saving : {false, true}) {
-      graph_stages<M> const model(given_, on_, model_, stage_degrees(saving));
-      found = fit_stages(before, given_, on_, model, some, kind);
-      if (found.feasible() || !o_.search.save_memory) break;
+    try {
+      for (bool const saving : {false, true}) {
+        graph_stages<M> const model(given_, on_, model_, stage_degrees(saving));
+        found = fit_stages(before, given_, on_, model, some, kind);
+        if (found.feasible() || !o_.search.save_memory) break;
+      }
+    } catch (error const& e) {                                      // a schedule for other stages, operators that cut samples apart
+      return refuse(std::move(c), e.what());
     }
     if (!found.feasible()) return lacks(std::move(c), *found.infeasible);
     for (std::size_t s = 0; s < found.plan.pipeline.stages.size(); ++s)
@@ -198,9 +197,9 @@ template <cost_model M> class batch_search {
 /// More micro-batches without stages are tried while the plan for fewer computes again or keeps parts, and until a step gets longer.
 /// Neither rewrites nor functions computed with their operators are looked for (`optimize_jointly`), nor foldings of stages. Operators
 /// that mix samples (batch normalisation) do so within each micro-batch, as everywhere.
-/// Throws `error` as `optimize`, `rebatch` (operators that fix how many samples there are) and `find_stages` do, for a batch that is no
-/// multiple of the graph's, and where nothing may be looked at. Deterministic. Takes as long as all of these together, nearly all of it
-/// for unrolling pipelines.
+/// Throws `error` as `optimize` and `rebatch` (operators that fix how many samples there are) do, for a batch that is no multiple of the
+/// graph's, and where nothing may be looked at; why a schedule cannot be stands beside it. Deterministic. Takes as long as all of these
+/// together, nearly all of it for unrolling pipelines.
 template <cost_model M>
 batch_result optimize_batch(computation_graph const& forward, i64 samples, machine const& on, M const& model, batch_options const& o = {}) {
   return detail::batch_search<M>(forward, samples, on, model, o).run();

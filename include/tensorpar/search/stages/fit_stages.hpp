@@ -186,10 +186,9 @@ template <cost_model C> class program_judge final : public step_judge {
 /// are scheduled, unrolled and simulated, and of those whose arenas fit into the devices' memories the fastest is taken. Candidates
 /// come from transfers over the outermost links, and once more for each level of links below, from transfers that stay within it. Where
 /// none fits, pipelines are sought whose estimates leave as much more room as was lacking, in up to `most` searches, until the estimate
-/// finds none. Objectives other than `iteration` have one candidate, their answer. `model`: of this graph on this machine; loss, optimizer and size of
-/// numbers are its own. Throws `error`
-/// as `find_stages` and `make_schedule` do, and where the schedule does not fit the stages. Deterministic.
-/// O(levels * find_stages + tried * unrolling), each as often as searches are made.
+/// finds none. Objectives other than `iteration` have one candidate, their answer. `model`: of this graph on this machine; loss, optimizer
+/// and size of numbers are its own. Throws `error` as `find_stages` and `make_schedule` do, and where the schedule does not fit the stages.
+/// Deterministic. O(levels * find_stages + tried * unrolling), each as often as searches are made.
 template <topology G, cost_model C>
 fitted_stages fit_stages(G const& graph, computation_graph const& forward, machine const& on, graph_stages<C> const& model,
                          stage_options const& o = {}, schedule_kind kind = schedule_kind::one_f_one_b, int most = 12) {
