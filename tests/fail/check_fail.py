@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One compile-fail test: FILE compiles as it is, does not with -DTENSORPAR_FAIL, and then says the expected words at once.
+"""One compile-fail test: FILE does not compile with -DTENSORPAR_FAIL, and then says the expected words at once.
 
 The file's first lines are `// expect: REGEX`, one or more; each must match a line among the first ten of the diagnostic. For nvcc, lines
-`// expect-nvcc: REGEX` take their place where there are any. With --only-fault the file is compiled with its fault alone: that it is sound
-without it need be shown by one compiler.
+`// expect-nvcc: REGEX` take their place where there are any. With --sound, all files given compile without their faults, as one translation
+unit: what they include is compiled once, and each keeps to a namespace of its own.
 """
 import argparse
 import pathlib
@@ -42,10 +42,6 @@ def check(args, source):
     if "nvcc" in pathlib.Path(args.compiler).name and for_nvcc:
         expected = for_nvcc
     with tempfile.TemporaryDirectory() as folder:
-        if not args.only_fault:
-            status, diagnostic = compile_once(args, source, False, folder)
-            if status != 0:
-                return "does not compile even without its fault:\n" + "\n".join(diagnostic.splitlines()[:20])
         status, diagnostic = compile_once(args, source, True, folder)
     if status == 0:
         return "compiles although it must not"
@@ -56,11 +52,20 @@ def check(args, source):
     return ""
 
 
+def check_sound(args, sources):
+    """The fault found, or an empty string."""
+    includes = dict.fromkeys(line for s in sources for line in re.findall(r"^#include .*", s.read_text(), re.M))
+    with tempfile.TemporaryDirectory() as folder:
+        unit = pathlib.Path(folder, "sound.cpp")
+        unit.write_text("\n".join(includes) + "\n" + "".join(f'namespace {s.stem} {{\n#include "{s.resolve()}"\n}}\n' for s in sources))
+        status, diagnostic = compile_once(args, unit, False, folder)
+    return "do not compile even without their faults:\n" + "\n".join(diagnostic.splitlines()[:20]) if status != 0 else ""
+
+
 def self_test(args):
     head = "// expect: the_named_error\n"
     cases = {
         "good": (head + "#ifdef TENSORPAR_FAIL\nstatic_assert(sizeof(struct the_named_error));\n#endif\n", ""),
-        "broken fixture": (head + "int x = ;\n#ifdef TENSORPAR_FAIL\n#endif\n", "even without its fault"),
         "no fault": (head + "#ifdef TENSORPAR_FAIL\nint x;\n#endif\n", "compiles although"),
         "other words": (head + "#ifdef TENSORPAR_FAIL\nint x = ;\n#endif\n", "nothing in the first"),
         "words too late": (head + "#ifdef TENSORPAR_FAIL\n" + "int x = ;\n" * 20 + "static_assert(sizeof(struct the_named_error));\n#endif\n",
@@ -77,7 +82,16 @@ def self_test(args):
         if bool(got) != bool(expected) or expected not in got:
             print(f"self-test '{name}': expected '{expected}', got '{got}'")
             wrong += 1
-    print("self-test:", f"{wrong} wrong" if wrong else f"{len(cases)} cases as expected")
+    with tempfile.TemporaryDirectory() as folder:
+        good, broken = pathlib.Path(folder, "good.cpp"), pathlib.Path(folder, "broken.cpp")
+        good.write_text(cases["good"][0])
+        broken.write_text(head + "int x = ;\n#ifdef TENSORPAR_FAIL\n#endif\n")
+        for sources, expected in [([good], ""), ([good, broken], "even without their faults")]:
+            got = check_sound(args, sources)
+            if bool(got) != bool(expected) or expected not in got:
+                print(f"self-test of {len(sources)} sound files: expected '{expected}', got '{got}'")
+                wrong += 1
+    print("self-test:", f"{wrong} wrong" if wrong else f"{len(cases) + 2} cases as expected")
     return 1 if wrong else 0
 
 
@@ -86,12 +100,16 @@ if __name__ == "__main__":
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--include", action="append", default=[])
     parser.add_argument("--flag", action="append", default=[], help="one more argument for the compiler: --flag=-fsanitize=undefined")
-    parser.add_argument("--only-fault", action="store_true", help="do not show that the file compiles without its fault")
+    parser.add_argument("--sound", action="store_true", help="show that the files compile without their faults")
     parser.add_argument("--self-test", action="store_true")
-    parser.add_argument("file", nargs="?")
+    parser.add_argument("file", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.self_test:
         sys.exit(self_test(arguments))
-    fault = check(arguments, pathlib.Path(arguments.file))
-    print(f"{arguments.file} with {arguments.compiler}: {fault or 'fails as expected'}")
+    if arguments.sound:
+        fault = check_sound(arguments, arguments.file)
+        print(f"{len(arguments.file)} files with {arguments.compiler}: {fault or 'compile without their faults'}")
+    else:
+        fault = check(arguments, arguments.file[0])
+        print(f"{arguments.file[0]} with {arguments.compiler}: {fault or 'fails as expected'}")
     sys.exit(1 if fault else 0)

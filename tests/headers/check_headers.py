@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compiles every header of include/ alone, warnings as errors, and all of them together behind hostile macros.
 
-g++ takes every .hpp as the first include of a translation unit: its own, or that of a header which begins with it. g++ and clang++ take
-all of them in one unit, in order and backwards, after macros such as `I`, `small` and `B0` were defined, as C headers, POSIX and Windows do.
-Standard and third-party headers come before those macros. (That each stands alone is g++'s to show; clang's warnings need each header once.)
+g++ takes every .hpp where nothing stands before it but what it includes itself, so that what it lacks is not there: headers of which each
+includes the one before share a translation unit. g++ and clang++ take all of them in one unit, in order and backwards, after macros such
+as `I`, `small` and `B0` were defined, as C headers, POSIX and Windows do. Standard and third-party headers come before those macros. (That
+each stands alone is g++'s to show; clang's warnings need each header once.)
 nvcc takes every .cuh and the umbrella; those that need a library of NVIDIA's which is not installed are named and left out. There is no
 list of exceptions. Exit status 0: all of them compile.
 """
@@ -62,14 +63,29 @@ class checker:
             return (result.stdout + result.stderr) or "the compiler failed without a word"
         return ""
 
-    def alone(self, header):
-        return self.compile(header, f"#include <{header}>\n" * 2)
+    def alone(self, *headers):
+        return self.compile(headers[-1], "".join(f"#include <{h}>\n" for h in headers * 2))
 
-    def begun_with(self, headers):
-        """Headers that stand before all else in another one: the compiler sees them alone when it takes that one."""
-        text = lambda h: re.sub(r"//[^\n]*|/\*.*?\*/", "", (self.source / "include" / h).read_text(), flags=re.S)
-        first = [re.match(r"\s*#\s*pragma\s+once\s*#\s*include\s*<([^>]+)>", text(h)) for h in headers]
-        return {m[1] for m in first if m}
+    def chains(self, headers):
+        """The headers in rows, of which each includes the one before it: nothing stands before a header but what is its own."""
+        own = {}
+
+        def includes(header):
+            if header not in own:
+                text = re.sub(r"//[^\n]*|/\*.*?\*/", "", (self.source / "include" / header).read_text(), flags=re.S)
+                text = re.split(r"^\s*#\s*if", text, flags=re.M)[0]                               # what is included perhaps is not counted
+                direct = set(re.findall(r"^\s*#\s*include\s*<([^>]+)>", text, re.M)) & set(headers)
+                own[header] = direct.union(*map(includes, direct))
+            return own[header]
+
+        rows = []
+        for header in sorted(headers, key=lambda h: (len(includes(h)), h)):
+            fitting = [row for row in rows if row[-1] in includes(header)]
+            if fitting:
+                max(fitting, key=lambda row: len(includes(row[-1]))).append(header)
+            else:
+                rows.append([header])
+        return sorted(rows, key=lambda row: -len(includes(row[-1])))
 
     def hostile(self, headers, unit="hostile_macros"):
         """One unit: everything foreign first, then the macros, then all of ours. Each macro names itself in the error it causes."""
@@ -97,9 +113,8 @@ class checker:
                     return 1
                 jobs.append(("all headers behind hostile macros", pool.submit(self.hostile, headers)))
                 jobs.append(("all headers backwards", pool.submit(self.hostile, headers[::-1], "backwards")))
-                begun = self.begun_with(headers)
-                for h in [h for h in headers if h not in begun] if "clang" not in self.tag else []:
-                    jobs.append((h, pool.submit(self.alone, h)))
+                for row in self.chains(headers) if "clang" not in self.tag else []:
+                    jobs.append((row[-1] + (" after headers of its own" if row[1:] else ""), pool.submit(self.alone, *row)))
             failed = [(name, job.result()) for name, job in jobs if job.result()]
         if self.nvcc:
             for name, library in [(n, OPTIONAL.search(d)) for n, d in failed]:
@@ -115,19 +130,26 @@ class checker:
 
 def self_test(args):
     """The check itself must see what it is there for: a missing include, a warning, a name that a macro hits."""
+    vector = "inline std::vector<int> %s() { return {1}; }\n"
     faults = {
-        "good": ("#pragma once\n#include <vector>\ninline std::vector<int> f() { return {1}; }\n", 0),
-        "missing_include": ("#pragma once\ninline std::vector<int> f() { return {1}; }\n", 1),
-        "warning": ("#pragma once\ninline int f(long x) { return x; }\n", 1),
-        "macro": ("#pragma once\ntemplate <class T, int B0> struct s {};\n", 1),
-        "no_pragma_once": ("inline int f() { return 1; }\n", 1),
+        "good": ({"x": "#pragma once\n#include <vector>\n" + vector % "f"}, 0),
+        "missing_include": ({"x": "#pragma once\n" + vector % "f"}, 1),
+        "included_by_another": ({"x": "#pragma once\n#include <tensorpar/y.hpp>\n#include <tensorpar/z.hpp>\n",
+                                 "y": "#pragma once\n#include <vector>\n" + vector % "f", "z": "#pragma once\n" + vector % "g"}, 1),
+        "included_perhaps": ({"x": "#pragma once\n#if 0\n#include <tensorpar/y.hpp>\n#endif\n" + vector % "f",
+                              "y": "#pragma once\n#include <vector>\n"}, 1),
+        "warning": ({"x": "#pragma once\ninline int f(long x) { return x; }\n"}, 1),
+        "macro": ({"x": "#pragma once\ntemplate <class T, int B0> struct s {};\n"}, 1),
+        "no_pragma_once": ({"x": "inline int f() { return 1; }\n"}, 1),
+        "no_pragma_once_below": ({"x": "#pragma once\n#include <tensorpar/y.hpp>\n", "y": "inline int f() { return 1; }\n"}, 1),
     }
     wrong = 0
-    for name, (text, expected) in faults.items():
+    for name, (headers, expected) in faults.items():
         with tempfile.TemporaryDirectory() as root:
-            header = pathlib.Path(root, "include", "tensorpar", "x.hpp")
-            header.parent.mkdir(parents=True)
-            header.write_text(text)
+            folder = pathlib.Path(root, "include", "tensorpar")
+            folder.mkdir(parents=True)
+            for header, text in headers.items():
+                (folder / (header + ".hpp")).write_text(text)
             got = checker(argparse.Namespace(**{**vars(args), "source": root, "work": root + "/work", "ccache": ""})).run()
             if got != expected:
                 print(f"self-test: '{name}' gives {got}, expected {expected}")
