@@ -1,4 +1,4 @@
-#include "support/eigen_once.hpp"
+#include "eigen_once.hpp"
 
 template class tensorpar::compute::eigen<float>;
 template class tensorpar::compute::eigen<double>;

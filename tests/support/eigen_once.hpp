@@ -1,4 +1,4 @@
-// the kernels of compute::eigen, compiled once for all tests (support/eigen_once.cpp)
+// tests/support/eigen_once.hpp - the kernels of compute::eigen, compiled once (support/eigen_once.cpp)
 #pragma once
 #include <tensorpar/exec/eigen.hpp>
 #include <tensorpar/core/prime_field.hpp>

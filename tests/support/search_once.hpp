@@ -1,4 +1,4 @@
-// the searches under the analytical model, compiled once for all tests (support/search_once.cpp)
+// tests/support/search_once.hpp - the searches under the analytical model, compiled once (support/search_once.cpp)
 #pragma once
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/search/joint.hpp>

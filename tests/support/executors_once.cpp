@@ -1,4 +1,4 @@
-#include "support/spine.hpp"
+#include "executors_once.hpp"
 
 template class tensorpar::executor<tensorpar::compute::eigen<float>, tensorpar::comm::threads>;
 template class tensorpar::executor<tensorpar::compute::eigen<double>, tensorpar::comm::threads>;
