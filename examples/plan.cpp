@@ -192,16 +192,18 @@ int any_kind(settings const& s, machine const& on, i64 batch) {
   auto const start = std::chrono::steady_clock::now();
   batch_result r = optimize_batch(one, batch, on, analytical{}, o);
   double const took = seconds_since(start);
-  json tried = json::array();
   for (std::size_t i = 0; i < r.tried.size(); ++i) {
     batch_candidate const& c = r.tried[i];
-    std::string const lacks = !c.refused.empty() ? c.refused : c.infeasible ? "lacks " + bytes_text(static_cast<double>(c.infeasible->missing)) : "";
-    tried.push_back({{"what", c.what}, {"micro_batches", c.micro_batches}, {"stages", c.stages}, {"step_s", c.seconds}, {"peak_bytes", c.peak},
-                     {"fits", c.feasible()}});
-    if (!s.json)
-      std::printf("%c %-14s %4d micro-batches, %2d stages: %s\n", static_cast<int>(i) == r.chosen ? '*' : ' ', c.what.c_str(), c.micro_batches,
-                  c.stages, c.feasible() ? ("step " + seconds_text(c.seconds) + ", largest arena " + bytes_text(static_cast<double>(c.peak))).c_str()
-                                         : lacks.c_str());
+    bool const taken = static_cast<int>(i) == r.chosen;
+    if (s.json)
+      std::cout << event_line("candidate", {{"what", c.what}, {"micro_batches", c.micro_batches}, {"stages", c.stages}, {"step_s", c.seconds},
+                                            {"peak_bytes", c.peak}, {"fits", c.feasible()}, {"taken", taken}});
+    else if (!c.feasible())
+      std::printf("  %-14s %s\n", c.what.c_str(),
+                  c.infeasible ? ("lacks " + bytes_text(static_cast<double>(c.infeasible->missing))).c_str() : c.refused.c_str());
+    else
+      std::printf("%c %-14s %4d micro-batches, %2d stages: step %s, largest arena %s\n", taken ? '*' : ' ', c.what.c_str(), c.micro_batches,
+                  c.stages, seconds_text(c.seconds).c_str(), bytes_text(static_cast<double>(c.peak)).c_str());
   }
   if (!r.feasible()) return no_plan(s, on, *r.infeasible);
   if (!s.json)
@@ -213,7 +215,7 @@ int any_kind(settings const& s, machine const& on, i64 batch) {
   if (!s.plan_file.empty()) write_plan(r.plan, s.plan_file);
   if (s.json)
     std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
-                                     {"step_s", r.plan.step_seconds}, {"tried", tried}, {"rss_bytes", resident_bytes()},
+                                     {"step_s", r.plan.step_seconds}, {"rss_bytes", resident_bytes()},
                                      {"peak_bytes", r.plan.peak_bytes}});
   return 0;
 }
@@ -313,7 +315,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0}, i64{1} << 40));
   app.add_option("--search", s.search,
-                 "unity: rules and spreads together; mapping: spreads alone; any: micro-batches, spreads or stages; one-after-the-other: rules for one device, then spreads; or what "
+                 "unity: rules and spreads together; mapping: spreads alone; any: micro-batches, spreads or stages (--explain, --budget and --graphs do not apply); one-after-the-other: rules for one device, then spreads; or what "
                  "it is compared with: \"data parallel\" (dp), \"tensor parallel\" (tp), ZeRO-2, ZeRO-3, Megatron, \"uniform grid\", "
                  "expert, \"random walk\" (mcmc) ...")
       ->capture_default_str();

@@ -29,7 +29,7 @@ int main() {
   batch_result const found = optimize_batch(lower(net, {batch = 1}), 64, cluster, analytical{}, options);
   if (!found.feasible()) return std::printf("device %d lacks memory\n", found.infeasible->device), 1;
   for (batch_candidate const& c : found.tried)
-    std::printf("%s, %d micro-batches, %d stages: %.3f ms\n", c.what.c_str(), c.micro_batches, c.stages, 1e3 * c.seconds);
+    if (c.feasible()) std::printf("%s, %d micro-batches, %d stages: %.3f ms\n", c.what.c_str(), c.micro_batches, c.stages, 1e3 * c.seconds);
   planned_step const step = step_for<compute::eigen<float>>(found.graph, found.plan);   // the program, whatever the kind of plan
   require_accepted(check(step.graph, step.plan, step.program), "plan");
   executor<compute::eigen<float>, comm::threads> run(step);                             // or at once: run(found.graph, found.plan)

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/profiled.hpp>
@@ -127,6 +128,7 @@ template <class Backend> void run(settings const& s) {
   if (s.micro_batches > 0) {
     wanted.micro_batches = {s.micro_batches};
     wanted.schedules.clear();
+    wanted.most_placed = std::numeric_limits<i64>::max();
   }
   batch_result const found = optimize_batch(sequence, s.batch, cluster, analytical{measured_rates}, wanted);
   if (!found.feasible())

@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <support/search_once.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/certificate.hpp>
 #include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/codec.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
@@ -150,11 +153,42 @@ TEST_CASE("loss, optimizer and size of numbers are those of the options, for eve
   }
 }
 
-TEST_CASE("numbers of micro-batches divide the batch and at least double") {
-  CHECK(detail::numbers_of_micro_batches(1) == std::vector{1});
-  CHECK(detail::numbers_of_micro_batches(48) == std::vector{1, 2, 4, 8, 16, 48});
-  CHECK(detail::numbers_of_micro_batches(45) == std::vector{1, 3, 9, 45});
-  CHECK(detail::numbers_of_micro_batches(7) == std::vector{1, 7});
+TEST_CASE("divisors in a row: from 1 to the number, each by the next prime factor larger") {
+  auto const row = [](i64 n) { return detail::divisors_in_a_row(n); };
+  CHECK(row(1) == std::vector<i64>{1});
+  CHECK(row(48) == std::vector<i64>{1, 2, 4, 8, 16, 48});
+  CHECK(row(45) == std::vector<i64>{1, 3, 9, 45});
+  CHECK(row(7) == std::vector<i64>{1, 7});
+  i64 const large = 2147483647;                                  // a prime
+  CHECK(row(2 * large) == std::vector<i64>{1, 2, 2 * large});
+  CHECK(row(large * large) == std::vector<i64>{1, large * large});
+  for (i64 n = 1; n < 500; ++n) {
+    std::vector<i64> const r = row(n);
+    CHECK(r.back() == n);
+    for (std::size_t i = 1; i < r.size(); ++i) CHECK((r[i] > r[i - 1] && r[i] % r[i - 1] == 0));
+  }
+}
+
+TEST_CASE("a batch with an odd factor, bf16, and devices of two kinds; plans that were written and read find their graph") {
+  computation_graph const one = zoo::make(gpt, 1);
+  machine mixed = nodes(2, 2, 1e8);
+  mixed.kinds.push_back({"slow", 5e10, 1e10, i64{1} << 34, 1e-6});
+  mixed.device = {0, 0, 1, 1};
+  int staged = 0;
+  for (machine const& on : {nodes(2, 2, 1e10), mixed})
+    for (bool const bf16 : {false, true}) {
+      computation_graph const g = bf16 ? in_bf16(one) : one;
+      batch_options o;
+      o.search.optimizer.kind = optimizer_kind::adamw;
+      batch_result r = optimize_batch(g, 15, on, analytical{}, o);
+      check_result(g, 15, on, r);
+      for (batch_candidate const& c : r.tried) staged += c.feasible() && c.stages > 1 && c.micro_batches % 5 == 0;
+      seal(r.graph, r.plan);
+      plan const read = decode(encode(r.plan), "plan");
+      CHECK(graph_of(g, read, 15).hash() == r.graph.hash());
+      CHECK(check_certificate(r.graph, read).empty());
+    }
+  CHECK(staged > 0);
 }
 
 TEST_CASE("what cannot be is refused by name, and what is too large is said to be") {
@@ -167,12 +201,24 @@ TEST_CASE("what cannot be is refused by name, and what is too large is said to b
   o.micro_batches = {3};
   CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("numbers that divide 8"), error);
   o.micro_batches = {};
+  for (i64 size : {i64{0}, i64{3}, i64{6}, i64{32}}) {
+    o.stages.micro_batches = {size};
+    CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("2 times numbers that divide 8"), error);
+  }
+  o.stages.micro_batches = {};
+  computation_graph empty;
+  int const none = empty.add_input("x", {0, 6});
+  empty.add_output("loss", empty.node(empty.add(mean_squared_error{}, {none, none})).out[0]);
+  CHECK_THROWS_WITH_AS(optimize_batch(empty, 8, on, analytical{}), doctest::Contains("'x' of shape [0,6] has no samples"), error);
   o.most_placed = 1;
-  CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("more than 1"), error);
+  CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("more operators on devices than 1 "), error);
   o.most_placed = i64{g.node_count()} * 2;                       // one micro-batch, no more
   batch_result const r = of(16, o);
   REQUIRE(r.feasible());
-  for (batch_candidate const& c : r.tried) if (c.feasible()) CHECK(c.micro_batches == 1);
+  for (batch_candidate const& c : r.tried) {
+    if (c.feasible()) CHECK(c.micro_batches == 1);
+    else CHECK(c.seconds > 1e300);
+  }
   o = {};
   o.schedules = {schedule_kind::zb_v};                           // for stages that take turns on a device
   batch_result const flat = of(16, o);

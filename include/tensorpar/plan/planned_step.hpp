@@ -10,8 +10,8 @@
 
 namespace tensorpar {
 
-/// A step's graph, the spreads of its operators, and its program: what `executor`, `check(graph, plan, program)` and
-/// `simulate(program, ...)` take.
+/// A step's graph, the spreads of its operators, and its program: what `check(graph, plan, program)` and `simulate(program, ...)` take, and
+/// executors if it was made for their policy (exec/step_for.hpp).
 struct planned_step {
   training_graph graph;
   tensorpar::plan plan;
@@ -44,8 +44,9 @@ inline planned_step step_of(computation_graph const& forward, plan const& p, std
 /// as many samples as a micro-batch has; a pipeline runs the given one. For plans that come from a file.
 /// Throws `error` where the plan is of another graph or batch. O(nodes).
 inline computation_graph graph_of(computation_graph const& few, plan const& p, i64 samples) {
-  i64 own = 1;
-  for (graph_value const& v : few.values) if (v.role == value_role::input && v.type.rank > 0) own = v.type.d[0].n;
+  auto const first = std::find_if(few.values.begin(), few.values.end(),
+                                  [](graph_value const& v) { return v.role == value_role::input && v.type.rank > 0; });
+  i64 const own = first == few.values.end() ? 1 : std::max<i64>(1, first->type.d[0].n);
   bool const staged = !p.pipeline.empty();
   i64 const parts = staged ? 1 : own * std::max(1, p.micro_batches);
   if (samples < 1 || (staged ? samples != p.pipeline.mini_batch : samples % parts != 0))

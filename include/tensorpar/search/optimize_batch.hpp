@@ -1,6 +1,7 @@
 // tensorpar/search/optimize_batch.hpp - from a graph of few samples, a batch and a machine to a plan: micro-batches, spreads, stages
 #pragma once
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <tensorpar/plan/planned_step.hpp>
 #include <tensorpar/search/optimize.hpp>
@@ -11,19 +12,20 @@ namespace tensorpar {
 
 struct batch_options {
   search_options search;                 // `micro_batches`, `order` and `compare` are not looked at
-  std::vector<int> micro_batches;        // of plans without stages: those that are tried; empty: 1 and, where memory is short, more
+  std::vector<int> micro_batches;        // of plans without stages: numbers that are tried; empty: 1 and, where memory is short, more
   std::vector<schedule_kind> schedules{schedule_kind::one_f_one_b, schedule_kind::zb_h1};  // of pipelines; empty: none
-  stage_options stages;
+  stage_options stages;                  // `threads` is that of `search`
   int most_tensor = 0;                   // parts of an operator inside stages; 0: as many as the innermost links join
-  i64 most_placed = i64{1} << 21;        // operators times micro-batches times devices of a program that is looked at
+  i64 most_placed = i64{1} << 21;        // operators times micro-batches times devices of a program that is looked at. A seventh of that
+                                         // takes 260 MB; of pipelines there are as many at once as threads, up to 4
 };
 
-/// One of the plans that were compared.
+/// One of the plans that were compared. Only what is feasible is a plan.
 struct batch_candidate {
   std::string what;                      // "spreads", or the schedule of a pipeline
   int micro_batches = 1;                 // of stages the largest number
   int stages = 0;
-  double seconds = 0;                    // of a step: its program simulated
+  double seconds = std::numeric_limits<double>::infinity();        // of a step: its program simulated, where there is one
   i64 peak = 0;                          // bytes of the largest arena
   std::optional<shortage> infeasible;    // then no plan of this kind was found
   std::string refused;                   // why none was looked for
@@ -42,11 +44,16 @@ struct batch_result {
 
 namespace detail {
 
-/// Divisors of n from 1 up, each at least twice the one before.
-inline std::vector<int> numbers_of_micro_batches(i64 n) {
-  std::vector<int> r{1};
-  for (i64 k = 2; k <= n && k <= most_micro_batches; ++k)
-    if (n % k == 0 && k >= 2 * i64{r.back()}) r.push_back(static_cast<int>(k));
+/// Divisors of n from 1 to n, each a multiple of the one before by n's next prime factor, which is as small as it may be. Factors above
+/// `most_micro_batches` are not told apart. O(most_micro_batches) at most.
+inline std::vector<i64> divisors_in_a_row(i64 n) {
+  std::vector<i64> r{1};
+  for (i64 p = 2; n > 1;) {
+    while (n % p != 0 && p <= most_micro_batches && p * p <= n) ++p;
+    i64 const factor = n % p == 0 ? p : n;
+    r.push_back(r.back() * factor);
+    n /= factor;
+  }
   return r;
 }
 
@@ -60,7 +67,9 @@ template <cost_model M> class batch_search {
   batch_axes axes_;
   batch_result r_;
 
-  i64 placed(i64 micro_batches) const { return i64{given_.node_count()} * micro_batches * on_.size(); }
+  bool too_large(i64 micro_batches) const {
+    return static_cast<double>(micro_batches) * given_.node_count() * on_.size() > static_cast<double>(o_.most_placed);
+  }
 
   /// A plan's program, simulated and compared with the fastest so far.
   void offer(batch_candidate c, computation_graph const& graph, plan p) {
@@ -90,14 +99,14 @@ template <cost_model M> class batch_search {
     r_.tried.push_back(std::move(c));
   }
 
-  /// Every operator on all devices or some, micro-batches one after another. Returns whether more of these could be faster: where a plan
-  /// keeps all that it makes, smaller operators and more of them are no gain.
+  /// Every operator on all devices or some, micro-batches one after another. Returns whether more of these are worth a try: hardly where a
+  /// plan keeps all that it makes, for smaller operators and more of them are no gain.
   bool spreads(int micro_batches) {
     batch_candidate c;
     c.what = "spreads";
     c.micro_batches = micro_batches;
-    if (placed(micro_batches) > o_.most_placed) {
-      refuse(std::move(c), std::to_string(placed(micro_batches)) + " operators on devices, more than " + std::to_string(o_.most_placed));
+    if (too_large(micro_batches)) {
+      refuse(std::move(c), "more operators on devices than " + std::to_string(o_.most_placed));
       return false;
     }
     search_options s = o_.search;
@@ -132,30 +141,32 @@ template <cost_model M> class batch_search {
     c.what = name_of(kind);
     stage_options some = o_.stages;
     some.threads = o_.search.threads;
-    if (some.micro_batches.empty()) some.micro_batches = usual_micro_batches(axes_.own(), batch_);
-    std::erase_if(some.micro_batches, [&](i64 b) { return placed(batch_ / std::max<i64>(1, b)) > o_.most_placed; });
+    if (some.micro_batches.empty())
+      for (i64 n : divisors_in_a_row(batch_ / axes_.own())) some.micro_batches.push_back(n * axes_.own());
+    std::erase_if(some.micro_batches, [&](i64 b) { return too_large(batch_ / b); });
     if (some.micro_batches.empty()) return refuse(std::move(c), "more operators on devices than " + std::to_string(o_.most_placed));
     std::vector<std::vector<int>> before;
     for (int v = 0; v < given_.node_count(); ++v) before.push_back(given_.predecessors(v));
-    fitted_stages found;
     try {
+      fitted_stages found;
       for (bool const saving : {false, true}) {
         graph_stages<M> const model(given_, on_, model_, stage_degrees(saving));
         found = fit_stages(before, given_, on_, model, some, kind);
         if (found.feasible() || !o_.search.save_memory) break;
       }
+      if (!found.feasible()) return lacks(std::move(c), *found.infeasible);
+      for (std::size_t s = 0; s < found.plan.pipeline.stages.size(); ++s)
+        c.micro_batches = std::max(c.micro_batches, found.plan.pipeline.micro_batches(static_cast<int>(s)));
+      mapped_stages mapped = map_within(given_, found.plan, model_, o_.search);
+      bool const other = !(mapped.plan == found.plan);
+      batch_candidate within = c;
+      within.what += ", mapped";
+      offer(std::move(c), given_, std::move(found.plan));
+      if (other) offer(std::move(within), given_, std::move(mapped.plan));
     } catch (error const& e) {                                      // a schedule for other stages, operators that cut samples apart
-      return refuse(std::move(c), e.what());
+      c.what = name_of(kind);
+      refuse(std::move(c), e.what());
     }
-    if (!found.feasible()) return lacks(std::move(c), *found.infeasible);
-    for (std::size_t s = 0; s < found.plan.pipeline.stages.size(); ++s)
-      c.micro_batches = std::max(c.micro_batches, found.plan.pipeline.micro_batches(static_cast<int>(s)));
-    mapped_stages mapped = map_within(given_, found.plan, model_, o_.search);
-    bool const other = !(mapped.plan == found.plan);
-    batch_candidate within = c;
-    within.what += ", mapped";
-    offer(std::move(c), given_, std::move(found.plan));
-    if (other) offer(std::move(within), given_, std::move(mapped.plan));
   }
 
  public:
@@ -166,19 +177,29 @@ template <cost_model M> class batch_search {
     if (samples < 1 || samples % axes_.own())
       throw error("a batch of " + std::to_string(samples) + " samples for a graph of " + std::to_string(axes_.own()), "optimize_batch",
                   "a multiple of the graph's batch");
+    i64 const parts = samples / axes_.own();
+    std::string const whole = std::to_string(parts) + ", the batch by the graph's own";
     for (int k : o.micro_batches)
-      if (k < 1 || (samples / axes_.own()) % k)
-        throw error(std::to_string(k) + " micro-batches", "optimize_batch",
-                    "numbers that divide " + std::to_string(samples / axes_.own()) + ", the batch by the graph's own");
+      if (k < 1 || k > most_micro_batches || parts % k)
+        throw error(std::to_string(k) + " micro-batches", "optimize_batch", "numbers that divide " + whole);
+    for (i64 b : o.stages.micro_batches)
+      if (b < axes_.own() || b % axes_.own() || parts % (b / axes_.own()))
+        throw error("micro-batches of " + std::to_string(b) + " samples", "optimize_batch",
+                    std::to_string(axes_.own()) + " times numbers that divide " + whole);
   }
   batch_result run() {
     for (int k : o_.micro_batches) spreads(k);
     if (o_.micro_batches.empty())
-      for (int k : numbers_of_micro_batches(batch_ / axes_.own())) if (!spreads(k)) break;
+      for (i64 k : divisors_in_a_row(batch_ / axes_.own())) if (k > most_micro_batches || !spreads(static_cast<int>(k))) break;
     if (on_.size() > 1) for (schedule_kind k : o_.schedules) stages(k);
     if (r_.chosen >= 0) return std::move(r_);
+    bool proven = false;
     for (batch_candidate const& c : r_.tried)
-      if (c.infeasible && (!r_.infeasible || c.infeasible->missing < r_.infeasible->missing)) r_.infeasible = c.infeasible;
+      if (c.infeasible) {
+        proven = proven || c.infeasible->proven;
+        if (!r_.infeasible || c.infeasible->missing < r_.infeasible->missing) r_.infeasible = c.infeasible;
+      }
+    if (r_.infeasible) r_.infeasible->proven = proven;
     if (!r_.infeasible)
       throw error("nothing to choose from: " + (r_.tried.empty() ? "no kind of plan is allowed" : r_.tried.front().refused),
                   "optimize_batch", "fewer devices, fewer operators, or a larger most_placed");
@@ -194,7 +215,8 @@ template <cost_model M> class batch_search {
 /// whose arenas fit is taken; all are told. `forward`: the graph of as few samples as make sense (usually one), by which micro-batches are
 /// counted; all its inputs have their samples along the first axis. The plan runs `result.graph`, on batches of all samples:
 /// `executor<...> run(result.graph, result.plan)`.
-/// More micro-batches without stages are tried while the plan for fewer computes again or keeps parts, and until a step gets longer.
+/// More micro-batches without stages are tried while nothing fits or the plan for fewer computes again or keeps parts, and until a step
+/// gets longer. A pipeline may have one stage: that is another way to spread the same operators.
 /// Neither rewrites nor functions computed with their operators are looked for (`optimize_jointly`), nor foldings of stages. Operators
 /// that mix samples (batch normalisation) do so within each micro-batch, as everywhere.
 /// Throws `error` as `optimize` and `rebatch` (operators that fix how many samples there are) do, for a batch that is no multiple of the

@@ -53,6 +53,8 @@ class batch_axes {
         throw error("input '" + v.name + "' has " + std::to_string(v.type.d[0].n) + " samples", "batch axes",
                     std::to_string(own_) + " as the inputs before it");
       own_ = v.type.d[0].n;
+      if (own_ < 1)
+        throw error("input '" + v.name + "' of shape " + spell(v.type) + " has no samples", "batch axes", "1 or more along its first axis");
       if (batch < 0)
         batch = id(static_cast<int>(x), 0);
       else

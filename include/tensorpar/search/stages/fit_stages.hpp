@@ -7,6 +7,7 @@
 #include <tensorpar/search/microbatch.hpp>
 #include <tensorpar/search/stages/to_plan.hpp>
 #include <tensorpar/search/team.hpp>
+#include <thread>
 #include <tensorpar/simulate/engine.hpp>
 
 namespace tensorpar {
@@ -73,6 +74,10 @@ template <cost_model C> class program_judge final : public step_judge {
   int best_ = -1;
   team workers_;
 
+  static constexpr int at_once = 4;        // programs
+  static int members(int threads) {
+    return std::min(at_once, threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  }
   program_of const* known(stage_result const& r) const {
     for (program_of const& p : all_) if (p.stages.pipeline == r.pipeline && p.stages.choices == r.choices) return &p;
     return nullptr;
@@ -106,13 +111,16 @@ template <cost_model C> class program_judge final : public step_judge {
       attempt(i, [&](program_of&) { prices[i] = price(*programs[i], on_, model_.prices()); });
     workers_.run(n, [&](int k, int) {
       std::size_t const i = static_cast<std::size_t>(k);
-      attempt(i, [&](program_of& p) { p.seconds = simulate(*programs[i], on_, prices[i], {true, false}).seconds; });
+      attempt(i, [&](program_of& p) {
+        p.seconds = simulate(*programs[i], on_, prices[i], {true, false}).seconds;
+        p.arena = std::move(programs[i]->arena);
+      });
+      programs[i].reset();                 // large
     });
     for (std::size_t i = 0; i < found.size(); ++i) {
       program_of& p = made[i];
       if (!p.refused) {
-        p.lacks = shortage_in(programs[i]->arena, room_, false);
-        p.arena = std::move(programs[i]->arena);
+        p.lacks = shortage_in(p.arena, room_, false);
         if (!p.lacks && (best_ < 0 || p.seconds < best()->seconds * (1 - 1e-9))) best_ = static_cast<int>(all_.size());
       }
       all_.push_back(std::move(p));
@@ -122,7 +130,7 @@ template <cost_model C> class program_judge final : public step_judge {
  public:
   program_judge(computation_graph const& forward, machine const& on, graph_stages<C> const& model, schedule_kind kind,
                 int threads = 1)
-      : forward_(forward), on_(on), model_(model), kind_(kind), workers_(threads) {
+      : forward_(forward), on_(on), model_(model), kind_(kind), workers_(members(threads)) {
     for (int d = 0; d < on.size(); ++d) room_.push_back(on.kind_of(d).memory);
   }
   /// The fastest that fits, of those asked about.
@@ -149,12 +157,12 @@ template <cost_model C> class program_judge final : public step_judge {
 
   /// Unrolls some at a time, always as many, so that what is found does not depend on the threads.
   void look_ahead(std::vector<stage_result> const& all) override {
-    constexpr std::size_t at_once = 4;
     std::vector<stage_result const*> some;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!known(all[i]) && !hopeless(all[i])) some.push_back(&all[i]);
-      if (some.size() < at_once && i + 1 < all.size()) continue;
-      unroll_all(some);
+      if (some.size() < static_cast<std::size_t>(at_once) && i + 1 < all.size()) continue;
+      if (workers_.size() > 1) unroll_all(some);
+      else for (stage_result const* r : some) unroll_all({r});
       some.clear();
     }
   }
