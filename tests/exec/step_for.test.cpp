@@ -23,9 +23,7 @@ TEST_CASE("spreads, savings and pipelines by one constructor: exactly the parame
   std::mt19937 draw(11);
   for (int trial = 0; trial < 9; ++trial) {
     CAPTURE(trial);
-    plan p = trial % 3 == 0 ? random_pipeline(g, {.devices = 3}, 1, 4, draw) : random_plan(g, 3, draw);
-    if (trial % 3 == 1) p.micro_batches = 4;
-    if (trial % 3 == 2) for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+    plan p = random_plan_of_a_kind(g, trial, draw);
     p.graph = g.hash();
     int const parts = p.pipeline.empty() ? p.micro_batches : static_cast<int>(p.pipeline.mini_batch);
     executor_of<prime_field> one(g, one_device_plan(g, training_options{"loss", p.optimizer, parts}));

@@ -15,9 +15,7 @@ TEST_CASE("a plan's step: spreads, savings, micro-batches and pipelines, accepte
   std::mt19937 draw(5);
   for (int trial = 0; trial < 24; ++trial) {
     CAPTURE(trial);
-    plan p = trial % 3 == 0 ? random_pipeline(g, {.devices = 3}, 1, 4, draw) : random_plan(g, 3, draw);
-    if (trial % 3 == 1) p.micro_batches = 2;
-    if (trial % 3 == 2) for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+    plan p = random_plan_of_a_kind(g, trial, draw);
     p.optimizer.kind = static_cast<optimizer_kind>(trial % 2);
     planned_step const s = step_of(g, p);
     CHECK(check(s.graph, s.plan, s.program).empty());

@@ -107,4 +107,12 @@ plan random_pipeline(computation_graph const& g, pipeline_kind k, i64 unit, i64 
   return p;
 }
 
+plan random_plan_of_a_kind(computation_graph const& g, int turn, std::mt19937& draw) {
+  plan p = turn % 3 == 0 ? random_pipeline(g, {.devices = 3}, 1, 4, draw) : random_plan(g, 3, draw);
+  if (turn % 3 == 1) p.micro_batches = 4;
+  if (turn % 3 == 2)
+    for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+  return p;
+}
+
 }  // namespace tests

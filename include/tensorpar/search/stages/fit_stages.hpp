@@ -7,8 +7,8 @@
 #include <tensorpar/search/microbatch.hpp>
 #include <tensorpar/search/stages/to_plan.hpp>
 #include <tensorpar/search/team.hpp>
-#include <thread>
 #include <tensorpar/simulate/engine.hpp>
+#include <thread>
 
 namespace tensorpar {
 
