@@ -20,8 +20,7 @@
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/json.hpp>
-#include <tensorpar/search/joint.hpp>
-#include <tensorpar/search/optimize_batch.hpp>
+#include <tensorpar/search/optimize_batch_jointly.hpp>
 #include <tensorpar/search/strategies.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
@@ -183,14 +182,20 @@ void look_closer(settings const& s, computation_graph const& graph, plan& p) {
               bytes_text(static_cast<double>(all.peak())).c_str(), all.dominated.c_str());
 }
 
-/// Micro-batches, spreads or stages: whatever is fastest for a batch.
-int any_kind(settings const& s, machine const& on, i64 batch) {
+/// What rules were applied, each with its number of times.
+void print_rules(plan const& p) {
+  std::map<std::string, int> rules;
+  for (rewrite_record const& x : p.rewrites) ++rules[spell(*standard_rule(x.rule))];
+  for (auto const& [what, n] : rules) std::printf("  %d x %s\n", n, what.c_str());
+}
+
+/// Rules, micro-batches, spreads or stages: whatever is fastest for a batch.
+int any_kind(settings const& s, machine const& on, i64 batch, joint_options const& rules) {
   computation_graph const one = s.reduced ? zoo::make_reduced(s.model, 1) : zoo::make(s.model, 1);
   batch_options o;
-  o.search.model = s.model;
-  o.search.optimizer = optimizer_of(s);
+  o.search = rules.search;
   auto const start = std::chrono::steady_clock::now();
-  batch_result r = optimize_batch(one, batch, on, analytical{}, o);
+  batch_result r = optimize_batch_jointly(one, batch, on, analytical{}, o, rules);
   double const took = seconds_since(start);
   for (std::size_t i = 0; i < r.tried.size(); ++i) {
     batch_candidate const& c = r.tried[i];
@@ -199,24 +204,26 @@ int any_kind(settings const& s, machine const& on, i64 batch) {
       std::cout << event_line("candidate", {{"what", c.what}, {"micro_batches", c.micro_batches}, {"stages", c.stages}, {"step_s", c.seconds},
                                             {"peak_bytes", c.peak}, {"fits", c.feasible()}, {"taken", taken}});
     else if (!c.feasible())
-      std::printf("  %-14s %s\n", c.what.c_str(),
+      std::printf("  %-24s %s\n", c.what.c_str(),
                   c.infeasible ? ("lacks " + bytes_text(static_cast<double>(c.infeasible->missing))).c_str() : c.refused.c_str());
     else
-      std::printf("%c %-14s %4d micro-batches, %2d stages: step %s, largest arena %s\n", taken ? '*' : ' ', c.what.c_str(), c.micro_batches,
+      std::printf("%c %-24s %4d micro-batches, %2d stages: step %s, largest arena %s\n", taken ? '*' : ' ', c.what.c_str(), c.micro_batches,
                   c.stages, seconds_text(c.seconds).c_str(), bytes_text(static_cast<double>(c.peak)).c_str());
   }
   if (!r.feasible()) return no_plan(s, on, *r.infeasible);
-  if (!s.json)
-    std::printf("%s, %lld samples on %d devices of %s: planned in %s\n", s.model.c_str(), static_cast<long long>(batch), on.size(), on.name.c_str(),
-                seconds_text(took).c_str());
+  if (!s.json) {
+    std::printf("%s, %lld samples on %d devices of %s: planned in %s; %zu rules applied\n", s.model.c_str(), static_cast<long long>(batch), on.size(),
+                on.name.c_str(), seconds_text(took).c_str(), r.plan.rewrites.size());
+    print_rules(r.plan);
+  }
   seal(r.graph, r.plan);
-  if (s.check) verify(s, r.graph, r.plan);
+  if (s.check) verify(s, graph_of(one, r.plan, batch), r.plan);
   if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan);
   if (!s.plan_file.empty()) write_plan(r.plan, s.plan_file);
   if (s.json)
     std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
-                                     {"step_s", r.plan.step_seconds}, {"rss_bytes", resident_bytes()},
-                                     {"peak_bytes", r.plan.peak_bytes}});
+                                     {"step_s", r.plan.step_seconds}, {"rewrites", r.plan.rewrites.size()},
+                                     {"rss_bytes", resident_bytes()}, {"peak_bytes", r.plan.peak_bytes}});
   return 0;
 }
 
@@ -226,10 +233,11 @@ int work(settings const& s) {
   if (!s.verify.empty()) stored = read_plan(s.verify);
   machine const on = stored ? stored->cluster : find_cluster(s.cluster);
   i64 const batch = s.batch ? s.batch : samples_per_device(s.model) * on.size();
-  if (!stored && name_of_search(s.search) == "any") return any_kind(s, on, batch);
-  computation_graph declared = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
+  bool const any = !stored && name_of_search(s.search) == "any";
+  computation_graph declared;
+  if (!any) declared = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
   if (stored) {
-    if (stored->rewrites.empty() && stored->graph != declared.hash())         // a plan of any kind may run parts of the batch
+    if ((stored->rewrites.empty() ? stored->graph : stored->serial) != declared.hash())   // a plan of any kind may run parts of the batch
       declared = graph_of(s.reduced ? zoo::make_reduced(s.model, 1) : zoo::make(s.model, 1), *stored, batch);
     verify(s, declared, *stored);
     return 0;
@@ -253,6 +261,7 @@ int work(settings const& s) {
     }
   } watch(s, start);
   o.watch = &watch;
+  if (any) return any_kind(s, on, batch, o);
   joint_result r = search(s, declared, on, o);
   double const took = seconds_since(start);
   if (std::string const name = name_of_search(s.search); name == "unity" || name == "oneaftertheother" || name == "mapping")
@@ -266,9 +275,7 @@ int work(settings const& s) {
     if (r.rewriting.parts)
       std::printf("%d parts, %d of them different; %d graphs priced%s; %d rules applied\n", r.rewriting.parts, r.rewriting.kinds,
                   r.rewriting.candidates, r.rewriting.exhausted ? "" : " (the budget ended)", r.rewriting.steps);
-    std::map<std::string, int> rules;
-    for (rewrite_record const& x : r.plan.rewrites) ++rules[spell(*standard_rule(x.rule))];
-    for (auto const& [what, n] : rules) std::printf("  %d x %s\n", n, what.c_str());
+    print_rules(r.plan);
     int again = 0, shared = 0, parts = 0;
     for (node_choice const& n : r.plan.nodes) {
       again += n.recompute;
@@ -315,7 +322,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0}, i64{1} << 40));
   app.add_option("--search", s.search,
-                 "unity: rules and spreads together; mapping: spreads alone; any: micro-batches, spreads or stages (--explain, --budget and --graphs do not apply); one-after-the-other: rules for one device, then spreads; or what "
+                 "unity: rules and spreads together; mapping: spreads alone; any: micro-batches, spreads or stages, with rules or without (--explain does not apply); one-after-the-other: rules for one device, then spreads; or what "
                  "it is compared with: \"data parallel\" (dp), \"tensor parallel\" (tp), ZeRO-2, ZeRO-3, Megatron, \"uniform grid\", "
                  "expert, \"random walk\" (mcmc) ...")
       ->capture_default_str();

@@ -22,7 +22,7 @@ struct batch_options {
 
 /// One of the plans that were compared. Only what is feasible is a plan.
 struct batch_candidate {
-  std::string what;                      // "spreads", or the schedule of a pipeline
+  std::string what;                      // "spreads", or the schedule of a pipeline; ", rewritten": of a graph that rules made
   int micro_batches = 1;                 // of stages the largest number
   int stages = 0;
   double seconds = std::numeric_limits<double>::infinity();        // of a step: its program simulated, where there is one
@@ -34,7 +34,7 @@ struct batch_candidate {
 
 struct batch_result {
   std::optional<shortage> infeasible;    // what lacked least; then there is no plan
-  computation_graph graph;               // that the plan runs: the given one on more samples
+  computation_graph graph;               // that the plan runs: the given one on more samples, and after the plan's rewrites
   tensorpar::plan plan;                  // `step_seconds` is its program's
   std::vector<i64> arena;                // bytes by device, without a backend's scratch space
   std::vector<batch_candidate> tried;
@@ -57,6 +57,17 @@ inline std::vector<i64> divisors_in_a_row(i64 n) {
   return r;
 }
 
+/// What rules make of a graph; nothing where no rule is applied (search/optimize_batch_jointly.hpp).
+struct batch_rules {
+  struct changed {
+    computation_graph graph;
+    search_result found;                                           // its plan has the rewrites
+  };
+  virtual ~batch_rules() = default;
+  virtual std::optional<changed> spread(computation_graph const&, search_options const&) const = 0;   // for the machine
+  virtual std::optional<changed> alone(i64 samples) const = 0;     // the graph of few samples, changed for a device that has so many
+};
+
 /// Keeps the fastest of the plans that it is told of.
 template <cost_model M> class batch_search {
   computation_graph const& given_;
@@ -64,9 +75,16 @@ template <cost_model M> class batch_search {
   machine const& on_;
   M const& model_;
   batch_options const& o_;
+  batch_rules const* rules_;
   batch_axes axes_;
   batch_result r_;
 
+  /// Of a device, if all have as many, or fewer.
+  i64 usual_samples() const {
+    i64 most = axes_.own();
+    for (i64 n : divisors_in_a_row(batch_ / axes_.own())) if (n * axes_.own() * on_.size() <= batch_) most = n * axes_.own();
+    return most;
+  }
   bool too_large(i64 micro_batches) const {
     return static_cast<double>(micro_batches) * given_.node_count() * on_.size() > static_cast<double>(o_.most_placed);
   }
@@ -114,15 +132,21 @@ template <cost_model M> class batch_search {
     s.compare = false;
     s.order.clear();
     computation_graph const graph = rebatch(given_, batch_ / micro_batches / axes_.own());
-    search_result found = optimize(graph, on_, model_, s);
-    if (!found.feasible()) {
-      lacks(std::move(c), *found.infeasible);
-      return true;
-    }
-    bool const saves = found.plan.saves_memory();
     double const before = r_.chosen < 0 ? 1e300 : r_.tried[idx(r_.chosen)].seconds;
-    offer(std::move(c), graph, std::move(found.plan));
-    return saves && r_.tried.back().seconds <= before;
+    std::size_t const from = r_.tried.size();
+    bool saves = false;
+    auto const consider = [&](char const* how, computation_graph const& made, search_result found) {
+      batch_candidate x = c;
+      x.what += how;
+      if (!found.feasible()) return lacks(std::move(x), *found.infeasible);
+      saves = saves || found.plan.saves_memory();
+      offer(std::move(x), made, std::move(found.plan));
+    };
+    consider("", graph, optimize(graph, on_, model_, s));
+    if (rules_) if (auto x = rules_->spread(graph, s)) consider(", rewritten", x->graph, std::move(x->found));
+    double step = std::numeric_limits<double>::infinity();
+    for (std::size_t i = from; i < r_.tried.size(); ++i) step = std::min(step, r_.tried[i].seconds);
+    return step > 1e300 || (saves && step <= before);
   }
 
   graph_stage_options stage_degrees(bool saving) const {
@@ -136,9 +160,10 @@ template <cost_model M> class batch_search {
     return g;
   }
   /// Stages by this schedule; where those that keep everything do not fit, also such that compute again and share the optimizer's state.
-  void stages(schedule_kind kind) {
+  void stages(schedule_kind kind, char const* how, computation_graph const& few, plan const& rewritten) {
+    std::string const name = std::string(name_of(kind)) + how;
     batch_candidate c;
-    c.what = name_of(kind);
+    c.what = name;
     stage_options some = o_.stages;
     some.threads = o_.search.threads;
     if (some.micro_batches.empty())
@@ -146,32 +171,38 @@ template <cost_model M> class batch_search {
     std::erase_if(some.micro_batches, [&](i64 b) { return too_large(batch_ / b); });
     if (some.micro_batches.empty()) return refuse(std::move(c), "more operators on devices than " + std::to_string(o_.most_placed));
     std::vector<std::vector<int>> before;
-    for (int v = 0; v < given_.node_count(); ++v) before.push_back(given_.predecessors(v));
+    for (int v = 0; v < few.node_count(); ++v) before.push_back(few.predecessors(v));
+    auto const offered = [&](batch_candidate x, plan p) {
+      p.serial = rewritten.serial;
+      p.rewrites = rewritten.rewrites;
+      offer(std::move(x), few, std::move(p));
+    };
     try {
       fitted_stages found;
       for (bool const saving : {false, true}) {
-        graph_stages<M> const model(given_, on_, model_, stage_degrees(saving));
-        found = fit_stages(before, given_, on_, model, some, kind);
+        graph_stages<M> const model(few, on_, model_, stage_degrees(saving));
+        found = fit_stages(before, few, on_, model, some, kind);
         if (found.feasible() || !o_.search.save_memory) break;
       }
       if (!found.feasible()) return lacks(std::move(c), *found.infeasible);
       for (std::size_t s = 0; s < found.plan.pipeline.stages.size(); ++s)
         c.micro_batches = std::max(c.micro_batches, found.plan.pipeline.micro_batches(static_cast<int>(s)));
-      mapped_stages mapped = map_within(given_, found.plan, model_, o_.search);
+      mapped_stages mapped = map_within(few, found.plan, model_, o_.search);
       bool const other = !(mapped.plan == found.plan);
       batch_candidate within = c;
       within.what += ", mapped";
-      offer(std::move(c), given_, std::move(found.plan));
-      if (other) offer(std::move(within), given_, std::move(mapped.plan));
+      offered(std::move(c), std::move(found.plan));
+      if (other) offered(std::move(within), std::move(mapped.plan));
     } catch (error const& e) {                                      // a schedule for other stages, operators that cut samples apart
-      c.what = name_of(kind);
+      c.what = name;
       refuse(std::move(c), e.what());
     }
   }
 
  public:
-  batch_search(computation_graph const& given, i64 samples, machine const& on, M const& model, batch_options const& o)
-      : given_(given), batch_(samples), on_(on), model_(model), o_(o), axes_(given) {
+  batch_search(computation_graph const& given, i64 samples, machine const& on, M const& model, batch_options const& o,
+               batch_rules const* rules = nullptr)
+      : given_(given), batch_(samples), on_(on), model_(model), o_(o), rules_(rules), axes_(given) {
     require_machine(on);
     require_bound(given);
     if (samples < 1 || samples % axes_.own())
@@ -191,7 +222,12 @@ template <cost_model M> class batch_search {
     for (int k : o_.micro_batches) spreads(k);
     if (o_.micro_batches.empty())
       for (i64 k : divisors_in_a_row(batch_ / axes_.own())) if (k > most_micro_batches || !spreads(static_cast<int>(k))) break;
-    if (on_.size() > 1) for (schedule_kind k : o_.schedules) stages(k);
+    if (on_.size() > 1) {
+      for (schedule_kind k : o_.schedules) stages(k, "", given_, {});
+      std::optional<batch_rules::changed> x;
+      if (rules_ && !o_.schedules.empty()) x = rules_->alone(usual_samples());
+      if (x) for (schedule_kind k : o_.schedules) stages(k, ", rewritten", x->graph, x->found.plan);
+    }
     if (r_.chosen >= 0) return std::move(r_);
     bool proven = false;
     for (batch_candidate const& c : r_.tried)
@@ -217,8 +253,8 @@ template <cost_model M> class batch_search {
 /// `executor<...> run(result.graph, result.plan)`.
 /// More micro-batches without stages are tried while nothing fits or the plan for fewer computes again or keeps parts, and until a step
 /// gets longer. A pipeline may have one stage: that is another way to spread the same operators.
-/// Neither rewrites nor functions computed with their operators are looked for (`optimize_jointly`), nor foldings of stages. Operators
-/// that mix samples (batch normalisation) do so within each micro-batch, as everywhere.
+/// Rewrites and functions computed with their operators are for `optimize_batch_jointly`; orders of stages that come back to a device are
+/// not looked for. Operators that mix samples (batch normalisation) do so within each micro-batch, as everywhere.
 /// Throws `error` as `optimize` and `rebatch` (operators that fix how many samples there are) do, for a batch that is no multiple of the
 /// graph's, and where nothing may be looked at; why a schedule cannot be stands beside it. Deterministic. Takes as long as all of these
 /// together, nearly all of it for unrolling pipelines.

@@ -1,0 +1,133 @@
+// tests/search/optimize_batch_jointly.test.cpp - rules, micro-batches, spreads and stages together: the fastest program of all, and a sound one
+#include <tensorpar/search/optimize_batch_jointly.hpp>
+#include <doctest/doctest.h>
+
+#include <map>
+#include <support/search_once.hpp>
+#include <support/spine.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/certificate.hpp>
+#include <tensorpar/plan/codec.hpp>
+#include <tensorpar/zoo/registry.hpp>
+
+using namespace tensorpar;
+
+namespace {
+
+machine nodes(int count, int each, double bandwidth, double megabytes = 1 << 14) {
+  return make_cluster("nodes", {"device", 1e11, 1e10, static_cast<i64>(megabytes * 1048576), 1e-6}, count * each, each,
+                      {"inside", each, 1e-6, 1e10}, {"between", count * each, 5e-6, bandwidth});
+}
+bool rewrites(batch_candidate const& c) { return c.what.find(", rewritten") != std::string::npos; }
+
+/// The plan as a file has it finds its graph from the declared one, and its evidence is accepted.
+void check_plan(computation_graph const& given, i64 batch, batch_result& r) {
+  REQUIRE(r.feasible());
+  batch_candidate const& best = r.tried[static_cast<std::size_t>(r.chosen)];
+  for (batch_candidate const& c : r.tried) if (c.feasible()) CHECK(best.seconds <= c.seconds * (1 + 1e-9));
+  CHECK(rewrites(best) != r.plan.rewrites.empty());
+  CHECK(r.plan.pipeline.empty() == (best.stages == 0));
+  seal(r.graph, r.plan);
+  plan const read = decode(encode(r.plan), "plan");
+  CHECK(read == r.plan);
+  computation_graph const declared = graph_of(given, read, batch);
+  CHECK(rewritten(declared, read).hash() == r.graph.hash());
+  CHECK(check_certificate(declared, read).empty());
+  CHECK_THROWS_AS(graph_of(given, read, 2 * batch), error);
+}
+
+/// A classifier whose layers and their functions can be one operator each; samples of 12 numbers.
+computation_graph layers(int count, i64 width) {
+  model_builder b;
+  ref x = b.input("x", {zoo::batch, 12});
+  for (int i = 0; i < count; ++i) x = x | linear{width} | relu{};
+  b.output("loss", all(x | linear{12}, b.input("y", {zoo::batch}, dtype::i32)) | cross_entropy{});
+  return lower(b, {zoo::batch = 1});
+}
+
+}  // namespace
+
+TEST_CASE("never slower than without rules, whose candidates are all there; rules are applied to plans of both kinds") {
+  int staged = 0, flat = 0, none = 0;
+  std::string const gpt = "gpt3_1b3:layers=2,hidden=64,heads=4,wide=256,seq=32,vocab=512";
+  for (std::string const name : {"candle_uno", "mlp_unify", "dlrm", "gpt"})
+    for (double bandwidth : {1e10, 1e8}) {
+      CAPTURE(name);
+      CAPTURE(bandwidth);
+      computation_graph const g = name == "gpt" ? zoo::make(gpt, 1) : zoo::make_reduced(name, 1);
+      machine const on = nodes(2, 2, bandwidth);
+      batch_result const without = optimize_batch(g, 16, on, analytical{});
+      batch_result r = optimize_batch_jointly(g, 16, on, analytical{});
+      check_plan(g, 16, r);
+      CHECK(r.plan.step_seconds <= without.plan.step_seconds * (1 + 1e-9));
+      for (batch_candidate const& c : without.tried) {
+        bool there = false;
+        for (batch_candidate const& d : r.tried)
+          there = there || (d.what == c.what && d.micro_batches == c.micro_batches && d.stages == c.stages && d.seconds == c.seconds);
+        CHECK(there);
+      }
+      for (batch_candidate const& c : without.tried) CHECK_FALSE(rewrites(c));
+      if (r.plan.rewrites.empty()) ++none;
+      else (r.plan.pipeline.empty() ? flat : staged) += 1;
+    }
+  CHECK(staged > 0);
+  CHECK(flat > 0);
+  CHECK(none > 0);
+}
+
+TEST_CASE("a plan with stages of rewritten layers trains exactly the parameters that the declared graph has on one device") {
+  computation_graph const g = layers(5, 16);
+  int staged = 0, flat = 0;
+  for (bool const stages : {false, true}) {
+    batch_options o;
+    o.search.optimizer.kind = optimizer_kind::momentum;
+    if (stages) o.micro_batches = {8};                            // so small that stages are faster
+    else o.schedules.clear();
+    machine const on = stages ? nodes(2, 1, 1e6) : nodes(1, 2, 1e12);
+    batch_result const r = optimize_batch_jointly(g, 8, on, analytical{}, o);
+    REQUIRE(r.feasible());
+    CHECK_FALSE(r.plan.rewrites.empty());
+    (r.plan.pipeline.empty() ? flat : staged) += 1;
+    computation_graph const whole = rebatch(g, 8);
+    host_batch const data = tests::random_batch(whole, 1, 5);
+    tests::executor_of<prime_field> one(whole, one_device_plan(whole, {"loss", o.search.optimizer, 1}));
+    tests::executor_of<prime_field> all(r.graph, r.plan);
+    auto const trained = [&](auto& run) {
+      std::map<std::string, std::vector<prime_field>> by_name;
+      for (int step = 0; step < 2; ++step) run.step(data, 0.125);
+      for (std::size_t x = 0; x < run.graph().gradient.size(); ++x) {
+        graph_value const& v = run.graph().graph.values[x];
+        if (v.role == value_role::parameter) by_name[v.name] = run.fetch(static_cast<int>(x));
+      }
+      return by_name;
+    };
+    one.initialise(3);
+    all.initialise(3);
+    CHECK(trained(one) == trained(all));
+  }
+  CHECK(staged == 1);
+  CHECK(flat == 1);
+}
+
+TEST_CASE("rules of your own, none at all, and the same answer for any number of threads") {
+  computation_graph const g = zoo::make_reduced("candle_uno", 1);
+  machine const on = nodes(2, 2, 1e8);
+  joint_options o;
+  std::vector<rule> const nothing;
+  o.rules = &nothing;
+  batch_result const none = optimize_batch_jointly(g, 16, on, analytical{}, {}, o), without = optimize_batch(g, 16, on, analytical{});
+  CHECK(none.plan == without.plan);
+  CHECK(none.tried.size() == without.tried.size());
+  std::vector<rule> const some(substitution_rules().begin(), substitution_rules().end());
+  o.rules = &some;
+  batch_options one, three;
+  one.search.threads = 1;
+  three.search.threads = 3;
+  batch_result const mine = optimize_batch_jointly(g, 16, on, analytical{}, one, o);
+  batch_result const theirs = optimize_batch_jointly(g, 16, on, analytical{}, three);
+  CHECK(mine.plan == theirs.plan);
+  CHECK(mine.chosen == theirs.chosen);
+  CHECK_THROWS_WITH_AS(optimize_batch_jointly(g, 0, on, analytical{}), doctest::Contains("a multiple of the graph's batch"), error);
+  three.search.order = {{0, 1}};                                  // that of another graph: not looked at
+  CHECK(optimize_batch_jointly(g, 16, on, analytical{}, three).plan == theirs.plan);
+}
