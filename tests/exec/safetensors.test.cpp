@@ -55,7 +55,11 @@ TEST_CASE("a file of the reference implementation (Python, safetensors 0.4) is r
   std::string beyond = file;
   beyond[264 + 8] = '\xff';  // 2^61 - 1 and 0 are one field element: the second way to write it is refused
   CHECK_THROWS_WITH_AS(read_tensor<prime_field>(beyond, h, "f", "p"), doctest::Contains("element 1 is 2305843009213693951"), error);
-  CHECK_THROWS_WITH_AS(read_tensor<float>(file, h, "w", "p"), "elements of type F64 (at p: tensor \"w\", dtype); valid: F32", error);
+  CHECK(read_tensor<float>(file, h, "w", "python") == std::vector<float>{1.5f, -2, 0.25f});
+  CHECK(read_tensor<double>(file, h, "s", "python") == std::vector<double>{0.5});
+  CHECK_THROWS_WITH_AS(read_tensor<float>(file, h, "b", "p"),
+                       "elements of type I32 (at p: tensor \"b\", dtype); valid: F16, BF16, F32, F64", error);
+  CHECK_THROWS_WITH_AS(read_tensor<prime_field>(file, h, "w", "p"), "elements of type F64 (at p: tensor \"w\", dtype); valid: U64", error);
   CHECK_THROWS_WITH_AS(read_tensor<float>(file, h, "W", "p"), "there is no such tensor (at p: tensor \"W\"); valid: one of its 4 tensors",
                        error);
 }
@@ -77,7 +81,10 @@ TEST_CASE("every claim of a header is checked") {
   };
   std::string const f = "\"F32\"";
   for (row const& r : std::initializer_list<row>{
-           {one("\"F16\"", "[2]", "[0,4]"), 4, "unknown element type (at x.safetensors: tensor \"a\", dtype); valid: F32, F64, I32, U64"},
+           {one("\"F17\"", "[2]", "[0,4]"), 4,
+            "unknown element type (at x.safetensors: tensor \"a\", dtype); valid: BOOL, U8, I8, F8_E4M3, F8_E5M2, F8_E8M0, "
+            "F8_E4M3FNUZ, F8_E5M2FNUZ, I16, U16, F16, BF16, I32, U32, F32, F64, I64, U64, C64"},
+           {one("\"F16\"", "[2]", "[0,8]"), 8, "8 bytes for 4 bytes of elements"},
            {one("7", "[2]", "[0,4]"), 4, "unknown element type"},
            {one(f, "2", "[0,8]"), 8, "not a list (at x.safetensors: tensor \"a\", shape); valid: a list of extents"},
            {one(f, "[-2]", "[0,8]"), 8,
@@ -111,6 +118,47 @@ TEST_CASE("every claim of a header is checked") {
     CAPTURE(r.header);
     CHECK(refusal(r.header, r.data).find(r.says) == 0);
   }
+}
+
+TEST_CASE("a header with every type of the format is read and written again, and one tensor's type is in no other's way") {
+  stored_tensors h;
+  u64 bytes = 0;
+  for (int k = 0; k < stored_types; ++k) {
+    h.tensors.push_back({name_of(static_cast<stored_type>(k)), static_cast<stored_type>(k), {3, 1}, 0, 0});
+    bytes += static_cast<u64>(3 * bytes_of(static_cast<stored_type>(k)));
+  }
+  std::string const file = safetensors_header(h, "x") + std::string(static_cast<std::size_t>(bytes), '\0');
+  CHECK(read_safetensors(file, "x") == h);
+  int real = 0;
+  for (stored_tensor const& t : h.tensors) {
+    CAPTURE(t.name);
+    if (is_real(t.type)) {
+      ++real;
+      CHECK(read_tensor<float>(file, h, t.name, "x") == std::vector<float>(3));
+      CHECK(read_tensor<double>(file, h, t.name, "x") == std::vector<double>(3));
+      continue;
+    }
+    std::string const says = "elements of type " + t.name + " (at x: tensor \"" + t.name + "\", dtype); valid: F16, BF16, F32, F64";
+    CHECK_THROWS_WITH_AS(read_tensor<float>(file, h, t.name, "x"), says.c_str(), error);
+    CHECK_THROWS_WITH_AS(read_tensor<double>(file, h, t.name, "x"), says.c_str(), error);
+  }
+  CHECK(real == 4);
+  CHECK(read_tensor<std::int32_t>(file, h, "I32", "x") == std::vector<std::int32_t>(3));
+  CHECK_THROWS_WITH_AS(read_tensor<std::int32_t>(file, h, "U32", "x"), doctest::Contains("valid: I32"), error);
+}
+
+TEST_CASE("half precision beside what is no real number, as Python wrote it (safetensors 0.8, numpy, ml_dtypes)") {
+  std::string const file = file_of(
+      R"({"n":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},"w":{"dtype":"F64","shape":[1],"data_offsets":[16,24]},)"
+      R"("b":{"dtype":"BF16","shape":[2],"data_offsets":[24,28]},"h":{"dtype":"F16","shape":[2,2],"data_offsets":[28,36]},)"
+      R"("ok":{"dtype":"BOOL","shape":[3],"data_offsets":[36,39]}})",
+      std::string("\xf9\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\1\0\0\x9a\x99\x99\x99\x99\x99\xb9?\xc0?\0\xc2\0<\0\xc0U5\1\0\1\0\1", 39));
+  REQUIRE(file.size() == 327);
+  stored_tensors const h = read_safetensors(file, "x");
+  CHECK(read_tensor<double>(file, h, "h", "x") == std::vector<double>{1, -2, 0.333251953125, 0x1p-24});
+  CHECK(read_tensor<float>(file, h, "b", "x") == std::vector<float>{1.5f, -32});
+  CHECK(read_tensor<float>(file, h, "w", "x") == std::vector<float>{0.1f});
+  CHECK_THROWS_WITH_AS(read_tensor<float>(file, h, "ok", "x"), doctest::Contains("elements of type BOOL (at x: tensor \"ok\", dtype)"), error);
 }
 
 TEST_CASE("the header's length is checked before anything is read") {
@@ -187,7 +235,7 @@ TEST_CASE("what is written is read back, in memory and on disk") {
 
 TEST_CASE("any damaged byte gives an error or another valid file, never more") {
   stored_tensors h;
-  h.tensors = {{"w", stored_type::f32, {2, 3}, 0, 0}, {"v", stored_type::i32, {2}, 0, 0}};
+  h.tensors = {{"w", stored_type::f32, {2, 3}, 0, 0}, {"v", stored_type::i32, {1}, 0, 0}, {"u", stored_type::f16, {2}, 0, 0}};
   std::string const file = safetensors_header(h, "x") + std::string(32, '\1');
   std::mt19937 draw(3);
   int refused = 0;

@@ -62,20 +62,24 @@ template <class Run> checkpoint_part save_payload(Run const& run, std::string co
 
 inline std::string extents_text(std::vector<i64> const& e) { return json(e).dump(); }
 
-/// Throws `error` unless the file holds exactly the run's tensors of this kind.
-template <class Run> void check_payload(Run const& run, safetensors_file const& in, int kind) {
+/// Throws `error` unless the file holds tensor `name` as the run's `w` is: of its shape and its type, or if `any_real` of any real type.
+/// `valid`: what to say where it is missing.
+inline void check_tensor(safetensors_file const& in, std::string const& name, stored_tensor const& w, bool any_real,
+                         std::string const& valid) {
+  stored_tensor const* t = in.header().find(name);
+  if (!t) throw error("a tensor is missing", tensor_place(in.path(), name), valid);
+  if (t->extents != w.extents)
+    throw error("a tensor of shape " + extents_text(t->extents), tensor_place(in.path(), name, "shape"), extents_text(w.extents));
+  if (any_real ? !is_real(t->type) : t->type != w.type)
+    throw error("elements of type " + std::string(name_of(t->type)), tensor_place(in.path(), name, "dtype"),
+                any_real ? real_types : name_of(w.type));
+}
+/// Throws `error` unless the file holds exactly the run's tensors of this kind. `any_real`: as above.
+template <class Run> void check_payload(Run const& run, safetensors_file const& in, int kind, bool any_real = false) {
   std::map<std::string, stored_tensor> wanted;
   for (int x : saved_values(run, kind)) wanted.emplace(run.graph().graph.value(x).name, tensor_of(run, x));
-  for (auto const& [name, w] : wanted) {
-    stored_tensor const* t = in.header().find(name);
-    if (!t)
-      throw error("a tensor is missing", tensor_place(in.path(), name),
-                  "every " + std::string(kind ? "optimizer state" : "parameter") + " of the model");
-    if (t->extents != w.extents)
-      throw error("a tensor of shape " + extents_text(t->extents), tensor_place(in.path(), name, "shape"), extents_text(w.extents));
-    if (t->type != w.type)
-      throw error("elements of type " + std::string(name_of(t->type)), tensor_place(in.path(), name, "dtype"), name_of(w.type));
-  }
+  for (auto const& [name, w] : wanted)
+    check_tensor(in, name, w, any_real, "every " + std::string(kind ? "optimizer state" : "parameter") + " of the model");
   for (stored_tensor const& t : in.header().tensors)
     if (!wanted.contains(t.name))
       throw error("a tensor that the model does not have", tensor_place(in.path(), t.name), "the model's own tensors alone");

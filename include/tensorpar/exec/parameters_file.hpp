@@ -2,18 +2,11 @@
 #pragma once
 #include <concepts>
 #include <tensorpar/exec/checkpoint.hpp>
+#include <tensorpar/exec/has_parameters.hpp>
+#include <type_traits>
+#include <utility>
 
 namespace tensorpar {
-
-/// Whose parameters can be fetched and stored by value id, as whole row-major tensors. Models: `executor`, `forward_pass`.
-template <class Run>
-concept has_parameters = requires(Run& run, Run const& from, int value, std::vector<typename Run::scalar> const& all) {
-  { stored_as<typename Run::scalar>::type } -> std::convertible_to<stored_type>;
-  { from.graph() } -> std::convertible_to<training_graph const&>;
-  { from.program() } -> std::convertible_to<program const&>;
-  { from.fetch(value) } -> std::same_as<std::vector<typename Run::scalar>>;
-  run.store(value, all);
-};
 
 /// Writes every parameter into the file `path`, which is replaced once all is on the disk. Neither an optimizer's state is among it nor the
 /// masters of parameters in bf16 (save_checkpoint keeps both). Throws `error` if the system refuses, and for a run that has failed or has
@@ -32,12 +25,30 @@ template <has_parameters Run> void save_parameters(Run const& run, std::string c
 
 /// Puts the parameters of such a file, whoever wrote it, into a run or a forward pass of a model with parameters of the same names and
 /// shapes: of a checkpoint "parameters.safetensors", also where the optimizer was another. Optimizer state, step and seed stay what they
-/// are. Throws `error` for tensors that are missing, too many, of another shape or element type than the run's, before any is stored.
+/// are. Runs in float or double take any real type (exec/stored_type.hpp), others their own. Throws `error` for tensors that are missing,
+/// too many, of another shape or element type, before any is stored.
 template <has_parameters Run> void load_parameters(Run& run, std::string const& path) {
   safetensors_file const file(path);
-  detail::check_payload(run, file, 0);
+  detail::check_payload(run, file, 0, std::floating_point<typename Run::scalar>);
   for (int x : detail::saved_values(run, 0))
     run.store(x, file.template read<typename Run::scalar>(run.graph().graph.value(x).name));
+}
+/// The same from a file whose tensors have other names, and that may hold more of them: `names(parameter)` is the tensor's name in the
+/// file. Throws `error` as above, but for tensors that no parameter asks for.
+template <has_parameters Run, class Names>
+  requires std::is_invocable_r_v<std::string, Names const&, std::string const&>
+void load_parameters(Run& run, std::string const& path, Names const& names) {
+  using number = typename Run::scalar;
+  safetensors_file const file(path);
+  std::vector<std::pair<int, std::string>> wanted;
+  for (int x : detail::saved_values(run, 0)) {
+    std::string const& parameter = run.graph().graph.value(x).name;
+    wanted.emplace_back(x, names(parameter));
+    detail::check_tensor(file, wanted.back().second, detail::tensor_of(run, x), std::floating_point<number>,
+                         "a tensor for parameter '" + parameter + "'");
+    if constexpr (std::is_same_v<number, prime_field>) file.template read<number>(wanted.back().second);  // elements that are none
+  }
+  for (auto const& [x, name] : wanted) run.store(x, file.template read<number>(name));
 }
 
 }  // namespace tensorpar

@@ -2,33 +2,20 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstring>
 #include <map>
 #include <set>
 #include <tensorpar/core/json.hpp>
-#include <tensorpar/core/prime_field.hpp>
+#include <tensorpar/exec/stored_type.hpp>
 #include <vector>
 
 namespace tensorpar {
 
 /// The format (huggingface.co/docs/safetensors): 8 bytes with the header's length, little-endian; the header, a JSON object from names to
 /// {"dtype", "shape", "data_offsets"}, maybe with texts under "__metadata__", filled with spaces; then the tensors' elements, little-endian
-/// and row-major, without gaps. Its limits here: four element types, and a header of at most this many bytes.
+/// and row-major, without gaps. Its limit here: a header of at most this many bytes.
 inline constexpr u64 safetensors_max_header = u64{1} << 22;
-
-/// How elements are stored: real numbers, integers, and field elements as whole numbers below 2^61 - 1.
-enum class stored_type : int { f32, f64, i32, field };
-constexpr i64 bytes_of(stored_type t) { return t == stored_type::f32 || t == stored_type::i32 ? 4 : 8; }
-constexpr char const* name_of(stored_type t) {
-  constexpr char const* names[] = {"F32", "F64", "I32", "U64"};
-  return names[static_cast<int>(t)];
-}
-/// Specialise it to store your own scalar: it is written as its bytes, which must be those of the stored type.
-template <class Element> struct stored_as;
-template <> struct stored_as<float> { static constexpr stored_type type = stored_type::f32; };
-template <> struct stored_as<double> { static constexpr stored_type type = stored_type::f64; };
-template <> struct stored_as<std::int32_t> { static constexpr stored_type type = stored_type::i32; };
-template <> struct stored_as<prime_field> { static constexpr stored_type type = stored_type::field; };
 
 struct stored_tensor {
   std::string name;
@@ -81,8 +68,12 @@ inline stored_tensor tensor_entry(std::string const& name, json const& x, u64 da
   if (x.size() != 3) throw error("unknown keys", tensor_place(where, name), "dtype, shape and data_offsets alone");
   json const &type = x["dtype"], &extents = x["shape"], &offsets = x["data_offsets"];
   int k = 0;
-  while (k < 4 && type != name_of(static_cast<stored_type>(k))) ++k;
-  if (k == 4) throw error("unknown element type", tensor_place(where, name, "dtype"), "F32, F64, I32, U64");
+  while (k < stored_types && type != name_of(static_cast<stored_type>(k))) ++k;
+  if (k == stored_types) {
+    std::string valid;
+    for (k = 0; k < stored_types; ++k) valid += (k ? ", " : "") + std::string(name_of(static_cast<stored_type>(k)));
+    throw error("unknown element type", tensor_place(where, name, "dtype"), valid);
+  }
   t.type = static_cast<stored_type>(k);
   if (!extents.is_array()) throw error("not a list", tensor_place(where, name, "shape"), "a list of extents");
   u64 bytes = static_cast<u64>(bytes_of(t.type));
@@ -196,7 +187,8 @@ inline std::string safetensors_header(stored_tensors& t, std::string const& wher
   return first + text;
 }
 
-/// The named tensor's elements, row-major. `fetch(at, to, n)` copies n bytes from byte `at` of the data.
+/// The named tensor's elements, row-major. `fetch(at, to, n)` copies n bytes from byte `at` of the data. float and double are read of any
+/// real type (exec/stored_type.hpp: F64 to float rounds), all else of its own.
 /// Throws `error` if there is no such tensor, its elements are stored as another type, or a field element is none.
 template <class Element, class Fetch>
 std::vector<Element> stored_elements(stored_tensors const& from, std::string const& name, std::string const& where, Fetch&& fetch) {
@@ -206,10 +198,19 @@ std::vector<Element> stored_elements(stored_tensors const& from, std::string con
   if (!t)
     throw error("there is no such tensor", detail::tensor_place(where, name),
                 "one of its " + std::to_string(from.tensors.size()) + " tensors");
-  if (t->type != stored_as<Element>::type)
+  constexpr bool real = std::floating_point<Element>;
+  bool const own = t->type == stored_as<Element>::type;
+  if (real ? !is_real(t->type) : !own)
     throw error("elements of type " + std::string(name_of(t->type)), detail::tensor_place(where, name, "dtype"),
-                name_of(stored_as<Element>::type));
+                real ? real_types : name_of(stored_as<Element>::type));
   std::vector<Element> r(static_cast<std::size_t>(t->elements()));
+  if constexpr (real)
+    if (!own && !r.empty()) {
+      std::vector<unsigned char> bytes(static_cast<std::size_t>(t->end - t->begin));
+      fetch(t->begin, bytes.data(), t->end - t->begin);
+      detail::reals_of(t->type, bytes.data(), r.size(), r.data());
+      return r;
+    }
   if (!r.empty()) fetch(t->begin, r.data(), t->end - t->begin);
   if constexpr (std::is_same_v<Element, prime_field>)
     for (std::size_t i = 0; i < r.size(); ++i)

@@ -1,0 +1,21 @@
+// tensorpar/exec/has_parameters.hpp - whose parameters can be fetched and stored
+#pragma once
+#include <concepts>
+#include <tensorpar/exec/stored_type.hpp>
+#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/plan/program.hpp>
+#include <vector>
+
+namespace tensorpar {
+
+/// Whose parameters can be fetched and stored by value id, as whole row-major tensors. Models: `executor`, `forward_pass`.
+template <class Run>
+concept has_parameters = requires(Run& run, Run const& from, int value, std::vector<typename Run::scalar> const& all) {
+  { stored_as<typename Run::scalar>::type } -> std::convertible_to<stored_type>;
+  { from.graph() } -> std::convertible_to<training_graph const&>;
+  { from.program() } -> std::convertible_to<program const&>;
+  { from.fetch(value) } -> std::same_as<std::vector<typename Run::scalar>>;
+  run.store(value, all);
+};
+
+}  // namespace tensorpar
