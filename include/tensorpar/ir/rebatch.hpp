@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/ir/iteration_space.hpp>
+#include <tensorpar/ir/kept_moments.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -43,7 +44,8 @@ inline std::string follow_samples(computation_graph const& g, int v, i64 factor,
 
 /// A forward graph whose inputs have `factor` times as many entries along axis 0, their samples. Values and nodes keep their ids;
 /// parameters keep their shapes. Throws `error` where an operator's attributes fix the batch (its shape rule refuses, its weights would
-/// change, or it cuts, joins or merges samples as no loop does), and where a value would have more than 2^48 elements.
+/// change, it cuts, joins or merges samples as no loop does, or its statistics are kept for this batch, ir/kept_moments.hpp), and where a
+/// value would have more than 2^48 elements.
 /// Precondition: g is a forward graph. O(nodes). Law: rebatch(g, 1) == g; rebatch(rebatch(g, a), b) == rebatch(g, a * b).
 inline computation_graph rebatch(computation_graph g, i64 factor) {
   if (factor < 1) throw error("a batch " + std::to_string(factor) + " times as large", "rebatch", "a factor of 1 or more");
@@ -68,6 +70,7 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
       throw error("operator " + spell(n.op) + (n.name.empty() ? "" : " '" + n.name + "'") + " cannot run on " + std::to_string(factor) +
                       " times its batch: " + why, "rebatch", "operators whose attributes leave the batch open");
     };
+    if (detail::kept_moments_of(g, n) >= 0) refuse("statistics are kept for this batch; rebatch comes before with_kept_moments");
     pool<shape> in;
     for (int x : n.in) in.push(g.type(x));
     inference const r = infer_results(n.op, in.view(), n.activations);
