@@ -89,6 +89,11 @@ TEST_CASE("cuBLASLt may fail, too; where it has no algorithm the library has ker
   CHECK(tests::distance(trained(), by_library) < 1e-5);
   CHECK(products > 0);
   CHECK(played.m.calls["cublasLtMatmul"] == products);
+  errors = {{"cublasLtMatmul", CUBLAS_STATUS_NOT_SUPPORTED}};      // its own heuristic named the algorithm: asked for once, then never again
+  CHECK(tests::distance(trained(), by_library) < 1e-5);
+  int const tried = played.m.calls["cublasLtMatmul"] - products;
+  CHECK(tried > 0);
+  CHECK(tried < products);
 }
 
 TEST_CASE("a GPU that falls off in the midst of training: an error on every rank, none waits for ever, nothing is left") {

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <sys/mman.h>
+
+#include "sanitized.hpp"
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CUDA_STAND_IN_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -68,7 +70,7 @@ class fiber {
       bottom_ = room_ + guard;
       size_ = bytes;
     }
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CUDA_STAND_IN_ASAN)
     __asan_unpoison_memory_region(room_ + guard, bytes);
     fake_ = nullptr;
 #endif
@@ -88,7 +90,7 @@ class fiber {
   /// Leaves `from`, goes on in `to`; returns when somebody switches back.
   static void change(fiber& from, fiber& to) {
     left_ = &from;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CUDA_STAND_IN_ASAN)
     __sanitizer_start_switch_fiber(&from.fake_, to.bottom_, to.size_);
 #endif
 #if defined(__x86_64__)
@@ -104,7 +106,7 @@ class fiber {
  private:
   static inline fiber* left_ = nullptr;        // by whoever arrives; one thread at a time does
   static void arrived([[maybe_unused]] void* fake) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CUDA_STAND_IN_ASAN)
     __sanitizer_finish_switch_fiber(fake, &left_->bottom_, &left_->size_);     // each thread of the host has a stack of its own
 #endif
   }

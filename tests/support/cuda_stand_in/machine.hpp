@@ -12,7 +12,9 @@
 #include <string>
 #include <sys/mman.h>
 #include <vector>
-#if defined(__SANITIZE_ADDRESS__)
+
+#include "sanitized.hpp"
+#if defined(CUDA_STAND_IN_ASAN)
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -40,7 +42,7 @@ class device_memory {
   static std::byte* pages(std::uintptr_t p) { return reinterpret_cast<std::byte*>(p / page * page); }
   static std::size_t size_of(std::uintptr_t p, piece const& x) { return p % page + x.rounded; }
   static void watch([[maybe_unused]] std::uintptr_t p, [[maybe_unused]] piece const& x, [[maybe_unused]] bool on) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CUDA_STAND_IN_ASAN)
     __asan_unpoison_memory_region(pages(p), size_of(p, x));
     if (!on) return;
     __asan_poison_memory_region(pages(p), p % page);

@@ -8,8 +8,10 @@ namespace {
 
 /// to += x from, all in bounds: the one loop that takes time.
 template <class Number>
-__attribute__((optimize("O3"), no_sanitize("address", "undefined"))) void add_column(Number* to, Number const* from, Number x,
-                                                                                     std::size_t n) {
+#if !defined(__clang__)
+__attribute__((optimize("O3")))                // -O2 of clang++ does
+#endif
+__attribute__((no_sanitize("address", "undefined"))) void add_column(Number* to, Number const* from, Number x, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] += x * from[i];
 }
 template <class Number> void multiply(product_call_state const& p) {

@@ -59,7 +59,11 @@ std::vector<raw> run_bytes(Policy const& policy, any_op const& o, std::vector<sh
   c.in_block = in_block.data();
   c.out = out_at.data();
   c.out_block = out_block.data();
-  c.workspace = give(raw(static_cast<std::size_t>(Policy::workspace(o, is, os)) * sizeof(typename Policy::scalar_type), 0x7f));
+  i64 const room = Policy::workspace(o, is, os) * static_cast<i64>(sizeof(typename Policy::scalar_type));
+  raw const poison(static_cast<std::size_t>(std::min(room, i64{1} << 20)), 0x7f);       // most of it is for libraries
+  all.push_back({memory.allocate(std::max<i64>(room, 1)), room});
+  memory.write(all.back().at, poison.data(), static_cast<i64>(poison.size()));
+  c.workspace = all.back().at;
   policy.run(c);
   memory.wait();
   for (std::size_t k = 0; k < out.size(); ++k) memory.read(r[k].data(), out_at[k], static_cast<i64>(r[k].size()));

@@ -16,7 +16,7 @@ namespace tensorpar {
 /// the same, their copies then differ in the last bits.
 class cuda_product_choices {
  public:
-  using key = std::array<i64, 19>;
+  using key = std::array<i64, 18>;
   struct algorithm {                                           // a name: nvcc 13 dies of vectors of the library's, which has none
     cublasLtMatmulAlgo_t data{};
   };

@@ -125,6 +125,8 @@ class cuda_products {
     if (is_double && (aside || vector)) return false;                    // documented in part
     if (p.bias && type != result_type) return false;                     // a bias is of the result's type
     if (e.sums && (p.bias || aside)) return false;
+    // some kernels of the library read it 16 bytes at a time wherever it lies, and there is no way to say so (pytorch/pytorch#194497)
+    if (vector && reinterpret_cast<std::uintptr_t>(vector) % 16) return false;
     if (aside && (!std::same_as<Scalar, bfloat16> || aligned(static_cast<Result*>(aside), 0) < 16 || form.ldc % 8)) return false;
     lt_handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> desc;
     cuda_check(cublasLtMatmulDescCreate(desc.to(), how, cuda_number<number>::type), "cublasLtMatmulDescCreate");
@@ -147,9 +149,8 @@ class cuda_products {
     number const one(1), before = p.accumulate || e.plus ? number(1) : number(0);
     Scalar const *left = form.swapped ? b : a, *right = form.swapped ? a : b;
     i64 const left_apart = form.swapped ? p.batch[1].b : p.batch[1].a, right_apart = form.swapped ? p.batch[1].a : p.batch[1].b;
-    i64 const vector_alignment = !vector ? 0 : p.bias ? aligned(p.bias, 0) : aligned(e.sums, 0);
     i64 const flags = (scratch ? 1 : 0) | (before == number(0) ? 0 : 2);
-    key const k{static_cast<i64>(type), static_cast<i64>(result_type), vector_alignment, flags, form.m, form.n, form.k,
+    key const k{static_cast<i64>(type), static_cast<i64>(result_type), flags, form.m, form.n, form.k,
                 form.x.transposed, form.x.ld, form.y.transposed, form.y.ld, form.ldc, batch.extent, x_apart, y_apart, batch.c,
                 static_cast<i64>(epilogue), static_cast<i64>(how),
                 aligned(left, left_apart) | aligned(right, right_apart) << 8 | aligned(c, p.batch[1].c) << 16 |
@@ -166,7 +167,7 @@ class cuda_products {
     std::optional<cuda_product_choices::choice> chosen = choices_->find(k);
     if (!chosen) {
       // who chooses reads off the addresses what it may rely on
-      others_at(reinterpret_cast<void const*>(vector_alignment), reinterpret_cast<void const*>(std::uintptr_t{16}));
+      others_at(reinterpret_cast<void const*>(std::uintptr_t{16}), reinterpret_cast<void const*>(std::uintptr_t{16}));
       std::vector<algorithm> found;
       bool const measures = choices_->measuring(), slow = e.sums || (aside && !good_at_gelu_);   // as far as is known
       if (measures || !slow) found = heuristic(k, desc.get(), x.layout.get(), y.layout.get(), z.layout.get());
@@ -181,7 +182,12 @@ class cuda_products {
     }
     others_at(vector, aside);
     if (chosen->apart || !chosen->by) return false;
-    cuda_check(compute(*chosen->by), "cublasLtMatmul");
+    cublasStatus_t const status = compute(*chosen->by);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) {                         // although its own heuristic named it
+      choices_->keep(k, {});
+      return false;
+    }
+    cuda_check(status, "cublasLtMatmul");
     return true;
   }
   template <class Scalar, class Result>
@@ -236,7 +242,7 @@ class cuda_products {
                                    cublasLtMatrixLayout_t z) const {
     lt_handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> want;
     cuda_check(cublasLtMatmulPreferenceCreate(want.to()), "cublasLtMatmulPreferenceCreate");
-    uint64_t const scratch = k[3] & 1 ? static_cast<uint64_t>(scratch_bytes) : 0;
+    uint64_t const scratch = k[2] & 1 ? static_cast<uint64_t>(scratch_bytes) : 0;
     auto const say = [&](cublasLtMatmulPreferenceAttributes_t what, auto const& value) {
       cuda_check(cublasLtMatmulPreferenceSetAttribute(want.get(), what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
     };
@@ -251,7 +257,7 @@ class cuda_products {
     int n = 0;
     int const most = choices_->measuring() ? cuda_product_choices::candidates : 1;
     cublasStatus_t const status = cublasLtMatmulAlgoGetHeuristic(handle_->get(), desc, x, y, z, z, want.get(), most, found.data(), &n);
-    bool const plain = k[16] == CUBLASLT_EPILOGUE_DEFAULT || k[16] == CUBLASLT_EPILOGUE_BIAS;
+    bool const plain = k[15] == CUBLASLT_EPILOGUE_DEFAULT || k[15] == CUBLASLT_EPILOGUE_BIAS;
     if (status != CUBLAS_STATUS_NOT_SUPPORTED && (plain || status != CUBLAS_STATUS_INVALID_VALUE))
       cuda_check(status, "cublasLtMatmulAlgoGetHeuristic");
     std::vector<algorithm> r;

@@ -179,6 +179,8 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
     i64 const s = f.stretches();
     if constexpr (F::holds >= 4 && blocks_of<F> == 0)
       if (s > 0 && s <= 4 * 32 && n >= 1024) return launch_teams<32>(n, in_turns<F, 4>{f});
+    if constexpr (requires { F::by_warps; })
+      if (s > 4 * 32 && s <= F::by_warps * 32 && n >= 1024) return launch_teams<32, 3>(n, in_turns<F, F::by_warps>{f});
     if constexpr (F::holds >= 1)
       if (s > 0 && s <= block) return launch_teams<block, blocks_of<F>>(n, in_turns<F, 1>{f});
     if constexpr (F::holds >= 2)

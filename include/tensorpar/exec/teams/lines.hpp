@@ -142,6 +142,8 @@ template <class T> constexpr i64 stretches_in(i64 n, std::initializer_list<T con
 /// Turns in which a lane holds so many numbers of a row, where they are floats when they are computed with; else none.
 template <class Scalar, int Numbers>
 inline constexpr int numbers_held = sizeof(computed<Scalar>) == 4 ? Numbers / neighbours<Scalar> : 0;
+/// So many turns, each of which is 16 bytes of registers, likewise.
+template <class Scalar, int Turns> inline constexpr int turns_held = sizeof(computed<Scalar>) == 4 ? Turns : 0;
 /// A functor of teams, with lanes that hold what they can in so many turns.
 template <class F, int Turns> struct in_turns {
   F f;

@@ -34,7 +34,7 @@ template <class Scalar> struct norm_at {
   Scalar const *x, *gamma, *beta;            // beta: null where there is none
   Scalar* y;
   constexpr i64 length() const { return norm.n; }
-  static constexpr int holds = numbers_held<Scalar, 32>;
+  static constexpr int holds = turns_held<Scalar, 8>, by_warps = holds;    // one row: few registers, and no other warp to wait for
   constexpr i64 stretches() const { return stretches_in(norm.n, {x, gamma, beta, static_cast<Scalar const*>(y)}); }
   template <class Team, int Turns> constexpr void operator()(i64 r, Team const& team, std::integral_constant<int, Turns>) const {
     using number = computed<Scalar>;

@@ -45,10 +45,9 @@ template <class Scalar, class Team> constexpr softmax_sum<computed<Scalar>> team
       number top = p.v[0], sum(0);
       for (int k = 1; k < N; ++k)
         if (number const v = p.v[k]; traits::greater(v, top)) top = v;
-      for (int k = 0; k < N; ++k) {
-        number const v = p.v[k];
-        sum += v == top ? number(1) : traits::exp(v - top);
-      }
+      // nothing but minus infinities adds nothing; that they have a largest is for others to know
+      number const from = top < -std::numeric_limits<number>::max() ? number(0) : top;
+      for (int k = 0; k < N; ++k) sum += traits::exp(p.v[k] - from);
       return softmax_sum<number>(top, sum);
     });
   }
