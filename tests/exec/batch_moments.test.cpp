@@ -364,8 +364,8 @@ TEST_CASE("parameters are taken from the trained model; statistics are kept, onc
   run.initialise(1);
   pass_of<double> kept(with_kept_moments(g)), pass(with_moments_as_outputs(g));
   CHECK(refusal([&] { kept.take_parameters(run); }) ==
-        "the trained model has no parameter 'norm.moments' (at forward_pass); valid: [2,8] there, or values given here before: "
-        "batch_moments, load_parameters or store");
+        "the trained model has no parameter 'norm.moments' (at forward_pass); valid: statistics that were stored here before: "
+        "batch_moments or load_parameters");
   CHECK(has(refusal([&] { kept.run(random_batch(g, 1, 1)); }), "'norm.moments' has no values yet"));
   pass.take_parameters(run);
   pass.run(random_batch(g, 1, 1));
@@ -384,6 +384,18 @@ TEST_CASE("parameters are taken from the trained model; statistics are kept, onc
   pass_of<double> other(with_kept_moments(g));
   other.take_parameters(kept);                             // of a pass that has them
   CHECK(other.fetch(x) == first.at("norm.moments"));
+}
+
+TEST_CASE("weights that the trained model lacks are an error, also where others were there before") {
+  computation_graph const g = residual_mlp();
+  computation_graph renamed = g;
+  for (graph_value& v : renamed.values) if (v.role == value_role::parameter) v.name += ".new";
+  executor_of<double> run(differentiate(g), serial_plan(g)), other(differentiate(renamed), serial_plan(renamed));
+  run.initialise(1);
+  other.initialise(2);
+  pass_of<double> pass(g);
+  pass.take_parameters(run);
+  CHECK(has(refusal([&] { pass.take_parameters(other); }), "the trained model has no parameter"));
 }
 
 TEST_CASE("what does not fit is named, and nothing is added or stored") {

@@ -49,6 +49,14 @@ TEST_CASE("statistics are outputs under the name of the operator that takes them
                        "what is called so", error);
 }
 
+TEST_CASE("an output of one's own is no batch norm's, whatever it is called") {
+  computation_graph g = small_cnn();
+  int const x = g.node(0).in[0];
+  g.add_output("mine.moments", g.node(g.add(channel_moments{}, {x}, "mine")).out[0]);
+  CHECK(moments_in(g).empty());
+  CHECK(moments_in(with_moments_as_outputs(g)) == std::vector<std::string>{"norm.moments"});
+}
+
 TEST_CASE("kept statistics are parameters, times what a channel counts; nodes and values keep their numbers") {
   computation_graph const g = small_cnn(), h = with_kept_moments(g);
   CHECK(count(h, takes_moments) == 0);

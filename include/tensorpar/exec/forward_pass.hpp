@@ -38,9 +38,9 @@ template <compute_policy Compute> class forward_pass {
   training_graph const& graph() const { return graph_; }
   tensorpar::program const& program() const { return program_; }
 
-  /// Copies every parameter of a trained executor (or another forward pass), by name. One that the trained model does not have keeps the
-  /// values that it was given: statistics of batch norm (exec/batch_moments.hpp), say. Throws `error` if it was given none, where one has
-  /// another size, and for an executor whose parameters have no values yet.
+  /// Copies every parameter of a trained executor (or another forward pass), by name. Statistics of batch norm that the trained model does
+  /// not have (ir/kept_moments.hpp) keep the values that they were given. Throws `error` if they were given none, where any other parameter
+  /// is missing or one has another size, and for an executor whose parameters have no values yet.
   template <class Executor> void take_parameters(Executor const& trained) {
     if constexpr (requires { trained.has_values(); })
       if (!trained.has_values()) throw error("the executor's parameters have no values yet", "forward_pass", "an executor that has them");
@@ -52,9 +52,11 @@ template <compute_policy Compute> class forward_pass {
       for (std::size_t x = 0; x < g.values.size(); ++x)
         if (g.values[x].role == value_role::parameter && g.values[x].name == name) from = static_cast<int>(x);
       if (from < 0) {
-        if (given_[static_cast<std::size_t>(b.value)]) continue;
+        bool statistics = false;
+        for (graph_node const& n : graph_.graph.nodes) statistics = statistics || detail::kept_moments_of(graph_.graph, n) == b.value;
+        if (statistics && given_[static_cast<std::size_t>(b.value)]) continue;
         throw error("the trained model has no parameter '" + name + "'", "forward_pass",
-                    spell(b.type) + " there, or values given here before: batch_moments, load_parameters or store");
+                    statistics ? "statistics that were stored here before: batch_moments or load_parameters" : spell(b.type) + " there");
       }
       std::vector<scalar> const all = trained.fetch(from);
       if (static_cast<i64>(all.size()) != b.type.elements())

@@ -88,14 +88,16 @@ inline computation_graph with_kept_moments(computation_graph g) {
   return g;
 }
 
-/// The names of outputs that are a batch's statistics, as `with_moments_as_outputs` made them; also in a step that was made of its graph,
-/// which may have several values of a name, one for each micro-batch.
+/// The names of outputs that are a batch's statistics, taken by a batch norm, as `with_moments_as_outputs` made them; also in a step that
+/// was made of its graph, which may have several values of a name, one for each micro-batch.
 inline std::vector<std::string> moments_in(computation_graph const& g) {
   std::vector<std::string> r;
+  std::set<int> taken;
+  for (graph_node const& n : g.nodes) if (n.op.is<normalize>()) taken.insert(n.in[1]);
   for (graph_port const& o : g.outputs) {
     int const p = g.value(o.value).producer;
-    if (p >= 0 && g.node(p).op.is<channel_moments>() && o.name.ends_with(".moments") && std::find(r.begin(), r.end(), o.name) == r.end())
-      r.push_back(o.name);
+    bool const own = p >= 0 && g.node(p).op.is<channel_moments>() && taken.contains(o.value) && o.name.ends_with(".moments");
+    if (own && std::find(r.begin(), r.end(), o.name) == r.end()) r.push_back(o.name);
   }
   return r;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 #include <tensorpar/plan/planned_step.hpp>
 #include <tensorpar/search/optimize.hpp>
 #include <tensorpar/search/stages/fit_stages.hpp>
@@ -77,6 +78,7 @@ template <cost_model M> class batch_search {
   batch_options const& o_;
   batch_rules const* rules_;
   batch_axes axes_;
+  double plain_ = std::numeric_limits<double>::infinity(), rewritten_ = plain_;      // seconds of the fastest spreads
   batch_result r_;
 
   /// Of a device, if all have as many, or fewer.
@@ -132,21 +134,23 @@ template <cost_model M> class batch_search {
     s.compare = false;
     s.order.clear();
     computation_graph const graph = rebatch(given_, batch_ / micro_batches / axes_.own());
-    double const before = r_.chosen < 0 ? 1e300 : r_.tried[idx(r_.chosen)].seconds;
-    std::size_t const from = r_.tried.size();
-    bool saves = false;
-    auto const consider = [&](char const* how, computation_graph const& made, search_result found) {
+    // each is compared with its like, so that rules end no search that goes on without them
+    auto const consider = [&](char const* how, double& least, computation_graph const& made, search_result found) {
       batch_candidate x = c;
       x.what += how;
-      if (!found.feasible()) return lacks(std::move(x), *found.infeasible);
-      saves = saves || found.plan.saves_memory();
+      if (!found.feasible()) {
+        lacks(std::move(x), *found.infeasible);
+        return true;
+      }
+      bool const saves = found.plan.saves_memory();
       offer(std::move(x), made, std::move(found.plan));
+      double const before = std::exchange(least, std::min(least, r_.tried.back().seconds));
+      return saves && r_.tried.back().seconds <= before;
     };
-    consider("", graph, optimize(graph, on_, model_, s));
-    if (rules_) if (auto x = rules_->spread(graph, s)) consider(", rewritten", x->graph, std::move(x->found));
-    double step = std::numeric_limits<double>::infinity();
-    for (std::size_t i = from; i < r_.tried.size(); ++i) step = std::min(step, r_.tried[i].seconds);
-    return step > 1e300 || (saves && step <= before);
+    bool more = consider("", plain_, graph, optimize(graph, on_, model_, s));
+    if (rules_)
+      if (auto x = rules_->spread(graph, s)) more = consider(", rewritten", rewritten_, x->graph, std::move(x->found)) || more;
+    return more;
   }
 
   graph_stage_options stage_degrees(bool saving) const {

@@ -54,7 +54,8 @@ template <cost_model M> struct joint_batch_rules final : batch_rules {
 /// also has stages of the graph that rules make for one device (of the given one as many samples as a device's share). So no plan is slower
 /// than what `optimize_batch` finds; candidates of graphs that rules made are called "..., rewritten". `rules`: which rules, and how far
 /// the search for graphs goes; its `search` is not looked at.
-/// The plan has its rewrites: `rewritten(graph_of(declared, plan, samples), plan)` (plan/rewritten.hpp) is `result.graph`.
+/// The plan has its rewrites: `rewritten(graph_of(declared, plan, samples), plan)` (plan/rewritten.hpp) is `result.graph`;
+/// with rules of your own by its overload that is told of them.
 /// Throws as both do. Deterministic. Takes up to twice as long as `optimize_batch`, and the joint searches.
 template <cost_model M>
 batch_result optimize_batch_jointly(computation_graph const& declared, i64 samples, machine const& on, M const& model,

@@ -99,8 +99,9 @@ class cuda_products {
       blas_product const form = blas_form(p);
       if (!form.fits || (p.bias && !form.swapped)) return false;         // a bias goes down a column
       auto const& turn = p.batch[1];
-      for (i64 u = 0; u < turn.extent; ++u)        // one key for all of them: the first says whether there is an algorithm
-        if (!run(p, form, e, p.a.p + u * turn.a, p.b.p + u * turn.b, p.c.p + u * turn.c, scratch, apart)) return false;
+      std::optional<algorithm> by;                 // of all turns: the first says whether there is one
+      for (i64 u = 0; u < turn.extent; ++u)
+        if (!run(p, form, e, p.a.p + u * turn.a, p.b.p + u * turn.b, p.c.p + u * turn.c, scratch, apart, by)) return false;
       return true;
     } else {
       return false;
@@ -110,7 +111,7 @@ class cuda_products {
  private:
   template <class Scalar, class Result, class Apart>
   bool run(matrix_products<Scalar, Result> const& p, blas_product const& form, product_epilogue<Scalar, Result> const& e, Scalar const* a,
-           Scalar const* b, Result* c, void* scratch, Apart const& apart) const {
+           Scalar const* b, Result* c, void* scratch, Apart const& apart, std::optional<algorithm>& by) const {
     using number = computed<Scalar>;
     constexpr bool is_double = std::same_as<Scalar, double>, is_float = std::same_as<Scalar, float>;
     cublasComputeType_t const how = is_double                                        ? CUBLAS_COMPUTE_64F
@@ -164,6 +165,11 @@ class cuda_products {
       return cublasLtMatmul(handle_->get(), desc.get(), &one, left, x.layout.get(), right, y.layout.get(), &before, onto, z.layout.get(), c,
                             z.layout.get(), &by.data, scratch, scratch ? scratch_bytes : 0, memory_.stream());
     };
+    if (by) {                                                            // turns before are done: there is no other way any more
+      others_at(vector, aside);
+      cuda_check(compute(*by), "cublasLtMatmul");
+      return true;
+    }
     std::optional<cuda_product_choices::choice> chosen = choices_->find(k);
     if (!chosen) {
       // who chooses reads off the addresses what it may rely on
@@ -188,6 +194,7 @@ class cuda_products {
       return false;
     }
     cuda_check(status, "cublasLtMatmul");
+    by = chosen->by;
     return true;
   }
   template <class Scalar, class Result>

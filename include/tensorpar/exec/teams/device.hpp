@@ -66,7 +66,8 @@ struct index_fault {
 /// `T::template slots<K>` elements, each lane's own, has room for all k. Lanes need not end in step.
 /// `team.template sum_turns<K, Scalar>(n, f)`, the sum of f(i, k), to every lane, lanes in step. And of the device:
 /// `d.teams_holding(n, f)`, that is teams(n, detail::in_turns<F, K>{f}) with f.stretches() <= K T::lanes, or K = 0. K > F::holds is not
-/// worth the registers. F::blocks, if there is one: teams that should be at work at the same time in every multiprocessor.
+/// worth the registers. F::blocks, if there is one: teams that should be at work at the same time in every multiprocessor. F::by_warps,
+/// likewise: turns in which a warp alone may hold a row where rows are many.
 /// Laws (tests/support/laws/teams.hpp): equal calls give equal bits; what a call wrote, later calls read.
 /// Minimal definition: all. Models: host_teams, cuda_teams, cudnn_teams.
 template <class D, class Scalar>
