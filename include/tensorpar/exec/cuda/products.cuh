@@ -160,10 +160,10 @@ class cuda_products {
       if (vector) say(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector_there);
       if (aside) say(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aside_there);
     };
-    auto const compute = [&](algorithm const& by) {
+    auto const compute = [&](algorithm const& way) {
       memory_.state().enter();
       return cublasLtMatmul(handle_->get(), desc.get(), &one, left, x.layout.get(), right, y.layout.get(), &before, onto, z.layout.get(), c,
-                            z.layout.get(), &by.data, scratch, scratch ? scratch_bytes : 0, memory_.stream());
+                            z.layout.get(), &way.data, scratch, scratch ? scratch_bytes : 0, memory_.stream());
     };
     if (by) {                                                            // turns before are done: there is no other way any more
       others_at(vector, aside);
