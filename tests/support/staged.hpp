@@ -15,7 +15,7 @@ template <class Policy> struct staged {
   /// None of the caller's: scratch lies there, and holds whatever the call before has left.
   static i64 workspace(any_op const&, shapes, shapes) { return 0; }
   void run(kernel_call const& c) const {
-    static Policy const& policy = *new Policy(device_place{0, 0});     // the device may be gone before what is static
+    static Policy const policy(device_place{0, 0});
     auto const memory = policy.device_memory();
     struct piece {
       void const* here;

@@ -37,12 +37,13 @@ template <class F> cudaError_t called(char const* name, kind k, F&& f) {
   return s;
 }
 
+/// For ever, since what is static in a test may end later than what it made first while it ran.
 inline std::set<CUstream_st*>& known_streams() {
-  static std::set<CUstream_st*> all;
+  static auto& all = *new std::set<CUstream_st*>;
   return all;
 }
 inline std::set<CUevent_st*>& known_events() {
-  static std::set<CUevent_st*> all;
+  static auto& all = *new std::set<CUevent_st*>;
   return all;
 }
 /// Null: there is no such stream.
