@@ -48,7 +48,7 @@ struct settings {
 // [quoted: sizes]
 /// Sizes by name: GPT-2's, with the vocabulary filled up to a multiple of 128, and one that a laptop trains in a minute.
 inline zoo::gpt_sizes sizes_of(std::string const& name) {
-  if (name == "tiny") return {.layers = 2, .hidden = 64, .heads = 4, .seq = 64, .vocab = 256, .wide = 256};
+  if (name == "tiny") return {.layers = 2, .hidden = 64, .heads = 4, .seq = 64, .vocab = 256, .wide = 256, .packed = true};
   zoo::gpt_sizes s;
   if (name == "gpt2_124m") s = zoo::gpt2_124m;
   else if (name == "gpt2_774m") s = zoo::gpt2_774m;

@@ -30,17 +30,25 @@ int main() try {
     double const square = static_cast<double>(batch * heads * length * length * 64);
     any_op const forward(attention{heads, true}), back(attention_grad{heads, true}), from_lse(attention_grad_from_lse{heads, true});
     shape const lse{dim(batch), dim(heads), dim(length)};
+    shape x3 = x;
+    x3.d[2] = dim(3 * x.d[2].n);
+    any_op const packed(packed_attention{heads, true}), packed_from_lse(packed_attention_grad_from_lse{{heads, true}});
     std::string const of = ", causal, bf16, GPT-2 " + name + ", 16 sequences";
     double const kernels = seconds_of<compute::cuda_bf16<>>(memory, forward, {x, x, x}),
                  kernels_back = seconds_of<compute::cuda_bf16<>>(memory, back, {x, x, x, x});
     bench::row("attention" + of, "operations per second, beside the kernels of teams",
                4 * square / seconds_of<compute::cudnn_bf16<>>(memory, forward, {x, x, x}), "FLOP/s", 4 * square / kernels);
+    bench::row("attention of one packed tensor" + of, "operations per second, beside the kernels of teams",
+               4 * square / seconds_of<compute::cudnn_bf16<>>(memory, packed, {x3}), "FLOP/s", 4 * square / kernels);
     bench::row("gradient of attention in one order" + of, "operations per second, beside the kernels of teams",
                10 * square / seconds_of<compute::cudnn_bf16<>>(memory, back, {x, x, x, x}), "FLOP/s", 10 * square / kernels_back);
     bench::row("gradient of attention" + of, "operations per second, beside the kernels of teams",
                10 * square / seconds_of<compute::cudnn_bf16<false>>(memory, back, {x, x, x, x}), "FLOP/s", 10 * square / kernels_back);
     bench::row("gradient of attention from its log-sum-exps" + of, "operations per second, beside the kernels of teams",
                10 * square / seconds_of<compute::cudnn_bf16<false>>(memory, from_lse, {x, x, x, x, x, lse}), "FLOP/s",
+               10 * square / kernels_back);
+    bench::row("gradient of attention of one packed tensor from its log-sum-exps" + of, "operations per second, beside the kernels of teams",
+               10 * square / seconds_of<compute::cudnn_bf16<false>>(memory, packed_from_lse, {x, x3, x, lse}), "FLOP/s",
                10 * square / kernels_back);
   }
   return 0;

@@ -15,9 +15,9 @@ static_assert(team_device<cudnn_teams, float> && team_device<cudnn_teams, bfloat
 static_assert(replayable_policy<compute::cudnn<float>> && replayable_policy<compute::cudnn_bf16<>>);
 static_assert(require_same_memory<compute::cudnn_bf16<>, comm::virtual_ranks<cuda_memory>>());
 // attention in bf16 alone, convolutions of floats; what is a function of one of them is not that one
+static_assert(detail::does_whole<cudnn_teams, bfloat16, packed_attention_grad_from_lse>);
 static_assert(detail::does_whole<cudnn_teams, bfloat16, attention> && !detail::does_whole<cudnn_teams, float, attention>);
 static_assert(detail::does_whole<cudnn_teams, float, conv2d> && !detail::does_whole<cudnn_teams, double, conv2d>);
-static_assert(compute::cudnn_bf16<>::keeps_lse(true) && !compute::cudnn_bf16<>::keeps_lse(false) && !compute::cuda_bf16<>::keeps_lse(true));
 static_assert(!detail::does_whole<cudnn_teams, float, activated<conv2d, relu>> && !detail::does_whole<cuda_teams, float, conv2d>);
 
 namespace {
@@ -174,6 +174,29 @@ TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, wh
       CHECK(furthest(quick_from[i], gradients[i]) < 0.04);
     }
     CHECK(ordered(back, x, {q, q, k, k}, {q, k, k}) == got);  // in one order
+    if (s.queries != s.keys) continue;
+    // as one tensor, with log-sum-exps between the two and without
+    tensor_block const one = narrow({s.batches, s.queries, 3 * width});
+    auto const packed = [&](std::vector<float> const& a, std::vector<float> const& b, std::vector<float> const& v) {
+      std::vector<float> three_in_one(static_cast<std::size_t>(one.elements()));
+      for (std::size_t e = 0; e < three_in_one.size(); ++e) {
+        std::size_t const head = static_cast<std::size_t>(s.head), at = e / (3 * head) * head + e % head;
+        three_in_one[e] = (e / head % 3 == 0 ? a : e / head % 3 == 1 ? b : v)[at];
+      }
+      return three_in_one;
+    };
+    std::vector<float> const x3 = packed(x[1], x[2], x[3]), dx3 = packed(gradients[0], gradients[1], gradients[2]);
+    packed_attention_grad const packed_back{s.heads, s.causal};
+    auto const packed_left = ordered(packed_attention_with_lse{s.heads, s.causal}, {x3}, {one}, {q, lse});
+    CHECK(furthest(ordered(packed_attention{s.heads, s.causal}, {x3}, {one}, {q})[0], want[0]) < 0.02);
+    CHECK(furthest(packed_left[0], want[0]) < 0.02);
+    CHECK(furthest(packed_left[1], wanted[1]) < 0.02);
+    std::vector<std::vector<float>> const four{x[0], x3, packed_left[0], packed_left[1]};
+    packed_attention_grad_from_lse const packed_from{{s.heads, s.causal}};
+    CHECK(furthest(ordered(packed_back, {x[0], x3}, {q, one}, {one})[0], dx3) < 0.04);
+    CHECK(furthest(fast(packed_back, {x[0], x3}, {q, one}, {one})[0], dx3) < 0.04);
+    CHECK(furthest(ordered(packed_from, four, {q, one, q, lse}, {one})[0], dx3) < 0.04);
+    CHECK(furthest(fast(packed_from, four, {q, one, q, lse}, {one})[0], dx3) < 0.04);
   }
 }
 
@@ -211,6 +234,14 @@ TEST_CASE("the gradient of attention goes over some batch elements at a time whe
     std::vector<std::vector<float>> six = x;
     six.insert(six.end(), left.begin(), left.end());
     CHECK(alike(by_library<small>(attention_grad_from_lse{heads, causal}, six, {q, q, q, q, q, lse}, {q, q, q}), all));
+    // as one tensor
+    tensor_block const one = narrow({dim(batches), dim(length), dim(3 * width)});
+    std::vector<std::vector<float>> const two{x[0], draw_narrow(one.elements(), r)};
+    auto const packed_all = by_library<large>(packed_attention_grad{heads, causal}, two, {q, one}, {one});
+    CHECK(alike(by_library<small>(packed_attention_grad{heads, causal}, two, {q, one}, {one}), packed_all));
+    auto const packed_left = by_library<large>(packed_attention_with_lse{heads, causal}, {two[1]}, {one}, {q, lse});
+    CHECK(alike(by_library<small>(packed_attention_grad_from_lse{heads, causal}, {two[0], two[1], packed_left[0], packed_left[1]},
+                                  {q, one, q, lse}, {one}), packed_all));
   }
   // parts of log-sum-exps that would not begin at a multiple of 16 bytes are computed again
   tensor_block const odd = narrow({3, 5, dim(width)}), lines = whole({3, dim(heads), 5});

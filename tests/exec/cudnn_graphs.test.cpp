@@ -22,12 +22,13 @@ double furthest(std::vector<double> const& a, std::vector<double> const& b) {
   for (std::size_t i = 0; i < a.size(); ++i) worst = std::fabs(a[i] - b[i]) <= worst ? worst : std::fabs(a[i] - b[i]);
   return worst;
 }
-attention_sizes sizes(i64 b, i64 h, i64 q, i64 k, i64 d, bool causal) {
-  return {b, h, q, k, d, static_cast<float>(1 / std::sqrt(static_cast<double>(d))), causal};
+attention_sizes sizes(i64 b, i64 h, i64 q, i64 k, i64 d, bool causal, bool packed = false) {
+  return {b, h, q, k, d, static_cast<float>(1 / std::sqrt(static_cast<double>(d))), causal, packed};
 }
 std::vector<attention_sizes> some_sizes() {
-  return {sizes(1, 1, 1, 1, 8, false), sizes(2, 3, 4, 5, 8, false), sizes(2, 3, 5, 4, 4, true), sizes(1, 2, 6, 6, 16, true),
-          sizes(3, 1, 2, 7, 4, true)};
+  return {sizes(1, 1, 1, 1, 8, false),       sizes(2, 3, 4, 5, 8, false),       sizes(2, 3, 5, 4, 4, true),
+          sizes(1, 2, 6, 6, 16, true),       sizes(3, 1, 2, 7, 4, true),        sizes(2, 3, 5, 5, 4, true, true),
+          sizes(1, 2, 4, 4, 8, false, true), sizes(3, 1, 1, 1, 8, true, true)};
 }
 struct attention_case {
   attention_sizes s;
@@ -41,15 +42,31 @@ struct attention_case {
     y = run_whole<policy>(any_op(attention{s.heads, s.causal}), {operands[1], operands[2], operands[3]})[0].real;
     gradients = run_whole<policy>(any_op(attention_grad{s.heads, s.causal}), operands);
   }
+  /// Where element e of q, k, v or a gradient lies, from its first on.
+  std::size_t place(std::size_t e) const {
+    std::size_t const head = static_cast<std::size_t>(s.head);
+    return s.packed ? e / head * 3 * head + e % head : e;
+  }
+  /// In memory from its first element to its last; what is of others there is no number.
+  std::vector<double> laid_out(std::vector<double> const& x) const {
+    std::vector<double> all(place(x.size() - 1) + 1, std::nan(""));
+    for (std::size_t e = 0; e < x.size(); ++e) all[place(e)] = x[e];
+    return all;
+  }
+  std::vector<double> read(std::vector<double> const& memory, std::size_t n) const {
+    std::vector<double> x(n);
+    for (std::size_t e = 0; e < n; ++e) x[e] = memory.at(place(e));
+    return x;
+  }
 };
 /// The factor of the graph is a float.
 constexpr double rounding = 1e-6;
 
 fused_oracle forward(detail::attention_graph const& g, attention_case const& c) {
   fused_oracle o(g);
-  o.give(g.at.q, c.operands[1].real);
-  o.give(g.at.k, c.operands[2].real);
-  o.give(g.at.v, c.operands[3].real);
+  o.give(g.at.q, c.laid_out(c.operands[1].real));
+  o.give(g.at.k, c.laid_out(c.operands[2].real));
+  o.give(g.at.v, c.laid_out(c.operands[3].real));
   o.run();
   return o;
 }
@@ -58,17 +75,20 @@ fused_oracle backward(detail::attention_graph const& g, attention_case const& c,
                       std::vector<double> const& stats) {
   fused_oracle o(g);
   o.give(g.at.dy, c.operands[0].real);
-  o.give(g.at.q, c.operands[1].real);
-  o.give(g.at.k, c.operands[2].real);
-  o.give(g.at.v, c.operands[3].real);
+  o.give(g.at.q, c.laid_out(c.operands[1].real));
+  o.give(g.at.k, c.laid_out(c.operands[2].real));
+  o.give(g.at.v, c.laid_out(c.operands[3].real));
   o.give(g.at.y, y);
   o.give(g.at.stats, stats);
   o.run();
   return o;
 }
 double off(fused_oracle const& o, detail::attention_graph const& g, attention_case const& c) {
-  double const q = furthest(o.memory(g.at.dq), c.gradients[0].real), k = furthest(o.memory(g.at.dk), c.gradients[1].real);
-  return q + k + furthest(o.memory(g.at.dv), c.gradients[2].real);             // one that is no number counts
+  double worst = 0;                                            // one that is no number counts
+  int const tensors[] = {g.at.dq, g.at.dk, g.at.dv};
+  for (std::size_t n = 0; n < 3; ++n)
+    worst += furthest(c.read(o.memory(tensors[n]), c.gradients[n].real.size()), c.gradients[n].real);
+  return worst;
 }
 
 }  // namespace
@@ -115,28 +135,30 @@ TEST_CASE("the graph of its gradient computes the gradient, whoever adds it up")
 
 TEST_CASE("every step of the gradient's graph matters") {
   std::mt19937_64 r(3);
-  attention_case const c(sizes(2, 2, 3, 3, 4, true), r);
-  auto const f = detail::attention_forward(c.s);
-  fused_oracle const before = forward(f, c);
-  auto const whole_graph = detail::attention_backward(c.s, true);
-  int harmless = 0, tried = 0;
-  for (std::size_t i = 0; i < whole_graph.steps.size(); ++i) {
-    auto g = whole_graph;
-    fused_op& op = g.steps[i].op;
-    if (op == fused_op::product)
-      op = fused_op::plus;
-    else if (op == fused_op::minus)
-      op = fused_op::plus;
-    else if (op == fused_op::exp_ || op == fused_op::select)
-      op = fused_op::copy;
-    else
-      continue;
-    ++tried;
-    fused_oracle const o = backward(g, c, before.memory(f.at.y), before.memory(f.at.stats));
-    harmless += off(o, g, c) < rounding;
+  for (bool packed : {false, true}) {
+    attention_case const c(sizes(2, 2, 3, 3, 4, true, packed), r);
+    auto const f = detail::attention_forward(c.s);
+    fused_oracle const before = forward(f, c);
+    auto const whole_graph = detail::attention_backward(c.s, true);
+    int harmless = 0, tried = 0;
+    for (std::size_t i = 0; i < whole_graph.steps.size(); ++i) {
+      auto g = whole_graph;
+      fused_op& op = g.steps[i].op;
+      if (op == fused_op::product)
+        op = fused_op::plus;
+      else if (op == fused_op::minus)
+        op = fused_op::plus;
+      else if (op == fused_op::exp_ || op == fused_op::select)
+        op = fused_op::copy;
+      else
+        continue;
+      ++tried;
+      fused_oracle const o = backward(g, c, before.memory(f.at.y), before.memory(f.at.stats));
+      harmless += off(o, g, c) < rounding;
+    }
+    CHECK(tried >= 9);
+    CHECK(harmless == 0);
   }
-  CHECK(tried >= 9);
-  CHECK(harmless == 0);
 }
 
 TEST_CASE("the graphs of convolutions compute them and their gradients, in groups too") {

@@ -66,7 +66,7 @@ TEST_CASE("forward kernels agree with straight loops") {
       CHECK_MESSAGE(worst < 1e-12, (spell(s.op) + " is off by " + std::to_string(worst)));
       seen.insert(std::string(s.op.op->name));
     }
-  CHECK(seen.size() == 56);
+  CHECK(seen.size() == 57);
 }
 
 TEST_CASE("float kernels agree with double ones") {
@@ -142,6 +142,7 @@ TEST_CASE("gradients agree with finite differences") {
                            "embedding_grad",
                            "embedding_bag_grad",
                            "attention_grad",
+                           "packed_attention_grad",
                            "attention_parts_grad",
                            "softmax_merge_grad",
                            "attention_finish_grad",

@@ -44,7 +44,9 @@ plan with(plan p, training_options const& o) {
 }
 computation_graph small_gpt() {
   model_builder g;
-  zoo::gpt<>::define(g, zoo::gpt_reduced);
+  zoo::gpt_sizes s = zoo::gpt_reduced;
+  s.packed = true;
+  zoo::gpt<>::define(g, s);
   return lower(g, {zoo::batch = 4});
 }
 
@@ -97,6 +99,8 @@ TEST_CASE("fused operators keep the laws of operators") {
     shape const q{4, 6, 8}, k{4, 4, 8}, lse{4, 2, 6};
     splits += tests::check_operator_laws(attention_with_lse{2, causal}, {q, k, k});
     splits += tests::check_operator_laws(attention_grad_from_lse{2, causal}, {q, q, k, k, q, lse});
+    splits += tests::check_operator_laws(packed_attention_with_lse{2, causal}, {{4, 6, 24}});
+    splits += tests::check_operator_laws(packed_attention_grad_from_lse{2, causal}, {q, {4, 6, 24}, q, lse});
   }
   CHECK(splits > 40);
   tests::check_attribute_laws(linear_with{});
@@ -104,6 +108,7 @@ TEST_CASE("fused operators keep the laws of operators") {
   tests::check_attribute_laws(norm_grads{1e-3, true, true, false, true});
   tests::check_attribute_laws(norm_grads{1e-3, false, false, true});
   tests::check_attribute_laws(attention_with_lse{2, true});
+  tests::check_attribute_laws(packed_attention_with_lse{2, true});
 }
 
 TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches and savings") {
@@ -144,23 +149,27 @@ namespace {
 struct comparing_teams : host_teams<> {
   static inline std::atomic<int> compared = 0, different = 0;
   template <class Scalar, class Op>
-    requires std::same_as<Op, attention_grad_from_lse>
+    requires(std::same_as<Op, attention_grad_from_lse> || std::same_as<Op, packed_attention_grad_from_lse>)
   bool whole(Op const& op, kernel_call const& c) const {
-    std::vector<Scalar> y(static_cast<std::size_t>(c.in_block[4].elements())), lse(static_cast<std::size_t>(c.in_block[5].elements()));
-    any_op const forward(attention_with_lse{op.heads, op.causal});
+    constexpr bool packed = std::same_as<Op, packed_attention_grad_from_lse>;
+    using with_lse = std::conditional_t<packed, packed_attention_with_lse, attention_with_lse>;
+    int const before = c.inputs - 2;                               // y and log-sum-exps come last
+    std::vector<Scalar> y(static_cast<std::size_t>(c.in_block[before].elements())),
+        lse(static_cast<std::size_t>(c.in_block[before + 1].elements()));
+    any_op const forward(with_lse{op.heads, op.causal});
     void* const out[] = {y.data(), lse.data()};
     kernel_call again = c;
     again.op = &forward;
     again.in = c.in + 1;
     again.in_block = c.in_block + 1;
-    again.inputs = 3;
+    again.inputs = before - 1;
     again.out = out;
-    again.out_block = c.in_block + 4;
+    again.out_block = c.in_block + before;
     again.outputs = 2;
     exact{}.run(again);
     ++compared;
-    different += !std::equal(y.begin(), y.end(), static_cast<Scalar const*>(c.in[4])) ||
-                 !std::equal(lse.begin(), lse.end(), static_cast<Scalar const*>(c.in[5]));
+    different += !std::equal(y.begin(), y.end(), static_cast<Scalar const*>(c.in[before])) ||
+                 !std::equal(lse.begin(), lse.end(), static_cast<Scalar const*>(c.in[before + 1]));
     return false;
   }
   template <class Scalar, class Op> static i64 whole_scratch(Op const&, shapes, shapes) { return 0; }
@@ -170,7 +179,8 @@ using comparing = compute::teams<prime_field, comparing_teams>;
 }  // namespace
 
 TEST_CASE("what attention left is there when its gradient begins with it, on every device, whatever is split, saved or computed again") {
-  static_assert(comparing::keeps_lse(false) && !exact::keeps_lse(false) && !narrow::keeps_lse(true));
+  for (any_op const& o : {any_op(attention_grad_from_lse{2}), any_op(packed_attention_with_lse{2})})
+    CHECK((comparing::keeps_lse(o, false) && !exact::keeps_lse(o, false) && !narrow::keeps_lse(o, true)));
   plan const serial = with(serial_plan(small_transformer()), options(0, 1));
   program const whole_step = unroll(differentiate(small_transformer(), options(0, 1)), serial, &exact::workspace);
   for (task const& t : fused<exact>(whole_step, serial.cluster).tasks) CHECK(!t.op.is<attention_with_lse>());
@@ -179,9 +189,9 @@ TEST_CASE("what attention left is there when its gradient begins with it, on eve
   int kept = 0, left = 0, again = 0;
   auto const look = [&](program const& q) {
     for (task const& t : q.tasks) {
-      kept += t.op.is<attention_grad_from_lse>();
-      left += t.op.is<attention_grad>();
-      again += t.op.is<attention>();
+      kept += t.op.is<attention_grad_from_lse>() || t.op.is<packed_attention_grad_from_lse>();
+      left += t.op.is<attention_grad>() || t.op.is<packed_attention_grad>();
+      again += is_attention(t.op);
     }
   };
   for (computation_graph const& g : {small_transformer(), small_gpt()})

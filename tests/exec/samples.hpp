@@ -91,6 +91,8 @@ inline std::vector<sample> forward_samples() {
       {embedding_bag{8, 6}, {ints({2, 4}), {8, 6}}, 8},
       {attention{3}, {{2, 4, 12}, {2, 6, 12}, {2, 6, 12}}},
       {attention{2, true}, {{2, 6, 8}, {2, 6, 8}, {2, 6, 8}}},
+      {packed_attention{3}, {{2, 4, 36}}},
+      {packed_attention{2, true}, {{2, 6, 24}}},
       {attention_parts{3}, {{2, 4, 12}, {2, 2, 6, 12}, {2, 2, 6, 12}}},
       {attention_parts{2}, {{1, 3, 4}, {1, 3, 5, 4}, {1, 3, 5, 4}}},
       {softmax_merge{2, 3}, {{2, 6, 2, 12}}},

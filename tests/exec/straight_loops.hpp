@@ -239,21 +239,27 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       for (std::size_t l = 0; l < bag; ++l) s += in(1)({x[0].index[e / width * bag + l], static_cast<i64>(e % width)});
       return s;
     });
-  } else if (o.is<attention>()) {
-    auto const t = o.as<attention>();
-    i64 const width = last / t.heads, keys = x[1].block.local[1];
+  } else if (is_attention(o)) {
+    bool const packed = o.is<packed_attention>(), causal = packed ? o.as<packed_attention>().causal : o.as<attention>().causal;
+    i64 const heads = packed ? o.as<packed_attention>().heads : o.as<attention>().heads;
+    i64 const width = last / heads / (packed ? 3 : 1);
+    i64 const keys = x[packed ? 0 : 1].block.local[1];
+    // queries, keys and values: column i of a head
+    auto const part = [&](std::size_t which, i64 batch, i64 at, i64 head, i64 i) {
+      return packed ? in(0)({batch, at, (3 * head + static_cast<i64>(which)) * width + i}) : in(which)({batch, at, head * width + i});
+    };
     each(0, [&](std::size_t e) {
       auto const p = place_of(y[0].block, e);
       i64 const head = p[2] / width;
       std::vector<double> score;
-      for (i64 k = 0; k < keys && (!t.causal || k <= p[1]); ++k) {
+      for (i64 k = 0; k < keys && (!causal || k <= p[1]); ++k) {
         double s = 0;
-        for (i64 i = 0; i < width; ++i) s += in(0)({p[0], p[1], head * width + i}) * in(1)({p[0], k, head * width + i});
+        for (i64 i = 0; i < width; ++i) s += part(0, p[0], p[1], head, i) * part(1, p[0], k, head, i);
         score.push_back(s / std::sqrt(static_cast<double>(width)));
       }
       auto const weight = plain_softmax(score);
       double s = 0;
-      for (std::size_t k = 0; k < weight.size(); ++k) s += weight[k] * in(2)({p[0], static_cast<i64>(k), p[2]});
+      for (std::size_t k = 0; k < weight.size(); ++k) s += weight[k] * part(2, p[0], static_cast<i64>(k), head, p[2] % width);
       return s;
     });
   } else if (o.is<attention_parts>()) {

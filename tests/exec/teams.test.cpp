@@ -208,15 +208,16 @@ TEST_CASE("heads are taken as many at once as there is room for, each of them on
     q.rank = 3;
     for (int d = 0; d < 3; ++d) q.local[d] = q.global[d] = d == 0 ? 3 : d == 1 ? n : 40;
     detail::attention_heads<float> const a(q, q, 10, true);
+    CHECK_FALSE(a.packed());
     i64 const most = detail::heads_at_once(10, n, n);
     CHECK((most == 1 || most * n * n <= i64{1} << 24));
     CHECK((most == 10 || (most + 1) * n * n > i64{1} << 24));
     std::vector<i64> seen, all;
-    detail::each_heads(a, 10, [&](i64 at_q, i64 at_k, i64 heads, i64 before) {
-      CHECK(at_q == at_k);
+    detail::each_heads(a, 10, [&](detail::head_place const& at, i64 heads, i64 before) {
+      CHECK((at.q == at.k && at.q == at.y));
       CHECK(before == static_cast<i64>(seen.size()));
       CHECK(heads <= most);
-      for (i64 h = 0; h < heads; ++h) seen.push_back(at_q + h * a.head);
+      for (i64 h = 0; h < heads; ++h) seen.push_back(at.q + h * a.head);
     });
     for (i64 b = 0; b < 3; ++b) for (i64 h = 0; h < 10; ++h) all.push_back(b * n * 40 + h * 4);
     CHECK(seen == all);
@@ -244,17 +245,41 @@ TEST_CASE("the heads of attention and the groups of a convolution cover their bl
   k = tests::piece_of(k, 2, 1, 2);
   detail::attention_heads<double> const a(q, k, 4, true);
   std::vector<int> queries(static_cast<std::size_t>(q.elements())), keys(static_cast<std::size_t>(k.elements()));
-  a.each_head([&](i64 at_q, i64 at_k) {
+  std::vector<int> results(queries.size());
+  a.each_head([&](detail::head_place const& at) {
     for (i64 e = 0; e < a.head; ++e) {
-      for (i64 i = 0; i < a.queries; ++i) ++queries[static_cast<std::size_t>(at_q + i * a.width + e)];
-      for (i64 j = 0; j < a.keys; ++j) ++keys[static_cast<std::size_t>(at_k + j * a.width + e)];
+      for (i64 i = 0; i < a.queries; ++i) ++queries[static_cast<std::size_t>(at.q + i * a.row + e)];
+      for (i64 j = 0; j < a.keys; ++j) ++keys[static_cast<std::size_t>(at.k + j * a.row + e)];
+      for (i64 i = 0; i < a.queries; ++i) ++results[static_cast<std::size_t>(at.y + i * a.width + e)];
     }
   });
   CHECK(queries == std::vector<int>(queries.size(), 1));
   CHECK(keys == std::vector<int>(keys.size(), 1));
+  CHECK(results == std::vector<int>(results.size(), 1));
   CHECK(a.head == 3);
   CHECK(a.seen(0) == 4);                                       // query 3 of the whole
   CHECK(a.seen(2) == 6);
+
+  // two of four heads, three tensors in one
+  tensor_block const three = tests::piece_of(tests::whole({2, 6, 36}), 2, 1, 2);
+  detail::attention_heads<double> const packed(three, three, 4, true, true);
+  CHECK(packed.packed());
+  CHECK(packed.width == 6);
+  std::vector<double> all(static_cast<std::size_t>(three.elements()));
+  std::vector<int> made(static_cast<std::size_t>(2 * 6 * 6));
+  void* const tensors[] = {all.data()};
+  auto const x3 = packed.three<double>(tensors);
+  packed.each_head([&](detail::head_place const& at) {
+    for (i64 i = 0; i < 6; ++i)
+      for (i64 e = 0; e < 3; ++e) {
+        x3.q[at.q + i * packed.row + e] += 1;
+        x3.k[at.k + i * packed.row + e] += 2;
+        x3.v[at.k + i * packed.row + e] += 3;
+        ++made[static_cast<std::size_t>(at.y + i * packed.width + e)];
+      }
+  });
+  for (std::size_t e = 0; e < all.size(); ++e) CHECK(all[e] == static_cast<double>(e / 3 % 3 + 1));
+  CHECK(made == std::vector<int>(made.size(), 1));
 
   conv2d const op{6, 3, 2, 1, 2};
   tensor_block const x = tests::whole({2, 4, 7, 6}), y = tests::whole({2, 6, 4, 3});

@@ -5,7 +5,7 @@
 #include <string>
 #include <support/laws/operator.hpp>
 #include <support/operator_samples.hpp>
-#include <tensorpar/op/attention.hpp>
+#include <tensorpar/op/packed_attention.hpp>
 #include <tensorpar/op/batch_norm.hpp>
 #include <tensorpar/op/convolution.hpp>
 #include <tensorpar/op/embedding.hpp>
@@ -119,6 +119,7 @@ TEST_CASE("layers have the derivatives that their definitions say") {
   using names = std::vector<std::string>;
   shape const image{2, 6, 8, 8}, sequence{2, 4, 8};
   CHECK(differentiated(attention{.heads = 2}, {sequence, sequence, sequence}).emitted == names{"attention_grad"});
+  CHECK(differentiated(packed_attention{.heads = 2}, {{2, 5, 24}}).emitted == names{"packed_attention_grad"});
   CHECK(differentiated(conv2d{.out = 4, .kernel = 3, .bias = true}, {image}).emitted == names{"conv2d_grad_x", "conv2d_grad_w", "contraction"});
   CHECK(differentiated(max_pool(), {image}).emitted == names{"pool2d_grad"});
   CHECK(differentiated(global_average{}, {image}).emitted == names{"global_average_grad"});

@@ -14,7 +14,9 @@ namespace {
 
 bool everything(any_op const&, bool) { return true; }
 /// Scratch of attention that has to be computed again.
-i64 for_scores(any_op const& o, shapes, shapes) { return o.is<attention>() || o.is<attention_grad>() ? 640 : 0; }
+i64 for_scores(any_op const& o, shapes, shapes) {
+  return is_attention(o) || o.is<attention_grad>() || o.is<packed_attention_grad>() ? 640 : 0;
+}
 
 /// y = attention(q, k, v); something; dq, dk, dv from dy. Parts of batch 4, 6 queries, 5 keys, 2 heads of width 4.
 struct three_tasks : small_program {
@@ -77,6 +79,38 @@ TEST_CASE("a gradient of attention starts from y and the log-sum-exps of its for
   CHECK(again.tasks[0].op.is<attention>());
   CHECK(again.tasks[1].op.is<attention_with_lse>());
   CHECK(again.tasks[2].op.is<attention_grad_from_lse>());
+}
+
+TEST_CASE("so does that of attention whose queries, keys and values are one tensor") {
+  auto const pack = [](three_tasks& t) {
+    using three = three_tasks;
+    t.at(three::q).type = shape{4, 6, 24};
+    t.at(three::dq).type = shape{4, 6, 24};
+    t.first().op = packed_attention{2, true};
+    t.first().in = {three::q};
+    t.last().op = packed_attention_grad{2, true};
+    t.last().in = {three::dy, three::q};
+    t.last().out = {three::dq};
+  };
+  using three = three_tasks;
+  program const p = kept(pack);
+  int const lse = three::scratch_back + 1;
+  CHECK(any_op(packed_attention_with_lse{2, true}) == p.tasks.front().op);
+  CHECK(any_op(packed_attention_grad_from_lse{2, true}) == p.tasks.back().op);
+  CHECK(p.tasks.front().out == std::vector<int>{three::y, lse});
+  CHECK(p.tasks.back().in == std::vector<int>{three::dy, three::q, three::y, lse});
+  CHECK(p.tasks.back().workspace == -1);
+  CHECK(spell(p.buffers.back().type) == spell(shape{4, 2, 6}));
+  auto const left_alone = [&](auto const& spoil) {
+    program const q = kept([&](three& t) { pack(t); spoil(t); });
+    return q.tasks.front().op.is<packed_attention>() && q.tasks.back().op.is<packed_attention_grad>();
+  };
+  CHECK(!left_alone([](three&) {}));
+  CHECK(left_alone([](three& t) { t.between().out = {three::q}; }));
+  CHECK(left_alone([](three& t) { t.last().op = packed_attention_grad{2, false}; }));
+  // the gradient of the other kind
+  program const q = kept([&](three& t) { pack(t); t.last().op = attention_grad{2, true}; });
+  CHECK(q.tasks.back().op.is<attention_grad>());
 }
 
 TEST_CASE("of two gradients of one attention the first has what it left") {

@@ -72,6 +72,7 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(embedding{.rows = 4 * some(2, 8), .width = e}, {ints({batch(n), dim(s)})});
   put(embedding_bag{.rows = 4 * some(2, 8), .width = e}, {ints({batch(n), dim(s)})});
   put(attention{.heads = 4}, {words, {batch(n), dim(t), width(e)}, {batch(n), dim(t), width(e)}});
+  put(packed_attention{.heads = 4}, {{batch(n), dim(s), dim(3 * e)}});
   put(cross_entropy{}, {rows, ints({batch(n)})});
   put(mean_squared_error{}, {words, words});
 
@@ -108,6 +109,7 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(softmax_merge_grad{.heads = 4, .parts = 1}, {states.with(1, dim(1)), states});
   put(attention_finish_grad{.heads = 4}, {words, states, words});
   put(attention_grad{.heads = 4}, {words, words, {batch(n), dim(t), width(e)}, {batch(n), dim(t), width(e)}});
+  put(packed_attention_grad{.heads = 4}, {words, {batch(n), dim(s), dim(3 * e)}});
   put(cross_entropy_grad{}, {none, rows, ints({batch(n)})});
   put(mean_squared_error_grad{}, {none, words, words});
   put(sgd_update{}, {rows, rows});

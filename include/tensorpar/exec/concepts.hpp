@@ -19,8 +19,8 @@ namespace tensorpar {
 /// `run` may be called from several threads at once. Complexity: run O(the operator's work), supports O(1).
 /// Optional: `Policy::memory`, a `memory_policy`, and `p.device_memory()` of it: where all that it computes lies, if not in the host's
 /// memory; `run` may then return before its work is done, as long as later calls for this device find it done. A constructor that takes a
-/// `device_place`: a policy is made for every device; without it, by default. `Policy::keeps_lse(narrow)`: are fused programs to have
-/// gradients of attention that start from log-sum-exps (op/attention_lse.hpp)?
+/// `device_place`: a policy is made for every device; without it, by default. `Policy::keeps_lse(op, narrow)`: are fused programs to have
+/// this operator, an attention that leaves log-sum-exps or a gradient that starts from them (op/attention_lse.hpp)?
 /// Minimal definition: all four. Models: compute::eigen.
 template <class Policy>
 concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, kernel_call const& c) {

@@ -91,31 +91,31 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   basic_cudnn_teams with_scratch(void* p) const { return {base::with_scratch(p), library_}; }
 
   template <class Scalar, class Op>
-    requires(std::same_as<Scalar, bfloat16> && detail::one_of<Op, attention, attention_with_lse>)
+    requires(std::same_as<Scalar, bfloat16> && detail::attention_form<Op>::known && !detail::attention_form<Op>::gradient)
   bool whole(Op const& op, kernel_call const& c) const {
-    constexpr bool kept = std::same_as<Op, attention_with_lse>;
-    detail::attention_heads<float> const a(c.in_block[0], c.in_block[1], op.heads, op.causal);
+    using form = detail::attention_form<Op>;
+    detail::attention_heads<float> const a(c, op);
     if (!takes(a, c)) return false;
-    rooms_of const rooms = rooms_of::forward(a.batches, a.width / a.head, a.queries, kept);
+    rooms_of const rooms = rooms_of::forward(a.batches, a.heads(), a.queries, form::kept);
     std::byte* const room = first(c);
     auto const sizes = sizes_of(a, a.batches);
     auto const* plan = plan_of(1, sizes, [&] { return detail::attention_forward(sizes); });
     if (!plan) return false;
-    forward(*plan, sizes, {in(c, 0), in(c, 1), in(c, 2)}, c.out[0], kept ? c.out[1] : room + rooms.stats, room + rooms.library_at);
+    forward(*plan, sizes, a.three<bfloat16 const>(c.in), c.out[0], form::kept ? c.out[1] : room + rooms.stats, room + rooms.library_at);
     return true;
   }
   /// Some batch elements at a time; without lse, or where parts of it lie badly, y and stats are computed again.
   template <class Scalar, class Op>
-    requires(std::same_as<Scalar, bfloat16> && detail::one_of<Op, attention_grad, attention_grad_from_lse>)
+    requires(std::same_as<Scalar, bfloat16> && detail::attention_form<Op>::gradient)
   bool whole(Op const& op, kernel_call const& c) const {
-    constexpr bool kept = std::same_as<Op, attention_grad_from_lse>;
-    detail::attention_heads<float> const a(c.in_block[1], c.in_block[2], op.heads, op.causal);
+    using form = detail::attention_form<Op>;
+    detail::attention_heads<float> const a(c, op);
     // untried: keys that no query of the block sees; not supported, by the release notes: a single key
     if (!takes(a, c) || (a.causal && a.queries < a.keys) || a.keys == 1 || !detail::cudnn_library::good_at_gradients(a.keys)) return false;
     if (InOrder && !library_.orders_sums()) return false;
-    i64 const heads = a.width / a.head, lines = heads * a.queries;
-    auto const [n, from_lse] = rooms_of::turns_of(a.batches, op.heads, a.queries, a.keys, a.width, InOrder, kept, lines, Scratch);
-    rooms_of const rooms = rooms_of::backward(n, heads, a.queries, a.keys, a.width, InOrder, from_lse);
+    i64 const lines = a.heads() * a.queries;
+    auto const [n, from_lse] = rooms_of::turns_of(a.batches, op.heads, a.queries, a.keys, a.width, InOrder, form::kept, lines, Scratch);
+    rooms_of const rooms = rooms_of::backward(n, a.heads(), a.queries, a.keys, a.width, InOrder, from_lse);
     auto const sizes = sizes_of(a, n);
     detail::cudnn_plan const* again = nullptr;
     if (!from_lse) again = plan_of(1, sizes, [&] { return detail::attention_forward(sizes); });
@@ -123,35 +123,38 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     if (!plan || (!from_lse && !again)) return false;
     detail::attention_tensors const g = detail::attention_backward(sizes, InOrder).at;
     std::byte *const room = first(c), *const library = room + rooms.library_at;
+    auto const all_x = a.three<bfloat16 const>(c.in + form::q);
+    auto const all_dx = a.three<bfloat16>(c.out);
     for (i64 b = 0; b < a.batches; b += n) {
-      i64 const at_q = b * a.queries * a.width, at_k = b * a.keys * a.width;
-      auto const of = [](void* p, i64 elements) { return static_cast<void*>(static_cast<bfloat16*>(p) + elements); };
-      void *const q = of(in(c, 1), at_q), *const k = of(in(c, 2), at_k), *const v = of(in(c, 3), at_k);
+      detail::head_place const at = a.place(b, 0);
+      auto const of = [](void const* p, i64 elements) {
+        return static_cast<void*>(const_cast<bfloat16*>(static_cast<bfloat16 const*>(p) + elements));
+      };
+      detail::attention_operands<bfloat16 const> const x{all_x.q + at.q, all_x.k + at.k, all_x.v + at.k};
       void *y = room + rooms.y, *stats = room + rooms.stats;
       if (from_lse) {
-        y = of(in(c, 4), at_q);
-        stats = static_cast<float*>(in(c, 5)) + b * lines;
+        y = of(in(c, form::more), at.y);
+        stats = static_cast<float*>(in(c, form::more + 1)) + b * lines;
       } else {
-        forward(*again, sizes, {q, k, v}, y, stats, library);
+        forward(*again, sizes, x, y, stats, library);
       }
-      std::vector<detail::fused_address> all{{g.q, q}, {g.k, k}, {g.v, v}, {g.y, y}, {g.stats, stats}, {g.sum, room + rooms.sum},
-                                             {g.dy, of(in(c, 0), at_q)}, {g.dq, of(c.out[0], at_q)}, {g.dk, of(c.out[1], at_k)},
-                                             {g.dv, of(c.out[2], at_k)}};
+      std::vector<detail::fused_address> all{{g.q, of(x.q, 0)}, {g.k, of(x.k, 0)}, {g.v, of(x.v, 0)}, {g.y, y}, {g.stats, stats},
+                                             {g.sum, room + rooms.sum}, {g.dy, of(in(c, 0), at.y)}, {g.dq, all_dx.q + at.q},
+                                             {g.dk, all_dx.k + at.k}, {g.dv, all_dx.v + at.k}};
       if (g.part >= 0) all.push_back({g.part, room + rooms.part});
       plan->run(library_.handle(), all, library);
     }
     return true;
   }
   template <class Scalar, class Op>
-    requires(std::same_as<Scalar, bfloat16> && detail::one_of<Op, attention, attention_with_lse, attention_grad, attention_grad_from_lse>)
+    requires(std::same_as<Scalar, bfloat16> && detail::attention_form<Op>::known)
   static i64 whole_scratch(Op const& op, shapes in, shapes) {
-    constexpr bool forward = detail::one_of<Op, attention, attention_with_lse>,
-                   kept = detail::one_of<Op, attention_with_lse, attention_grad_from_lse>;
-    constexpr int first = forward ? 0 : 1;                                           // of the operands: q, k, v
-    i64 const batches = in[first].d[0].n, queries = in[first].d[1].n, keys = in[first + 1].d[1].n, width = in[first].d[2].n;
-    if constexpr (forward) return alignment + rooms_of::forward(batches, op.heads, queries, kept).bytes;
-    i64 const lines = kept ? in[5].d[1].n * in[5].d[2].n : 0;
-    auto const [n, from_lse] = rooms_of::turns_of(batches, op.heads, queries, keys, width, InOrder, kept, lines, Scratch);
+    using form = detail::attention_form<Op>;
+    shape const& q = in[form::q];
+    i64 const batches = q.d[0].n, queries = q.d[1].n, keys = in[form::k].d[1].n, width = q.d[2].n / (form::packed ? 3 : 1);
+    if constexpr (!form::gradient) return alignment + rooms_of::forward(batches, op.heads, queries, form::kept).bytes;
+    i64 const lines = form::kept ? in[form::more + 1].d[1].n * in[form::more + 1].d[2].n : 0;
+    auto const [n, from_lse] = rooms_of::turns_of(batches, op.heads, queries, keys, width, InOrder, form::kept, lines, Scratch);
     return alignment + rooms_of::backward(n, op.heads, queries, keys, width, InOrder, from_lse).bytes;
   }
 
@@ -225,17 +228,18 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     return some && a.head % 8 == 0 && !(a.causal && a.first_query > 0) && at_16(c);
   }
   static detail::attention_sizes sizes_of(detail::attention_heads<float> const& a, i64 batches) {
-    return {batches, a.width / a.head, a.queries, a.keys, a.head, a.factor, a.causal};
+    return {batches, a.heads(), a.queries, a.keys, a.head, a.factor, a.causal, a.packed()};
   }
-  void forward(detail::cudnn_plan const& plan, detail::attention_sizes const& sizes, std::array<void*, 3> const& qkv, void* y, void* stats,
-               void* library) const {
+  void forward(detail::cudnn_plan const& plan, detail::attention_sizes const& sizes,
+               detail::attention_operands<bfloat16 const> const& x, void* y, void* stats, void* library) const {
     detail::attention_tensors const f = detail::attention_forward(sizes).at;
-    plan.run(library_.handle(), {{f.q, qkv[0]}, {f.k, qkv[1]}, {f.v, qkv[2]}, {f.y, y}, {f.stats, stats}}, library);
+    auto const to_read = [](bfloat16 const* p) { return const_cast<bfloat16*>(p); };
+    plan.run(library_.handle(), {{f.q, to_read(x.q)}, {f.k, to_read(x.k)}, {f.v, to_read(x.v)}, {f.y, y}, {f.stats, stats}}, library);
   }
   template <class Make>
   detail::cudnn_plan const* plan_of(i64 what, detail::attention_sizes const& s, Make const& make,
                                     i64 room = detail::attention_rooms::forward(0, 0, 0).library) const {
-    return library_.plan({what, s.batches, s.heads, s.queries, s.keys, s.head, s.causal}, {room, InOrder, true}, make);
+    return library_.plan({what, s.batches, s.heads, s.queries, s.keys, s.head, s.causal, s.packed}, {room, InOrder, true}, make);
   }
   detail::cudnn_plan const* plan_of(detail::fused_op op, detail::convolution_sizes const& s, detail::fused_type t, bool rounds) const {
     i64 const bytes = detail::convolution_elements(s) * (t == detail::fused_type::f32 ? 4 : 2);

@@ -9,9 +9,11 @@ namespace tensorpar {
 namespace detail {
 template <class Compute> bool has_kernel(any_op const& o, bool narrow) {
   if (!Compute::supports(o)) return false;
-  if (o.is<attention_with_lse>() || o.is<attention_grad_from_lse>()) {
-    if constexpr (requires { Compute::keeps_lse(narrow); }) {
-      if (!Compute::keeps_lse(narrow)) return false;
+  bool const keeps = o.is<attention_with_lse>() || o.is<attention_grad_from_lse>() || o.is<packed_attention_with_lse>() ||
+                     o.is<packed_attention_grad_from_lse>();
+  if (keeps) {
+    if constexpr (requires { Compute::keeps_lse(o, narrow); }) {
+      if (!Compute::keeps_lse(o, narrow)) return false;
     } else {
       return false;
     }

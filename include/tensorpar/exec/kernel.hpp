@@ -2,8 +2,13 @@
 #pragma once
 #include <tensorpar/op/any_op.hpp>
 #include <tensorpar/op/block.hpp>
+#include <type_traits>
 
 namespace tensorpar {
+
+namespace detail {
+template <class Op, class... Listed> inline constexpr bool one_of = (std::is_same_v<Op, Listed> || ...);
+}  // namespace detail
 
 /// What changes from step to step and is the same on every device.
 struct step_state {

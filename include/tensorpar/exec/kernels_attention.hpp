@@ -3,14 +3,13 @@
 #include <tensorpar/exec/attention_heads.hpp>
 #include <tensorpar/exec/eigen_gemm.hpp>
 #include <tensorpar/exec/kernels_reduction.hpp>
-#include <tensorpar/op/attention.hpp>
 
 namespace tensorpar {
 
 namespace detail {
 /// p[queries, keys] = softmax(factor * q k^T) with zeros where a key is not seen.
 template <class Scalar> void attention_weights(attention_heads<Scalar> const& a, Scalar const* q, Scalar const* k, Scalar* p) {
-  multiply<Scalar>(a.queries, a.keys, a.head, {q, a.width, 1}, {k, 1, a.width}, {p, a.keys, 1});
+  multiply<Scalar>(a.queries, a.keys, a.head, {q, a.row, 1}, {k, 1, a.row}, {p, a.keys, 1});
   for (i64 i = 0; i < a.queries; ++i) {
     Scalar* row = p + i * a.keys;
     i64 const n = a.seen(i);
@@ -19,41 +18,54 @@ template <class Scalar> void attention_weights(attention_heads<Scalar> const& a,
     for (i64 j = n; j < a.keys; ++j) row[j] = Scalar(0);
   }
 }
+/// p: room for a head's weights.
+template <class Scalar> void attend(attention_heads<Scalar> const& a, attention_operands<Scalar const> const& x, Scalar* y, Scalar* p) {
+  a.each_head([&](head_place const& at) {
+    attention_weights(a, x.q + at.q, x.k + at.k, p);
+    multiply<Scalar>(a.queries, a.head, a.keys, {p, a.keys, 1}, {x.v + at.k, a.row, 1}, {y + at.y, a.width, 1});
+  });
+}
+/// The weights are computed again rather than kept. dP = dY V^T, dS = P (dP - sum(dP P)), dQ = dS K f, dK = dS^T Q f, dV = P^T dY.
+/// p: room for a head's weights and their gradients.
+template <class Scalar>
+void attend_back(attention_heads<Scalar> const& a, Scalar const* dy, attention_operands<Scalar const> const& x,
+                 attention_operands<Scalar> const& dx, Scalar* p) {
+  Scalar* const s = p + a.queries * a.keys;
+  a.each_head([&](head_place const& at) {
+    Scalar const* const d = dy + at.y;
+    attention_weights(a, x.q + at.q, x.k + at.k, p);
+    multiply<Scalar>(a.keys, a.head, a.queries, {p, 1, a.keys}, {d, a.width, 1}, {dx.v + at.k, a.row, 1});
+    multiply<Scalar>(a.queries, a.keys, a.head, {d, a.width, 1}, {x.v + at.k, 1, a.row}, {s, a.keys, 1});
+    for (i64 i = 0; i < a.queries; ++i) {
+      Scalar *g = s + i * a.keys, *w = p + i * a.keys;
+      Scalar const sum = sum_of<Scalar>(a.keys, [g, w](i64 j) { return g[j] * w[j]; });
+      for (i64 j = 0; j < a.keys; ++j) g[j] = w[j] * (g[j] - sum) * a.factor;
+    }
+    multiply<Scalar>(a.queries, a.head, a.keys, {s, a.keys, 1}, {x.k + at.k, a.row, 1}, {dx.q + at.q, a.row, 1});
+    multiply<Scalar>(a.keys, a.head, a.queries, {s, 1, a.keys}, {x.q + at.q, a.row, 1}, {dx.k + at.k, a.row, 1});
+  });
+}
 }  // namespace detail
 
-template <class Scalar> struct kernel<Scalar, attention> {
-  static i64 workspace(attention const&, shapes in, shapes) { return in[0].d[1].n * in[1].d[1].n; }
-  static void run(kernel_call const& c, attention const& op) {
-    detail::attention_heads<Scalar> const a(c.in_block[0], c.in_block[1], op.heads, op.causal);
-    Scalar const *q = detail::operand<Scalar>(c, 0), *k = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2);
-    Scalar *y = detail::result<Scalar>(c), *p = static_cast<Scalar*>(c.workspace);
-    a.each_head([&](i64 at_q, i64 at_k) {
-      detail::attention_weights(a, q + at_q, k + at_k, p);
-      multiply<Scalar>(a.queries, a.head, a.keys, {p, a.keys, 1}, {v + at_k, a.width, 1}, {y + at_q, a.width, 1});
-    });
+template <class Scalar, class Op>
+  requires detail::one_of<Op, attention, packed_attention>
+struct kernel<Scalar, Op> {
+  using form = detail::attention_form<Op>;
+  static i64 workspace(Op const&, shapes in, shapes) { return in[form::q].d[1].n * in[form::k].d[1].n; }
+  static void run(kernel_call const& c, Op const& op) {
+    detail::attention_heads<Scalar> const a(c, op);
+    detail::attend(a, a.template three<Scalar const>(c.in), detail::result<Scalar>(c), static_cast<Scalar*>(c.workspace));
   }
 };
-/// The weights are computed again rather than kept. dP = dY V^T, dS = P (dP - sum(dP P)), dQ = dS K f, dK = dS^T Q f, dV = P^T dY.
-template <class Scalar> struct kernel<Scalar, attention_grad> {
-  static i64 workspace(attention_grad const&, shapes in, shapes) { return 2 * in[1].d[1].n * in[2].d[1].n; }
-  static void run(kernel_call const& c, attention_grad const& op) {
-    detail::attention_heads<Scalar> const a(c.in_block[1], c.in_block[2], op.heads, op.causal);
-    Scalar const *d = detail::operand<Scalar>(c, 0), *q = detail::operand<Scalar>(c, 1), *k = detail::operand<Scalar>(c, 2),
-                 *v = detail::operand<Scalar>(c, 3);
-    Scalar *dq = detail::result<Scalar>(c, 0), *dk = detail::result<Scalar>(c, 1), *dv = detail::result<Scalar>(c, 2);
-    Scalar *p = static_cast<Scalar*>(c.workspace), *s = p + a.queries * a.keys;
-    a.each_head([&](i64 at_q, i64 at_k) {
-      detail::attention_weights(a, q + at_q, k + at_k, p);
-      multiply<Scalar>(a.keys, a.head, a.queries, {p, 1, a.keys}, {d + at_q, a.width, 1}, {dv + at_k, a.width, 1});
-      multiply<Scalar>(a.queries, a.keys, a.head, {d + at_q, a.width, 1}, {v + at_k, 1, a.width}, {s, a.keys, 1});
-      for (i64 i = 0; i < a.queries; ++i) {
-        Scalar *x = s + i * a.keys, *w = p + i * a.keys;
-        Scalar const sum = detail::sum_of<Scalar>(a.keys, [x, w](i64 j) { return x[j] * w[j]; });
-        for (i64 j = 0; j < a.keys; ++j) x[j] = w[j] * (x[j] - sum) * a.factor;
-      }
-      multiply<Scalar>(a.queries, a.head, a.keys, {s, a.keys, 1}, {k + at_k, a.width, 1}, {dq + at_q, a.width, 1});
-      multiply<Scalar>(a.keys, a.head, a.queries, {s, 1, a.keys}, {q + at_q, a.width, 1}, {dk + at_k, a.width, 1});
-    });
+template <class Scalar, class Op>
+  requires detail::one_of<Op, attention_grad, packed_attention_grad>
+struct kernel<Scalar, Op> {
+  using form = detail::attention_form<Op>;
+  static i64 workspace(Op const&, shapes in, shapes) { return 2 * in[form::q].d[1].n * in[form::k].d[1].n; }
+  static void run(kernel_call const& c, Op const& op) {
+    detail::attention_heads<Scalar> const a(c, op);
+    detail::attend_back(a, detail::operand<Scalar>(c, 0), a.template three<Scalar const>(c.in + form::q), a.template three<Scalar>(c.out),
+                        static_cast<Scalar*>(c.workspace));
   }
 };
 

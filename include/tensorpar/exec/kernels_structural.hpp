@@ -38,7 +38,6 @@ inline void copy_along(void const* x, axis_view const& xv, i64 from, void* y, ax
                 static_cast<std::size_t>(n) * xv.inner);
 }
 
-template <class Op, class... Listed> inline constexpr bool one_of = (std::is_same_v<Op, Listed> || ...);
 /// Local blocks of these hold the same elements in the same order on both sides: what changes is the shape, or the spread.
 template <class Op> inline constexpr bool keeps_order =
     one_of<Op, reshape, flatten, merge_axes, split_axis, parallel::partition, parallel::combine, parallel::replicate,

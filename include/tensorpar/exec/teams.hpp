@@ -125,8 +125,12 @@ class teams {
   /// On bf16 operands or results.
   static bool supports_narrow(any_op const& o) requires(!std::same_as<Narrow, Scalar>) { return o.op && find_narrow(o.op->id); }
   /// Is a forward pass of attention to leave its log-sum-exps for the gradient? Where the device's library begins with them.
-  static constexpr bool keeps_lse(bool narrow) {
+  /// o: the one or the other, with log-sum-exps.
+  static bool keeps_lse(any_op const& o, bool narrow) {
     using detail::does_whole;
+    using packed = packed_attention_grad_from_lse;
+    if (o.is<packed_attention_with_lse>() || o.is<packed>())
+      return narrow ? does_whole<Device, Narrow, packed> : does_whole<Device, Scalar, packed>;
     return narrow ? does_whole<Device, Narrow, attention_grad_from_lse> : does_whole<Device, Scalar, attention_grad_from_lse>;
   }
   /// Does the kernel take something that changes from step to step? Then what it is for a step, see kernel_call::words. Precondition:

@@ -2,7 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tensorpar/op/attention_lse.hpp>
+#include <tensorpar/op/packed_attention.hpp>
 #include <tensorpar/plan/tasks.hpp>
 #include <tuple>
 
@@ -56,6 +58,25 @@ inline int add_lse(program& p, int y, i64 heads) {
   return static_cast<int>(p.buffers.size()) - 1;
 }
 
+/// Attention and its gradient as they are with log-sum-exps between them.
+struct lse_pair {
+  any_op forward, gradient;
+  i64 heads;
+};
+template <class Forward, class Grad, class WithLse, class FromLse>
+std::optional<lse_pair> with_lse_as(any_op const& forward, any_op const& gradient) {
+  if (!forward.is<Forward>() || !gradient.is<Grad>()) return std::nullopt;
+  auto const f = forward.as<Forward>();
+  auto const g = gradient.as<Grad>();
+  if (f.heads != g.heads || f.causal != g.causal) return std::nullopt;
+  return lse_pair{WithLse{f.heads, f.causal}, FromLse{f.heads, f.causal}, f.heads};
+}
+/// Nothing where the one is not the other's gradient.
+inline std::optional<lse_pair> with_lse(any_op const& forward, any_op const& gradient) {
+  if (auto p = with_lse_as<attention, attention_grad, attention_with_lse, attention_grad_from_lse>(forward, gradient)) return p;
+  return with_lse_as<packed_attention, packed_attention_grad, packed_attention_with_lse, packed_attention_grad_from_lse>(forward, gradient);
+}
+
 }  // namespace detail
 
 /// The program with gradients of attention that start from y and lse, the log-sum-exps (op/attention_lse.hpp), of the forward pass or of
@@ -70,26 +91,22 @@ inline program keep_lse(program p, kernel_rule can, workspace_rule rule) {
   for (int j = 0; j < static_cast<int>(p.tasks.size()); ++j) {
     task& t = p.tasks[static_cast<std::size_t>(j)];
     std::vector<int> const made = t.out;
-    if (t.kind == task_kind::compute && t.op.is<attention>()) last[{t.in, t.devices, t.micro_batch}] = j;
-    if (t.kind == task_kind::compute && t.op.is<attention_grad>()) {
-      auto const op = t.op.as<attention_grad>();
+    if (t.kind == task_kind::compute && is_attention(t.op)) last[{t.in, t.devices, t.micro_batch}] = j;
+    if (t.kind == task_kind::compute && (t.op.is<attention_grad>() || t.op.is<packed_attention_grad>())) {
       auto const found = last.find({{t.in.begin() + 1, t.in.end()}, t.devices, t.micro_batch});
       bool good = found != last.end();
       for (int b : t.in) good = good && (b == t.in[0] || wrote(b) < found->second);
       if (good) {
         task& forward = p.tasks[static_cast<std::size_t>(found->second)];
-        auto const was = forward.op.as<attention>();
+        auto const pair = detail::with_lse(forward.op, t.op);
         int const y = forward.out[0], dy = t.in[0];
-        attention_with_lse const first{op.heads, op.causal};
-        attention_grad_from_lse const then{op.heads, op.causal};
         bool const narrow = is_narrow(of(y).type.type);
-        if (was.heads == op.heads && was.causal == op.causal && wrote(y) == found->second && of(y).where == of(dy).where &&
-            can(first, narrow) && can(then, narrow)) {
-          int const lse = detail::add_lse(p, y, op.heads);
-          detail::become(p, forward, first, forward.in, {y, lse}, rule);
+        if (pair && wrote(y) == found->second && of(y).where == of(dy).where && can(pair->forward, narrow) && can(pair->gradient, narrow)) {
+          int const lse = detail::add_lse(p, y, pair->heads);
+          detail::become(p, forward, pair->forward, forward.in, {y, lse}, rule);
           std::vector<int> in = t.in;
           in.insert(in.end(), {y, lse});
-          detail::become(p, t, then, std::move(in), t.out, rule);
+          detail::become(p, t, pair->gradient, std::move(in), t.out, rule);
           last.erase(found);
         }
       }

@@ -256,6 +256,8 @@ template <number_algebra A> class operator_evaluator {
       layer_norm();
     } else if (o_.is<attention>()) {
       attend(a_, o_, in_, out_[0]);
+    } else if (o_.is<packed_attention>()) {
+      attend_packed(a_, o_, in_, out_[0]);
     } else if (o_.is<attention_parts>()) {
       attend_in_parts(a_, o_, in_, out_[0]);
     } else if (o_.is<softmax_merge>() || o_.is<attention_finish>()) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <tensorpar/op/attention.hpp>
 #include <tensorpar/op/attention_parts.hpp>
+#include <tensorpar/op/packed_attention.hpp>
 #include <tensorpar/rewrite/numbers.hpp>
 
 namespace tensorpar::detail {
@@ -43,6 +44,24 @@ void attend(A& a, any_op const& o, std::vector<elements<T>> const& in, elements<
           out.data[offset_of(q, to)] = a.over(s, total);
         }
       }
+}
+
+/// Queries, keys and values (`which`: 0, 1, 2) of a tensor that holds all three, head by head (op/packed_attention.hpp).
+template <class T> elements<T> unpacked(elements<T> const& x, i64 heads, i64 which) {
+  elements<T> r = x;
+  i64 const width = x.type.d[2].n / 3, head = width / heads;
+  r.type.d[2] = dim(width);
+  r.data.clear();
+  for (i64 e = 0; e < r.type.elements(); ++e)
+    r.data.push_back(x.data[static_cast<std::size_t>((e / head * 3 + which) * head + e % head)]);
+  return r;
+}
+template <number_algebra A, class T = typename A::value>
+void attend_packed(A& a, any_op const& o, std::vector<elements<T>> const& in, elements<T>& out) {
+  auto const t = o.as<packed_attention>();
+  std::vector<elements<T>> three;
+  for (i64 which = 0; which < 3; ++which) three.push_back(unpacked(in[0], t.heads, which));
+  attend(a, any_op(attention{t.heads, t.causal}), three, out);
 }
 
 /// e^(x - y) as a quotient, so that the law of exponents holds whatever the algebra's exponential is.

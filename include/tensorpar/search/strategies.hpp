@@ -1,7 +1,7 @@
 // tensorpar/search/strategies.hpp - strategies that people and other planners use, under this cost model: what a search has to beat
 #pragma once
 #include <random>
-#include <tensorpar/op/attention.hpp>
+#include <tensorpar/op/packed_attention.hpp>
 #include <tensorpar/search/optimize.hpp>
 
 namespace tensorpar {
@@ -170,7 +170,7 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   put("ZeRO-2", one_axis, zero(one_axis, batch, weight_sharding::update));
   put("ZeRO-3", one_axis, zero(one_axis, batch, weight_sharding::weights));
   bool attends = false;
-  for (int v = 0; v < t.forward_nodes; ++v) attends = attends || t.graph.node(v).op.is<attention>();
+  for (int v = 0; v < t.forward_nodes; ++v) attends = attends || is_attention(t.graph.node(v).op);
   i64 const node = on.links.empty() ? on.size() : on.links.front().group;
   evaluator const price(two_axes);
   std::optional<assignment> grid, megatron;

@@ -18,8 +18,8 @@ using detail::fused_type;
 
 namespace {
 
-attention_sizes sizes(i64 b, i64 h, i64 q, i64 k, i64 d, bool causal) {
-  return {b, h, q, k, d, static_cast<float>(1 / std::sqrt(static_cast<double>(d))), causal};
+attention_sizes sizes(i64 b, i64 h, i64 q, i64 k, i64 d, bool causal, bool packed = false) {
+  return {b, h, q, k, d, static_cast<float>(1 / std::sqrt(static_cast<double>(d))), causal, packed};
 }
 /// Both directions of attention, as cudnn_teams asks for them.
 void check_attention(detail::cudnn_target const& gpu, attention_sizes const& s) {
@@ -29,6 +29,7 @@ void check_attention(detail::cudnn_target const& gpu, attention_sizes const& s) 
   CAPTURE(s.keys);
   CAPTURE(s.head);
   CAPTURE(s.causal);
+  CAPTURE(s.packed);
   i64 const width = s.heads * s.head;
   CHECK(
       cudnn_plan::choose(detail::attention_forward(s), gpu, {attention_rooms::forward(s.batches, s.heads, s.queries).library, true, true}));
@@ -58,7 +59,12 @@ TEST_CASE("cuDNN compiles attention of GPT-2's sizes, and of others, for GPUs of
   auto const of = [&](std::initializer_list<i64> l) { return l.begin()[r() % l.size()]; };
   for (char const* json : {tests::h100, tests::a100}) {
     detail::cudnn_target const gpu{std::string(json)};
-    for (i64 heads : {12, 20, 25}) check_attention(gpu, sizes(8, heads, 1024, 1024, 64, true));
+    for (i64 heads : {12, 20, 25})
+      for (bool packed : {false, true}) check_attention(gpu, sizes(8, heads, 1024, 1024, 64, true, packed));
+    for (int i = 0; i < 3; ++i) {
+      i64 const length = of({7, 64, 200});
+      check_attention(gpu, sizes(of({1, 3, 4}), of({1, 2, 5}), length, length, of({8, 16, 32, 64, 128}), of({0, 1}), true));
+    }
     for (int i = 0; i < 6; ++i)
       check_attention(gpu,
                       sizes(of({1, 3, 4}), of({1, 2, 5}), of({1, 7, 64, 200}), of({1, 5, 64, 130}), of({8, 16, 32, 64, 128}), of({0, 1})));

@@ -302,6 +302,26 @@ void check_attention_lse(Policy const& policy, Reference const& reference, doubl
     auto const from_lse = run_bytes(policy, attention_grad_from_lse{s.heads, s.causal}, {q, q, k, k, q, lse}, given, {q, k, k},
                                     std::vector<std::size_t>(3, sizeof(Number)));
     for (std::size_t n = 0; n < 3; ++n) CHECK(worst(numbers_in<Number>(from_lse[n]), gradients[n]) <= tolerance);
+    if (s.queries != s.keys) continue;
+    // the three as one tensor, head by head
+    shape one = q;
+    one.d[2] = dim(3 * width);
+    auto const packed = [&](std::vector<Number> const& a, std::vector<Number> const& b, std::vector<Number> const& v) {
+      std::vector<Number> three_in_one(static_cast<std::size_t>(one.elements()));
+      for (std::size_t e = 0; e < three_in_one.size(); ++e) {
+        std::size_t const head = static_cast<std::size_t>(s.head), at = e / (3 * head) * head + e % head;
+        three_in_one[e] = (e / head % 3 == 0 ? a : e / head % 3 == 1 ? b : v)[at];
+      }
+      return three_in_one;
+    };
+    raw const x3 = bytes_of(packed(x[1], x[2], x[3]));
+    auto const packed_got =
+        run_bytes(policy, packed_attention_with_lse{s.heads, s.causal}, {one}, {x3}, {q, lse}, {sizeof(Number), sizeof(wide)});
+    CHECK(worst(numbers_in<Number>(packed_got[0]), want) <= tolerance);
+    CHECK(worst(numbers_in<wide>(packed_got[1]), numbers_in<wide>(got[1])) <= tolerance);
+    auto const packed_back = run_bytes(policy, packed_attention_grad_from_lse{s.heads, s.causal}, {q, one, q, lse},
+                                       {given[0], x3, packed_got[0], packed_got[1]}, {one}, {sizeof(Number)});
+    CHECK(worst(numbers_in<Number>(packed_back[0]), packed(gradients[0], gradients[1], gradients[2])) <= tolerance);
   }
 }
 

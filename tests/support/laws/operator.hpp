@@ -31,6 +31,8 @@ inline constexpr loop_attribute loop_attributes[] = {
     {"softmax_merge_grad", "heads", 'e'},    {"softmax_merge_grad", "parts", 'p'},
     {"attention_finish", "heads", 'e'},      {"attention_finish_grad", "heads", 'e'},
     {"attention_with_lse", "heads", 'e'},    {"attention_grad_from_lse", "heads", 'e'},
+    {"packed_attention", "heads", 'e'},      {"packed_attention_grad", "heads", 'e'},
+    {"packed_attention_with_lse", "heads", 'e'}, {"packed_attention_grad_from_lse", "heads", 'e'},
 };
 inline any_op part_of(any_op o, char letter, i64 parts) {
   if (o.op->first) {

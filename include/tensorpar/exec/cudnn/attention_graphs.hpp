@@ -6,10 +6,13 @@
 namespace tensorpar::detail {
 
 /// Local sizes of a block of attention. Tensors are [batch, seq, heads * head] in bf16; statistics [batch, head, query] in f32.
+/// packed: queries, keys and values of a head lie side by side, in one [batch, seq, heads * 3 head]; so do their gradients.
 struct attention_sizes {
   i64 batches, heads, queries, keys, head;
   float factor;                      // of the scores
   bool causal;                       // query i sees keys up to i
+  bool packed = false;
+  constexpr i64 pitch() const { return packed ? 3 * head : head; }      // from a head's queries to the next one's
   friend bool operator==(attention_sizes const&, attention_sizes const&) = default;
 };
 
@@ -25,21 +28,28 @@ struct attention_graph : fused_graph {
 /// The pieces that both directions are made of. Matrix products of cuDNN take keys as columns.
 class attention_builder {
   attention_sizes s_;
-  i64 width_ = s_.heads * s_.head, scores_ = s_.queries * s_.keys;
+  i64 width_ = s_.heads * s_.pitch(), scores_ = s_.queries * s_.keys;
 
  public:
   attention_graph g;
   explicit attention_builder(attention_sizes const& s) : s_(s) {}
 
-  int rows(i64 n) { return g.given({s_.batches, s_.heads, n, s_.head}, {n * width_, s_.head, width_, 1}, fused_type::bf16); }
-  int columns(i64 n) { return g.given({s_.batches, s_.heads, s_.head, n}, {n * width_, s_.head, 1, width_}, fused_type::bf16); }
+  /// Of queries, keys, values or their gradients.
+  int rows(i64 n) { return g.given(extent(n), apart(n), fused_type::bf16); }
+  int columns(i64 n) { return g.given({s_.batches, s_.heads, s_.head, n}, {n * width_, s_.pitch(), 1, width_}, fused_type::bf16); }
+  fused_sizes extent(i64 n) const { return {s_.batches, s_.heads, n, s_.head}; }
+  fused_sizes apart(i64 n) const { return {n * width_, s_.pitch(), width_, 1}; }
+  /// Of results or theirs.
+  int results() {
+    i64 const w = s_.heads * s_.head;
+    return g.given(extent(s_.queries), {s_.queries * w, s_.head, w, 1}, fused_type::bf16);
+  }
   int scores(fused_type type = fused_type::f32) {
     return g.hidden({s_.batches, s_.heads, s_.queries, s_.keys}, {s_.heads * scores_, scores_, s_.keys, 1}, type);
   }
   int line() { return g.hidden({s_.batches, s_.heads, s_.queries, 1}, {s_.heads * s_.queries, s_.queries, 1, 1}); }
   int given_line() { return g.given({s_.batches, s_.heads, s_.queries, 1}, {s_.heads * s_.queries, s_.queries, 1, 1}, fused_type::f32); }
-  /// Dense [batch, head, query, head width] in f32.
-  fused_sizes dense_extent() const { return {s_.batches, s_.heads, s_.queries, s_.head}; }
+  /// Dense [batch, head, query, head width].
   fused_sizes dense_apart() const { return {s_.heads * s_.queries * s_.head, s_.queries * s_.head, s_.head, 1}; }
 
   int multiply(int x, int y) {
@@ -73,7 +83,7 @@ inline attention_graph attention_forward(attention_sizes const& s) {
   at.q = b.rows(s.queries);
   at.k = b.columns(s.keys);
   at.v = b.rows(s.keys);
-  at.y = b.rows(s.queries);
+  at.y = b.results();
   at.stats = b.given_line();
   int const x = b.masked(b.g.map(fused_op::product, b.multiply(at.q, at.k), b.g.number(s.factor)));
   int const top = b.line(), sum = b.line();
@@ -96,14 +106,14 @@ inline attention_graph attention_backward(attention_sizes const& s, bool in_orde
   at.q = b.rows(s.queries);
   at.k = b.columns(s.keys);
   at.v = b.columns(s.keys);
-  at.y = b.rows(s.queries);
-  at.dy = b.rows(s.queries);
+  at.y = b.results();
+  at.dy = b.results();
   at.dq = b.rows(s.queries);
   at.dk = b.rows(s.keys);
   at.dv = b.rows(s.keys);
   at.stats = b.given_line();
   at.sum = b.given_line();
-  int const both = b.g.hidden(b.dense_extent(), b.dense_apart()), total = b.line(), factor = b.g.number(s.factor);
+  int const both = b.g.hidden(b.extent(s.queries), b.dense_apart()), total = b.line(), factor = b.g.number(s.factor);
   b.g.put(fused_op::product, both, at.dy, at.y);
   b.g.put(fused_op::sum, total, both);
   b.g.put(fused_op::product, at.sum, total, b.g.number(1));      // a tensor with an address is no sum's result
@@ -113,10 +123,9 @@ inline attention_graph attention_backward(attention_sizes const& s, bool in_orde
   int const off = b.g.map(fused_op::minus, b.multiply(at.dy, at.v), at.sum);
   int const ds = b.g.map(fused_op::product, b.g.map(fused_op::product, off, p), factor);
   b.multiply_transposed(ds, at.q, at.dk);
-  i64 const width = s.heads * s.head;
-  int const k = b.g.hidden({s.batches, s.heads, s.keys, s.head}, {s.keys * width, s.head, width, 1}, fused_type::bf16);
+  int const k = b.g.hidden(b.extent(s.keys), b.apart(s.keys), fused_type::bf16);
   b.g.put(fused_op::view, k, at.k);
-  if (!in_order) at.part = b.g.given(b.dense_extent(), b.dense_apart(), fused_type::f32);
+  if (!in_order) at.part = b.g.given(b.extent(s.queries), b.dense_apart(), fused_type::f32);
   b.g.put(fused_op::multiply, in_order ? at.dq : at.part, ds, k);
   if (!in_order) b.g.put(fused_op::copy, at.dq, at.part);
   b.g.at = at;

@@ -3,7 +3,6 @@
 #include <tensorpar/exec/attention_heads.hpp>
 #include <tensorpar/exec/teams/contraction.hpp>
 #include <tensorpar/exec/teams/rows.hpp>
-#include <tensorpar/op/attention_lse.hpp>
 
 namespace tensorpar {
 
@@ -53,13 +52,15 @@ template <class Scalar, class Device> struct head_products {
   attention_heads<computed<Scalar>> const& a;
   i64 heads;
 
-  /// A matrix whose heads stand side by side in rows of `width`, and one that has its heads one after another.
+  /// A matrix per head: its rows and the next head's matrix are so far apart.
   struct side {
     Scalar const* p;
     bool transposed;
     i64 row, next;
   };
-  side beside(Scalar const* p, bool transposed = false) const { return {p, transposed, a.width, a.head}; }
+  /// Of queries, keys, values or their gradients; of results or theirs; of scores or weights.
+  side beside(Scalar const* p, bool transposed = false) const { return {p, transposed, a.row, a.next}; }
+  side results(Scalar const* p) const { return {p, false, a.width, a.head}; }
   side scores(Scalar const* p, bool transposed = false) const { return {p, transposed, a.keys, a.queries * a.keys}; }
   template <class Result> void operator()(i64 m, i64 n, i64 k, side x, side y, Result* to, i64 row, i64 next) const {
     auto const view = [](side const& o) {
@@ -69,11 +70,13 @@ template <class Scalar, class Device> struct head_products {
     p.batch[0] = {heads, x.next, y.next, next};
     device.product(p);
   }
-  /// to = x y^T, scores in full; to = x y, rows of `width`.
+  /// to = x y^T, scores in full.
   void score(side x, side y, computed<Scalar>* to) const {
     (*this)(a.queries, a.keys, a.head, x, y, to, a.keys, a.queries * a.keys);
   }
-  void mix(i64 m, i64 k, side x, side y, Scalar* to) const { (*this)(m, a.head, k, x, y, to, a.width, a.head); }
+  /// to = x y: results, and gradients of queries, keys or values.
+  void mix(side x, side y, Scalar* to) const { (*this)(a.queries, a.head, a.keys, x, y, to, a.width, a.head); }
+  void back(i64 m, i64 k, side x, side y, Scalar* to) const { (*this)(m, a.head, k, x, y, to, a.row, a.next); }
   void weights(Scalar const* q, Scalar const* k, computed<Scalar>* s, Scalar* p, computed<Scalar>* lse = nullptr) const {
     score(beside(q), beside(k, true), s);
     device.teams(heads * a.queries, masked_softmax_at<Scalar>{a, s, p, lse});
@@ -81,82 +84,67 @@ template <class Scalar, class Device> struct head_products {
 };
 /// Scores are kept in full and take the place that weights take where they are no wider.
 template <class Scalar> inline constexpr bool apart = !std::same_as<Scalar, computed<Scalar>>;
-/// Calls visit(where queries begin, where keys begin, heads, those that came before) for some heads of each batch element.
+/// Calls visit(where they begin, heads, those that came before) for some heads of each batch element.
 template <class Scalar, class Visit> void each_heads(attention_heads<Scalar> const& a, i64 heads, Visit&& visit) {
-  i64 const here = a.head ? a.width / a.head : 0, most = heads_at_once(heads, a.queries, a.keys);
+  i64 const here = a.heads(), most = heads_at_once(heads, a.queries, a.keys);
   for (i64 b = 0; b < a.batches; ++b)
-    for (i64 h = 0; h < here; h += most)
-      visit(b * a.queries * a.width + h * a.head, b * a.keys * a.width + h * a.head, most < here - h ? most : here - h, b * here + h);
+    for (i64 h = 0; h < here; h += most) visit(a.place(b, h), most < here - h ? most : here - h, b * here + h);
+}
+/// lse: gets log-sum-exps; or null.
+template <class Scalar, class Device>
+void attend_on(Device const& d, attention_heads<computed<Scalar>> const& a, i64 most, attention_operands<Scalar const> const& x, Scalar* y,
+               computed<Scalar>* lse, void* room) {
+  i64 const scores = heads_at_once(most, a.queries, a.keys) * a.queries * a.keys;
+  auto* const s = static_cast<computed<Scalar>*>(room);
+  auto* const p = reinterpret_cast<Scalar*>(apart<Scalar> ? s + scores : s);
+  each_heads(a, most, [&](head_place const& at, i64 heads, i64 before) {
+    head_products<Scalar, Device> const product{d, a, heads};
+    product.weights(x.q + at.q, x.k + at.k, s, p, lse ? lse + before * a.queries : nullptr);
+    product.mix(product.scores(p), product.beside(x.v + at.k), y + at.y);
+  });
+}
+/// The weights are computed again rather than kept. dP = dY V^T, dS = P (dP - sum(dP P)), dQ = dS K f, dK = dS^T Q f, dV = P^T dY.
+template <class Scalar, class Device>
+void attend_back_on(Device const& d, attention_heads<computed<Scalar>> const& a, i64 most, Scalar const* dy,
+                    attention_operands<Scalar const> const& x, attention_operands<Scalar> const& dx, void* scratch) {
+  i64 const scores = heads_at_once(most, a.queries, a.keys) * a.queries * a.keys;
+  // full scores, then weights and their gradients; or weights, then scores in whose place their gradients come
+  auto* const room = static_cast<computed<Scalar>*>(scratch);
+  computed<Scalar>* const s = apart<Scalar> ? room : room + scores;
+  Scalar* const p = reinterpret_cast<Scalar*>(apart<Scalar> ? room + scores : room);
+  Scalar* const ds = p + scores;
+  each_heads(a, most, [&](head_place const& at, i64 heads, i64) {
+    head_products<Scalar, Device> const product{d, a, heads};
+    product.weights(x.q + at.q, x.k + at.k, apart<Scalar> ? s : room, p);
+    product.back(a.keys, a.queries, product.scores(p, true), product.results(dy + at.y), dx.v + at.k);
+    product.score(product.results(dy + at.y), product.beside(x.v + at.k, true), s);
+    d.teams(heads * a.queries, score_grad_at<Scalar>{p, s, ds, a.keys, a.factor});
+    product.back(a.queries, a.keys, product.scores(ds), product.beside(x.k + at.k), dx.q + at.q);
+    product.back(a.keys, a.queries, product.scores(ds, true), product.beside(x.q + at.q), dx.k + at.k);
+  });
 }
 }  // namespace detail
 
-template <class Scalar> struct team_kernel<Scalar, attention> {
+/// Gradients make the weights again: y and log-sum-exps, where they are kept, are for a device's library.
+template <class Scalar, class Op>
+  requires(detail::attention_form<Op>::known)
+struct team_kernel<Scalar, Op> {
+  using form = detail::attention_form<Op>;
   static constexpr bool multiplies = true;
-  static i64 workspace(attention const& op, shapes in, shapes) {
-    i64 const n = detail::heads_at_once(op.heads, in[0].d[1].n, in[1].d[1].n) * in[0].d[1].n * in[1].d[1].n;
-    return detail::apart<Scalar> ? n + (n + 1) / 2 : n;
+  static i64 workspace(Op const& op, shapes in, shapes) {
+    i64 const queries = in[form::q].d[1].n, keys = in[form::k].d[1].n, n = detail::heads_at_once(op.heads, queries, keys) * queries * keys;
+    return form::gradient ? 2 * n : detail::apart<Scalar> ? n + (n + 1) / 2 : n;
   }
-  template <class Device>
-  static void run(Device const& d, kernel_call const& c, attention const& op, computed<Scalar>* lse = nullptr) {
-    detail::attention_heads<computed<Scalar>> const a(c.in_block[0], c.in_block[1], op.heads, op.causal);
-    Scalar const *q = detail::operand<Scalar>(c, 0), *k = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2);
-    Scalar* y = detail::result<Scalar>(c);
-    i64 const scores = detail::heads_at_once(op.heads, a.queries, a.keys) * a.queries * a.keys;
-    auto* const s = static_cast<computed<Scalar>*>(c.workspace);
-    auto* const p = reinterpret_cast<Scalar*>(detail::apart<Scalar> ? s + scores : s);
-    detail::each_heads(a, op.heads, [&](i64 at_q, i64 at_k, i64 heads, i64 before) {
-      detail::head_products<Scalar, Device> const product{d, a, heads};
-      product.weights(q + at_q, k + at_k, s, p, lse ? lse + before * a.queries : nullptr);
-      product.mix(a.queries, a.keys, product.scores(p), product.beside(v + at_k), y + at_q);
-    });
-  }
-};
-/// The weights are computed again rather than kept. dP = dY V^T, dS = P (dP - sum(dP P)), dQ = dS K f, dK = dS^T Q f, dV = P^T dY.
-template <class Scalar> struct team_kernel<Scalar, attention_grad> {
-  static constexpr bool multiplies = true;
-  static i64 workspace(attention_grad const& op, shapes in, shapes) {
-    return 2 * detail::heads_at_once(op.heads, in[1].d[1].n, in[2].d[1].n) * in[1].d[1].n * in[2].d[1].n;
-  }
-  template <class Device> static void run(Device const& d, kernel_call const& c, attention_grad const& op) {
-    detail::attention_heads<computed<Scalar>> const a(c.in_block[1], c.in_block[2], op.heads, op.causal);
-    Scalar const *dy = detail::operand<Scalar>(c, 0), *q = detail::operand<Scalar>(c, 1), *k = detail::operand<Scalar>(c, 2),
-                 *v = detail::operand<Scalar>(c, 3);
-    Scalar *dq = detail::result<Scalar>(c, 0), *dk = detail::result<Scalar>(c, 1), *dv = detail::result<Scalar>(c, 2);
-    i64 const scores = detail::heads_at_once(op.heads, a.queries, a.keys) * a.queries * a.keys;
-    // full scores, then weights and their gradients; or weights, then scores in whose place their gradients come
-    auto* const room = static_cast<computed<Scalar>*>(c.workspace);
-    computed<Scalar>* const s = detail::apart<Scalar> ? room : room + scores;
-    Scalar* const p = reinterpret_cast<Scalar*>(detail::apart<Scalar> ? room + scores : room);
-    Scalar* const ds = p + scores;
-    detail::each_heads(a, op.heads, [&](i64 at_q, i64 at_k, i64 heads, i64) {
-      detail::head_products<Scalar, Device> const product{d, a, heads};
-      product.weights(q + at_q, k + at_k, detail::apart<Scalar> ? s : room, p);
-      product.mix(a.keys, a.queries, product.scores(p, true), product.beside(dy + at_q), dv + at_k);
-      product.score(product.beside(dy + at_q), product.beside(v + at_k, true), s);
-      d.teams(heads * a.queries, detail::score_grad_at<Scalar>{p, s, ds, a.keys, a.factor});
-      product.mix(a.queries, a.keys, product.scores(ds), product.beside(k + at_k), dq + at_q);
-      product.mix(a.keys, a.queries, product.scores(ds, true), product.beside(q + at_q), dk + at_k);
-    });
-  }
-};
-
-template <class Scalar> struct team_kernel<Scalar, attention_with_lse> {
-  using plain = team_kernel<Scalar, attention>;
-  static constexpr bool multiplies = true;
-  static i64 workspace(attention_with_lse const& op, shapes in, shapes out) { return plain::workspace({op.heads, op.causal}, in, out); }
-  template <class Device> static void run(Device const& d, kernel_call const& c, attention_with_lse const& op) {
-    plain::run(d, c, {op.heads, op.causal}, static_cast<computed<Scalar>*>(c.out[1]));
-  }
-};
-/// These kernels make the weights again: y and lse are for a device's library.
-template <class Scalar> struct team_kernel<Scalar, attention_grad_from_lse> {
-  using plain = team_kernel<Scalar, attention_grad>;
-  static constexpr bool multiplies = true;
-  static i64 workspace(attention_grad_from_lse const& op, shapes in, shapes out) {
-    return plain::workspace({op.heads, op.causal}, in, out);
-  }
-  template <class Device> static void run(Device const& d, kernel_call const& c, attention_grad_from_lse const& op) {
-    plain::run(d, c, {op.heads, op.causal});
+  template <class Device> static void run(Device const& d, kernel_call const& c, Op const& op) {
+    detail::attention_heads<computed<Scalar>> const a(c, op);
+    auto const x = a.template three<Scalar const>(c.in + form::q);
+    if constexpr (form::gradient) {
+      detail::attend_back_on<Scalar>(d, a, op.heads, detail::operand<Scalar>(c, 0), x, a.template three<Scalar>(c.out), c.workspace);
+    } else {
+      computed<Scalar>* lse = nullptr;
+      if constexpr (form::kept) lse = static_cast<computed<Scalar>*>(c.out[1]);
+      detail::attend_on<Scalar>(d, a, op.heads, x, detail::result<Scalar>(c), lse, c.workspace);
+    }
   }
 };
 
