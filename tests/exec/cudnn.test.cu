@@ -8,6 +8,7 @@
 #include <tensorpar/exec/threads.hpp>
 #include <tensorpar/exec/virtual_ranks.hpp>
 #include <tensorpar/ir/in_bf16.hpp>
+#include <tensorpar/zoo/gpt.hpp>
 
 using namespace tests;
 
@@ -130,6 +131,9 @@ TEST_CASE("without a GPU there is one clear error") {
 }
 
 TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, whatever the sizes") {
+  for (any_op const& o : {any_op(attention_grad_from_lse{2}), any_op(packed_attention_grad_from_lse{{2}})})
+    CHECK((compute::cudnn_bf16<>::keeps_lse(o, true) && !compute::cudnn_bf16<>::keeps_lse(o, false) &&
+           !compute::cuda_bf16<>::keeps_lse(o, true)));
   if (no_gpu()) return;
   std::mt19937 r(1);
   narrow_call<compute::cudnn_bf16<true>> ordered;
@@ -252,6 +256,12 @@ TEST_CASE("the gradient of attention goes over some batch elements at a time whe
   six.insert(six.end(), left.begin(), left.end());
   CHECK(alike(by_library<least>(attention_grad_from_lse{heads, true}, six, {odd, odd, odd, odd, odd, lines}, {odd, odd, odd}),
               by_library<large>(attention_grad{heads, true}, x, {odd, odd, odd, odd}, {odd, odd, odd})));
+  tensor_block const one = narrow({3, 5, dim(3 * width)});
+  std::vector<std::vector<float>> const two{x[0], draw_narrow(one.elements(), r)};
+  auto const packed_left = by_library<large>(packed_attention_with_lse{heads, true}, {two[1]}, {one}, {odd, lines});
+  CHECK(alike(by_library<least>(packed_attention_grad_from_lse{{heads, true}}, {two[0], two[1], packed_left[0], packed_left[1]},
+                                {odd, one, odd, lines}, {one}),
+              by_library<large>(packed_attention_grad{heads, true}, two, {odd, one}, {one})));
 }
 
 #ifdef CUDNN_STAND_IN
@@ -346,15 +356,17 @@ TEST_CASE("training in bf16 with cuDNN is that of the processor's kernels, but f
     first_gpu() : compute::cudnn_bf16<>(device_place{}) {}
   };
   std::mt19937 draw(32);
-  std::size_t const in_transformer = small_transformer().nodes.size();
-  for (computation_graph const& g : {small_cnn(), small_transformer()})
+  model_builder gpt;
+  zoo::gpt<>::define(gpt, {.layers = 1, .hidden = 16, .heads = 2, .seq = 8, .vocab = 24, .wide = 32, .packed = true});
+  std::size_t const without = small_cnn().nodes.size();
+  for (computation_graph const& g : {small_cnn(), small_transformer(), lower(gpt, {zoo::batch = 4})})
     for (int ranks : {1, 2}) {
       plan const p = random_plan(in_bf16(g), ranks, draw);
       training_graph const t = differentiate(in_bf16(g));
       program const q = fused<first_gpu>(unroll(t, p, &first_gpu::workspace), p.cluster);
       bool kept = false;
-      for (task const& k : q.tasks) kept = kept || k.op.is<attention_grad_from_lse>();
-      CHECK(kept == (g.nodes.size() == in_transformer));
+      for (task const& k : q.tasks) kept = kept || has_lse(k.op);
+      CHECK(kept == (g.nodes.size() != without));
       executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(t, p, q);
       executor<compute::teams<float, host_teams<>, op_set<>, bfloat16>, comm::threads> host(differentiate(in_bf16(g)), p);
       auto const a = train(gpu, 4, 0.05), b = train(host, 4, 0.05);

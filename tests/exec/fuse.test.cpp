@@ -175,12 +175,27 @@ struct comparing_teams : host_teams<> {
   template <class Scalar, class Op> static i64 whole_scratch(Op const&, shapes, shapes) { return 0; }
 };
 using comparing = compute::teams<prime_field, comparing_teams>;
+/// Its library does the gradient of one form alone.
+template <class Gradient> struct one_form_teams : host_teams<> {
+  template <class Scalar, class Op>
+    requires std::same_as<Op, Gradient>
+  bool whole(Op const&, kernel_call const&) const { return false; }
+  template <class Scalar, class Op> static i64 whole_scratch(Op const&, shapes, shapes) { return 0; }
+};
+/// Are log-sum-exps kept of attention, and of its packed form?
+template <class Gradient> std::pair<bool, bool> kept_by() {
+  using policy = compute::teams<prime_field, one_form_teams<Gradient>>;
+  return {policy::keeps_lse(attention_with_lse{2}, false) && policy::keeps_lse(attention_grad_from_lse{2}, false),
+          policy::keeps_lse(packed_attention_with_lse{2}, false) && policy::keeps_lse(packed_attention_grad_from_lse{2}, false)};
+}
 
 }  // namespace
 
 TEST_CASE("what attention left is there when its gradient begins with it, on every device, whatever is split, saved or computed again") {
   for (any_op const& o : {any_op(attention_grad_from_lse{2}), any_op(packed_attention_with_lse{2})})
     CHECK((comparing::keeps_lse(o, false) && !exact::keeps_lse(o, false) && !narrow::keeps_lse(o, true)));
+  CHECK(kept_by<attention_grad_from_lse>() == std::pair(true, false));
+  CHECK(kept_by<packed_attention_grad_from_lse>() == std::pair(false, true));
   plan const serial = with(serial_plan(small_transformer()), options(0, 1));
   program const whole_step = unroll(differentiate(small_transformer(), options(0, 1)), serial, &exact::workspace);
   for (task const& t : fused<exact>(whole_step, serial.cluster).tasks) CHECK(!t.op.is<attention_with_lse>());

@@ -208,7 +208,7 @@ TEST_CASE("heads are taken as many at once as there is room for, each of them on
     q.rank = 3;
     for (int d = 0; d < 3; ++d) q.local[d] = q.global[d] = d == 0 ? 3 : d == 1 ? n : 40;
     detail::attention_heads<float> const a(q, q, 10, true);
-    CHECK_FALSE(a.packed());
+    CHECK_FALSE(a.packed);
     i64 const most = detail::heads_at_once(10, n, n);
     CHECK((most == 1 || most * n * n <= i64{1} << 24));
     CHECK((most == 10 || (most + 1) * n * n > i64{1} << 24));
@@ -263,7 +263,7 @@ TEST_CASE("the heads of attention and the groups of a convolution cover their bl
   // two of four heads, three tensors in one
   tensor_block const three = tests::piece_of(tests::whole({2, 6, 36}), 2, 1, 2);
   detail::attention_heads<double> const packed(three, three, 4, true, true);
-  CHECK(packed.packed());
+  CHECK(packed.packed);
   CHECK(packed.width == 6);
   std::vector<double> all(static_cast<std::size_t>(three.elements()));
   std::vector<int> made(static_cast<std::size_t>(2 * 6 * 6));

@@ -43,6 +43,26 @@ TEST_CASE("widths that are no three tensors of that many heads are refused, and 
   CHECK(refusal(packed_attention{0}, {4, 6, 24}) == "width not divisible by three times the heads");
 }
 
+TEST_CASE("which operators are attention, its gradient, and which have log-sum-exps") {
+  struct {
+    any_op op;
+    bool attends, back, lse;
+  } const all[] = {{attention{2}, true, false, false},
+                   {packed_attention{2}, true, false, false},
+                   {attention_grad{2}, false, true, false},
+                   {packed_attention_grad{2}, false, true, false},
+                   {attention_with_lse{2}, false, false, true},
+                   {packed_attention_with_lse{2}, false, false, true},
+                   {attention_grad_from_lse{{2}}, false, false, true},
+                   {packed_attention_grad_from_lse{{2}}, false, false, true}};
+  for (auto const& x : all) {
+    CAPTURE(x.op.op->name);
+    CHECK(is_attention(x.op) == x.attends);
+    CHECK(is_attention_grad(x.op) == x.back);
+    CHECK(has_lse(x.op) == x.lse);
+  }
+}
+
 TEST_CASE("its work is attention's") {
   shape const x{4, 6, 24}, y{4, 6, 8}, lse{4, 2, 6};
   auto const flops = [](any_op const& o, std::vector<shape> const& in) {

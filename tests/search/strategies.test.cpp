@@ -117,6 +117,17 @@ TEST_CASE("strategies: a random walk is repeated by its seed, and never ends beh
   CHECK(random_walk(p, from, {.mcmc_steps = 0}) == from);
 }
 
+TEST_CASE("Megatron is a strategy for attention of one packed tensor too, and none where nothing attends") {
+  machine const on = preset("logical:4");
+  auto const found = [&](char const* model) {
+    auto const all = strategies(zoo::make_reduced(model, 24), on, analytical{});
+    return std::any_of(all.begin(), all.end(), [](baseline const& b) { return b.name == "Megatron"; });
+  };
+  CHECK(found("gpt3_1b3:packed=1"));
+  CHECK(found("gpt3_1b3"));
+  CHECK(!found("mlp_unify"));
+}
+
 TEST_CASE("BERT-Large within a node: what experts do (Megatron) is found, block by block, and with norms split along the sequence") {
   machine const on = preset("dgx-h100:1");
   computation_graph const g = zoo::make("bert_large:layers=4", 8);

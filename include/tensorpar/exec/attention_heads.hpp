@@ -3,7 +3,6 @@
 #include <cmath>
 #include <tensorpar/exec/kernel.hpp>
 #include <tensorpar/exec/scalar.hpp>
-#include <tensorpar/op/attention_lse.hpp>
 #include <tensorpar/op/packed_attention.hpp>
 
 namespace tensorpar::detail {
@@ -35,25 +34,24 @@ template <class Scalar> struct attention_heads {
   i64 batches, queries, keys, width, head, first_query;
   i64 row, next;               // of q, k and v: from a row to the next, and from a head to the next; of y that is width and head
   Scalar factor;               // 1 / sqrt(head width)
-  bool causal;
+  bool causal, packed;
 
-  /// packed: q and k are the one block of queries, keys and values.
-  attention_heads(tensor_block const& q, tensor_block const& k, i64 heads, bool masked, bool packed = false)
-      : batches(q.local[0]), queries(q.local[1]), keys(k.local[1]), width(q.local[2] / (packed ? 3 : 1)),
-        head(q.global[2] / (packed ? 3 : 1) / heads), first_query(q.offset[1]), row(q.local[2]), next(packed ? 3 * head : head),
-        factor(scalar_traits<Scalar>::from_double(1 / std::sqrt(static_cast<double>(head)))), causal(masked) {}
+  /// in_one: q and k are the one block of queries, keys and values.
+  attention_heads(tensor_block const& q, tensor_block const& k, i64 heads, bool masked, bool in_one = false)
+      : batches(q.local[0]), queries(q.local[1]), keys(k.local[1]), width(q.local[2] / (in_one ? 3 : 1)),
+        head(q.global[2] / (in_one ? 3 : 1) / heads), first_query(q.offset[1]), row(q.local[2]), next(in_one ? 3 * head : head),
+        factor(scalar_traits<Scalar>::from_double(1 / std::sqrt(static_cast<double>(head)))), causal(masked), packed(in_one) {}
   template <class Op, class Form = attention_form<Op>>
   attention_heads(kernel_call const& c, Op const& op)
       : attention_heads(c.in_block[Form::q], c.in_block[Form::k], op.heads, op.causal, Form::packed) {}
 
-  constexpr bool packed() const { return next != head; }
   constexpr i64 heads() const { return head ? width / head : 0; }
   /// Keys that query i sees.
   constexpr i64 seen(i64 i) const { return causal && first_query + i + 1 < keys ? first_query + i + 1 : keys; }
   /// Three tensors of a call (operands or results), or the one that holds them.
   template <class T, class P> attention_operands<T> three(P const* tensors) const {
     T* const q = static_cast<T*>(tensors[0]);
-    if (packed()) return {q, q + head, q + 2 * head};
+    if (packed) return {q, q + head, q + 2 * head};
     return {q, static_cast<T*>(tensors[1]), static_cast<T*>(tensors[2])};
   }
   constexpr head_place place(i64 b, i64 h) const {

@@ -127,9 +127,7 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     auto const all_dx = a.three<bfloat16>(c.out);
     for (i64 b = 0; b < a.batches; b += n) {
       detail::head_place const at = a.place(b, 0);
-      auto const of = [](void const* p, i64 elements) {
-        return static_cast<void*>(const_cast<bfloat16*>(static_cast<bfloat16 const*>(p) + elements));
-      };
+      auto const of = [](void* p, i64 elements) { return static_cast<void*>(static_cast<bfloat16*>(p) + elements); };
       detail::attention_operands<bfloat16 const> const x{all_x.q + at.q, all_x.k + at.k, all_x.v + at.k};
       void *y = room + rooms.y, *stats = room + rooms.stats;
       if (from_lse) {
@@ -138,9 +136,9 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
       } else {
         forward(*again, sizes, x, y, stats, library);
       }
-      std::vector<detail::fused_address> all{{g.q, of(x.q, 0)}, {g.k, of(x.k, 0)}, {g.v, of(x.v, 0)}, {g.y, y}, {g.stats, stats},
-                                             {g.sum, room + rooms.sum}, {g.dy, of(in(c, 0), at.y)}, {g.dq, all_dx.q + at.q},
-                                             {g.dk, all_dx.k + at.k}, {g.dv, all_dx.v + at.k}};
+      std::vector<detail::fused_address> all{{g.q, mutable_of(x.q)}, {g.k, mutable_of(x.k)}, {g.v, mutable_of(x.v)}, {g.y, y},
+                                             {g.stats, stats}, {g.sum, room + rooms.sum}, {g.dy, of(in(c, 0), at.y)},
+                                             {g.dq, all_dx.q + at.q}, {g.dk, all_dx.k + at.k}, {g.dv, all_dx.v + at.k}};
       if (g.part >= 0) all.push_back({g.part, room + rooms.part});
       plan->run(library_.handle(), all, library);
     }
@@ -211,7 +209,8 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   template <class Scalar>
   static constexpr detail::fused_type type = std::same_as<Scalar, bfloat16> ? detail::fused_type::bf16 : detail::fused_type::f32;
   static constexpr i64 aligned(i64 n) { return (n + alignment - 1) / alignment * alignment; }
-  static void* in(kernel_call const& c, int k) { return const_cast<void*>(c.in[k]); }
+  static void* mutable_of(void const* p) { return const_cast<void*>(p); }          // as the library takes addresses
+  static void* in(kernel_call const& c, int k) { return mutable_of(c.in[k]); }
   /// Scratch, from a multiple of 256 on.
   static std::byte* first(kernel_call const& c) {
     return reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(c.workspace) + alignment - 1) / alignment * alignment);
@@ -228,13 +227,13 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
     return some && a.head % 8 == 0 && !(a.causal && a.first_query > 0) && at_16(c);
   }
   static detail::attention_sizes sizes_of(detail::attention_heads<float> const& a, i64 batches) {
-    return {batches, a.heads(), a.queries, a.keys, a.head, a.factor, a.causal, a.packed()};
+    return {batches, a.heads(), a.queries, a.keys, a.head, a.factor, a.causal, a.packed};
   }
   void forward(detail::cudnn_plan const& plan, detail::attention_sizes const& sizes,
                detail::attention_operands<bfloat16 const> const& x, void* y, void* stats, void* library) const {
     detail::attention_tensors const f = detail::attention_forward(sizes).at;
-    auto const to_read = [](bfloat16 const* p) { return const_cast<bfloat16*>(p); };
-    plan.run(library_.handle(), {{f.q, to_read(x.q)}, {f.k, to_read(x.k)}, {f.v, to_read(x.v)}, {f.y, y}, {f.stats, stats}}, library);
+    plan.run(library_.handle(), {{f.q, mutable_of(x.q)}, {f.k, mutable_of(x.k)}, {f.v, mutable_of(x.v)}, {f.y, y}, {f.stats, stats}},
+             library);
   }
   template <class Make>
   detail::cudnn_plan const* plan_of(i64 what, detail::attention_sizes const& s, Make const& make,

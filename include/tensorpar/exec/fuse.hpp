@@ -9,9 +9,8 @@ namespace tensorpar {
 namespace detail {
 template <class Compute> bool has_kernel(any_op const& o, bool narrow) {
   if (!Compute::supports(o)) return false;
-  bool const keeps = o.is<attention_with_lse>() || o.is<attention_grad_from_lse>() || o.is<packed_attention_with_lse>() ||
-                     o.is<packed_attention_grad_from_lse>();
-  if (keeps) {
+  if (has_lse(o)) {
+    static_assert(!requires { Compute::keeps_lse(narrow); }, "tensorpar: keeps_lse takes the operator too: keeps_lse(op, narrow)");
     if constexpr (requires { Compute::keeps_lse(o, narrow); }) {
       if (!Compute::keeps_lse(o, narrow)) return false;
     } else {

@@ -1,6 +1,6 @@
 // tensorpar/op/packed_attention.hpp - attention of a tensor to itself, whose queries, keys and values one linear operator makes
 #pragma once
-#include <tensorpar/op/attention.hpp>
+#include <tensorpar/op/attention_lse.hpp>
 
 namespace tensorpar {
 
@@ -21,6 +21,7 @@ struct packed_attention_grad {
 /// attention{heads, causal} of q, k and v side by side: [b, s, 3e] -> [b, s, e], e = heads * head width. Columns of a head are its queries,
 /// then its keys, then its values: so whole heads, by which it splits (Shoeybi et al. 2019, section 3), are equal blocks of them.
 /// Three linear operators' work is one product, `linear{3 * e} | packed_attention{.heads = h}`, and so is each of its gradients.
+/// Weights from elsewhere often have all queries first, then all keys: with w = head width, row (3 h + n) w + i is theirs of n e + h w + i.
 struct packed_attention {
   i64 heads;
   bool causal = false;
@@ -43,8 +44,6 @@ struct packed_attention {
   }
 };
 
-/// Of three tensors or of one?
-inline bool is_attention(any_op const& o) { return o.is<attention>() || o.is<packed_attention>(); }
 
 /// As attention_with_lse (op/attention_lse.hpp): results y and lse [b, heads, s].
 struct packed_attention_with_lse {
@@ -67,5 +66,14 @@ struct packed_attention_grad_from_lse : packed_attention_grad {
   static constexpr auto notation = "bSe, bSe, bSe, beS -> bSe";
   static constexpr int arity = 4;
 };
+
+/// Of three tensors or of one?
+inline bool is_attention(any_op const& o) { return o.is<attention>() || o.is<packed_attention>(); }
+inline bool is_attention_grad(any_op const& o) { return o.is<attention_grad>() || o.is<packed_attention_grad>(); }
+/// Does it leave log-sum-exps, or start from them?
+inline bool has_lse(any_op const& o) {
+  return o.is<attention_with_lse>() || o.is<attention_grad_from_lse>() || o.is<packed_attention_with_lse>() ||
+         o.is<packed_attention_grad_from_lse>();
+}
 
 }  // namespace tensorpar

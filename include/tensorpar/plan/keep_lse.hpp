@@ -92,7 +92,7 @@ inline program keep_lse(program p, kernel_rule can, workspace_rule rule) {
     task& t = p.tasks[static_cast<std::size_t>(j)];
     std::vector<int> const made = t.out;
     if (t.kind == task_kind::compute && is_attention(t.op)) last[{t.in, t.devices, t.micro_batch}] = j;
-    if (t.kind == task_kind::compute && (t.op.is<attention_grad>() || t.op.is<packed_attention_grad>())) {
+    if (t.kind == task_kind::compute && is_attention_grad(t.op)) {
       auto const found = last.find({{t.in.begin() + 1, t.in.end()}, t.devices, t.micro_batch});
       bool good = found != last.end();
       for (int b : t.in) good = good && (b == t.in[0] || wrote(b) < found->second);

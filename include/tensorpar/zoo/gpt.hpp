@@ -6,7 +6,8 @@
 namespace tensorpar::zoo {
 
 /// Sizes of a GPT; the defaults are those of PredTOP's GPT-3 of 1.3e9 parameters (table IV).
-/// packed: queries, keys and values are made by one linear layer, as GPT-2's weights lie, which takes a GPU less time than three.
+/// packed: queries, keys and values are made by one linear layer, head by head (op/packed_attention.hpp), as GPT-2 has one (whose published
+/// weights have all queries first). Attention then splits by samples and heads, not by queries.
 struct gpt_sizes {
   i64 layers = 24, hidden = 2048, heads = 32, seq = 1024, vocab = 51200, wide = 8192;
   bool packed = false;

@@ -70,7 +70,7 @@ TENSORPAR_KEYS(candle_uno_sizes, {"layers", &S::layers, narrow}, {"top", &S::top
 TENSORPAR_KEYS(mlp_unify_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"features", &S::features, wide});
 TENSORPAR_KEYS(split_test_sizes, {"features", &S::features, wide});
 TENSORPAR_KEYS(gpt_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"heads", &S::heads, wide},
-               {"wide", &S::wide, wide}, {"seq", &S::seq, wide}, {"vocab", &S::vocab, rows});
+               {"wide", &S::wide, wide}, {"seq", &S::seq, wide}, {"vocab", &S::vocab, rows}, {"packed", &S::packed});
 TENSORPAR_KEYS(llama_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"heads", &S::heads, wide},
                {"kv_heads", &S::kv_heads, wide}, {"wide", &S::wide, wide}, {"seq", &S::seq, wide}, {"vocab", &S::vocab, rows});
 TENSORPAR_KEYS(mixture_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"heads", &S::heads, wide},

@@ -55,7 +55,8 @@ struct index_fault {
 /// Optional: `d.product_with(p, e, apart)` for a product_epilogue e does both at once, or calls apart(), which does one after the other.
 /// Optional, for operators that a library of the device does as a whole, of exactly this type: `d.template whole<Scalar>(op, call)`, done
 /// or false (then the kernel runs), and `D::template whole_scratch<Scalar>(op, in, out)`, the bytes that it may use at call.workspace, from
-/// local shapes; see cudnn_teams. Who does so for attention_grad_from_lse, or packed, has programs that keep it all (plan/keep_lse.hpp).
+/// local shapes; see cudnn_teams. Who does so for attention_grad_from_lse or packed_attention_grad_from_lse has programs
+/// that keep what that one begins with (plan/keep_lse.hpp).
 /// A team offers, to be called by all its lanes alike (bodies are run by every lane; each call ends with all lanes in step):
 ///  - `team.each(n, f)`    f(i) once for every i, by some lane
 ///  - `team.template sum<Scalar>(n, f)`   the sum of f(i), to every lane; in an order that n and what `teams` was given alone say
