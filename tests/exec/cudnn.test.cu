@@ -357,7 +357,7 @@ TEST_CASE("training in bf16 with cuDNN is that of the processor's kernels, but f
   };
   std::mt19937 draw(32);
   model_builder gpt;
-  zoo::gpt<>::define(gpt, {.layers = 1, .hidden = 16, .heads = 2, .seq = 8, .vocab = 24, .wide = 32, .packed = true});
+  zoo::gpt<>::define(gpt, {.layers = 1, .hidden = 16, .heads = 2, .seq = 12, .vocab = 24, .wide = 32, .packed = true});
   std::size_t const without = small_cnn().nodes.size();
   for (computation_graph const& g : {small_cnn(), small_transformer(), lower(gpt, {zoo::batch = 4})})
     for (int ranks : {1, 2}) {
