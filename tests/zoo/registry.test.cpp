@@ -73,6 +73,7 @@ TEST_CASE("sizes are set by key") {
   CHECK(operators(zoo::make("bert_artifact:layers=24", 1))["attention"] == 24);
   CHECK(parameters(zoo::make("mlp_unify:hidden=16,layers=1,features=4", 2)) == 2 * 4 * 16);
   CHECK(operators(zoo::make("inception_v3:auxiliary=1", 1))["conv2d"] == 96);
+  CHECK(operators(zoo::make("gpt3_1b3:layers=3,packed=1", 1))["packed_attention"] == 3);
   CHECK(operators(zoo::make("mmt:branches=2,layers=4", 1))["attention"] == 8);
   CHECK(zoo::make("gpt3_1b3:seq=16", 3).values[1].type == shape{zoo::batch(3), zoo::tokens(16)}.of(dtype::i32));
   CHECK(zoo::make("mmt:branches=2,layers=4", 1).hash() == made<zoo::two_branches>(zoo::mmt_sizes{.branches = 2, .layers = 4}).hash());
