@@ -1,5 +1,6 @@
 // tests/exec/cudnn.test.cu - a GPU on which cuDNN does attention and convolutions: the numbers of the kernels of teams
 #include "../support/laws/teams.hpp"
+#include "../support/packed_heads.hpp"
 #include "../support/staged.hpp"
 #include "../support/training.hpp"
 #include <doctest/doctest.h>
@@ -181,15 +182,8 @@ TEST_CASE("attention by cuDNN is that of the kernels, forwards and backwards, wh
     if (s.queries != s.keys) continue;
     // as one tensor, with log-sum-exps between the two and without
     tensor_block const one = narrow({s.batches, s.queries, 3 * width});
-    auto const packed = [&](std::vector<float> const& a, std::vector<float> const& b, std::vector<float> const& v) {
-      std::vector<float> three_in_one(static_cast<std::size_t>(one.elements()));
-      for (std::size_t e = 0; e < three_in_one.size(); ++e) {
-        std::size_t const head = static_cast<std::size_t>(s.head), at = e / (3 * head) * head + e % head;
-        three_in_one[e] = (e / head % 3 == 0 ? a : e / head % 3 == 1 ? b : v)[at];
-      }
-      return three_in_one;
-    };
-    std::vector<float> const x3 = packed(x[1], x[2], x[3]), dx3 = packed(gradients[0], gradients[1], gradients[2]);
+    std::vector<float> const x3 = packed_heads(x[1], x[2], x[3], s.head),
+                             dx3 = packed_heads(gradients[0], gradients[1], gradients[2], s.head);
     packed_attention_grad const packed_back{s.heads, s.causal};
     auto const packed_left = ordered(packed_attention_with_lse{s.heads, s.causal}, {x3}, {one}, {q, lse});
     CHECK(furthest(ordered(packed_attention{s.heads, s.causal}, {x3}, {one}, {q})[0], want[0]) < 0.02);

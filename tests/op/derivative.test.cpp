@@ -5,10 +5,11 @@
 #include <string>
 #include <support/laws/operator.hpp>
 #include <support/operator_samples.hpp>
-#include <tensorpar/op/packed_attention.hpp>
+#include <tensorpar/op/attention.hpp>
 #include <tensorpar/op/batch_norm.hpp>
 #include <tensorpar/op/convolution.hpp>
 #include <tensorpar/op/embedding.hpp>
+#include <tensorpar/op/packed_attention.hpp>
 #include <tensorpar/op/pooling.hpp>
 #include <tensorpar/op/reduction.hpp>
 

@@ -59,7 +59,7 @@ TEST_CASE("what is no rule is refused, with the column and what would be valid")
 TEST_CASE("no text makes it crash") {
   std::mt19937 draw(3);
   int accepted = 0;
-  for (int turn = 0; turn < effort::cases(3000); ++turn) {
+  for (int turn = 0; turn < effort::cases(5000); ++turn) {
     std::string text = spell(good_random_rule(draw));
     for (int n = 1 + static_cast<int>(draw() % 3); n > 0; --n) {
       std::size_t const at = draw() % text.size();
@@ -75,7 +75,7 @@ TEST_CASE("no text makes it crash") {
     } catch (error const&) {
     }
   }
-  CHECK(accepted > effort::cases(3000) / 150);
+  CHECK(accepted > 10);
 }
 
 namespace {

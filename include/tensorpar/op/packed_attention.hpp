@@ -44,7 +44,6 @@ struct packed_attention {
   }
 };
 
-
 /// As attention_with_lse (op/attention_lse.hpp): results y and lse [b, heads, s].
 struct packed_attention_with_lse {
   i64 heads;

@@ -1,6 +1,7 @@
 // tests/support/laws/fused.hpp - the laws of fused operators: each computes what its two parts do, one after the other
 #pragma once
 #include "../dense.hpp"
+#include "../packed_heads.hpp"
 #include <cmath>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/op/spelling.hpp>
@@ -306,22 +307,14 @@ void check_attention_lse(Policy const& policy, Reference const& reference, doubl
     // the three as one tensor, head by head
     shape one = q;
     one.d[2] = dim(3 * width);
-    auto const packed = [&](std::vector<Number> const& a, std::vector<Number> const& b, std::vector<Number> const& v) {
-      std::vector<Number> three_in_one(static_cast<std::size_t>(one.elements()));
-      for (std::size_t e = 0; e < three_in_one.size(); ++e) {
-        std::size_t const head = static_cast<std::size_t>(s.head), at = e / (3 * head) * head + e % head;
-        three_in_one[e] = (e / head % 3 == 0 ? a : e / head % 3 == 1 ? b : v)[at];
-      }
-      return three_in_one;
-    };
-    raw const x3 = bytes_of(packed(x[1], x[2], x[3]));
+    raw const x3 = bytes_of(packed_heads(x[1], x[2], x[3], s.head));
     auto const packed_got =
         run_bytes(policy, packed_attention_with_lse{s.heads, s.causal}, {one}, {x3}, {q, lse}, {sizeof(Number), sizeof(wide)});
     CHECK(worst(numbers_in<Number>(packed_got[0]), want) <= tolerance);
     CHECK(worst(numbers_in<wide>(packed_got[1]), numbers_in<wide>(got[1])) <= tolerance);
     auto const packed_back = run_bytes(policy, packed_attention_grad_from_lse{s.heads, s.causal}, {q, one, q, lse},
                                        {given[0], x3, packed_got[0], packed_got[1]}, {one}, {sizeof(Number)});
-    CHECK(worst(numbers_in<Number>(packed_back[0]), packed(gradients[0], gradients[1], gradients[2])) <= tolerance);
+    CHECK(worst(numbers_in<Number>(packed_back[0]), packed_heads(gradients[0], gradients[1], gradients[2], s.head)) <= tolerance);
   }
 }
 
