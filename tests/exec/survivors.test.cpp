@@ -192,13 +192,15 @@ TEST_CASE("another one dies after that: two go on; messages are under way") {
 }
 
 namespace {
-/// Where the devices of a process are made.
-struct seated : queued_teams {
-  static inline std::mutex lock;
-  static inline std::vector<std::pair<int, int>> taken;             // device, and place in the process
-  explicit seated(device_place at) : queued_teams(at) { std::lock_guard held(lock); taken.push_back({at.device, at.nth}); }
+/// Where the devices of a process are made, while it lives.
+struct seats {
+  std::mutex lock;
+  std::vector<std::pair<int, int>> taken;                           // device, and place in the process
+  seats() {
+    queued_teams::on_make = [this](device_place at) { std::lock_guard held(lock); taken.push_back({at.device, at.nth}); return 0; };
+  }
+  ~seats() { queued_teams::on_make = nullptr; }
 };
-using seated_run = executor<compute::teams<prime_field, seated>, nccl>;
 }  // namespace
 
 TEST_CASE("ranks of one process: one fails, the others keep their devices and go on; and again, with a library that takes its time") {
@@ -207,7 +209,8 @@ TEST_CASE("ranks of one process: one fails, the others keep their devices and go
     fake_nccl::polls = polls;
     scratch_folder const folder;
     computation_graph const g = residual_mlp();
-    std::optional<seated_run> run;
+    std::optional<run_on<prime_field>> run;
+    seats made;
     run.emplace(differentiate(g), mixed(g, 4), in_one_process);
     run->initialise(7);
     auto const step = [&] { run->step(random_batch(g, run->plan_value().micro_batches, run->steps()), 0.125); };
@@ -224,9 +227,9 @@ TEST_CASE("ranks of one process: one fails, the others keep their devices and go
       CHECK(left.lost() == std::vector<int>{loss.number});
       plan const smaller = left.size() > 1 ? mixed(g, left.size()) : serial_plan(g);
       run.reset();
-      seated::taken.clear();
+      made.taken.clear();
       run.emplace(differentiate(g), smaller, [&](int) { return nccl::hub(std::move(left)); });
-      CHECK(seated::taken == loss.seats);
+      CHECK(made.taken == loss.seats);
       load_checkpoint(*run, folder.path());
       step();
       step();

@@ -48,7 +48,7 @@ TEST_CASE("team kernels agree with the processor's: exactly in the prime field, 
 
 TEST_CASE("lanes that run at the same time change nothing") {
   check_agreement<compute::teams<prime_field, tests::threaded_teams<3>>, compute::eigen<prime_field>>(0);
-  check_agreement<compute::teams<double, tests::threaded_teams<2>>, compute::eigen<double>>(1e-12);
+  check_agreement<compute::teams<double, tests::threaded_teams<3>>, compute::eigen<double>>(1e-12);
 }
 
 TEST_CASE("in the prime field the parts of every split make the whole exactly") {

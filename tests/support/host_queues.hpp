@@ -1,5 +1,6 @@
 // tests/support/host_queues.hpp - a device that works by itself, played by threads of this processor: one for each queue
 #pragma once
+#include "hook.hpp"
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -181,7 +182,8 @@ class queued_teams {
 
  public:
   using memory = queued_host;
-  explicit queued_teams(device_place) {}
+  static inline hook<int(device_place)> on_make;                    // a test may note where devices are made; its answer is not used
+  explicit queued_teams(device_place at) { on_make(at); }
   memory device_memory() const { return memory_; }
   template <class F> void each(i64 n, F const& f) const { memory_.ask([=] { host_teams<>{}.each(n, f); }); }
   template <class F> void teams(i64 n, F const& f) const { memory_.ask([=] { host_teams<>{}.teams(n, f); }); }

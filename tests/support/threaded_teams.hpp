@@ -2,6 +2,7 @@
 #pragma once
 #include <barrier>
 #include <cstring>
+#include <functional>
 #include <tensorpar/exec/teams/host.hpp>
 #include <thread>
 #include <vector>
@@ -65,7 +66,7 @@ template <int Lanes> struct threaded_team {
 
 /// Models `team_device`.
 template <int Lanes> class threaded_teams : public host_teams<> {
-  template <class Run> static void on_lanes(Run const& run) {
+  static void on_lanes(std::function<void(int)> const& run) {          // one type, and so one class of threads, for all kernels
     std::vector<std::jthread> lanes;
     for (int lane = 1; lane < Lanes; ++lane) lanes.emplace_back([&run, lane] { run(lane); });
     run(0);

@@ -138,13 +138,8 @@ inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t n, cudaStrea
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* c, void (*kernel)(Parameters...), Arguments&&... a) {
   static_assert((std::is_trivially_copyable_v<Parameters> && ...), "a GPU gets the bytes of a kernel's arguments");
-  return cuda_stand_in::called("cudaLaunchKernelEx", cuda_stand_in::kind::plain, [&]() -> cudaError_t {
-    cuda_stand_in::queue* const q = cuda_stand_in::queue_of(c->stream);
-    if (!q || q->gpu != cuda_stand_in::current_gpu) return cudaErrorInvalidResourceHandle;
-    if (cudaError_t const s = cuda_stand_in::check_launch(*c, (sizeof(Parameters) + ... + 0)); s != cudaSuccess) return s;
-    return cuda_stand_in::scheduler::get().ask(
-        *q, [grid = c->gridDim, threads = c->blockDim, kernel, all = std::tuple<Parameters...>(static_cast<Parameters>(a)...)] {
-          return cuda_stand_in::run_launch(grid, threads, [&] { std::apply(kernel, all); });
-        });
-  });
+  auto const call = [kernel, ... x = static_cast<Parameters>(a)] { kernel(x...); };
+  using body = decltype(call);
+  static_assert(alignof(body) <= alignof(std::max_align_t));
+  return cuda_stand_in::launch(*c, (sizeof(Parameters) + ... + 0), &call, sizeof call, [](void const* f) { (*static_cast<body*>(f))(); });
 }

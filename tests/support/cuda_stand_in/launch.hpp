@@ -1,9 +1,9 @@
 // tests/support/cuda_stand_in/launch.hpp - a launch of a kernel: its limits, its arguments now, addresses that it may not touch
 #pragma once
 #include "block.hpp"
-#include "streams.hpp"
+#include "calls.hpp"
 #include <csignal>
-#include <tuple>
+#include <cstddef>
 
 namespace cuda_stand_in {
 
@@ -49,6 +49,20 @@ inline cudaError_t check_launch(cudaLaunchConfig_t const& c, std::size_t argumen
   if (c.dynamicSmemBytes > 48 << 10 || arguments > 32764) return cudaErrorInvalidValue;
   if (c.dynamicSmemBytes || c.numAttrs) return cudaErrorNotSupported;          // the stand-in has neither
   return cudaSuccess;
+}
+
+/// Of whatever kernel: its arguments are so many bytes, that are copied now, and `run` knows what they are.
+inline cudaError_t launch(cudaLaunchConfig_t const& c, std::size_t arguments, void const* body, std::size_t bytes, void (*run)(void const*)) {
+  return called("cudaLaunchKernelEx", kind::plain, [&]() -> cudaError_t {
+    queue* const q = queue_of(c.stream);
+    if (!q || q->gpu != current_gpu) return cudaErrorInvalidResourceHandle;
+    if (cudaError_t const s = check_launch(c, arguments); s != cudaSuccess) return s;
+    std::vector<std::max_align_t> held((bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
+    std::memcpy(held.data(), body, bytes);
+    return scheduler::get().ask(*q, [grid = c.gridDim, threads = c.blockDim, held = std::move(held), run] {
+      return run_launch(grid, threads, [&] { run(held.data()); });
+    });
+  });
 }
 
 }  // namespace cuda_stand_in
