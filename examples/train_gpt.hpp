@@ -167,7 +167,7 @@ template <class Backend> void run(settings const& s) {
   // train
   rate_schedule const learn = warm_up_cosine{s.rate, s.warm_up, std::max(s.steps, s.warm_up + 1), s.last_rate};
   double const flops = training_flops(sequence) * static_cast<double>(s.batch);
-  double loss = 0;
+  std::optional<double> loss;                                         // of the last step, if there is one
   // [quoted: validation]
   auto const evaluate = [&] {                                         // under the plan: the forward operators alone, nothing dropped out
     double sum = 0;
@@ -199,10 +199,10 @@ template <class Backend> void run(settings const& s) {
   }
   if (s.json)
     std::cout << json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()},
-                       {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss}, {"stages", stages}, {"recomputed", again}, {"flops", flops},
+                       {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss ? json(*loss) : json()}, {"stages", stages}, {"recomputed", again}, {"flops", flops},
                        {"predicted_seconds", predicted}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
-  if (s.most_loss > 0 && !(loss <= s.most_loss))
-    throw error("a loss of " + number("%.4f", loss), "--most-loss", "at most " + number("%.4f", s.most_loss));
+  if (s.most_loss > 0 && !(loss && *loss <= s.most_loss))
+    throw error(loss ? "a loss of " + number("%.4f", *loss) : "no step was left to train", "--most-loss", "at most " + number("%.4f", s.most_loss));
 }
 
 /// The program.

@@ -1,6 +1,7 @@
 // tests/exec/launch.test.cpp - who am I, from what torchrun, MPI and Slurm say; what is missing or contradicts is named
 #include <doctest/doctest.h>
 #include <map>
+#include <vector>
 #include <tensorpar/exec/launch.hpp>
 
 using namespace tensorpar;
@@ -32,6 +33,12 @@ TEST_CASE("every launcher is understood; without one this is the only process") 
   CHECK(read(mpich) == launch{2, 3, 0, "", 0, "MPICH"});
   CHECK(read(slurm) == launch{6, 16, 2, "gpu007", 11234, "Slurm"});
   CHECK(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}}) == launch{0, 1, 0, "", 0, "torchrun"});
+  for (auto const& [uses, port] : std::vector<std::pair<char const*, int>>{{"True", 29501}, {"False", 29500}})
+    CHECK(read(with(torchrun, {{"TORCHELASTIC_USE_AGENT_STORE", uses}})).port == port);
+  CHECK(read(with(torchrun, {{"MASTER_PORT", "65535"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}})).port == 65534);
+  CHECK(place_of("node0", 80) == "node0:80");
+  CHECK(place_of("fd00::1", 80) == "[fd00::1]:80");
+  CHECK(place_of("[fd00::1]", 80) == "[fd00::1]:80");
   CHECK(read(with(open_mpi, {{"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "4000"}})) == launch{3, 4, 1, "10.0.0.7", 4000, "Open MPI"});
   CHECK(read(with(slurm, {{"MASTER_ADDR", "b"}, {"MASTER_PORT", "1"}, {"WORLD_SIZE", "16"}})) == launch{6, 16, 2, "b", 1, "Slurm"});
   CHECK(read(slurm_script) == launch{});

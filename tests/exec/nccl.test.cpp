@@ -94,7 +94,8 @@ template <class Element> std::string laws_on(int n, std::vector<i64> const& coun
   if (n > 1) t.groups.push_back(first(n));
   for (int from = 0; from < n; ++from)                     // as broken_message_laws sends
     for (int to = 0; to < n; ++to)
-      for (int turn = 0; turn < 2; ++turn) for (int tag : {7, 9}) if (from != to) t.messages.push_back({from, to, tag, counts.back()});
+      for (int turn = 0; turn < 2; ++turn)
+        for (int tag : {7, 9}) if (from != to) t.messages.push_back({from, to, tag, counts.back(), sizeof(Element)});
   std::vector<std::string> found(static_cast<std::size_t>(n));
   auto const said = on_ranks<waiting>(h, t, [&](waiting& c) {
     std::string& mine = found[static_cast<std::size_t>(c.rank())];
@@ -377,24 +378,75 @@ TEST_CASE("what a kernel meets stops every rank, with the rank's own words") {
   CHECK(h.failed_rank() == 1);
 }
 
+TEST_CASE("messages of several widths, asked for in another order than they are sent in") {
+  tidy const at_the_end;
+  ranks::hub h(2, launch{});
+  traffic const t{{}, {{0, 1, 4, 5, 2}, {0, 1, 5, 3, 8}, {0, 1, 6, 3, 4}}};
+  auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
+    bfloat16 a[5];
+    double b[3];
+    float d[3];
+    bool const sends = c.rank() == 0;
+    for (int i = 0; i < 5; ++i) a[i] = static_cast<float>(sends ? i + 1 : 0);
+    for (int i = 0; i < 3; ++i) b[i] = sends ? i + 0.25 : 0, d[i] = sends ? static_cast<float>(i) + 0.5f : 0;
+    if (sends) {
+      CHECK_THROWS_WITH_AS(c.send(1, 4, d, 5), doctest::Contains("5 elements of 2 bytes with tag 4, which `prepare` was told of"), error);
+      c.send(1, 4, a, 5);
+      c.send(1, 5, b, 3);
+      c.send(1, 6, d, 3);
+    } else {
+      c.receive(0, 6, d, 3);
+      CHECK_THROWS_WITH_AS(c.receive(0, 4, d, 5), doctest::Contains("5 elements of 2 bytes with tag 4, but rank 1 expects 5 of 4"), error);
+      c.receive(0, 5, b, 3);
+      c.receive(0, 4, a, 5);
+    }
+    c.drain();
+    for (int i = 0; i < 5; ++i) CHECK(static_cast<float>(a[i]) == static_cast<float>(i + 1));
+    for (int i = 0; i < 3; ++i) { CHECK(b[i] == i + 0.25); CHECK(d[i] == static_cast<float>(i) + 0.5f); }
+  });
+  CHECK(joined(said) == "");
+}
+
+TEST_CASE("hosts do not wait for one another in a circle: what is sent early and asked for late") {
+  tidy const at_the_end;
+  ranks::hub h(3, launch{}, std::chrono::seconds(5));
+  traffic const t{{}, {{0, 2, 1, 1, 4}, {0, 1, 2, 1, 4}, {1, 2, 3, 1, 4}}};
+  auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
+    float x[2] = {3, 0};
+    if (c.rank() == 0) {
+      c.send(2, 1, x, 1);
+      c.send(1, 2, x, 1);
+    } else if (c.rank() == 1) {
+      c.receive(0, 2, x + 1, 1);
+      c.send(2, 3, x + 1, 1);
+    } else {
+      c.receive(1, 3, x, 1);
+      c.receive(0, 1, x + 1, 1);
+      c.drain();
+      CHECK((x[0] == 3 && x[1] == 3));
+    }
+  });
+  CHECK(joined(said) == "");
+}
+
 TEST_CASE("groups and messages that nobody announced, or that do not fit, are named") {
   tidy const at_the_end;
   ranks::hub h(3, launch{});
-  traffic const t{{{0, 1}}, {{0, 1, 4, 2}, {0, 1, 5, 2}}};
+  traffic const t{{{0, 1}}, {{0, 1, 4, 2, 4}, {0, 1, 5, 2, 4}}};
   auto const said = on_ranks<ranks>(h, t, [&](ranks& c) {
     float x[4] = {};
     CHECK_THROWS_WITH_AS(c.make_group(view(first(3))), doctest::Contains(("rank " + number(c.rank()) + " has no group {0,1,2}").c_str()), error);
     CHECK(c.make_group(view({c.rank()})).size() == 1);
     CHECK_THROWS_WITH_AS(c.send(7, 0, x, 1), doctest::Contains("no such rank: 7"), error);
     if (c.rank() == 0) {
-      CHECK_THROWS_WITH_AS(c.send(2, 4, x, 2), doctest::Contains("sends 2 elements with tag 4 to rank 2"), error);
-      CHECK_THROWS_WITH_AS(c.send(1, 5, x, 2), doctest::Contains("2 elements with tag 4, which `prepare` was told of"), error);
-      CHECK_THROWS_WITH_AS(c.send(1, 4, x, 3), doctest::Contains("sends 3 elements with tag 4 to rank 1"), error);
+      CHECK_THROWS_WITH_AS(c.send(2, 4, x, 2), doctest::Contains("sends 2 elements of 4 bytes with tag 4 to rank 2"), error);
+      CHECK_THROWS_WITH_AS(c.send(1, 5, x, 2), doctest::Contains("2 elements of 4 bytes with tag 4, which `prepare` was told of"), error);
+      CHECK_THROWS_WITH_AS(c.send(1, 4, x, 3), doctest::Contains("sends 3 elements of 4 bytes with tag 4 to rank 1"), error);
       c.send(1, 4, x, 2);
       c.send(1, 5, x, 2);
     } else if (c.rank() == 1) {
       c.receive(0, 5, x, 2);                              // the other one is kept
-      CHECK_THROWS_WITH_AS(c.receive(0, 4, x, 1), doctest::Contains("sends 2 elements with tag 4, but rank 1 expects 1"), error);
+      CHECK_THROWS_WITH_AS(c.receive(0, 4, x, 1), doctest::Contains("sends 2 elements of 4 bytes with tag 4, but rank 1 expects 1 of 4"), error);
       c.receive(0, 4, x, 2);
     } else {
       CHECK_THROWS_WITH_AS(c.receive(0, 4, x, 2), doctest::Contains("sends nothing with tag 4 to rank 2"), error);

@@ -47,7 +47,7 @@ TEST_CASE("the traffic of random plans is what their tasks say, in the senders' 
           if (mine.group.devices.size() > 1) CHECK(std::count(t.groups.begin(), t.groups.end(), mine.group.devices) == 1);
           for (transfer const& y : mine.transfers)
             if (y.from == d && y.to != d && x.kind != task_kind::receive)
-              wanted[{y.from, y.to}].push_back({y.from, y.to, message_tag(x, i), y.box.elements()});
+              wanted[{y.from, y.to}].push_back({y.from, y.to, message_tag(x, i), y.box.elements(), 4});
         }
       }
       CHECK(by_way == wanted);

@@ -37,5 +37,17 @@ TEST_CASE("what does not fit is refused with the operator, both shapes and the r
   CHECK(text.find("[4,8]") != text.npos);
   CHECK(text.find("[4,6]") != text.npos);
   CHECK_THROWS_WITH_AS(g.add(add{}, {x}), doctest::Contains("has too few operands"), error);
+  CHECK_THROWS_WITH_AS(g.add(concat{}, {}), doctest::Contains("no operands"), error);
   CHECK(g.node_count() == 0);
+}
+
+TEST_CASE("weights are made for operands that an operator accepts alone") {
+  computation_graph g;
+  int const image = g.add_input("image", {4, 3, 8, 8}), one = g.add_input("one", {});
+  CHECK_THROWS_WITH_AS(g.add_with_weights(conv2d{.out = 8, .groups = 0}, {image}, "c"), doctest::Contains("not divisible by groups"), error);
+  CHECK_THROWS_WITH_AS(g.add_with_weights(conv2d{.out = 0}, {image}, "c"), doctest::Contains("out must be positive"), error);
+  CHECK_THROWS_WITH_AS(g.add_with_weights(linear{4}, {one}, "l"), doctest::Contains("operator linear 'l'"), error);
+  CHECK_THROWS_WITH_AS(g.add_with_weights(linear{4}, {}, "l"), doctest::Contains("has too few operands"), error);
+  CHECK(g.node_count() == 0);
+  CHECK(g.values.size() == 2);
 }

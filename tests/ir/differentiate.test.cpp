@@ -10,6 +10,25 @@ using namespace tests;
 
 namespace {
 
+/// Its second result lacks the leading axes of the first; the loss need not read it, but the gradient does.
+struct with_a_row {
+  static constexpr auto name = "with_a_row";
+  static constexpr auto notation = "...i -> ...i, i";
+  static constexpr int arity = 1;
+  static constexpr void describe(auto&, auto&&) {}
+  constexpr inference infer(shapes in) const {
+    inference r(2, in[0]);
+    r.out[1] = shape{in[0].last()};
+    return r;
+  }
+  constexpr double flops(shapes, shapes) const { return 0; }
+  void derive(auto& g) const {
+    if (!g.wanted(0)) return;
+    g.gradient(1);
+    g.give(0, g.gradient(0));
+  }
+};
+
 double loss_of(executor_of<double>& e, host_batch const& b) { return e.step(b, 0).loss; }      // a rate of 0 moves nothing
 
 void agrees_with_differences(computation_graph const& g, int probes) {
@@ -90,4 +109,19 @@ TEST_CASE("a loss that is missing or no scalar gets one clear error") {
   o.loss = "loss";
   o.micro_batches = 0;
   CHECK_THROWS_AS(differentiate(g, o), error);
+}
+
+TEST_CASE("zeros for a result that the loss does not read follow that result's axes") {
+  computation_graph g;
+  int const w = g.add_parameter("w", {8, 6}, init::fan_in), y = g.add_input("y", {8, 6});
+  int const v = g.add(with_a_row{}, {w}, "rows");
+  g.add_output("loss", g.node(g.add(mean_squared_error{}, {g.node(v).out[0], y}, "loss")).out[0]);
+  training_graph const t = differentiate(g, {});
+  int zeros = 0;
+  for (graph_node const& n : t.graph.nodes) {
+    if (n.origin != v || n.op.op->name != std::string_view("constant")) continue;
+    ++zeros;
+    CHECK(std::string(n.letters.begin(), n.letters.end()) == "i");
+  }
+  CHECK(zeros == 1);
 }

@@ -24,9 +24,17 @@ TEST_CASE("refusals") {
   CHECK(refusal(matmul{}, {{2, 4, 5}, {3, 5, 7}}) == "batch dimensions differ");
   CHECK(refusal(contraction("mk,kn->mn"), {{4, 5}, {6, 7}}) == "contraction: one letter, two extents");
   CHECK(refusal(contraction("mk,kn->mn"), {{4, 5}}) == "contraction: wrong number of operands");
+  CHECK(refusal(contraction("->"), {}) == "contraction: wrong number of operands");
+  for (auto const& in : {std::vector<shape>{{4, 5, 2}, {5, 7}}, {{4, 5}, {5}}, {{4}, {5, 7}}})
+    CHECK(refusal(contraction("mk,kn->mn"), in) == "contraction: every axis of an operand has one letter of its own");
+  CHECK(refusal(contraction("ii->i"), {{3, 3}}) == "contraction: every axis of an operand has one letter of its own");
+  CHECK(refusal(contraction("i->ii"), {{3}}) == "contraction: every axis of the result has one letter of its own");
+  CHECK(refusal(contraction("i->i,i"), {{3}}) == "contraction: its notation has one result");
+  CHECK(refusal(contraction("ij->"), {{3, 4}}) == "");
   CHECK_THROWS_WITH_AS(contraction("abcdefghijklmnopq,abcdefghijklm->n"),
                        "a notation of more than 32 characters (at contraction); valid: at most 32 characters", error);
   CHECK(refusal(conv2d{.out = 4}, {x}) == "conv2d takes [n,c,h,w]");
+  for (i64 none : {0, -6}) CHECK(refusal(conv2d{.out = none}, {image}) == "conv2d: out must be positive");
   CHECK(refusal(conv2d{.out = 4, .groups = 4}, {image}) == "channels not divisible by groups");
   CHECK(refusal(conv2d{.out = 4, .kernel = 11, .pad = 0}, {image}) == "the window is larger than the image");
   CHECK(refusal(max_pool(2, 2, 2), {image}) == "pool2d: padding over half the kernel");
@@ -34,6 +42,8 @@ TEST_CASE("refusals") {
   CHECK(refusal(add{}, {x, {batch_axis, 8}}) == "");
   CHECK(refusal(relu{}, {tokens}) == "takes real numbers");
   CHECK(refusal(dropout{.rate = 1}, {x}) == "dropout: rate must be in [0, 1)");
+  CHECK(refusal(concat{}, {}) == "concat: no operands");
+  for (i64 axes : {-1, 7}) CHECK(refusal(constant{.value = 1, .rank = axes}, {}) == "constant: between 0 and 6 axes");
   CHECK(refusal(concat{}, {{2, 3}, {3, 3}}) == "dimensions off the concat axis differ");
   CHECK(refusal(concat{.axis_no = 2}, {{2, 3}, {2, 3}}) == "concat: no such axis");
   CHECK(refusal(split_axes{.parts = 3}, {{2, 8}}) == "dimension not divisible by the number of parts");

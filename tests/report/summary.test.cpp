@@ -4,6 +4,8 @@
 
 #include <report/report_subject.hpp>
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/plan/send_early.hpp>
+#include <tensorpar/report/html_data.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
@@ -47,6 +49,36 @@ TEST_CASE("a summary adds up") {
     for (span const& x : s.predicted.spans) busy += x.end - x.start;
     CHECK(compute == doctest::Approx(busy));
     CHECK(sum.peak() == *std::max_element(s.q.arena.begin(), s.q.arena.end()));
+  }
+}
+
+TEST_CASE("an exchange in two halves is one movement") {
+  for (computation_graph const& g : {tests::residual_mlp(), tests::small_transformer()}) {
+    training_graph const t = differentiate(g, {});
+    plan p = tests::serial_plan(g);
+    p.cluster = tests::devices(2);
+    for (int v = g.node_count() / 2; v < g.node_count(); ++v) p.nodes[static_cast<std::size_t>(v)].spread = {1, {}};
+    program const q = unroll(t, p);
+    program early = q;
+    send_early(early);
+    plan_summary const whole = summary_of("", t, p, q, simulate(q, p.cluster, analytical{})),
+                       halves = summary_of("", t, p, early, simulate(early, p.cluster, analytical{}));
+    int split = 0;
+    for (task const& k : early.tasks) {
+      if (k.kind != task_kind::send && k.kind != task_kind::receive) continue;
+      ++split;
+      CHECK(communicates(k));
+    }
+    CHECK(split >= 4);                                     // there and back
+    CHECK(whole.sent() > 0);
+    CHECK(halves.bytes == whole.bytes);
+    CHECK(halves.times == whole.times);
+    for (std::size_t o = 0; o < whole.operators.size(); ++o) CHECK(halves.operators[o].bytes == whole.operators[o].bytes);
+    for (std::size_t d = 0; d < whole.devices.size(); ++d) CHECK(halves.devices[d].compute == doctest::Approx(whole.devices[d].compute));
+    json const data = detail::report_data(t, halves, early, {}, {});
+    int moves = 0;
+    for (json const& x : data["tasks"]) moves += x[1] == 3;
+    CHECK(moves >= split);
   }
 }
 

@@ -53,6 +53,13 @@ TEST_CASE("TASO: joined and split products, several outputs, convolutions") {
         "matmul{transpose_a=0,transpose_b=0}(x1, x4), matmul{transpose_a=0,transpose_b=0}(x1, x5) => "
         "t0 = matmul{transpose_a=0,transpose_b=0}(x1, concat{axis=-1}(x4, x5)); "
         "slice{axis=-1,begin=0,length=extent(x4,-1)}(t0), slice{axis=-1,begin=extent(x4,-1),length=extent(x5,-1)}(t0)");
+  foreign_rule doubled;                                                // each sum reads the one before it twice
+  doubled.source = {op("OP_EW_ADD", {x, x})};
+  for (int i = 0; i < 100; ++i) doubled.source.push_back(op("OP_EW_ADD", {{i, 0}, {i, 0}}));
+  doubled.source.push_back(op("OP_SPLIT", {{100, 0}}, {{"PM_AXIS", 1}, {"PM_NUM_OUTPUTS", 2}}));
+  doubled.target = {op("OP_RELU", {x})};
+  doubled.outputs = {{{101, 0}, {0, 0}}};
+  CHECK(text(doubled, false) == "unsupported: OP_SPLIT of what was not joined of two variables");
   f.target[2] = op("OP_SPLIT", {x}, {{"PM_AXIS", 1}, {"PM_NUM_OUTPUTS", 2}});
   CHECK(text(f, false) == "unsupported: OP_SPLIT of what was not joined of two variables");
   std::map<std::string, i64> const conv{{"PM_KERNEL_H", 3}, {"PM_KERNEL_W", 3}, {"PM_STRIDE_H", 1}, {"PM_STRIDE_W", 1}, {"PM_PAD", 0}};

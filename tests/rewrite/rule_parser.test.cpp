@@ -40,6 +40,12 @@ TEST_CASE("what is no rule is refused, with the column and what would be valid")
                          wrong{"relu(x => x", 8, "')' here"}, wrong{"slice{0,0,size(x,0)}(x) => x", 15, "no property size"},
                          wrong{"relu(x) => x where 3", 21, "malformed condition"},
                          wrong{"scale{1e999}(x) => x", 7, "a number here"},
+                         wrong{"scale{factor=2*s}(x) => scale{factor=s}(x)", 16, "one number, or a product of parameters"},
+                         wrong{"scale{factor=s*2}(x) => scale{factor=s}(x)", 16, "one number, or a product of parameters"},
+                         wrong{"scale{factor=0.5*0.5}(x) => x", 18, "one number, or a product of parameters"},
+                         wrong{"scale{factor=extent(x,0)}(x) => x", 20, "one number, or a product of parameters"},
+                         wrong{"slice{0,0,4294967296*4294967296}(x) => x", 32, "64 bits"},
+                         wrong{"slice{0,0,extent(x,4294967296)}(x) => x", 30, "32 bits"},
                          wrong{"slice{0,0,99999999999999999999}(x) => x", 11, "64 bits"}}) {
     CAPTURE(std::string(w.text));
     try {

@@ -200,6 +200,7 @@ TEST_CASE("PipeDream: what is wrong and where") {
     {"node2 -- LSTM", "node1 -- LSTM", "graph.txt:2:1", "stands twice"},
     {"node3 -- Add(inplace) -- ", "node3 ", "graph.txt:3:", "no node"},
     {"node3 -- Add(inplace) -- forward", "node3 -- Add(inplace) -- backward", "graph.txt:3:", "no times"},
+    {"node3 -- Add(inplace) -- forward", "node3 -- -- forward", "graph.txt:3:", "no times"},
     {"\tnode1 -- node2", "\tnode1 -- node9", "graph.txt:4:11", "no node has the id"},
     {"\tnode1 -- node2", "\tnode9 -- node2", "graph.txt:4:2", "no node has the id"},
     {"\tnode1 -- node2", "\tnode1", "graph.txt:4:", "no edge"},

@@ -3,13 +3,15 @@
 #include "hook.hpp"
 #include "host_queues.hpp"
 #include <map>
+#include <set>
 #include <tensorpar/exec/nccl/library.hpp>
 
 namespace tests {
 
-/// Models `collective_library` for queued_host, and `shrinking_library`. Sends wait for their receives, always; a call on a communicator
-/// that is not ready, or from two queues, is invalid; operations that do not fit each other, too. What NCCL forbids when communicators
-/// end, are revoked and shrunk is invalid, and written down. Ranks are those of the first world.
+/// Models `collective_library` for queued_host, and `shrinking_library`. Sends wait for their receives, always; the first message between
+/// two is in progress until both ends have begun with it. A call on a communicator that is not ready, or from two queues, is invalid;
+/// operations that do not fit each other, too. What NCCL forbids when communicators end, are revoked and shrunk is invalid, and written
+/// down. Ranks are those of the first world.
 struct fake_nccl {
   enum class status { done, in_progress, invalid, remote, internal };
   enum class element { bytes, single, twofold };
@@ -55,6 +57,7 @@ struct fake_nccl {
   struct world {
     world(int n, int came) : size(n), joined(came) {}
     int size, joined, finalized = 0;
+    std::set<int> connected;                                // ends that have begun to send or receive one message
     std::map<u64, meeting> meetings;
     std::map<std::pair<int, int>, std::deque<std::shared_ptr<sending>>> mail;
     std::map<u64, std::map<int, std::tuple<int, int, comm>>> splits;        // by round and rank: color, key, child
@@ -254,8 +257,7 @@ struct fake_nccl {
   static status never(char const* what) { forbidden.push_back(what); return status::invalid; }
   /// A communicator that will not come is written, too: it has failed, and is its receiver's to end.
   static void give_up(comm c) {
-    if (!c->awaits || !c->coming) return;
-    c->awaits = nullptr;
+    if (!std::exchange(c->awaits, nullptr) || !c->coming) return;
     c->coming->state = status::internal;
     *c->child = c->coming;
   }
@@ -362,6 +364,14 @@ struct fake_nccl {
     std::string const what = all.size() > 1 ? "group" : all[0].sends ? "send" : "receive";
     status const s = called(c, q, what);
     if (s != ok && s != in_progress) return s;
+    bool connects = false;
+    if (all.size() == 1 && c->w->size == 2) {               // as NCCL does it: when both ends have begun with it, not before
+      std::lock_guard held(lock);
+      if (c->w->connected.insert(c->rank).second) {
+        connects = true;
+        c->awaits = [w = c->w] { return w->connected.size() == 2; };
+      }
+    }
     q.ask([c, what, all = std::move(all)] {
       ends const end{c};
       if (!ran(c, what)) return;
@@ -388,7 +398,7 @@ struct fake_nccl {
       if (c->stopped())                                   // nobody reads what it has left
         for (piece const& p : all) if (p.sends) c->w->mail[{c->rank, p.peer}].clear();
     });
-    return s;
+    return connects ? in_progress : s;
   }
 };
 

@@ -55,9 +55,10 @@ template <class Get> struct launch_reader {
 /// What the environment says, `get(name)` being the value of a variable or nullptr. The first of these that says anything is believed:
 /// RANK, WORLD_SIZE, LOCAL_RANK (torchrun); OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK} (Open MPI); PMI_RANK, PMI_SIZE, MPI_LOCALRANKID (MPICH);
 /// SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID (a step of Slurm; its task may itself be a launcher). MASTER_ADDR and MASTER_PORT say
-/// where rank 0 is; without them a Slurm step names its first host and a port that follows from the job's number. Nothing is said: a run of
-/// one process. Throws `error` for a variable that is missing or no number in range, as a rank where several processes are said, and for
-/// launchers that contradict each other.
+/// where rank 0 is (with a torchrun that listens there itself, TORCHELASTIC_USE_AGENT_STORE=True, it is the next port);
+/// without them a Slurm step names its first host and a port that follows from the job's number. Nothing is said: a run of one process.
+/// Throws `error` for a variable that is missing or no number in range, as a rank where several processes are said, and for launchers that
+/// contradict each other.
 template <class Get> launch read_launch(Get const& get) {
   struct names { char const *by, *rank, *size, *local; };
   static constexpr names known[] = {{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
@@ -90,6 +91,8 @@ template <class Get> launch read_launch(Get const& get) {
   if (char const* address = get("MASTER_ADDR"); address && *address) {
     r.address = address;
     if (env.has("MASTER_PORT") || r.size > 1) r.port = env.number("MASTER_PORT", r.by.empty() ? "its user" : r.by.c_str(), 1, 65535);
+    char const* const taken = get("TORCHELASTIC_USE_AGENT_STORE");         // torchrun itself listens there: the next port
+    if (r.by == "torchrun" && taken && std::strcmp(taken, "True") == 0) r.port += r.port < 65535 ? 1 : -1;
   } else if (char const* hosts = get("SLURM_STEP_NODELIST"); hosts && r.by == "Slurm") {
     r.address = detail::first_host(hosts);
     r.port = env.has("MASTER_PORT") ? env.number("MASTER_PORT", "Slurm", 1, 65535)
@@ -100,6 +103,11 @@ template <class Get> launch read_launch(Get const& get) {
 /// Which of the accelerators that this process sees is its nth device's: processes of a host take one each, and round.
 constexpr int accelerator_of(launch const& how, int nth, int accelerators) { return (how.local_rank + nth) % accelerators; }
 
+/// "address:port", an address of IPv6 in brackets.
+inline std::string place_of(std::string const& address, int port) {
+  bool const bare = address.find(':') != address.npos && address[0] != '[';
+  return (bare ? "[" + address + "]" : address) + ":" + std::to_string(port);
+}
 /// Of this process.
 inline launch read_launch() {
   return read_launch([](char const* name) -> char const* { return std::getenv(name); });

@@ -120,7 +120,7 @@ class mpi {
 
   template <class Element> void send(int to, int tag, Element const* data, i64 n) {
     static_assert(std::is_trivially_copyable_v<Element>);
-    known(to, tag);
+    known<Element>(to, tag, n);
     hub_->watch().stop_if_failed();
     sent_->remove_if([&](message& m) {
       int done = 0;
@@ -138,7 +138,7 @@ class mpi {
   }
   template <class Element> void receive(int from, int tag, Element* data, i64 n) {
     static_assert(std::is_trivially_copyable_v<Element>);
-    known(from, tag);
+    known<Element>(from, tag, n);
     MPI_Message m = MPI_MESSAGE_NULL;
     int sent = 0;
     mpi_wait const w{"receive", nullptr, 0, from, tag};
@@ -168,11 +168,13 @@ class mpi {
     int to = 0, tag = 0;
   };
 
-  void known(int rank, int tag) const {
+  template <class Element> void known(int rank, int tag, i64 n) const {
     std::string const me = "rank " + std::to_string(this->rank());
     if (rank < 0 || rank >= size()) throw error("no such rank: " + std::to_string(rank), me, "0 to " + std::to_string(size() - 1));
     if (tag < 0 || tag > hub_->last_tag())
       throw error("a message with tag " + std::to_string(tag), me, "0 to " + std::to_string(hub_->last_tag()) + " with this MPI");
+    if (i64 const most = INT_MAX / static_cast<i64>(sizeof(Element)); n > most)
+      throw error("a message of " + std::to_string(n) + " elements", me, "at most " + std::to_string(most) + " with MPI");
   }
   template <class Element> static int bytes(i64 n) { return static_cast<int>(n * static_cast<i64>(sizeof(Element))); }
   template <class Element> void open(group const& g, hub::call c, i64 n, int root = -1) {

@@ -9,7 +9,8 @@
 namespace tensorpar {
 
 /// NCCL, 2.18 or newer. Models `collective_library` for cuda_memory and, where nccl.h has the calls (2.28.9 does), `shrinking_library`.
-/// Communicators are non-blocking: no call of NCCL waits for other ranks.
+/// Communicators are non-blocking: no call of NCCL waits for other ranks (the first collective of a group connects it, and is in progress
+/// until all have come to it).
 struct nccl_library {
   using comm = ncclComm_t;
   using id = ncclUniqueId;
@@ -28,7 +29,7 @@ struct nccl_library {
   static status make_id(id& i) { return ncclGetUniqueId(&i); }
   /// NCCL reads the place from NCCL_COMM_ID, which is set for it unless it is set already.
   static status make_id_at(id& i, std::string const& address, int port) {
-    setenv("NCCL_COMM_ID", (address + ":" + std::to_string(port)).c_str(), 0);
+    setenv("NCCL_COMM_ID", place_of(address, port).c_str(), 0);
     return ncclGetUniqueId(&i);
   }
   static status init(comm& c, int ranks, id const& i, int rank) {

@@ -12,6 +12,7 @@ namespace tensorpar {
 struct planned_message {
   int from = 0, to = 0, tag = 0;
   i64 count = 0;                     // elements
+  i64 bytes = 0;                     // of one of them
   friend bool operator==(planned_message const&, planned_message const&) = default;
 };
 
@@ -37,8 +38,10 @@ inline traffic traffic_of(program const& q, std::vector<char> const* only = null
     if (only && !(*only)[i]) continue;
     if (t.kind == task_kind::compute || t.kind == task_kind::receive || t.step.kind == move_kind::keep) continue;
     if (t.step.kind == move_kind::exchange) {
-      for (transfer const& x : transfers(t.step, q.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type))
-        if (x.from != x.to) r.messages.push_back({x.from, x.to, message_tag(t, i), x.box.elements()});
+      shape const& whole = q.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type;
+      i64 const bytes = bytes_of(whole.type, q.scalar_bytes);
+      for (transfer const& x : transfers(t.step, whole))
+        if (x.from != x.to) r.messages.push_back({x.from, x.to, message_tag(t, i), x.box.elements(), bytes});
     } else {
       for (int d : t.devices)
         if (std::vector<int> g = detail::order(t.step.members(d)).devices; g.size() > 1) groups.insert(std::move(g));

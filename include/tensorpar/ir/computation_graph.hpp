@@ -105,12 +105,7 @@ class computation_graph {
   /// Throws `error` where the operator's shape rule complains. O(operands * rank).
   [[gnu::cold]] int add(any_op const& o, std::vector<int> operands, std::string name = {}) {
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
-    pool<shape> in;
-    shape* const types = in.extend(static_cast<int>(operands.size()));
-    for (std::size_t i = 0; i < operands.size(); ++i) types[i] = type(operands[i]);
-    if (in.size() < activations) refuse(o, name, " has too few operands", nullptr);
-    inference const r = infer_results(o, in.view(), activations);
-    if (!r.ok()) refuse(o, name, nullptr, &r);
+    inference const r = accepted(o, types_of(operands).view(), activations, name);
     int const id = node_count();
     any_op const op = o;                   // it may be of a node of this graph
     graph_node& n = nodes.emplace_back();
@@ -127,10 +122,10 @@ class computation_graph {
     }
     return id;
   }
-  /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...
+  /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...; none are where it throws.
   int add_with_weights(any_op const& o, std::vector<int> operands, std::string name) {
-    pool<shape> in;
-    for (int x : operands) in.push(type(x));
+    pool<shape> const in = types_of(operands);
+    accepted(o, in.view(), o.op->arity < 0 ? in.size() : o.op->arity, name);       // weights follow from operands that the rule accepts
     weight_list const w = o.op->weights(o.attr, in.view());
     for (int i = 0; i < w.n; ++i) {
       std::string weight = name;
@@ -158,6 +153,18 @@ class computation_graph {
   }
 
  private:
+  pool<shape> types_of(std::vector<int> const& operands) const {
+    pool<shape> in;
+    shape* const types = in.extend(static_cast<int>(operands.size()));
+    for (std::size_t i = 0; i < operands.size(); ++i) types[i] = type(operands[i]);
+    return in;
+  }
+  static inference accepted(any_op const& o, shapes in, int activations, std::string const& name) {
+    if (in.n < activations) refuse(o, name, " has too few operands", nullptr);
+    inference const r = infer_results(o, in, activations);
+    if (!r.ok()) refuse(o, name, nullptr, &r);
+    return r;
+  }
   [[gnu::noinline, gnu::cold]] int add_value(shape const& s, value_role role, std::string&& name, init start) {
     shape const type = s;                  // it may be of a value of this graph
     graph_value& v = values.emplace_back();

@@ -172,6 +172,10 @@ class differentiator final : public gradient_builder {
         for (int d = 0; d < zero.rank; ++d) zero.d[d] = t.graph.type(x).d[d].n;
         t.gradient[i] = emit(zero, nullptr, 0);
         t.graph.value(t.gradient[i]).type.type = t.graph.type(x).type;
+        int const made = t.graph.value(t.gradient[i]).producer;
+        iteration_space const own = space_of(t.graph, made);       // its loops are named by place: they follow the axes, not those names
+        for (std::size_t l = 0; l < own.loops.size(); ++l)
+          if (int const a = own.loops[l].out[0]; a >= 0) t.graph.node(made).letters[l] = letters[static_cast<std::size_t>(a)];
       } else {
         int sum = parts_[i][0];
         for (std::size_t k = 1; k < parts_[i].size(); ++k) {

@@ -39,9 +39,16 @@ struct contraction {
   constexpr notation_text notation_for(shapes) const { return spelled(); }
   constexpr inference infer(shapes in) const {
     loops const l = parse_notation(spelled().view());
-    if (l.operands != in.n) return mismatch("contraction: wrong number of operands", in.n ? in[0] : scalar, scalar);
+    if (in.n < 1 || l.operands != in.n) return mismatch("contraction: wrong number of operands", in.n ? in[0] : scalar, scalar);
+    if (l.results != 1) return mismatch("contraction: its notation has one result", in[0], scalar);
+    for (int k = 0; k < in.n; ++k) {
+      int letters = 0;
+      for (int i = 0; i < l.n; ++i) letters += l.l[i].in[k] >= 0;
+      if (letters != in[k].rank) return mismatch("contraction: every axis of an operand has one letter of its own", in[k], scalar);
+    }
     shape r{};
     r.type = in[0].type;
+    int letters = 0;
     for (int i = 0; i < l.n; ++i) {
       dim d{};
       int first = -1;
@@ -54,8 +61,14 @@ struct contraction {
         else if (!d.name) d.name = e.name;
       }
       if (first < 0) return mismatch("contraction: a letter of the result is in no operand", in[0], scalar);
-      if (!l.l[i].reduced) { r.d[l.l[i].out[0]] = d; if (l.l[i].out[0] >= r.rank) r.rank = l.l[i].out[0] + 1; }
+      if (l.l[i].reduced) continue;
+      ++letters;
+      int const a = l.l[i].out[0];
+      if (a < 0 || a >= shape::max_rank) return mismatch("contraction: rank does not fit the notation", in[first], scalar);
+      r.d[a] = d;
+      if (a >= r.rank) r.rank = a + 1;
     }
+    if (letters != r.rank) return mismatch("contraction: every axis of the result has one letter of its own", r, scalar);
     return r;
   }
   [[gnu::cold]] void derive(auto& g) const {

@@ -57,6 +57,7 @@ struct conv2d {
     shape const& x = in[0];
     auto const w = window();
     if (complaint const c = detail::check_image("conv2d takes [n,c,h,w]", x, w); c.rule) return c;
+    if (out < 1) return mismatch("conv2d: out must be positive", x, shape{dim(out)});
     if (groups < 1 || x.d[1].n % groups || out % groups) return mismatch("channels not divisible by groups", x, shape{dim(groups)});
     return x.with(1, dim(x.d[1].name, out, axis{}))
         .with(2, dim(x.d[2].name, w.out_h(x.d[2].n), axis{}))

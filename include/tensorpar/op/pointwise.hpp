@@ -97,6 +97,7 @@ struct constant {
     visit("d0", s.d[0]); visit("d1", s.d[1]); visit("d2", s.d[2]); visit("d3", s.d[3]); visit("d4", s.d[4]); visit("d5", s.d[5]);
   }
   constexpr inference infer(shapes) const {
+    if (rank < 0 || rank > shape::max_rank) return mismatch("constant: between 0 and 6 axes", shape{dim(rank)}, scalar);
     shape r{};
     for (int i = 0; i < rank; ++i) r.d[r.rank++] = dim(d[i]);
     return r;

@@ -56,6 +56,7 @@ struct concat {
   static constexpr void describe(auto& s, auto&& visit) { visit("axis", s.axis_no); }
   constexpr notation_text notation_for(shapes in) const { return detail::all_but(in[0].rank, detail::axis_number(axis_no, in[0].rank)); }
   constexpr inference infer(shapes in) const {
+    if (in.n < 1) return mismatch("concat: no operands", scalar, scalar);
     shape r = in[0];
     int const a = detail::axis_number(axis_no, r.rank);
     if (a < 0 || a >= r.rank) return mismatch("concat: no such axis", in[0], scalar);

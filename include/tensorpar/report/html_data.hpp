@@ -91,7 +91,8 @@ inline json report_data(training_graph const& t, plan_summary const& s, program 
     peaks.push_back(s.devices[static_cast<std::size_t>(d)].peak);
   }
   for (task const& x : q.tasks) {
-    int const phase = x.kind == task_kind::move ? 3 : x.node >= 0 && x.node < g.node_count() ? static_cast<int>(g.node(x.node).phase) : 0;
+    bool const known = x.node >= 0 && x.node < g.node_count();
+    int const phase = x.kind != task_kind::compute ? 3 : known ? static_cast<int>(g.node(x.node).phase) : 0;
     tasks.push_back({x.name, phase, served(g, x)});
   }
   for (operator_summary const& o : s.operators) {

@@ -123,15 +123,17 @@ inline std::vector<int> spread_devices(spread const& s) {
 /// The forward operator that a task works for, or -1.
 inline int served(computation_graph const& g, task const& t) { return t.node < 0 || t.node >= g.node_count() ? -1 : g.node(t.node).origin; }
 
+/// Whether a task is a movement, counted once: of an exchange in two halves the one that sends.
+inline bool moves(task const& t) { return t.kind == task_kind::move || t.kind == task_kind::send; }
 /// Bytes that all devices of a movement send together.
 inline double bytes_of_move(program const& q, task const& t) {
-  if (t.kind != task_kind::move || t.in.empty()) return 0;
+  if (!moves(t) || t.in.empty()) return 0;
   shape const& s = q.buffers[static_cast<std::size_t>(t.in[0])].type;
   return bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
 }
 
 /// Whether a task talks to other devices. Cutting a part out of what a device has is a movement that does not.
-inline bool communicates(task const& t) { return t.kind == task_kind::move && t.step.kind != move_kind::keep; }
+inline bool communicates(task const& t) { return t.kind != task_kind::compute && t.step.kind != move_kind::keep; }
 
 namespace detail {
 
@@ -217,7 +219,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   };
   for (std::size_t i = 0; i < q.tasks.size(); ++i) {
     task const& x = q.tasks[i];
-    if (x.kind != task_kind::move) continue;
+    if (!moves(x)) continue;
     double const b = bytes_of_move(q, x);
     auto const k = static_cast<std::size_t>(x.step.kind);
     s.bytes[k] += b;

@@ -1,6 +1,7 @@
 // tensorpar/rewrite/import.hpp - rules of other systems as ours, where they can be
 #pragma once
 #include <optional>
+#include <set>
 #include <tensorpar/rewrite/foreign_rules.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
@@ -73,17 +74,22 @@ class rule_importer {
   }
   /// The two values that were joined to make this extent, and along which axis of theirs.
   struct joint { pattern_value first, second; int axis; };
-  std::optional<joint> joined(pattern_graph const& g, pattern_value v, int axis) const {
+  std::optional<joint> joined(pattern_graph const& g, pattern_value v, int axis, std::set<std::pair<int, int>>& seen) const {
     if (v.node < 0) return std::nullopt;
     pattern_node const& n = nth(g.nodes, v.node);
     std::string_view const o = n.op->name;
     if (o == "concat" && n.attr[0].number == axis) return joint{n.in[0], n.in[1], axis};
-    if (o == "linear") return axis == -1 ? joined(g, n.in[1], 0) : joined(g, n.in[0], axis);
-    if (o == "matmul") return joined(g, n.in[axis == -1 ? 1 : 0], axis);
-    if (o == "conv2d") return axis == 1 ? joined(g, n.in[1], 0) : joined(g, n.in[0], axis);
+    if (o == "linear") return axis == -1 ? joined(g, n.in[1], 0, seen) : joined(g, n.in[0], axis, seen);
+    if (o == "matmul") return joined(g, n.in[axis == -1 ? 1 : 0], axis, seen);
+    if (o == "conv2d") return axis == 1 ? joined(g, n.in[1], 0, seen) : joined(g, n.in[0], axis, seen);
     for (pattern_value w : n.in)
-      if (auto j = joined(g, w, axis)) return j;
+      if (seen.insert({w.node, axis}).second)
+        if (auto j = joined(g, w, axis, seen)) return j;
     return std::nullopt;
+  }
+  std::optional<joint> joined(pattern_graph const& g, pattern_value v, int axis) const {
+    std::set<std::pair<int, int>> seen;                    // nodes and axes: a value that is read twice is looked into once
+    return joined(g, v, axis, seen);
   }
 
   bool side(std::vector<foreign_operator> const& ops, pattern_graph& g, std::vector<std::vector<pattern_value>>& results) {

@@ -23,8 +23,9 @@ struct rule_factor {
   int axis = 0, axis_parameter = -1;   // extent, degree: along this axis (negative: from the last), or along a parameter's
   friend bool operator==(rule_factor const&, rule_factor const&) = default;
 };
-/// A product of a number and factors. As the attribute of an operator, `open` stands for what follows from the operands (the width of a
-/// matrix product) or is a label only; nothing is written then.
+/// A product of a number and factors; of a real attribute either a number (the bits of a double) or a product of parameters. As the
+/// attribute of an operator, `open` stands for what follows from the operands (the width of a matrix product) or is a label only; nothing
+/// is written then.
 struct rule_term {
   i64 number = 1;
   std::vector<rule_factor> factors;

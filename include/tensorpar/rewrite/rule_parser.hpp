@@ -53,6 +53,11 @@ class rule_parser {
     at_ = static_cast<std::size_t>(r.ptr - s_.data());
     return n;
   }
+  int small_integer() {
+    i64 const n = integer();
+    if (n != static_cast<int>(n)) fail("malformed rule", "an integer of 32 bits here");
+    return static_cast<int>(n);
+  }
   i64 real_bits() {
     double x = 0;
     auto const r = std::from_chars(s_.data() + at_, s_.data() + s_.size(), x);
@@ -75,7 +80,7 @@ class rule_parser {
     return static_cast<int>(r_.tensors.size()) - 1;
   }
   void axis_of(rule_factor& f) {
-    if (at_number()) f.axis = static_cast<int>(integer());
+    if (at_number()) f.axis = small_integer();
     else f.axis_parameter = parameter(word(), parameter_kind::axis);
   }
   rule_factor property(term_kind k) {
@@ -89,15 +94,21 @@ class rule_parser {
   /// `expected`: what a bare name stands for.
   rule_term term(parameter_kind expected, bool real = false) {
     rule_term t;
+    if (real && at_number()) {
+      t.number = real_bits();
+      if (take("*")) fail("a product of a real number", "one number, or a product of parameters");
+      return t;
+    }
     do {
       if (at_number()) {
-        if (real) t.number = real_bits();
-        else t.number *= integer();
+        if (real) fail("a product of a real number", "one number, or a product of parameters");
+        if (__builtin_mul_overflow(t.number, integer(), &t.number)) fail("malformed rule", "a product of 64 bits here");
         continue;
       }
       std::string const w = word();
       space();
       bool const call = at_ < s_.size() && s_[at_] == '(';
+      if (call && real) fail("a property in a real attribute", "one number, or a product of parameters");
       if (!call) t.factors.push_back({term_kind::parameter, parameter(w, expected), 0, -1});
       else if (w == "extent") t.factors.push_back(property(term_kind::extent));
       else if (w == "degree") t.factors.push_back(property(term_kind::degree));
@@ -187,7 +198,7 @@ class rule_parser {
     } else {
       v = {-1, tensor(w)};
     }
-    if (v.node >= 0 && take(".")) v.slot = static_cast<int>(integer());
+    if (v.node >= 0 && take(".")) v.slot = small_integer();
     return v;
   }
   pattern_graph side() {

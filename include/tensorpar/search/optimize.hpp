@@ -24,7 +24,8 @@ struct search_options {
   mapping_options mapping;
   int threads = 0;                            // 0: one per processor. The result is the same for any number; the cost model is asked by
                                               // the calling thread alone
-  std::vector<std::pair<int, int>> order;     // operators that come before others (a larger number) although no tensor says so
+  std::vector<std::pair<int, int>> order;     // operators whose time is counted before that of others (a larger number) although no
+                                              // tensor says so; an order that `reorder` finds may still put them otherwise
 };
 
 /// What was searched.

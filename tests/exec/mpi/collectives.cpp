@@ -82,6 +82,8 @@ TEST_CASE("wrong ranks, groups, tags and sizes are refused by who asks for them"
   float x = 1;
   CHECK_THROWS_WITH_AS(c.send(n, 0, &x, 1), doctest::Contains("no such rank"), error);
   CHECK_THROWS_WITH_AS(c.receive(0, -1, &x, 1), doctest::Contains("tag -1"), error);
+  CHECK_THROWS_WITH_AS(c.send(0, 0, &x, i64{1} << 30), doctest::Contains("1073741824 elements"), error);
+  CHECK_THROWS_WITH_AS(c.receive(0, 0, &x, i64{1} << 30), doctest::Contains("at most 536870911"), error);
   char** none = nullptr;
   int zero = 0;
   CHECK_THROWS_WITH_AS(comm::mpi_session(zero, none), doctest::Contains("started before"), error);

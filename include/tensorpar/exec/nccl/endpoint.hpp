@@ -108,7 +108,7 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
     stop_if_failed();
     known(to);
     way& w = to == rank_ ? own_ : out_[to];
-    planned_message const m{rank_, to, tag, n};
+    planned_message const m{rank_, to, tag, n, sizeof(Element)};
     if (to != rank_) w.order.expect(m);
     auto const bytes = mail_.take(queue_, whole<Element>(n));
     copy(reinterpret_cast<Element*>(mail_.data(bytes)), data, n);
@@ -128,7 +128,7 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
     way& w = from == rank_ ? own_ : in_[from];
     for (auto i = w.early.begin(); i != w.early.end(); ++i) {
       if (i->what.tag != tag) continue;
-      fits(i->what, n);
+      fits(i->what, n, sizeof(Element));
       copy(data, reinterpret_cast<Element const*>(mail_.data(i->bytes)), n);
       mail_.give_back(i->bytes, queue_);
       w.early.erase(i);
@@ -138,11 +138,11 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
       planned_message const m = w.order.next();
       w.order.advance();
       if (m.tag == tag) {
-        fits(m, n);
+        fits(m, n, sizeof(Element));
         return take(w, m, data);
       }
-      w.early.push_back({m, mail_.take(queue_, whole<Element>(m.count))});
-      take(w, m, reinterpret_cast<Element*>(mail_.data(w.early.back().bytes)));
+      w.early.push_back({m, mail_.take(queue_, whole(m.count * m.bytes))});
+      take(w, m, mail_.data(w.early.back().bytes));
     }
     throw error("rank " + std::to_string(from) + " sends nothing with tag " + std::to_string(tag) + " to rank " + std::to_string(rank_),
                 "comm::nccl", "a message that `prepare` was told of");
@@ -170,18 +170,18 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
     });
     copy(take(s.index), static_cast<element const*>(give(s.index)), take_count(s.index));
   }
-  template <class Element> void take(way& w, planned_message const& m, Element* to) {
+  void take(way& w, planned_message const& m, void* to) {
     operate(w, queue_, 0, {"receive", "from rank " + std::to_string(m.from), ++w.number, task_},
-            [&] { return Library::receive(to, whole<Element>(m.count), Library::bytes, 0, w.comm, queue_); });
+            [&] { return Library::receive(to, whole(m.count * m.bytes), Library::bytes, 0, w.comm, queue_); });
   }
   void known(int other) const {
     if (other < 0 || other >= size())
       throw error("no such rank: " + std::to_string(other), "rank " + std::to_string(rank_), "0 to " + std::to_string(size() - 1));
   }
-  void fits(planned_message const& m, i64 n) const {
-    if (m.count == n) return;
-    throw error("rank " + std::to_string(m.from) + " sends " + std::to_string(m.count) + " elements with tag " + std::to_string(m.tag) +
-                    ", but rank " + std::to_string(rank_) + " expects " + std::to_string(n), "comm::nccl", "equal counts on both sides");
+  void fits(planned_message const& m, i64 n, i64 bytes) const {
+    if (m.count == n && m.bytes == bytes) return;
+    throw error("rank " + std::to_string(m.from) + " sends " + detail::mail_order::words(m) + ", but rank " + std::to_string(rank_) +
+                    " expects " + std::to_string(n) + " of " + std::to_string(bytes), "comm::nccl", "equal elements on both sides");
   }
   std::byte* scratch(i64 bytes) {
     if (scratch_.empty() || scratch_.back().size() < bytes) scratch_.emplace_back(bytes, queue_);   // the smaller ones may be in use

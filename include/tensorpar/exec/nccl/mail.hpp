@@ -27,10 +27,12 @@ class mail_order {
   std::size_t size() const { return step_.size(); }
   planned_message const& next() const { return step_[at_]; }
   void advance() { at_ = (at_ + 1) % step_.size(); }
+  static std::string words(planned_message const& m) {
+    return std::to_string(m.count) + " elements of " + std::to_string(m.bytes) + " bytes with tag " + std::to_string(m.tag);
+  }
   /// Throws unless this is the message that is sent next.
   void expect(planned_message const& m) const {
     if (!empty() && m == next()) return;
-    auto const words = [](planned_message const& x) { return std::to_string(x.count) + " elements with tag " + std::to_string(x.tag); };
     throw error("rank " + std::to_string(m.from) + " sends " + words(m) + " to rank " + std::to_string(m.to), "comm::nccl",
                 empty() ? "a way that `prepare` was told of" : words(next()) + ", which `prepare` was told of");
   }

@@ -66,7 +66,10 @@ class nccl_rank {
   int size() const { return hub_->size(); }
   Memory const& queue() const { return queue_; }
 
-  /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline, or is to run another program.
+  /// Joins the other ranks, who all say the same, and sends a byte on every way of messages: with the first one the library connects its
+  /// ends, for which the host of each waits for the other's. In a step, where one sends early what the other receives late, hosts could so
+  /// wait for one another in a circle; collectives cannot, since all ranks come to them in the order of the program. Throws
+  /// `error` where one is missing past the deadline, or is to run another program.
   void prepare(traffic const& t) {
     memory_.wait();
     handle const world = join();
@@ -74,6 +77,7 @@ class nccl_rank {
     for (int i = 0; i < size(); ++i) world_.members.push_back(i);
     world_.index = rank_;
     if (hub_->local().size() < static_cast<std::size_t>(size())) compare(t.program);   // before groups, which might not fit each other
+    tensorpar::detail::arena_memory<Memory> const first(1, queue_);          // a byte to send, or to receive
     for (auto const& round : channel_rounds(t, size())) {
       int color = -1, key = 0;
       for (std::size_t k = 0; k < round.size(); ++k)
@@ -95,8 +99,14 @@ class nccl_rank {
       if (key == 0) {
         w.queue.emplace(memory_.beside());
         w.queue_number = static_cast<int>(out_.size());
+        operate(w, *w.queue, w.queue_number, {"connecting", "to rank " + std::to_string(members[1]), 0, -1},
+                [&] { return Library::send(first.data(), 1, Library::bytes, 1, made, *w.queue); });
+      } else {
+        operate(w, queue_, 0, {"connecting", "to rank " + std::to_string(members[0]), 0, -1},
+                [&] { return Library::receive(first.data(), 1, Library::bytes, 0, made, queue_); });
       }
     }
+    drain();
     messages(t);
   }
   /// Between steps: from now on these are a step's messages. Precondition: on ways that `prepare` was told of; all ranks say the same.

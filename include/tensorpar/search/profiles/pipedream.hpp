@@ -78,7 +78,8 @@ inline pipedream_profile parse_pipedream(std::string_view text, std::string cons
     if (first == std::string_view::npos || first == 0) x.fail("no node: " + x.shown(), "id -- description -- numbers");
     std::size_t const numbers = x.text.rfind(" -- forward_compute_time=");
     x.at = first + 4;
-    if (numbers == std::string_view::npos || numbers < first) x.fail("the node has no times", "... -- forward_compute_time=...");
+    if (numbers == std::string_view::npos || (numbers != first && numbers < first + 4))
+      x.fail("the node has no times", "... -- forward_compute_time=...");
     ids.push_back({x.text.substr(0, first), g.node_count()});
     line_of.push_back(x.line);
     g.inputs.emplace_back();
