@@ -77,7 +77,7 @@ class nccl_rank {
     for (int i = 0; i < size(); ++i) world_.members.push_back(i);
     world_.index = rank_;
     if (hub_->local().size() < static_cast<std::size_t>(size())) compare(t.program);   // before groups, which might not fit each other
-    tensorpar::detail::arena_memory<Memory> const first(1, queue_);          // a byte to send, or to receive
+    tensorpar::detail::arena_memory<Memory> const first(2, queue_);          // a byte to send, and one to receive
     for (auto const& round : channel_rounds(t, size())) {
       int color = -1, key = 0;
       for (std::size_t k = 0; k < round.size(); ++k)
@@ -103,7 +103,7 @@ class nccl_rank {
                 [&] { return Library::send(first.data(), 1, Library::bytes, 1, made, *w.queue); });
       } else {
         operate(w, queue_, 0, {"connecting", "to rank " + std::to_string(members[0]), 0, -1},
-                [&] { return Library::receive(first.data(), 1, Library::bytes, 0, made, queue_); });
+                [&] { return Library::receive(first.data() + 1, 1, Library::bytes, 0, made, queue_); });
       }
     }
     drain();
