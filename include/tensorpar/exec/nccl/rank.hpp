@@ -78,6 +78,7 @@ class nccl_rank {
     world_.index = rank_;
     if (hub_->local().size() < static_cast<std::size_t>(size())) compare(t.program);   // before groups, which might not fit each other
     tensorpar::detail::arena_memory<Memory> const first(2, queue_);          // a byte to send, and one to receive
+    queue_.wait();                                     // other queues read it
     for (auto const& round : channel_rounds(t, size())) {
       int color = -1, key = 0;
       for (std::size_t k = 0; k < round.size(); ++k)
