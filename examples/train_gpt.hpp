@@ -199,10 +199,11 @@ template <class Backend> void run(settings const& s) {
   }
   if (s.json)
     std::cout << json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()},
-                       {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss ? json(*loss) : json()}, {"stages", stages}, {"recomputed", again}, {"flops", flops},
-                       {"predicted_seconds", predicted}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
+                       {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss ? json(*loss) : json()}, {"stages", stages},
+                       {"recomputed", again}, {"flops", flops}, {"predicted_seconds", predicted}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
   if (s.most_loss > 0 && !(loss && *loss <= s.most_loss))
-    throw error(loss ? "a loss of " + number("%.4f", *loss) : "no step was left to train", "--most-loss", "at most " + number("%.4f", s.most_loss));
+    throw error(loss ? "a loss of " + number("%.4f", *loss) : "no step was left to train", "--most-loss",
+                "at most " + number("%.4f", s.most_loss));
 }
 
 /// The program.

@@ -1,8 +1,8 @@
 // tests/exec/launch.test.cpp - who am I, from what torchrun, MPI and Slurm say; what is missing or contradicts is named
 #include <doctest/doctest.h>
 #include <map>
-#include <vector>
 #include <tensorpar/exec/launch.hpp>
+#include <vector>
 
 using namespace tensorpar;
 

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <mutex>
 #include <tensorpar/exec/checkpoint.hpp>
 #include <tensorpar/exec/teams.hpp>
 #include <tensorpar/exec/threads.hpp>

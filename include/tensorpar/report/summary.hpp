@@ -124,10 +124,10 @@ inline std::vector<int> spread_devices(spread const& s) {
 inline int served(computation_graph const& g, task const& t) { return t.node < 0 || t.node >= g.node_count() ? -1 : g.node(t.node).origin; }
 
 /// Whether a task is a movement, counted once: of an exchange in two halves the one that sends.
-inline bool moves(task const& t) { return t.kind == task_kind::move || t.kind == task_kind::send; }
+inline bool is_movement(task const& t) { return t.kind == task_kind::move || t.kind == task_kind::send; }
 /// Bytes that all devices of a movement send together.
 inline double bytes_of_move(program const& q, task const& t) {
-  if (!moves(t) || t.in.empty()) return 0;
+  if (!is_movement(t) || t.in.empty()) return 0;
   shape const& s = q.buffers[static_cast<std::size_t>(t.in[0])].type;
   return bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
 }
@@ -219,7 +219,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   };
   for (std::size_t i = 0; i < q.tasks.size(); ++i) {
     task const& x = q.tasks[i];
-    if (!moves(x)) continue;
+    if (!is_movement(x)) continue;
     double const b = bytes_of_move(q, x);
     auto const k = static_cast<std::size_t>(x.step.kind);
     s.bytes[k] += b;
