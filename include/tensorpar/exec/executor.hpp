@@ -12,13 +12,9 @@
 #include <tensorpar/exec/hub_maker.hpp>
 #include <tensorpar/exec/initial_values.hpp>
 #include <tensorpar/exec/kernel.hpp>
-#include <tensorpar/exec/lanes.hpp>
 #include <tensorpar/exec/narrow.hpp>
-#include <tensorpar/exec/prepared_task.hpp>
 #include <tensorpar/exec/processes.hpp>
 #include <tensorpar/exec/program_check.hpp>
-#include <tensorpar/exec/queue_lanes.hpp>
-#include <tensorpar/exec/recorded_runs.hpp>
 #include <tensorpar/exec/scalar.hpp>
 #include <tensorpar/exec/step_check.hpp>
 #include <tensorpar/exec/step_for.hpp>
@@ -26,6 +22,7 @@
 #include <tensorpar/exec/task_errors.hpp>
 #include <tensorpar/exec/task_times.hpp>
 #include <tensorpar/exec/traffic.hpp>
+#include <tensorpar/exec/worker_tasks.hpp>
 #include <tensorpar/exec/workers.hpp>
 #include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/plan/step_fit.hpp>
@@ -136,7 +133,7 @@ class executor {
   /// parameter was never given values (exec/step_check.hpp): the executor is as it was then.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     require_alive();
-    detail::check_step(graph_, plan_, memory_, given_, used_input_, batch, learning_rate);
+    detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batch, learning_rate);
     auto const t0 = std::chrono::steady_clock::now();
     run_all(batch, {.step = steps_, .seed = seed_, .learning_rate = learning_rate}, record, nullptr);
     step_result r;
@@ -165,17 +162,12 @@ class executor {
   }
 
  private:
-  using prepared = detail::prepared_task<typename Comm::group>;
-  using memory_type = detail::memory_of<Compute>;
+  using tasks_type = detail::worker_tasks<Compute, Comm>;
+  using memory_type = typename tasks_type::memory_type;
   using evaluation = detail::evaluation<scalar, memory_type>;
-  static constexpr bool queued = requires { requires Comm::queued; };
-  static constexpr std::size_t workers_each = requires { requires Comm::overlaps; } ? 2 : 1;
-  static constexpr bool orders_messages = requires(Comm& c, traffic const& t) { c.messages(t); };
-  static constexpr bool two_lanes = queued || workers_each > 1;
-  static constexpr bool replays = recording_memory<memory_type> && replayable_policy<Compute>;
-  using runs_type = typename detail::runs_of<replays, memory_type>::type;
-  using numbers_type = typename detail::numbers_kept<replays, Compute, memory_type>::type;
-  using progress_type = typename detail::lanes_of<queued, memory_type>::type;
+  static constexpr bool queued = tasks_type::queued, orders_messages = tasks_type::orders_messages;
+  static constexpr bool two_lanes = tasks_type::two_lanes, replays = tasks_type::replays;
+  static constexpr std::size_t workers_each = tasks_type::workers_each;
 
   training_graph graph_;
   tensorpar::plan plan_;
@@ -186,15 +178,8 @@ class executor {
   std::vector<std::optional<Compute>> compute_;     // by device
   detail::worker_pool workers_;
   detail::device_memory<scalar, memory_type> memory_;
-  std::vector<std::unique_ptr<progress_type>> progress_;   // by device of this process
-  std::vector<std::vector<std::size_t>> order_;     // by worker: its tasks; the workers of a device follow one another
-  std::vector<std::vector<int>> waits_;             // parallel, where there are two lanes: see lane_waits
-  std::vector<runs_type> runs_;                     // by worker
-  std::vector<numbers_type> numbers_;               // by device of this process, where steps are replayed
-  std::vector<std::vector<std::size_t>> mine_;      // by device: its tasks
-  std::vector<std::vector<prepared>> ready_;        // by device, parallel to mine_
-  std::vector<std::vector<std::size_t>> slot_;      // by task: position in mine_ of each device (by device number)
-  std::vector<bool> used_input_, given_;            // by value: read by some task; stored at least once
+  tasks_type tasks_;                                // of this process, ready to run
+  std::vector<bool> given_;                         // by value: stored at least once
   std::vector<int> master_;                         // by value: see masters_of
   traffic traffic_;                                 // of a step, where devices are queues
   detail::step_numbers told_;                       // the buffers that a step's result is read from
@@ -210,10 +195,6 @@ class executor {
   memory_type const& queue_of(int d, bool communicates) const {
     if constexpr (queued) return communicates ? endpoints_[static_cast<std::size_t>(d)]->queue() : memory_.memory(d);
     else return memory_.memory(d);
-  }
-  prepared& ready_of(std::size_t task, int device) {
-    auto const d = static_cast<std::size_t>(device);
-    return ready_[d][slot_[task][d]];
   }
 
   template <class Make>
@@ -232,64 +213,46 @@ class executor {
     if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_ = detail::announced(graph_, program_), workers_);
     else if constexpr (spans_processes<typename Comm::hub>)
       detail::require_one_program(hub_, local_, devices(), detail::whole_hash(graph_, program_));
-    prepare();
-    assign();
-  }
-
-  static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
-  void prepare() {
-    auto const n = static_cast<std::size_t>(devices());
-    mine_.resize(n);
-    ready_.resize(n);
-    used_input_.assign(graph_.gradient.size(), false);
     given_.assign(graph_.graph.values.size(), false);
     master_ = detail::masters_of(graph_.graph);
     told_ = detail::told_by_step(graph_, program_);
-    for (std::size_t i = 0; i < program_.tasks.size(); ++i)
-      for (int d : program_.tasks[i].devices) {
-        if (!memory_.here(d)) continue;
-        ready_[static_cast<std::size_t>(d)].push_back(
-            detail::prepare_task<prepared>(graph_.graph, program_, i, d, memory_, *endpoints_[static_cast<std::size_t>(d)]));
-        for (auto const& f : ready_[static_cast<std::size_t>(d)].back().feeds) used_input_[static_cast<std::size_t>(f.second)] = true;
-        mine_[static_cast<std::size_t>(d)].push_back(i);
-      }
-    slot_.assign(program_.tasks.size(), std::vector<std::size_t>(n, 0));
-    for (std::size_t d = 0; d < n; ++d) for (std::size_t k = 0; k < mine_[d].size(); ++k) slot_[mine_[d][k]][d] = k;
+    tasks_.make(graph_, program_, local_, memory_, endpoints_);
   }
 
+  static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
   /// Runs the whole program, or what `only` needs of it. Throws a failing task's error.
   void run_all(host_batch const& batch, step_state const& state, timeline* record, evaluation* only) {
-    std::size_t const workers = order_.size();
+    std::size_t const workers = tasks_.order.size();
     std::vector<std::vector<span>> spans(workers);
     std::vector<std::exception_ptr> errors(workers);
     traffic const messages = only && orders_messages ? only->messages() : traffic{};
     std::vector<detail::worker_place> at;
     for (std::size_t w = 0; w < workers; ++w) at.push_back({device_of(w), program_.tasks.size()});
-    for (auto& p : progress_) p->restart();
+    for (auto& p : tasks_.progress) p->restart();
     auto const t0 = std::chrono::steady_clock::now();
     auto work = [&](int worker) {
       auto const w = static_cast<std::size_t>(worker);
       int const d = device_of(w);
-      progress_type& progress = *progress_[w / workers_each];
+      auto& progress = *tasks_.progress[w / workers_each];
       Comm& comm = *endpoints_[static_cast<std::size_t>(d)];
       try {
         std::optional<detail::task_times<memory_type, queued>> times;
         if constexpr (orders_messages) if (only) comm.messages(messages);
         if (queued) memory_.memory(d).wait();              // what was stored between steps is there for both queues
-        if constexpr (replays) numbers_[w / workers_each].write(state);
-        runs_[w].restart();
+        if constexpr (replays) tasks_.numbers[w / workers_each].write(state);
+        tasks_.runs[w].restart();
         if (record) times.emplace(memory_.memory(d), t0);
-        for (std::size_t k = 0; k < order_[w].size(); ++k) {
-          std::size_t const i = order_[w][k];
+        for (std::size_t k = 0; k < tasks_.order[w].size(); ++k) {
+          std::size_t const i = tasks_.order[w][k];
           task const& t = program_.tasks[i];
           int const own = t.kind != task_kind::compute;
           if (only && !only->needs(i)) {
             if (two_lanes) progress.ended(own);
             continue;
           }
-          if (two_lanes && !progress.await(own, waits_[w][k])) return;
+          if (two_lanes && !progress.await(own, tasks_.waits[w][k])) return;
           at[w].task = i;
-          if (std::size_t const n = record || only ? 0 : runs_[w].before(k)) {
+          if (std::size_t const n = record || only ? 0 : tasks_.runs[w].before(k)) {
             for (std::size_t j = 0; two_lanes && j < n; ++j) progress.ended(own);
             k += n - 1;
             continue;
@@ -304,16 +267,16 @@ class executor {
           if (record)
             times->end(queue_of(d, own), {d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name}, [&] { finish(d); });
           at[w].task = program_.tasks.size();
-          if (!only) runs_[w].after(k);
+          if (!only) tasks_.runs[w].after(k);
           if (two_lanes) progress.ended(own);
         }
         finish(d);
-        if (!only) runs_[w].done();
+        if (!only) tasks_.runs[w].done();
         if constexpr (orders_messages) if (only) comm.messages(traffic_);
         if (record) spans[w] = times->spans();
       } catch (...) {
         errors[w] = std::current_exception();
-        runs_[w].give_up();
+        tasks_.runs[w].give_up();
         if constexpr (queued) if (comm.stuck_at() >= 0) at[w].task = static_cast<std::size_t>(comm.stuck_at());
         hub_.fail(spans_processes<typename Comm::hub> ? detail::with_task(program_, at[w]) : std::current_exception(), d);
         if constexpr (queued) comm.abandon();
@@ -336,45 +299,9 @@ class executor {
     try { f(); } catch (...) { failed_ = true; throw; }
   }
 
-  /// Gives the tasks of each device to its workers.
-  void assign() {
-    order_.resize(local_.size() * workers_each);
-    waits_.resize(order_.size());
-    for (std::size_t l = 0; l < local_.size(); ++l) {
-      auto const d = static_cast<std::size_t>(local_[l]);
-      if constexpr (queued) progress_.push_back(std::make_unique<progress_type>(memory_.memory(local_[l]), endpoints_[d]->queue()));
-      else progress_.push_back(std::make_unique<progress_type>());
-      std::vector<lane_task> touches;
-      for (std::size_t i : mine_[d]) touches.push_back(detail::touched_by(program_, i, local_[l], ready_of(i, local_[l]).feeds, memory_));
-      std::vector<int> const waits = two_lanes ? lane_waits(touches) : std::vector<int>(touches.size());
-      std::vector<detail::run_task> all;
-      int followed = 0;
-      for (std::size_t k = 0; k < touches.size(); ++k) {
-        bool const computes = !touches[k].communicates;
-        all.push_back({computes, !ready_of(mine_[d][k], local_[l]).feeds.empty(), computes && waits[k] > followed, false});
-        if (computes) followed = std::max(followed, waits[k]);
-        std::size_t const w = l * workers_each + (workers_each > 1 && touches[k].communicates ? 1 : 0);
-        if constexpr (queued) progress_.back()->plan(touches[k].communicates, waits[k]);
-        order_[w].push_back(mine_[d][k]);
-        waits_[w].push_back(waits[k]);
-      }
-      int computing = 0;
-      if constexpr (queued)
-        for (detail::run_task& t : all) if (t.computes) t.awaited = progress_.back()->awaited(0, computing++);
-      for (std::size_t w = 0; w < workers_each; ++w) runs_.emplace_back(memory_.memory(local_[l]), all);
-      if constexpr (replays) {
-        std::vector<any_op> ops;
-        for (std::size_t i : mine_[d]) if (program_.tasks[i].kind == task_kind::compute) ops.push_back(program_.tasks[i].op);
-        numbers_.emplace_back(ops, memory_.memory(local_[l]));
-        for (std::size_t i : mine_[d])
-          if (program_.tasks[i].kind == task_kind::compute) ready_of(i, local_[l]).words = numbers_.back().place(program_.tasks[i].op);
-      }
-    }
-  }
-
   void run(int d, std::size_t i, host_batch const& batch, step_state state, Comm& comm, evaluation const* only) {
     task const& t = program_.tasks[i];
-    prepared& p = ready_of(i, d);
+    auto& p = tasks_.ready_of(i, d);
     if (t.kind != task_kind::compute) {
       auto const move = [&]<class Element>(Element*) {
         auto const* src = p.in_at.empty() ? nullptr : static_cast<Element const*>(p.in_at[0]);
