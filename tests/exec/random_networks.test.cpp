@@ -12,6 +12,7 @@
 #include "support/effort.hpp"
 #include "support/random_network.hpp"
 #include "support/random_pipeline.hpp"
+#include "support/search_once.hpp"
 #include "support/spine.hpp"
 
 using namespace tests;
@@ -179,3 +180,27 @@ TEST_CASE("networks made by hand under random spreads train as defined, exactly 
 TEST_CASE("networks made by hand under random spreads train as defined by odd numbers of micro-batches") { under_spreads<double>(30, 50000); }
 TEST_CASE("networks made by hand in random pipelines train as defined, exactly in the prime field") { in_stages<prime_field>(60, 100000); }
 TEST_CASE("networks made by hand in random pipelines train as defined by odd numbers of micro-batches") { in_stages<double>(30, 150000); }
+TEST_CASE("what the search answers for networks made by hand trains as defined, pipelines and micro-batches") {
+  int staged = 0, cut = 0, refused = 0;
+  for (int trial = 0; trial < effort::cases(24); ++trial) {
+    CAPTURE(trial);
+    std::mt19937 draw(200000 + static_cast<unsigned>(trial));
+    computation_graph const g = random_network({.samples = 1, .operators = 3 + trial % 6}, draw);
+    int const parts = 8;
+    machine const on = make_cluster("slow links", {"device", 1e6, 1e9, i64{1} << 30, 0}, 3, 3, {"link", 3, 1e-9, trial % 2 ? 1e12 : 1e8}, {});
+    batch_options o;
+    o.search.threads = 1;
+    o.micro_batches = {trial % 2 ? parts : 2};
+    o.schedules = {trial % 3 ? schedule_kind::zb_h1 : schedule_kind::one_f_one_b};
+    batch_result const r = optimize_batch(g, parts, on, analytical{}, o);
+    REQUIRE(r.feasible());
+    staged += r.plan.pipeline.stages.size() > 1;
+    cut += r.plan.micro_batches > 1;
+    for (batch_candidate const& c : r.tried) refused += !c.refused.empty();
+    planned_step const s = step_for<compute::eigen<prime_field>>(r.graph, r.plan);
+    CHECK(trained<prime_field>(g, s, parts, 2) == by_definition<prime_field>(g, parts, 2));
+  }
+  MESSAGE(staged << " pipelines, " << cut << " with micro-batches, " << refused << " refused");
+  CHECK(staged > effort::cases(24) / 6);
+  CHECK(cut > effort::cases(24) / 6);
+}
