@@ -96,7 +96,8 @@ struct square_sum {
   constexpr inference infer(shapes) const { return scalar; }
   constexpr double flops(shapes in, shapes) const { return 2.0 * static_cast<double>(in[0].elements()); }
 };
-/// All operands and results are scalars. Results norm = sqrt(sum of the operands), and min(1, max_norm / norm) before it.
+/// All operands and results are scalars. Results norm = sqrt(sum of the operands), and min(1, max_norm / norm) before it: NaN of a norm that
+/// is NaN, 0 of an infinite one.
 struct clip_factor {
   double max_norm = 1;
   static constexpr auto name = "clip_factor";
