@@ -311,6 +311,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
   } else if (o.is<mean_squared_error>()) {
     for (std::size_t e = 0; e < x[0].real.size(); ++e)
       y[0].real[0] += std::pow(x[0].real[e] - x[1].real[e], 2) / static_cast<double>(x[0].real.size());
+  } else if (is_update(o) && !has_master(o) && x.size() > y.size() + 1 && x.back().real[0] < 0) {         // nothing is to change
+    for (std::size_t k = 0; k < y.size(); ++k) y[k].real = x[k ? k + 1 : 0].real;
   } else if (o.is<sgd_update>()) {
     double const clip = x.size() > 2 ? x[2].real[0] : 1;
     each(0, [&](std::size_t e) {
@@ -347,8 +349,9 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
   } else if (o.is<clip_factor>()) {
     double s = 0;
     for (auto const& t : x) s += t.real[0];
-    double const share = o.as<clip_factor>().max_norm / std::sqrt(s);
-    y[0].real[0] = std::isnan(share) || share < 1 ? share : 1.0;
+    auto const c = o.as<clip_factor>();
+    double const share = c.max_norm == 0 ? 1 : c.max_norm / std::sqrt(s);
+    y[0].real[0] = c.skip && !std::isfinite(std::sqrt(s)) ? -1 : std::isnan(share) || share < 1 ? share : 1.0;
     y[1].real[0] = std::sqrt(s);
   } else {
     return false;

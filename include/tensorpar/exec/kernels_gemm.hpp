@@ -31,8 +31,8 @@ template <class Scalar, class Term> Scalar sum_of(i64 n, Term&& f) {
   return total;
 }
 
-/// The largest of the numbers that each(visit) visits, by scalar_traits::greater, from the first on: NaN where one is. Real numbers take one
-/// maximum and one sum each, which processors need no branch for; only where the sum is NaN they are looked at again.
+/// The largest of the numbers that each(visit) visits, by scalar_traits::greater, from the first on: NaN where one is. Real numbers take
+/// one maximum and one sum each, which processors need no branch for; only where the sum is NaN they are looked at again.
 template <class Scalar, class Each> Scalar largest_of(Scalar first, Each const& each) {
   Scalar top = first;
   if constexpr (std::floating_point<Scalar>) {
