@@ -128,9 +128,9 @@ class executor {
   u64 seed() const { return seed_; }
   void set_seed(u64 s) { seed_ = s; }
 
-  /// One training step on a batch of micro_batches * the graph's own batch. `record`, if given, receives what happened when on
-  /// this process's devices. Throws `error` for a batch that lacks something, for a rate that is negative or not finite, and where a
-  /// parameter was never given values (exec/step_check.hpp): the executor is as it was then.
+  /// One training step on micro_batches * the graph's own batch. `record`, if given, receives what happened when on this process's devices.
+  /// Throws `error` for a batch that lacks something, a rate that is negative or not finite, and parameters without values
+  /// (exec/step_check.hpp): all is as it was then. So on every process, as `optimizer.on_non_finite` says, where loss or norm are not finite.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     require_alive();
     detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batch, learning_rate);
@@ -139,7 +139,7 @@ class executor {
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
     attempt([&] { detail::read_step(r, program_, told_, memory_, hub_); });
-    ++steps_;
+    steps_ += detail::counts(r, plan_.optimizer, steps_);
     return r;
   }
 
