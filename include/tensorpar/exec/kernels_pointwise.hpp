@@ -47,13 +47,13 @@ template <class Scalar> struct kernel<Scalar, add> {
 };
 template <class Scalar> struct kernel<Scalar, scale> {
   static void run(kernel_call const& c, scale const& op) {
-    Scalar const f = scalar_traits<Scalar>::from_double(op.factor);
+    Scalar const f = constant_of<Scalar>(op.factor);
     detail::map_one<Scalar>(c, [f](Scalar x) { return x * f; });
   }
 };
 template <class Scalar> struct kernel<Scalar, constant> {
   static void run(kernel_call const& c, constant const& op) {
-    Scalar const f = scalar_traits<Scalar>::from_double(op.value);
+    Scalar const f = constant_of<Scalar>(op.value);
     Scalar* y = detail::result<Scalar>(c);
     i64 const n = c.out_block[0].elements();
     for (i64 i = 0; i < n; ++i) y[i] = f;
@@ -66,7 +66,7 @@ template <class Scalar> struct kernel<Scalar, dropout> {
   static void run(kernel_call const& c, dropout const& op) {
     Scalar const* x = detail::operand<Scalar>(c, 0);
     Scalar* y = detail::result<Scalar>(c);
-    Scalar const keep = scalar_traits<Scalar>::from_double(1 / (1 - op.rate));
+    Scalar const keep = over_rest_to_one<Scalar>(op.rate);
     u64 const threshold = static_cast<u64>(op.rate * 0x1p32);
     hasher h;
     h.add(op.seed).add(c.state.step);

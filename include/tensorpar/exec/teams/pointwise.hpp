@@ -102,13 +102,13 @@ template <class Scalar> struct team_kernel<Scalar, add> {
 template <class Scalar> struct team_kernel<Scalar, scale> {
   template <class Device> static void run(Device const& d, kernel_call const& c, scale const& op) {
     d.each(c.out_block[0].elements(), detail::scale_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c),
-                                                               scalar_traits<Scalar>::from_double(op.factor)});
+                                                               constant_of<computed<Scalar>>(op.factor)});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, constant> {
   template <class Device> static void run(Device const& d, kernel_call const& c, constant const& op) {
     d.each(c.out_block[0].elements(),
-           detail::fill_at<Scalar>{detail::result<Scalar>(c), Scalar(scalar_traits<Scalar>::from_double(op.value))});
+           detail::fill_at<Scalar>{detail::result<Scalar>(c), Scalar(constant_of<computed<Scalar>>(op.value))});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, dropout> {
@@ -123,7 +123,7 @@ template <class Scalar> struct team_kernel<Scalar, dropout> {
                                                     detail::numbers_of<Scalar>(c, op),
                                                     c.state.micro_batch * static_cast<u64>(b.logical_elements()),
                                                     static_cast<u64>(op.rate * 0x1p32),
-                                                    scalar_traits<Scalar>::from_double(1 / (1 - op.rate))});
+                                                    over_rest_to_one<computed<Scalar>>(op.rate)});
   }
 };
 
