@@ -17,7 +17,8 @@ TEST_CASE("a ratio of small numbers is found again, in lowest terms") {
   for (i64 n = 1; n <= 2000; ++n) CHECK(fraction_of(1.0 / static_cast<double>(n)) == fraction{1, n});
   for (int k = 0; k < 20000; ++k) {
     i64 const bits = static_cast<i64>(draw() % 40);
-    i64 const p = static_cast<i64>(draw() % (u64{1} << bits)), q = 1 + static_cast<i64>(draw() % (u64{1} << (40 - bits))), d = std::gcd(p, q);
+    i64 const p = static_cast<i64>(draw() % (u64{1} << bits)), q = 1 + static_cast<i64>(draw() % (u64{1} << (40 - bits)));
+    i64 const d = std::gcd(p, q);
     fraction const f = fraction_of(static_cast<double>(p) / static_cast<double>(q));
     REQUIRE(f == fraction{p / d, q / d});
   }

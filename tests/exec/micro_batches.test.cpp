@@ -3,7 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include "support/effort.hpp"
+#include "support/random_pipeline.hpp"
 #include "support/spine.hpp"
+#include "support/teams_once.hpp"
+#include <array>
 #include <functional>
 #include <tensorpar/op/operators.hpp>
 
@@ -70,6 +74,99 @@ TEST_CASE("pools, averages and dropout, in any number of micro-batches") {
         return g;
       },
       {.optimizer = {.clip_norm = 0.3}});
+}
+
+/// Dropout behind a way that moves samples, and what undoes it.
+computation_graph dropping(i64 samples, int way, double rate = 0.5) {
+  computation_graph g;
+  int const x = g.add_input("x", {samples, 3, 4}), y = g.add_input("y", {samples, 3, 4});
+  auto const made = [&](any_op const& o, std::vector<int> in) { return out(g, g.add(o, in)); };
+  any_op const drop = dropout{rate, 3};
+  int h = out(g, g.add_with_weights(linear{4}, {x}, "l"));
+  if (way == 0) h = made(drop, {h});
+  if (way == 1) h = made(transpose{0, 1}, {made(drop, {made(transpose{0, 1}, {h})})});                       // [s, b, e]
+  if (way == 2) h = made(transpose{0, 2}, {made(drop, {made(transpose{0, 2}, {h})})});                       // [e, s, b]
+  if (way == 3) h = made(split_axis{0, 3}, {made(drop, {made(merge_axes{0}, {h})})});                        // [b s, e]
+  if (way == 4)                                                                                              // [s b, e]
+    h = made(transpose{0, 1}, {made(split_axis{0, samples}, {made(drop, {made(merge_axes{0}, {made(transpose{0, 1}, {h})})})})});
+  if (way == 5) {                                                                                            // [e, s b], as of a product
+    int const rows = made(merge_axes{0}, {made(transpose{0, 1}, {h})});
+    int const back = made(transpose{0, 1}, {made(drop, {made(contraction("me->em"), {rows})})});
+    h = made(transpose{0, 1}, {made(reshape{0, 3, {3, samples, 4}}, {back})});
+  }
+  if (way == 6) {                                                                                            // heads first: [h, b, s, e]
+    int const heads = made(transpose{0, 2}, {made(transpose{1, 2}, {made(split_axis{2, 2}, {h})})});
+    h = made(merge_axes{2}, {made(transpose{1, 2}, {made(transpose{0, 2}, {made(drop, {heads})})})});
+  }
+  if (way == 7) {                                                                                            // of a weight: without samples
+    int const w = g.add_parameter("w", {4, 4}, init::fan_in);
+    h = made(contraction("bse,oe->bso"), {h, made(drop, {w})});
+  }
+  if (way == 8) h = made(dropout{0.25, 3}, {made(transpose{0, 1}, {made(drop, {made(transpose{0, 1}, {h})})})});   // two of one seed
+  g.add_output("loss", made(mean_squared_error{}, {h, y}));
+  return g;
+}
+constexpr int ways = 9;
+
+TEST_CASE("what is dropped is told by the whole batch, whichever axis holds samples") {
+  for (int way = 0; way < ways; ++way) {
+    CAPTURE(way);
+    equal_in_parts([way](i64 samples) { return dropping(samples, way); }, {.optimizer = {.kind = static_cast<optimizer_kind>(way % 3)}});
+    CHECK(trained<prime_field>([way](i64 n) { return dropping(n, way); }, random_batch(dropping(4, way), 1, 2), 4, {}) !=
+          trained<prime_field>([](i64 n) { return dropping(n, 0, 0.25); }, random_batch(dropping(4, 0), 1, 2), 4, {}));
+  }
+}
+
+TEST_CASE("the same under spreads over devices, recomputed, and on machines of many lanes") {
+  std::mt19937 draw(3);
+  for (int trial = 0; trial < effort::cases(40); ++trial) {
+    int const way = trial % ways, micro = 1 + trial % 4;
+    CAPTURE(way);
+    CAPTURE(micro);
+    computation_graph const g = dropping(12 / micro, way);
+    host_batch const data = random_batch(dropping(12, way), 1, 5);
+    training_options const o{"loss", {}, micro};
+    auto const whole = trained<prime_field>([way](i64 n) { return dropping(n, way); }, data, 12, {});
+    plan p = random_plan(g, 1 + trial % 5, draw);
+    p.micro_batches = micro;
+    for (node_choice& c : p.nodes) c.recompute = trial % 2 == 1;
+    executor_of<prime_field> run(g, p);
+    executor<compute::teams<prime_field, host_teams<>>, comm::threads> lanes(g, p);
+    run.initialise(1);
+    lanes.initialise(1);
+    for (int k = 0; k < 3; ++k) run.step(data, 0.1), lanes.step(data, 0.1);
+    bool const same = parameters_of(run) == whole, same_in_lanes = parameters_of(lanes) == whole;
+    CHECK(same);
+    CHECK(same_in_lanes);
+  }
+}
+
+TEST_CASE("the same in pipelines whose stages have other micro-batches") {
+  std::mt19937 draw(4);
+  for (int trial = 0; trial < effort::cases(60); ++trial) {
+    int const way = std::array{0, 1, 2, 6, 8}[static_cast<std::size_t>(trial % 5)];      // `rebatch` refuses to merge samples
+    CAPTURE(way);
+    i64 const unit = 1 + trial % 3, mini_batch = unit * 12;
+    computation_graph const g = dropping(unit, way);
+    host_batch const data = random_batch(dropping(mini_batch, way), 1, 6);
+    plan p = random_pipeline(g, {.devices = 2 + trial % 3}, unit, mini_batch, draw);
+    executor_of<prime_field> run(expand(g, p));
+    run.initialise(1);
+    for (int k = 0; k < 3; ++k) run.step(data, 0.1);
+    bool const same = parameters_of(run) == trained<prime_field>([way](i64 n) { return dropping(n, way); }, data, mini_batch, {});
+    CHECK(same);
+  }
+}
+
+TEST_CASE("where samples cannot be told, several micro-batches are refused, and one is not") {
+  computation_graph g;
+  int const x = g.add_input("x", {4, 3});
+  int const h = out(g, g.add_with_weights(linear{3}, {x}, "l"));
+  int const all = out(g, g.add(dropout{0.5, 1}, {out(g, g.add(contraction("ae,be->ab"), {h, h}))}, "pairs"));
+  g.add_output("loss", out(g, g.add(mean_squared_error{}, {all, all})));
+  CHECK_NOTHROW(differentiate(g));
+  CHECK_THROWS_WITH_AS(differentiate(g, {"loss", {}, 2}),
+                       doctest::Contains("dropout 'pairs' on [4,4] cannot tell along which axis samples lie"), error);
 }
 
 TEST_CASE("a written ratio is the ratio of what was written") {

@@ -60,8 +60,8 @@ template <class Scalar> struct kernel<Scalar, constant> {
   }
 };
 
-/// Element i of the whole batch is dropped where word i % 4 of draw i / 4 lies below rate * 2^32; micro-batches follow one another, so how
-/// a batch is cut into them changes nothing.
+/// Element i of the whole batch is dropped where word i % 4 of draw i / 4 lies below rate * 2^32; how a batch is cut into micro-batches
+/// changes nothing.
 template <class Scalar> struct kernel<Scalar, dropout> {
   static void run(kernel_call const& c, dropout const& op) {
     Scalar const* x = detail::operand<Scalar>(c, 0);
@@ -71,12 +71,13 @@ template <class Scalar> struct kernel<Scalar, dropout> {
     hasher h;
     h.add(op.seed).add(c.state.step);
     random_stream const draws{c.state.seed, h.value()};
-    u64 const before = c.state.micro_batch * static_cast<u64>(c.out_block[0].logical_elements());
+    batch_numbers const number = detail::numbers_in_batch(c);
     detail::each_run(c.out_block[0], [&](i64 at, i64 logical, i64 length) {
       random_words w{};
+      u64 drawn = ~u64{0};
       for (i64 i = 0; i < length; ++i) {
-        u64 const e = before + static_cast<u64>(logical + i);
-        if (i == 0 || e % 4 == 0) w = draws.words(e / 4);
+        u64 const e = number.of(logical + i);
+        if (e / 4 != drawn) w = draws.words(drawn = e / 4);
         y[at + i] = w[e % 4] < threshold ? Scalar(0) : x[at + i] * keep;
       }
     });

@@ -63,7 +63,8 @@ template <class Scalar> struct dropout_at {
   Scalar* y;
   tensor_block block;
   step_numbers_at step;                      // seed and stream of the draws
-  u64 before, threshold;
+  batch_numbers number;
+  u64 threshold;
   computed<Scalar> keep;
   constexpr void operator()(i64 i) const {
     i64 rest = i, logical = 0, scale = 1;
@@ -72,7 +73,7 @@ template <class Scalar> struct dropout_at {
       rest /= block.local[a];
       scale *= block.global[a];
     }
-    u64 const e = before + static_cast<u64>(logical);
+    u64 const e = number.of(logical);
     y[i] = random_stream{step.word(0), step.word(1)}.words(e / 4)[e % 4] < threshold ? computed<Scalar>(0) : x[i] * keep;
   }
 };
@@ -121,8 +122,7 @@ template <class Scalar> struct team_kernel<Scalar, dropout> {
     tensor_block const& b = c.out_block[0];
     d.each(b.elements(), detail::dropout_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c), b,
                                                     detail::numbers_of<Scalar>(c, op),
-                                                    c.state.micro_batch * static_cast<u64>(b.logical_elements()),
-                                                    static_cast<u64>(op.rate * 0x1p32),
+                                                    detail::numbers_in_batch(c), static_cast<u64>(op.rate * 0x1p32),
                                                     over_rest_to_one<computed<Scalar>>(op.rate)});
   }
 };

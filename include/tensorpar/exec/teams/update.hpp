@@ -118,7 +118,8 @@ template <class Scalar, class Rule> step_words rule_words(Rule const&, step_stat
   return update_words<Scalar>(s.learning_rate);
 }
 template <class Scalar> step_words rule_words(adamw_update const& op, step_state const& s) {
-  return update_words<Scalar>(s.learning_rate, over_rest_to_one<Scalar>(op.beta1, s.step + 1), over_rest_to_one<Scalar>(op.beta2, s.step + 1));
+  u64 const steps = s.step + 1;
+  return update_words<Scalar>(s.learning_rate, over_rest_to_one<Scalar>(op.beta1, steps), over_rest_to_one<Scalar>(op.beta2, steps));
 }
 
 /// Runs a rule: weight and gradient by the types of their numbers. States, masters and the clipping factor are wide.
