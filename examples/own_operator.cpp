@@ -21,7 +21,7 @@ struct swish_grad {
   template <class S> static void compute(kernel_call const& c, swish_grad const& op) {
     auto const *dy = static_cast<S const*>(c.in[0]), *x = static_cast<S const*>(c.in[1]);
     auto* dx = static_cast<S*>(c.out[0]);
-    S const beta = scalar_traits<S>::from_double(op.beta), one = scalar_traits<S>::from_integer(1);
+    S const beta = constant_of<S>(op.beta), one = scalar_traits<S>::from_integer(1);
     for (i64 i = 0; i < c.out_block[0].elements(); ++i) {
       S const s = scalar_traits<S>::sigmoid(beta * x[i]);
       dx[i] = dy[i] * (s + beta * x[i] * s * (one - s));
@@ -44,7 +44,7 @@ struct swish {
   template <class S> static void compute(kernel_call const& c, swish const& op) {
     auto const* x = static_cast<S const*>(c.in[0]);
     auto* y = static_cast<S*>(c.out[0]);
-    S const beta = scalar_traits<S>::from_double(op.beta);
+    S const beta = constant_of<S>(op.beta);
     for (i64 i = 0; i < c.out_block[0].elements(); ++i) y[i] = x[i] * scalar_traits<S>::sigmoid(beta * x[i]);
   }
 };

@@ -51,3 +51,25 @@ TEST_CASE("weights are made for operands that an operator accepts alone") {
   CHECK(g.node_count() == 0);
   CHECK(g.values.size() == 2);
 }
+
+TEST_CASE("dropouts of one seed get seeds of their own, the same in every graph made alike; others keep theirs") {
+  auto const seeds = [](std::initializer_list<i64> given) {
+    computation_graph g;
+    int x = g.add_input("x", {4, 8});
+    for (i64 s : given) x = g.node(g.add(dropout{0.5, s}, {x})).out[0];
+    std::vector<i64> r;
+    for (graph_node const& n : g.nodes) r.push_back(n.op.as<dropout>().seed);
+    return r;
+  };
+  CHECK(seeds({3, 4, 0}) == std::vector<i64>{3, 4, 0});
+  std::vector<i64> const made = seeds({3, 3, 4, 3, 4});
+  CHECK(made == seeds({3, 3, 4, 3, 4}));
+  CHECK(made[0] == 3);
+  CHECK(made[2] == 4);
+  for (std::size_t i = 0; i < made.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) CHECK(made[i] != made[j]);
+  computation_graph g;
+  int const x = g.add_input("x", {4, 8});
+  int const y = g.node(g.add(dropout{0.5, 3}, {x})).out[0];
+  CHECK(g.node(g.append(dropout{0.5, 3}, {y})).op == any_op(dropout{0.5, 3}));
+}

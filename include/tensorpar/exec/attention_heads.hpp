@@ -40,7 +40,7 @@ template <class Scalar> struct attention_heads {
   attention_heads(tensor_block const& q, tensor_block const& k, i64 heads, bool masked, bool in_one = false)
       : batches(q.local[0]), queries(q.local[1]), keys(k.local[1]), width(q.local[2] / (in_one ? 3 : 1)),
         head(q.global[2] / (in_one ? 3 : 1) / heads), first_query(q.offset[1]), row(q.local[2]), next(in_one ? 3 * head : head),
-        factor(scalar_traits<Scalar>::from_double(1 / std::sqrt(static_cast<double>(head)))), causal(masked), packed(in_one) {}
+        factor(constant_of<Scalar>(1 / std::sqrt(static_cast<double>(head)))), causal(masked), packed(in_one) {}
   template <class Op, class Form = attention_form<Op>>
   attention_heads(kernel_call const& c, Op const& op)
       : attention_heads(c.in_block[Form::q], c.in_block[Form::k], op.heads, op.causal, Form::packed) {}

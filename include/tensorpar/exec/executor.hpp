@@ -318,7 +318,7 @@ class executor {
     }
     kernel_call c = detail::call_of(t, p);
     c.state = state;
-    c.state.micro_batch = static_cast<u64>(t.micro_batch + graph_.graph.node(t.node).part);
+    detail::place_in_batch(c, graph_.graph.node(t.node), t.micro_batch, program_.micro_batches);
     if (only) only->adapt(c);
     compute_[static_cast<std::size_t>(d)]->run(c);
   }

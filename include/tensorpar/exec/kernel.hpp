@@ -14,7 +14,7 @@ template <class Op, class... Listed> inline constexpr bool one_of = (std::is_sam
 struct step_state {
   u64 step = 0;                      // training steps done so far
   u64 seed = 0;  // of the run: dropout draws follow from (seed, operator's seed, step, logical index in the whole batch)
-  u64 micro_batch = 0;
+  u64 micro_batch = 0, micro_batches = 1;   // which one, of how many
   double learning_rate = 0;
 };
 
@@ -37,7 +37,24 @@ struct kernel_call {
   /// Several devices may hold partial sums of one result. What must be added once (a bias) is added where this is true.
   bool first_share = true;
   step_state state;
+  i64 sample_run = -1;               // of the first result: where samples stand (ir/sample_runs.hpp); -1: first
   step_words const* words = nullptr;  // in the device's memory: those of this operator for the step, null: they follow from `state`
 };
+
+/// The numbers, in the whole batch, of the elements that a micro-batch has of the first result.
+struct batch_numbers {
+  u64 before = 0, skip = 0, run = 1;
+  constexpr u64 of(i64 logical) const {
+    u64 const i = static_cast<u64>(logical);
+    return before + i + (skip ? i / run * skip : 0);
+  }
+};
+namespace detail {
+constexpr batch_numbers numbers_in_batch(kernel_call const& c) {
+  if (c.sample_run == 0) return {};                        // the same in every micro-batch
+  u64 const all = static_cast<u64>(c.out_block[0].logical_elements()), run = c.sample_run < 0 ? all : static_cast<u64>(c.sample_run);
+  return {c.state.micro_batch * run, run < all ? (c.state.micro_batches - 1) * run : 0, run};
+}
+}  // namespace detail
 
 }  // namespace tensorpar

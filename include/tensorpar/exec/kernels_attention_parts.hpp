@@ -33,7 +33,7 @@ template <class Scalar> struct kernel<Scalar, attention_parts> {
     using traits = scalar_traits<Scalar>;
     detail::state_block<Scalar> const s(c.out_block[0], op.heads);
     i64 const keys = c.in_block[1].local[2];
-    Scalar const factor = traits::from_double(1 / std::sqrt(static_cast<double>(s.head)));
+    Scalar const factor = constant_of<Scalar>(1 / std::sqrt(static_cast<double>(s.head)));
     Scalar const *q = detail::operand<Scalar>(c, 0), *k = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2);
     Scalar *y = detail::result<Scalar>(c), *w = static_cast<Scalar*>(c.workspace);
     i64 const row = s.heads() * (s.head + 2);
@@ -63,7 +63,7 @@ template <class Scalar> struct kernel<Scalar, attention_parts_grad> {
     using traits = scalar_traits<Scalar>;
     detail::state_block<Scalar> const s(c.in_block[0], op.heads);
     i64 const keys = c.in_block[2].local[2], row = s.heads() * (s.head + 2);
-    Scalar const factor = traits::from_double(1 / std::sqrt(static_cast<double>(s.head)));
+    Scalar const factor = constant_of<Scalar>(1 / std::sqrt(static_cast<double>(s.head)));
     Scalar const *d = detail::operand<Scalar>(c, 0), *q = detail::operand<Scalar>(c, 1), *k = detail::operand<Scalar>(c, 2),
                  *v = detail::operand<Scalar>(c, 3);
     Scalar *dq = detail::result<Scalar>(c, 0), *dk = detail::result<Scalar>(c, 1), *dv = detail::result<Scalar>(c, 2);

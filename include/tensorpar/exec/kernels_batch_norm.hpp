@@ -18,7 +18,7 @@ template <class Scalar> struct channel_statistics {
   Scalar per_count, eps;
   constexpr channel_statistics(Scalar const* sums, i64 local_channels, i64 count, double e)
       : moments(sums), channels(local_channels), per_count(scalar_traits<Scalar>::reciprocal(scalar_traits<Scalar>::from_integer(count))),
-        eps(scalar_traits<Scalar>::from_double(e)) {}
+        eps(constant_of<Scalar>(e)) {}
   constexpr Scalar mean(i64 ch) const { return moments[ch] * per_count; }
   constexpr Scalar rsqrt(i64 ch) const {
     Scalar const m = mean(ch);

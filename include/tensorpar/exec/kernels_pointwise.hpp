@@ -47,36 +47,37 @@ template <class Scalar> struct kernel<Scalar, add> {
 };
 template <class Scalar> struct kernel<Scalar, scale> {
   static void run(kernel_call const& c, scale const& op) {
-    Scalar const f = scalar_traits<Scalar>::from_double(op.factor);
+    Scalar const f = constant_of<Scalar>(op.factor);
     detail::map_one<Scalar>(c, [f](Scalar x) { return x * f; });
   }
 };
 template <class Scalar> struct kernel<Scalar, constant> {
   static void run(kernel_call const& c, constant const& op) {
-    Scalar const f = scalar_traits<Scalar>::from_double(op.value);
+    Scalar const f = constant_of<Scalar>(op.value);
     Scalar* y = detail::result<Scalar>(c);
     i64 const n = c.out_block[0].elements();
     for (i64 i = 0; i < n; ++i) y[i] = f;
   }
 };
 
-/// Element i of the whole batch is dropped where word i % 4 of draw i / 4 lies below rate * 2^32; micro-batches follow one another, so how
-/// a batch is cut into them changes nothing.
+/// Element i of the whole batch is dropped where word i % 4 of draw i / 4 lies below rate * 2^32; how a batch is cut into micro-batches
+/// changes nothing.
 template <class Scalar> struct kernel<Scalar, dropout> {
   static void run(kernel_call const& c, dropout const& op) {
     Scalar const* x = detail::operand<Scalar>(c, 0);
     Scalar* y = detail::result<Scalar>(c);
-    Scalar const keep = scalar_traits<Scalar>::from_double(1 / (1 - op.rate));
+    Scalar const keep = over_rest_to_one<Scalar>(op.rate);
     u64 const threshold = static_cast<u64>(op.rate * 0x1p32);
     hasher h;
     h.add(op.seed).add(c.state.step);
     random_stream const draws{c.state.seed, h.value()};
-    u64 const before = c.state.micro_batch * static_cast<u64>(c.out_block[0].logical_elements());
+    batch_numbers const number = detail::numbers_in_batch(c);
     detail::each_run(c.out_block[0], [&](i64 at, i64 logical, i64 length) {
       random_words w{};
+      u64 drawn = ~u64{0};
       for (i64 i = 0; i < length; ++i) {
-        u64 const e = before + static_cast<u64>(logical + i);
-        if (i == 0 || e % 4 == 0) w = draws.words(e / 4);
+        u64 const e = number.of(logical + i);
+        if (e / 4 != drawn) w = draws.words(drawn = e / 4);
         y[at + i] = x[at + i] * (w[e % 4] < threshold ? Scalar(0) : keep);
       }
     });

@@ -34,7 +34,7 @@ template <class Scalar> row_moments<Scalar> moments_of(Scalar const* x, i64 n, d
   Scalar const f = traits::reciprocal(traits::from_integer(n));
   Scalar const mean = sum_of<Scalar>(n, [x](i64 i) { return x[i]; }) * f;
   Scalar const q = sum_of<Scalar>(n, [x, mean](i64 i) { return (x[i] - mean) * (x[i] - mean); });
-  return {mean, traits::rsqrt(q * f + traits::from_double(eps))};
+  return {mean, traits::rsqrt(q * f + constant_of<Scalar>(eps))};
 }
 }  // namespace detail
 

@@ -10,7 +10,7 @@ namespace detail {
 template <class Scalar> Scalar inverse_rms(Scalar const* x, i64 n, double eps) {
   using traits = scalar_traits<Scalar>;
   Scalar const mean = sum_of<Scalar>(n, [x](i64 i) { return x[i] * x[i]; }) * traits::reciprocal(traits::from_integer(n));
-  return traits::rsqrt(mean + traits::from_double(eps));
+  return traits::rsqrt(mean + constant_of<Scalar>(eps));
 }
 }  // namespace detail
 

@@ -32,10 +32,9 @@ template <class Scalar> constexpr Scalar factor_of(Scalar norm, Scalar limit, cl
 // Every operand is read before the result of the same index is written: results may be the operands.
 template <class Scalar> struct kernel<Scalar, sgd_update> {
   static void run(kernel_call const& c, sgd_update const& op) {
-    using traits = scalar_traits<Scalar>;
     Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), clip = detail::clip_of<Scalar>(c, 2);
     if (detail::leaves_all(clip)) return detail::leave_all<Scalar>(c);
-    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay);
+    Scalar const rate = constant_of<Scalar>(c.state.learning_rate), decay = constant_of<Scalar>(op.weight_decay);
     Scalar* to = detail::result<Scalar>(c);
     i64 const n = c.out_block[0].elements();
     for (i64 i = 0; i < n; ++i) to[i] = w[i] - rate * (g[i] * clip + decay * w[i]);
@@ -43,12 +42,11 @@ template <class Scalar> struct kernel<Scalar, sgd_update> {
 };
 template <class Scalar> struct kernel<Scalar, momentum_update> {
   static void run(kernel_call const& c, momentum_update const& op) {
-    using traits = scalar_traits<Scalar>;
     Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2),
                  clip = detail::clip_of<Scalar>(c, 3);
     if (detail::leaves_all(clip)) return detail::leave_all<Scalar>(c);
-    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay),
-                 keep = traits::from_double(op.momentum);
+    Scalar const rate = constant_of<Scalar>(c.state.learning_rate), decay = constant_of<Scalar>(op.weight_decay),
+                 keep = constant_of<Scalar>(op.momentum);
     Scalar *to_w = detail::result<Scalar>(c, 0), *to_v = detail::result<Scalar>(c, 1);
     i64 const n = c.out_block[0].elements();
     for (i64 i = 0; i < n; ++i) {
@@ -65,12 +63,11 @@ template <class Scalar> struct kernel<Scalar, adamw_update> {
                  *v = detail::operand<Scalar>(c, 3);
     Scalar const clip = detail::clip_of<Scalar>(c, 4);
     if (detail::leaves_all(clip)) return detail::leave_all<Scalar>(c);
-    double const t = static_cast<double>(c.state.step) + 1;
-    Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay),
-                 eps = traits::from_double(op.eps);
-    Scalar const b1 = traits::from_double(op.beta1), b2 = traits::from_double(op.beta2), c1 = traits::from_double(1 - op.beta1),
-                 c2 = traits::from_double(1 - op.beta2);
-    Scalar const fix1 = traits::from_double(1 / (1 - std::pow(op.beta1, t))), fix2 = traits::from_double(1 / (1 - std::pow(op.beta2, t)));
+    Scalar const rate = constant_of<Scalar>(c.state.learning_rate), decay = constant_of<Scalar>(op.weight_decay),
+                 eps = constant_of<Scalar>(op.eps);
+    Scalar const b1 = constant_of<Scalar>(op.beta1), b2 = constant_of<Scalar>(op.beta2), c1 = rest_to_one<Scalar>(op.beta1),
+                 c2 = rest_to_one<Scalar>(op.beta2);
+    Scalar const fix1 = over_rest_to_one<Scalar>(op.beta1, c.state.step + 1), fix2 = over_rest_to_one<Scalar>(op.beta2, c.state.step + 1);
     Scalar *to_w = detail::result<Scalar>(c, 0), *to_m = detail::result<Scalar>(c, 1), *to_v = detail::result<Scalar>(c, 2);
     i64 const n = c.out_block[0].elements();
     for (i64 i = 0; i < n; ++i) {
@@ -119,7 +116,7 @@ template <class Scalar> struct kernel<Scalar, clip_factor> {
     Scalar s(0);
     for (int k = 0; k < c.inputs; ++k) s += *detail::operand<Scalar>(c, k);
     Scalar const norm = *detail::result<Scalar>(c, 1) = traits::sqrt(s);
-    *detail::result<Scalar>(c) = detail::factor_of(norm, traits::from_double(op.max_norm), op);
+    *detail::result<Scalar>(c) = detail::factor_of(norm, constant_of<Scalar>(op.max_norm), op);
   }
 };
 

@@ -43,6 +43,13 @@ template <class Group> kernel_call call_of(task const& t, prepared_task<Group> c
   return c;
 }
 
+/// Which micro-batch of the whole batch the call works on: the program's, or that of the graph, where it holds several.
+inline void place_in_batch(kernel_call& c, graph_node const& n, int micro_batch, int micro_batches) {
+  c.state.micro_batch = static_cast<u64>(micro_batch + n.part);
+  c.state.micro_batches = static_cast<u64>(micro_batches) * static_cast<u64>(n.parts);
+  c.sample_run = n.sample_run;
+}
+
 /// Of the devices among which a task splits a sum, exactly one has all digits over reduced loops zero: it adds what is added once (a bias).
 inline bool is_first_share(computation_graph const& g, task const& t, int d) {
   graph_node const& n = g.node(t.node);

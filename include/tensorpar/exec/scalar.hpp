@@ -3,6 +3,7 @@
 #include <cmath>
 #include <concepts>
 #include <tensorpar/core/bfloat16.hpp>
+#include <tensorpar/core/fraction.hpp>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/core/prime_field.hpp>
 #include <type_traits>
@@ -91,5 +92,33 @@ template <> struct scalar_traits<prime_field> {
     return value::raw(r == value::modulus ? 0 : r);
   }
 };
+
+/// An operator's constant. A real scalar takes the double as it is; an exact one takes the fraction that the double was written as
+/// (core/fraction.hpp), so that 1.0 / 3 is the inverse of 3, and every other double at its value. Numbers of a batch are no constants: they
+/// are taken at their value.
+template <class Scalar> constexpr auto constant_of(double x) {
+  using traits = scalar_traits<Scalar>;
+  if constexpr (traits::exact)
+    if (fraction const f = fraction_of(x); f.under)
+      return traits::from_integer(f.over) * traits::reciprocal(traits::from_integer(f.under));
+  return traits::from_double(x);
+}
+/// 1 - x of a constant x.
+template <class Scalar> constexpr auto rest_to_one(double x) {
+  if constexpr (scalar_traits<Scalar>::exact) return scalar_traits<Scalar>::from_integer(1) - constant_of<Scalar>(x);
+  else return scalar_traits<Scalar>::from_double(1 - x);
+}
+/// 1 / (1 - x^n) of a constant x. O(log n).
+template <class Scalar> constexpr auto over_rest_to_one(double x, u64 n = 1) {
+  using traits = scalar_traits<Scalar>;
+  if constexpr (traits::exact) {
+    Scalar power = traits::from_integer(1);
+    for (Scalar base = constant_of<Scalar>(x); n; n >>= 1, base = base * base)
+      if (n & 1) power = power * base;
+    return traits::reciprocal(traits::from_integer(1) - power);
+  } else {
+    return traits::from_double(1 / (1 - std::pow(x, static_cast<double>(n))));
+  }
+}
 
 }  // namespace tensorpar

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/core/error.hpp>
-#include <tensorpar/op/any_op.hpp>
+#include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/op/spelling.hpp>
 #include <vector>
 
@@ -42,7 +42,8 @@ struct graph_node {
   /// letters[i] is the loop of the origin's iteration space that loop i of this node's follows ('\0': none). Empty: the same letters.
   std::string letters;
   int region = -1, turn = 0;              // which repeated block it came from, and which turn of it
-  int part = 0;                           // which micro-batch it works on, in a graph that holds several
+  int part = 0, parts = 1;                // which micro-batch it works on, of how many, in a graph that holds several
+  i64 sample_run = -1;                    // of its first result in a step: where samples stand (ir/sample_runs.hpp); -1: it cannot be told
   bool again = false;                     // a forward operator run once more, in the backward pass
   bool anew = false;                      // its operands are moved for it and others like it, not taken from the forward pass' copies
   bool in_place = false;                  // the result takes the place of the first operand where nothing reads that afterwards
@@ -102,8 +103,13 @@ class computation_graph {
   }
 
   /// Appends an operator on these operands (activations, then all of its weights). Returns its node id; results are `node(id).out`.
-  /// Throws `error` where the operator's shape rule complains. O(operands * rank).
+  /// A dropout whose seed another one has gets a seed of its own, made from that and its place: no two draw one mask.
+  /// Throws `error` where the operator's shape rule complains. O(operands * rank), for a dropout O(nodes).
   [[gnu::cold]] int add(any_op const& o, std::vector<int> operands, std::string name = {}) {
+    return append(o.is<dropout>() ? with_own_seed(o) : o, std::move(operands), std::move(name));
+  }
+  /// The same with the operator as it is: for passes that repeat one, whose mask is drawn once more.
+  [[gnu::cold]] int append(any_op const& o, std::vector<int> operands, std::string name = {}) {
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
     inference const r = accepted(o, types_of(operands).view(), activations, name);
     int const id = node_count();
@@ -158,6 +164,17 @@ class computation_graph {
     shape* const types = in.extend(static_cast<int>(operands.size()));
     for (std::size_t i = 0; i < operands.size(); ++i) types[i] = type(operands[i]);
     return in;
+  }
+  [[gnu::noinline, gnu::cold]] any_op with_own_seed(any_op o) const {
+    i64 const given = o.as<dropout>().seed;
+    for (u64 place = nodes.size();; ++place) {
+      bool taken = false;
+      for (graph_node const& n : nodes) taken = taken || (n.op.is<dropout>() && n.op.as<dropout>().seed == o.as<dropout>().seed);
+      if (!taken) return o;
+      dropout d = o.as<dropout>();
+      d.seed = static_cast<i64>(hasher().add(given).add(place).value() >> 1);
+      save(d, o.attr);
+    }
   }
   static inference accepted(any_op const& o, shapes in, int activations, std::string const& name) {
     if (in.n < activations) refuse(o, name, " has too few operands", nullptr);

@@ -1,7 +1,7 @@
 // tensorpar/ir/differentiate.hpp - from a forward graph to a training step: explicit backward and update operators
 #pragma once
 #include <map>
-#include <tensorpar/ir/iteration_space.hpp>
+#include <tensorpar/ir/sample_runs.hpp>
 #include <tensorpar/op/optimizer_check.hpp>
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/op/update.hpp>
@@ -28,6 +28,16 @@ struct training_graph {
 
 namespace detail {
 
+/// A mask is one of the whole batch: throws `error` where several micro-batches cannot know which part of it is theirs.
+inline void require_one_mask(computation_graph const& g, int micro_batches) {
+  for (graph_node const& n : g.nodes)
+    if (micro_batches > 1 && n.op.is<dropout>() && n.sample_run == sample_run::unknown)
+      throw error("dropout" + (n.name.empty() ? "" : " '" + n.name + "'") + " on " + spell(g.type(n.in[0])) +
+                      " cannot tell along which axis samples lie, so " + std::to_string(micro_batches) +
+                      " micro-batches would drop other elements than one", "differentiate",
+                  "samples along one axis, followed by operators that keep them whole; or one micro-batch");
+}
+
 /// Implements gradient_builder over a computation graph. Keeps, for every tensor that a derivative touches, which loop of the forward
 /// node each of its axes follows, so that derived operators inherit the forward operator's spread (`graph_node::letters`).
 class differentiator final : public gradient_builder {
@@ -44,10 +54,12 @@ class differentiator final : public gradient_builder {
     t.gradient.assign(n, -1);
     t.home.assign(n, -1);
     wanted_.assign(n, false);
+    std::vector<sample_run> const runs = sample_runs(forward);
     for (std::size_t x = 0; x < n; ++x) wanted_[x] = forward.values[x].role == value_role::parameter;
     for (int v = 0; v < t.forward_nodes; ++v) {
       t.graph.node(v).origin = v;
       t.graph.node(v).phase = step_phase::forward;
+      if (graph_node& made = t.graph.node(v); !made.out.empty()) made.sample_run = runs[static_cast<std::size_t>(made.out[0])].run;
       for (int x : t.graph.node(v).in) {
         if (t.graph.value(x).role == value_role::parameter && home(x) < 0) t.home[static_cast<std::size_t>(x)] = v;
         if (wanted_[static_cast<std::size_t>(x)] && t.graph.node(v).op.op->derive)
@@ -65,6 +77,7 @@ class differentiator final : public gradient_builder {
       throw error("output '" + options_.loss + "' has shape " + spell(t.graph.type(t.loss)), "differentiate", "a scalar loss");
     if (options_.micro_batches < 1) throw error("micro_batches is " + std::to_string(options_.micro_batches), "differentiate", "1 or more");
     require_optimizer(options_.optimizer);
+    require_one_mask(t.graph, options_.micro_batches);
     t.losses = {t.loss};
     int const last = t.graph.value(t.loss).producer;
     if (last < 0) throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
@@ -103,10 +116,11 @@ class differentiator final : public gradient_builder {
   }
   tensor emit(any_op const& o, std::initializer_list<tensor> x) override { return emit(o, x.begin(), static_cast<int>(x.size())); }
   tensor emit(any_op const& o, tensor const* x, int n) override {
-    int const v = t.graph.add(o, std::vector<int>(x, x + n), t.graph.node(node_).name);
+    int const v = t.graph.append(o, std::vector<int>(x, x + n), t.graph.node(node_).name);
     graph_node& d = t.graph.node(v);
     d.phase = phase_;
     d.origin = node_;
+    if (o.op->id == t.graph.node(node_).op.op->id) d.sample_run = t.graph.node(node_).sample_run;
     d.region = t.graph.node(node_).region;
     d.turn = t.graph.node(node_).turn;
     d.op.at = t.graph.node(node_).op.at;

@@ -131,6 +131,7 @@ class pipeline_expander {
     if (auto const it = summed_.find(v); it != summed_.end()) std::tie(n.origin, n.letters) = it->second;
     n.in = std::move(operands);
     n.part = j;
+    n.parts = count(s);
     if (!update && count(s) > 1 && !n.name.empty()) n.name += "#" + std::to_string(j);
     if (n.phase == step_phase::forward && phase_ == step_phase::forward) n.origin = id;
     else if (n.origin >= 0) n.origin = node_[z(n.origin)][z(update ? 0 : j)];
@@ -331,6 +332,7 @@ class pipeline_expander {
   pipelined_step run(std::string const& loss) {
     stage_ = stages_of_operators(forward_.node_count(), plan_);
     differentiate_all(loss);
+    for (auto const& [size, made] : made_) require_one_mask(made.graph, static_cast<int>(pipe_.mini_batch / size));
     training_graph const& t = any();
     value_.resize(t.graph.values.size());
     again_.resize(t.graph.values.size());

@@ -119,7 +119,7 @@ template <cost_model M> class piece_prices {
   }
   /// The first `operators` of a graph. Parts follow each other: what does not depend on the anchor, a product of weights, is after it too.
   problem problem_of(computation_graph const& h, int operators, int anchor) {
-    training_graph const t = differentiate(h, training_);
+    training_graph const t = differentiate(h, {training_.loss, training_.optimizer, 1});    // a part's inputs have samples along any axis
     std::vector<std::pair<int, int>> order;
     for (int v = anchor + 1; v < h.node_count() && anchor >= 0; ++v) if (h.predecessors(v).empty()) order.push_back({anchor, v});
     auto const beyond = [](std::string const& name) { return name == beyond_last || name == beyond_anchor; };

@@ -64,7 +64,7 @@ template <class Scalar> struct team_kernel<Scalar, attention_parts> {
   template <class Device> static void run(Device const& d, kernel_call const& c, attention_parts const& op) {
     detail::state_block<Scalar> const s(c.out_block[0], op.heads);
     i64 const keys = c.in_block[1].local[2], row = s.heads() * (s.head + 2);
-    Scalar const factor = scalar_traits<Scalar>::from_double(1 / std::sqrt(static_cast<double>(s.head)));
+    Scalar const factor = constant_of<Scalar>(1 / std::sqrt(static_cast<double>(s.head)));
     Scalar const *q = detail::operand<Scalar>(c, 0), *k = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2);
     Scalar *y = detail::result<Scalar>(c), *w = static_cast<Scalar*>(c.workspace);
     s.each_part_and_head([&](i64 at_q, i64 b, i64 p, i64 h) {
@@ -85,7 +85,7 @@ template <class Scalar> struct team_kernel<Scalar, attention_parts_grad> {
   template <class Device> static void run(Device const& d, kernel_call const& c, attention_parts_grad const& op) {
     detail::state_block<Scalar> const s(c.in_block[0], op.heads);
     i64 const keys = c.in_block[2].local[2], row = s.heads() * (s.head + 2);
-    Scalar const factor = scalar_traits<Scalar>::from_double(1 / std::sqrt(static_cast<double>(s.head)));
+    Scalar const factor = constant_of<Scalar>(1 / std::sqrt(static_cast<double>(s.head)));
     Scalar const *g = detail::operand<Scalar>(c, 0), *q = detail::operand<Scalar>(c, 1), *k = detail::operand<Scalar>(c, 2),
                  *v = detail::operand<Scalar>(c, 3);
     Scalar *dq = detail::result<Scalar>(c, 0), *dk = detail::result<Scalar>(c, 1), *dv = detail::result<Scalar>(c, 2);

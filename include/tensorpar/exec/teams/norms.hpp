@@ -27,7 +27,7 @@ template <class Scalar> struct row_norm {
 template <class Scalar> row_norm<Scalar> norm_of(tensor_block const& x, double eps, bool centred) {
   using traits = scalar_traits<Scalar>;
   i64 const n = last_extent(x);
-  return {n, traits::reciprocal(traits::from_integer(n)), traits::from_double(eps), centred};
+  return {n, traits::reciprocal(traits::from_integer(n)), constant_of<Scalar>(eps), centred};
 }
 template <class Scalar> struct norm_at {
   row_norm<Scalar> norm;

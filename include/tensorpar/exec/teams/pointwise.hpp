@@ -63,7 +63,8 @@ template <class Scalar> struct dropout_at {
   Scalar* y;
   tensor_block block;
   step_numbers_at step;                      // seed and stream of the draws
-  u64 before, threshold;
+  batch_numbers number;
+  u64 threshold;
   computed<Scalar> keep;
   constexpr void operator()(i64 i) const {
     i64 rest = i, logical = 0, scale = 1;
@@ -72,7 +73,7 @@ template <class Scalar> struct dropout_at {
       rest /= block.local[a];
       scale *= block.global[a];
     }
-    u64 const e = before + static_cast<u64>(logical);
+    u64 const e = number.of(logical);
     bool const dropped = random_stream{step.word(0), step.word(1)}.words(e / 4)[e % 4] < threshold;
     y[i] = x[i] * (dropped ? computed<Scalar>(0) : keep);
   }
@@ -103,13 +104,13 @@ template <class Scalar> struct team_kernel<Scalar, add> {
 template <class Scalar> struct team_kernel<Scalar, scale> {
   template <class Device> static void run(Device const& d, kernel_call const& c, scale const& op) {
     d.each(c.out_block[0].elements(), detail::scale_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c),
-                                                               scalar_traits<Scalar>::from_double(op.factor)});
+                                                               constant_of<computed<Scalar>>(op.factor)});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, constant> {
   template <class Device> static void run(Device const& d, kernel_call const& c, constant const& op) {
     d.each(c.out_block[0].elements(),
-           detail::fill_at<Scalar>{detail::result<Scalar>(c), Scalar(scalar_traits<Scalar>::from_double(op.value))});
+           detail::fill_at<Scalar>{detail::result<Scalar>(c), Scalar(constant_of<computed<Scalar>>(op.value))});
   }
 };
 template <class Scalar> struct team_kernel<Scalar, dropout> {
@@ -122,9 +123,8 @@ template <class Scalar> struct team_kernel<Scalar, dropout> {
     tensor_block const& b = c.out_block[0];
     d.each(b.elements(), detail::dropout_at<Scalar>{detail::operand<Scalar>(c, 0), detail::result<Scalar>(c), b,
                                                     detail::numbers_of<Scalar>(c, op),
-                                                    c.state.micro_batch * static_cast<u64>(b.logical_elements()),
-                                                    static_cast<u64>(op.rate * 0x1p32),
-                                                    scalar_traits<Scalar>::from_double(1 / (1 - op.rate))});
+                                                    detail::numbers_in_batch(c), static_cast<u64>(op.rate * 0x1p32),
+                                                    over_rest_to_one<computed<Scalar>>(op.rate)});
   }
 };
 

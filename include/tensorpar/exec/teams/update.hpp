@@ -113,38 +113,36 @@ template <class W, class G, class Scalar> struct adamw_at {
 };
 
 /// Numbers of a step: the rate; for AdamW what corrects the bias of the moments.
-template <class Scalar> step_words update_words(double rate, double fix1 = 0, double fix2 = 0) {
-  auto const word = [](double x) { return step_numbers_at::packed(scalar_traits<Scalar>::from_double(x)); };
-  return {{word(rate), word(fix1), word(fix2)}};
+template <class Scalar> step_words update_words(double rate, Scalar fix1 = Scalar(0), Scalar fix2 = Scalar(0)) {
+  auto const word = [](Scalar x) { return step_numbers_at::packed(x); };
+  return {{word(constant_of<Scalar>(rate)), word(fix1), word(fix2)}};
 }
 template <class Scalar, class Rule> step_words rule_words(Rule const&, step_state const& s) {
   return update_words<Scalar>(s.learning_rate);
 }
 template <class Scalar> step_words rule_words(adamw_update const& op, step_state const& s) {
-  double const t = static_cast<double>(s.step) + 1;
-  return update_words<Scalar>(s.learning_rate, 1 / (1 - std::pow(op.beta1, t)), 1 / (1 - std::pow(op.beta2, t)));
+  u64 const steps = s.step + 1;
+  return update_words<Scalar>(s.learning_rate, over_rest_to_one<Scalar>(op.beta1, steps), over_rest_to_one<Scalar>(op.beta2, steps));
 }
 
 /// Runs a rule: weight and gradient by the types of their numbers. States, masters and the clipping factor are wide.
 template <class W, class G, class Device, class Scalar>
 void run_rule(Device const& d, i64 n, kept_weight<W, Scalar> w, clipped_gradient<G, Scalar> g, step_numbers_at const& step,
               kernel_call const&, sgd_update const& op) {
-  d.each(n, sgd_at<W, G, Scalar>{w, g, step, scalar_traits<Scalar>::from_double(op.weight_decay)});
+  d.each(n, sgd_at<W, G, Scalar>{w, g, step, constant_of<Scalar>(op.weight_decay)});
 }
 template <class W, class G, class Device, class Scalar>
 void run_rule(Device const& d, i64 n, kept_weight<W, Scalar> w, clipped_gradient<G, Scalar> g, step_numbers_at const& step,
               kernel_call const& c, momentum_update const& op) {
-  using traits = scalar_traits<Scalar>;
-  d.each(n, momentum_at<W, G, Scalar>{w, g, operand<Scalar>(c, 2), result<Scalar>(c, 1), step, traits::from_double(op.weight_decay),
-                                      traits::from_double(op.momentum)});
+  d.each(n, momentum_at<W, G, Scalar>{w, g, operand<Scalar>(c, 2), result<Scalar>(c, 1), step, constant_of<Scalar>(op.weight_decay),
+                                      constant_of<Scalar>(op.momentum)});
 }
 template <class W, class G, class Device, class Scalar>
 void run_rule(Device const& d, i64 n, kept_weight<W, Scalar> w, clipped_gradient<G, Scalar> g, step_numbers_at const& step,
               kernel_call const& c, adamw_update const& op) {
-  using traits = scalar_traits<Scalar>;
   d.each(n, adamw_at<W, G, Scalar>{w, g, operand<Scalar>(c, 2), operand<Scalar>(c, 3), result<Scalar>(c, 1), result<Scalar>(c, 2), step,
-                                   traits::from_double(op.weight_decay), traits::from_double(op.eps), traits::from_double(op.beta1),
-                                   traits::from_double(op.beta2), traits::from_double(1 - op.beta1), traits::from_double(1 - op.beta2)});
+                                   constant_of<Scalar>(op.weight_decay), constant_of<Scalar>(op.eps), constant_of<Scalar>(op.beta1),
+                                   constant_of<Scalar>(op.beta2), rest_to_one<Scalar>(op.beta1), rest_to_one<Scalar>(op.beta2)});
 }
 /// Operands: weight, gradient, states, [master], [clip]; results: weight, states, [master].
 template <class Scalar, class Rule, class Device> void update(Device const& d, kernel_call const& c, Rule const& op, bool with_master) {
@@ -224,7 +222,7 @@ template <class Scalar> struct team_kernel<Scalar, clip_factor> {
       while (f.n < f.most && k < c.inputs) f.x[f.n++] = detail::operand<number>(c, k++);
       d.each(1, f);
     }
-    d.each(1, detail::clip_factor_at<number>{y, detail::result<number>(c, 1), scalar_traits<number>::from_double(op.max_norm), op});
+    d.each(1, detail::clip_factor_at<number>{y, detail::result<number>(c, 1), constant_of<number>(op.max_norm), op});
   }
 };
 
