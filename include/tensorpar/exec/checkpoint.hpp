@@ -70,8 +70,8 @@ inline void check_tensor(safetensors_file const& in, std::string const& name, st
   if (!t) throw error("a tensor is missing", tensor_place(in.path(), name), valid);
   if (t->extents != w.extents)
     throw error("a tensor of shape " + extents_text(t->extents), tensor_place(in.path(), name, "shape"), extents_text(w.extents));
-  if (any_real ? !is_real(t->type) : t->type != w.type)
-    throw error("elements of type " + std::string(name_of(t->type)), tensor_place(in.path(), name, "dtype"),
+  if (any_real ? !t->real() : !t->is(w.type))
+    throw error("elements of type " + t->type_name(), tensor_place(in.path(), name, "dtype"),
                 any_real ? real_types : name_of(w.type));
 }
 /// Throws `error` unless the file holds exactly the run's tensors of this kind. `any_real`: as above.
