@@ -1,4 +1,5 @@
 // bench/exec.cpp - seconds of a training step: MLP 4 x 4096, batch 256, float; one device against PyTorch, four against one
+#include "../examples/standard_output.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

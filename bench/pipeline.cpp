@@ -1,4 +1,5 @@
 // bench/pipeline.cpp - how long partitioning into stages takes, and what graph pipelines gain over sequential ones
+#include "../examples/standard_output.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,5 @@
 // bench/pipeline_exec.cpp - pipelines on paced devices: how well the simulator foretells a measured step
+#include "../examples/standard_output.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,5 @@
 // bench/pipeline_peers.cpp - the optimum in each peer's own space: our objective, processor time and memory beside the peer's recorded ones
+#include "../examples/standard_output.hpp"
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

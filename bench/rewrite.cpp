@@ -1,4 +1,5 @@
 // bench/rewrite.cpp - finding every match of every shipped rule in a large graph, and applying one of them there
+#include "../examples/standard_output.hpp"
 #include <algorithm>
 #include <chrono>
 #include <CLI/CLI.hpp>

@@ -1,4 +1,5 @@
 // bench/schedules.cpp - passes per second of simulator, checker and generators; bubbles and activations beside their closed forms
+#include "../examples/standard_output.hpp"
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>

@@ -1,4 +1,5 @@
 // bench/search.cpp - how long planning takes, and how far a plan is from the bound
+#include "../examples/standard_output.hpp"
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>

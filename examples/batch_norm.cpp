@@ -1,4 +1,5 @@
 // examples/batch_norm.cpp - batch norm evaluated with statistics of many batches instead of the present one's, and saved with the weights
+#include "standard_output.hpp"
 #include <cstdio>
 #include <filesystem>
 #include <tensorpar/exec/batch_moments.hpp>

@@ -1,4 +1,5 @@
 // examples/check_plan.cpp - a plan that is sealed and kept, then run beside serial training in a prime field
+#include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/eigen.hpp>

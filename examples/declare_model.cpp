@@ -1,4 +1,5 @@
 // examples/declare_model.cpp - what a model may be written with: names, shared weights, blocks, branches, parts, your own sizes
+#include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/typed/typed.hpp>
 

@@ -1,4 +1,5 @@
 // examples/describe_cluster.cpp - one cluster, written in a file and in code
+#include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/plan/cluster_file.hpp>
 

@@ -2,11 +2,11 @@
 #pragma once
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <numeric>
 #include <random>
+#include <sstream>
 #include <string>
-#include <tensorpar/core/error.hpp>
+#include <tensorpar/core/read_file.hpp>
 #include <tensorpar/exec/host.hpp>
 #include <tensorpar/typed/typed.hpp>
 #include <vector>
@@ -49,8 +49,7 @@ struct sample {
 
 /// Reads the csv; throws `error` with file and line for anything but 64 numbers from 0 to 16 and a digit.
 inline std::vector<sample> read(std::string const& path) {
-  std::ifstream in(path);
-  if (!in) throw error("cannot read the file", path, "the digits.csv of examples/data, or --data FILE");
+  std::istringstream in(read_text(path, "the digits.csv of examples/data, or --data FILE"));
   std::vector<sample> all;
   std::string line;
   for (int n = 1; std::getline(in, line); ++n) {

@@ -1,4 +1,5 @@
 // examples/evaluate.cpp - outputs of a trained model, under its plan or for batches of any size, and its weights as a file
+#include "standard_output.hpp"
 #include <cstdio>
 #include <filesystem>
 #include <tensorpar/exec/eigen.hpp>

@@ -1,4 +1,5 @@
 // examples/own_communicator.cpp - a communicator of your own: anything with a hub, groups and the collectives; here one that counts
+#include "standard_output.hpp"
 #include <atomic>
 #include <cstdio>
 #include <tensorpar/exec/eigen.hpp>

@@ -1,4 +1,5 @@
 // examples/own_cost_model.cpp - a cost model of your own: seconds of operators, seconds of movements
+#include "standard_output.hpp"
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/combinators.hpp>
 #include <tensorpar/ir/machine_presets.hpp>

@@ -1,5 +1,6 @@
 // examples/own_device.cpp - an accelerator of your own: a memory, what computes in it, what communicates from it; any plan runs there
 #include "far_device.hpp"
+#include "standard_output.hpp"
 
 #include <cstdio>
 #include <tensorpar/op/operators.hpp>

@@ -1,4 +1,5 @@
 // examples/own_graph.cpp - graph algorithms on graph types that know nothing of tensorpar
+#include "standard_output.hpp"
 #include <cstdio>
 #include <string>
 #include <tensorpar/graph/dominators.hpp>

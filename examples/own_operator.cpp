@@ -1,4 +1,5 @@
 // examples/own_operator.cpp - an operator of your own: one struct with shape rule, iteration space, derivative and kernel
+#include "standard_output.hpp"
 #include <cmath>
 #include <cstdio>
 #include <tensorpar/exec/eigen.hpp>

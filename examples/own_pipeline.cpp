@@ -1,4 +1,5 @@
 // examples/own_pipeline.cpp - a model with branches, planned as a pipeline whose stages follow them, drawn, and trained on threads
+#include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/eigen.hpp>

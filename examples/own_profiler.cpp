@@ -1,4 +1,5 @@
 // examples/own_profiler.cpp - a trainer's own profile as a graph, its own price of a stage, and the best pipeline of both
+#include "standard_output.hpp"
 #include <cstdio>
 #include <limits>
 #include <string>

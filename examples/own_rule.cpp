@@ -1,4 +1,5 @@
 // examples/own_rule.cpp - a rewrite rule of your own: written, tried, found in a graph and applied
+#include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/pattern.hpp>

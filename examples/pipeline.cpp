@@ -1,9 +1,9 @@
 // examples/pipeline.cpp - plan, draw and run pipelines: stages that follow the model, micro-batch schedules, sequential baselines
+#include "standard_output.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <optional>
 #include <tensorpar/core/json.hpp>
@@ -236,12 +236,9 @@ int work(settings s) {
   double const step_seconds = fitted ? fitted->seconds : run.makespan;
   auto const fullest = std::max_element(peak.begin(), peak.end());
   if (*fullest > s.memory) return too_small(s, p, static_cast<int>(fullest - peak.begin()), *fullest - s.memory);
-  if (!s.html.empty()) {
-    std::ofstream f(s.html);
-    f << pipeline_page(p.name + " on " + std::to_string(s.devices) + " devices",
-                       {{s.planner + ", " + s.schedule, *scheduled, edges, run, bytes}});
-    if (!f.flush()) throw error("cannot write", s.html, "a path that can be written");
-  }
+  if (!s.html.empty())
+    write_whole_file(s.html, pipeline_page(p.name + " on " + std::to_string(s.devices) + " devices",
+                                           {{s.planner + ", " + s.schedule, *scheduled, edges, run, bytes}}));
   if (!s.json) {
     std::printf("%s on %d devices, %lld samples per step: %zu stages, depth %d, found in %s by %s\n", p.name.c_str(), s.devices,
                 static_cast<long long>(scheduled->mini_batch), r.choices.size(), r.cost.depth, seconds_text(p.seconds).c_str(),

@@ -1,4 +1,5 @@
 // examples/plan.cpp - plan any model of the zoo on any cluster: rules and spreads together, spreads alone, plans of any kind, or no search
+#include "standard_output.hpp"
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -6,7 +7,6 @@
 #include <cctype>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -172,11 +172,7 @@ void look_closer(settings const& s, computation_graph const& graph, plan& p) {
   timeline const time = simulate(q, p.cluster, analytical{});
   p.step_seconds = step.plan.step_seconds = time.seconds;
   plan_summary const all = summary_of("plan", step.graph, step.plan, q, time);
-  if (!s.html.empty()) {
-    std::ofstream f(s.html);
-    f << html_report(step.graph, step.plan, q, time);
-    if (!f.flush()) throw error("cannot write", s.html, "a path that can be written");
-  }
+  if (!s.html.empty()) write_whole_file(s.html, html_report(step.graph, step.plan, q, time));
   if (s.json) return;
   std::printf("simulated step %s, largest arena %s; %s\n", seconds_text(time.seconds).c_str(),
               bytes_text(static_cast<double>(all.peak())).c_str(), all.dominated.c_str());

@@ -1,4 +1,5 @@
 // examples/plan_batch.cpp - a batch and a machine: the search chooses micro-batches, spreads or stages; the result is checked and run
+#include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/eigen.hpp>

@@ -1,4 +1,5 @@
 // examples/processes.cpp - one process per device: `mpirun -n 4 processes`; without mpirun, one process on one device
+#include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/eigen.hpp>

@@ -1,4 +1,5 @@
 // examples/quickstart.cpp - a model, a plan, one training step
+#include "standard_output.hpp"
 // [quoted: quickstart]
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>

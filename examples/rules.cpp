@@ -1,11 +1,12 @@
 // examples/rules.cpp - rewrite rules: made and proved from scratch, and those of other systems judged
+#include "standard_output.hpp"
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <tensorpar/core/json.hpp>
+#include <tensorpar/core/whole_file.hpp>
 #include <tensorpar/rewrite/derive.hpp>
 #include <tensorpar/rewrite/families.hpp>
 #include <tensorpar/rewrite/judge.hpp>
@@ -189,14 +190,12 @@ std::string catalogue(rule_making const& m) {
 /// Writes the file, or says whether it is already the same.
 bool write(fs::path const& path, std::string const& text, bool check) {
   if (check) {
-    std::ifstream in(path, std::ios::binary);
-    std::string const old((std::istreambuf_iterator<char>(in)), {});
-    if (old == text) return true;
+    if (fs::exists(path) && read_file(path.string()) == text) return true;
     std::cerr << "rules: " << path.string() << " differs from what is made now\n";
     return false;
   }
   fs::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary) << text;
+  write_whole_file(path.string(), text);
   return true;
 }
 
@@ -250,7 +249,7 @@ int import(std::string const& file, std::string const& out, bool as_json) {
     if (!as_json && !v.counterexample.empty()) std::cout << "\t\tcounterexample: " << v.counterexample << "\n";
     verdicts.push_back(std::move(j));
   }
-  if (!out.empty()) std::ofstream(out) << verdicts.dump(1) << "\n";
+  if (!out.empty()) write_whole_file(out, verdicts.dump(1) + "\n");
   json summary{{"event", "import"}, {"rules", all.size()}};
   for (auto const& [kind, n] : kinds_of) summary[kind] = n;
   summary["implied by the shipped rules"] = implied;

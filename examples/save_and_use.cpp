@@ -1,4 +1,5 @@
 // examples/save_and_use.cpp - a run that is saved, resumed by another plan, and whose network is then used
+#include "standard_output.hpp"
 #include <algorithm>
 #include <cstdio>
 #include <tensorpar/exec/checkpoint.hpp>

@@ -1,9 +1,9 @@
 // examples/tokens.hpp - token files in llm.c's format, and batches of them
 #pragma once
 #include <cstdint>
-#include <fstream>
 #include <string>
-#include <tensorpar/core/error.hpp>
+#include <tensorpar/core/read_file.hpp>
+#include <tensorpar/core/whole_file.hpp>
 #include <tensorpar/exec/host.hpp>
 #include <vector>
 
@@ -11,44 +11,44 @@ namespace tokens {
 
 using namespace tensorpar;
 
-/// llm.c's .bin: 256 little-endian 32-bit numbers (20240520, version 1, the count of tokens, zeros), then the tokens, 16 bits each.
-inline constexpr std::int32_t magic = 20240520, version = 1;
-inline constexpr std::size_t header_numbers = 256;
+/// llm.c's .bin: 256 little-endian 32-bit numbers (20240520, version 1, the count of tokens, zeros), then the tokens, 16 bits each. Its
+/// files for other vocabularies (20240801, version 7) have tokens of 32 bits.
+inline constexpr std::int32_t magic = 20240520, version = 1, magic_of_32_bits = 20240801;
+inline constexpr std::size_t header_numbers = 256, header_bytes = 4 * header_numbers;
 
-/// Throws `error` for anything else than such a file.
+/// Throws `error` for anything else than such a file, before room is made for its tokens.
 inline std::vector<std::uint16_t> read(std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw error("cannot read the file", path, "a token file, or --text FILE");
-  std::vector<std::int32_t> header(header_numbers);
-  in.read(reinterpret_cast<char*>(header.data()), static_cast<std::streamsize>(header_numbers * 4));
-  if (!in || header[0] != magic) throw error("not a token file", path, "256 numbers, the first 20240520, and tokens of 16 bits");
+  readable_file const in(path, "a token file, or --text FILE");
+  std::int32_t header[header_numbers]{};
+  if (in.bytes() >= header_bytes) in.read_at(0, header, header_bytes);
+  u64 const tokens = in.bytes() >= header_bytes ? in.bytes() - header_bytes : 0;              // their bytes
+  char const* const of_16_bits = "256 numbers, the first 20240520, and tokens of 16 bits";
+  if (header[0] == magic_of_32_bits) throw error("a token file of 32-bit tokens", path, of_16_bits);
+  if (header[0] != magic) throw error("not a token file", path, of_16_bits);
   if (header[1] != version) throw error("a token file of version " + std::to_string(header[1]), path, "version 1");
   if (header[2] < 1) throw error("a token file of " + std::to_string(header[2]) + " tokens", path, "at least 1");
-  std::vector<std::uint16_t> all(static_cast<std::size_t>(header[2]));
-  in.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size() * 2));
-  if (!in || in.get() != std::ifstream::traits_type::eof())
-    throw error("the file's length is not that of its " + std::to_string(header[2]) + " tokens", path, "1024 bytes and 2 for each token");
+  auto const n = static_cast<u64>(header[2]);
+  if (tokens == 4 * n) throw error("a token file of 32-bit tokens", path, of_16_bits);
+  if (tokens != 2 * n)
+    throw error("the file's length of " + std::to_string(in.bytes()) + " bytes is not that of its " + std::to_string(n) + " tokens", path,
+                "1024 bytes and 2 for each token");
+  std::vector<std::uint16_t> all(static_cast<std::size_t>(n));
+  in.read_at(header_bytes, all.data(), 2 * n);
   return all;
 }
 /// Throws `error` if the system refuses, or there are more than 2^31 - 1.
 inline void write(std::vector<std::uint16_t> const& all, std::string const& path) {
   if (all.empty() || all.size() > 0x7fffffff) throw error(std::to_string(all.size()) + " tokens", path, "1 to 2147483647");
-  std::vector<std::int32_t> header(header_numbers, 0);
-  header[0] = magic;
-  header[1] = version;
-  header[2] = static_cast<std::int32_t>(all.size());
-  std::ofstream out(path, std::ios::binary);
-  out.write(reinterpret_cast<char const*>(header.data()), static_cast<std::streamsize>(header_numbers * 4));
-  out.write(reinterpret_cast<char const*>(all.data()), static_cast<std::streamsize>(all.size() * 2));
-  out.close();
-  if (!out) throw error("cannot write the file", path, "a folder that may be written to");
+  std::int32_t const header[header_numbers]{magic, version, static_cast<std::int32_t>(all.size())};
+  whole_file out(path);
+  out.write(header, header_bytes);
+  out.write(all.data(), all.size() * 2);
+  out.finish();
 }
 /// A token for each byte.
 inline std::vector<std::uint16_t> of_text(std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw error("cannot read the file", path, "a text");
   std::vector<std::uint16_t> all;
-  for (int c; (c = in.get()) != std::ifstream::traits_type::eof();) all.push_back(static_cast<std::uint16_t>(c));
+  for (char c : read_file(path, "a text")) all.push_back(static_cast<unsigned char>(c));
   return all;
 }
 

@@ -1,4 +1,5 @@
 // examples/train_digits.cpp - declare, plan, train, check: two networks on real handwritten digits, on as many devices as you ask for
+#include "standard_output.hpp"
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>

@@ -8,6 +8,7 @@
 //   maker()              what makes the ranks' hub, and their policies (exec/hub_maker.hpp)
 //   measure(q)           how long the program's operators take
 #pragma once
+#include "standard_output.hpp"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

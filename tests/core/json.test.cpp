@@ -1,9 +1,11 @@
 // tests/core/json.test.cpp - values survive, order is kept, and bad text is refused with its place
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <random>
 #include <string>
@@ -114,7 +116,64 @@ TEST_CASE("nesting is refused beyond the limit, and brackets in strings do not c
   CHECK(refused("\"" + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + "\"").problem.empty());
 }
 
-TEST_CASE("a number that no double can hold is refused") { CHECK(!refused("[1e999]").problem.empty()); }
+TEST_CASE("a number that no double can hold is refused with its place and key") {
+  CHECK(refused("[1e999]").where == "plan.json:1:6: [0]");
+  CHECK(refused("-1e400").where == "plan.json:1:6");
+  refusal const r = refused("{\"cluster\": {\"links\": [{\"a\": [1, {}]},\n {\"b\": [], \"bandwidth\": 1e400}]}}");
+  CHECK(r.where == "plan.json:2:29: cluster.links[1].bandwidth");
+  CHECK(r.problem.find("1e400") != r.problem.npos);
+  CHECK(refused("[" + std::string(100000, '9') + "]").problem.size() < 600);
+}
+
+TEST_CASE("a zero byte is refused wherever it stands") {
+  std::string const text = R"({"version": 1, "list": [1, -2.5e3, "a\"b"], "flag": true})";
+  for (std::size_t n = 0; n <= text.size(); ++n) {
+    std::string with = text;
+    with.insert(n, 1, '\0');
+    CAPTURE(n);
+    CHECK(refused(with).problem == "a zero byte in a text");
+    CHECK(refused(with).where == "plan.json:1:" + std::to_string(n + 1));
+  }
+  CHECK(refused(std::string("{\"preset\": \"logical:4\"}\n\0 and {anything: that is no JSON", 56)).where == "plan.json:2:1");
+}
+
+TEST_CASE("what is no UTF-8 is not echoed") {
+  for (char const* text : {"\"\xff\"", "[\"a\xc3\x28\"]", "\xfe\xff", "{\"a\": \xc3\xa4}", "{\"\x1b[31m\": 1}", "[\"\xed\xa0\x80\"]"}) {
+    std::string const problem = refused(text).problem;
+    CAPTURE(problem);
+    CHECK(problem.starts_with("malformed JSON: "));
+    CHECK(printable(problem) == problem);
+  }
+  CHECK(refused("{\"\\u001b\": 1, \"\\u001b\": 2}").problem == "JSON key \"\\\\x1b\" stands twice in one object");
+}
+
+TEST_CASE("time grows with the text, not with its square: lists, objects, keys, depths") {
+  auto seconds = [](std::string const& text) {
+    double least = 1e9;
+    for (int k = 0; k < 3; ++k) {
+      auto const t = std::chrono::steady_clock::now();
+      parse_json(text, "text");
+      least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count());
+    }
+    return least;
+  };
+  auto list = [](int n, auto const& entry, char const* open, char const* shut) {
+    std::string s = open;
+    for (int i = 0; i < n; ++i) s += (i ? "," : "") + entry(i);
+    return s + shut;
+  };
+  auto objects = [&](int n) { return list(n, [](int) { return std::string(R"({"a":1})"); }, "[", "]"); };
+  auto keys = [&](int n) { return list(n, [](int i) { return "\"layers." + std::to_string(i) + "\":{\"a\":1}"; }, "{", "}"); };
+  auto lists = [&](int n) { return list(n, [](int) { return std::string("[[],{}]"); }, "{\"a\":{\"b\":[", "]}}"); };
+  for (auto const& make : std::initializer_list<std::function<std::string(int)>>{objects, keys, lists}) {
+    std::string const text = make(16000);
+    CHECK(parse_json(text, "text").dump() == text);
+    CHECK(seconds(text) < 12 * seconds(make(4000)) + 0.01);                  // four times as long: 4 to 5 times; quadratic: 16
+  }
+  std::string doubled = keys(20000);
+  doubled.insert(doubled.size() - 1, ",\"layers.7\":1");
+  CHECK(refused(doubled).problem == "JSON key \"layers.7\" stands twice in one object");
+}
 
 TEST_CASE("files: read, missing, a folder, empty") {
   std::string const path = "json_test_file.json";
@@ -125,6 +184,6 @@ TEST_CASE("files: read, missing, a folder, empty") {
   std::ofstream(path, std::ios::trunc).close();
   CHECK_THROWS_WITH_AS(read_json(path), doctest::Contains("(at json_test_file.json:1:1)"), error);
   std::remove(path.c_str());
-  CHECK_THROWS_WITH_AS(read_json(path), doctest::Contains("cannot read the file (at json_test_file.json)"), error);
-  CHECK_THROWS_WITH_AS(read_json("."), doctest::Contains("cannot read the file (at .)"), error);
+  CHECK_THROWS_WITH_AS(read_json(path), doctest::Contains("cannot read the file: No such file or directory (at json_test_file.json)"), error);
+  CHECK_THROWS_WITH_AS(read_json("."), doctest::Contains("cannot read the file: it is a folder (at .)"), error);
 }

@@ -1,7 +1,10 @@
 // tests/exec/tokens.test.cpp - the example's token files: written, read again, refused when malformed; batches follow from the step
 #include "../../examples/tokens.hpp"
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
+#include "support/effort.hpp"
 #include "support/scratch_folder.hpp"
 
 using namespace tensorpar;
@@ -36,6 +39,25 @@ TEST_CASE("token files come back, and what is no such file is refused with its n
   other = good;
   other[8] = 0;
   refused(other, "0 tokens");
+  refused(good + good.substr(1024), "a token file of 32-bit tokens");
+  other = good;
+  std::int32_t const of_32_bits[] = {20240801, 7};
+  other.replace(0, 8, reinterpret_cast<char const*>(of_32_bits), 8);
+  refused(other, "a token file of 32-bit tokens");
+
+  other = good;                                       // 4 GB of tokens claimed, and there is room for a quarter of that
+  other.replace(8, 4, "\xff\xff\xff\x7f");
+  ::rlimit before;
+  ::getrlimit(RLIMIT_AS, &before);
+  ::rlimit now = before;
+  now.rlim_cur = 1 << 30;
+  if (!effort::slow) ::setrlimit(RLIMIT_AS, &now);
+  refused(other, "the file's length of 1036 bytes is not that of its 2147483647 tokens");
+  ::setrlimit(RLIMIT_AS, &before);
+  CHECK(::unlink(path.c_str()) == 0);
+  REQUIRE(::mkfifo(path.c_str(), 0666) == 0);
+  CHECK_THROWS_WITH_AS(tokens::read(path), doctest::Contains("it is a pipe"), error);
+  CHECK_THROWS_WITH_AS(tokens::of_text(path), doctest::Contains("it is a pipe"), error);
 }
 
 TEST_CASE("a batch's labels are the tokens that follow, round and round, and consecutive batches join") {

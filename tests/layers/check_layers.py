@@ -215,7 +215,7 @@ def self_test():
         "whose only door is exec/eigen_door.hpp": {order: header("graph/order.hpp", "Eigen/Dense")},
         "neither standard nor behind a door": {order: header("graph/order.hpp", "CLI/CLI.hpp")},
         "which only report may": {order: header("graph/order.hpp", "iostream")},
-        "which only exec, plan may": {order: header("graph/order.hpp", "unistd.h")},
+        "which only core, exec may": {order: header("graph/order.hpp", "unistd.h")},
         "must not include graph/digraph.hpp": {order: header("graph/order.hpp", "tensorpar/graph/digraph.hpp")},
         "includes the umbrella": {order: header("graph/order.hpp", "tensorpar/tensorpar.hpp")},
         "a .hpp includes": {order: header("graph/order.hpp", "tensorpar/graph/x.cuh"),

@@ -76,5 +76,5 @@ TEST_CASE("files are read whole; what is no file is refused") {
   std::ofstream(path, std::ios::binary) << text;
   CHECK(detail::profile_file(path) == text);
   CHECK(refusal([&] { detail::profile_file(folder / "none.txt"); }).where() == folder / "none.txt");
-  CHECK(refusal([&] { detail::profile_file(folder / "."); }).problem() == "cannot read the file");
+  CHECK(refusal([&] { detail::profile_file(folder / "."); }).problem() == "cannot read the file: it is a folder");
 }

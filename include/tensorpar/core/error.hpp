@@ -2,11 +2,13 @@
 #pragma once
 #include <stdexcept>
 #include <string>
+#include <tensorpar/core/printable.hpp>
 
 namespace tensorpar {
 
 /// One clear message for bad input: what is wrong, where it stands, and what would be valid.
 /// Thrown for files, plans, clusters, shapes and environment; never for a programming error inside the library.
+/// what() is fit to be shown (core/printable.hpp), whatever was in the files; the three parts are as they were given.
 class error : public std::runtime_error {
  public:
   [[gnu::noinline, gnu::cold]] error(std::string what, std::string where, std::string valid)
@@ -27,7 +29,7 @@ class error : public std::runtime_error {
     std::string s = what;
     put(s, " (at ", where, ")");
     put(s, "; valid: ", valid, "");
-    return s;
+    return printable(s);
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <concepts>
+#include <string>
 #include <string_view>
 #include <tensorpar/core/config.hpp>
 #include <type_traits>
@@ -37,5 +38,14 @@ class hasher {
   constexpr hasher& add(std::string_view s) { return add(name_hash(s)).add(static_cast<u64>(s.size())); }
   constexpr u64 value() const { return mix(h_); }
 };
+
+namespace detail {
+/// 16 lower-case hexadecimal digits.
+inline std::string hex_of(u64 x) {
+  std::string r(16, '0');
+  for (std::size_t i = 16; i-- > 0; x >>= 4) r[i] = "0123456789abcdef"[x & 15];
+  return r;
+}
+}  // namespace detail
 
 }  // namespace tensorpar

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
+#include <tensorpar/core/read_file.hpp>
+#include <tensorpar/core/whole_file.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/op/spelling.hpp>
 #include <tuple>
@@ -101,6 +100,7 @@ inline std::string write_profiles(profile_table const& t) {
 
 /// The table that a text holds. Throws `error` naming the file and line: another version, a cut or edited file, a number out of range.
 inline profile_table parse_profiles(std::string_view text, std::string const& where) {
+  require_text(text, where);
   profile_table t;
   std::size_t at = 0, line = 0;
   auto fail = [&](std::string const& what, std::string const& valid) { throw error(what, where + ":" + std::to_string(line), valid); };
@@ -149,24 +149,10 @@ inline profile_table parse_profiles(std::string_view text, std::string const& wh
 
 /// The table in a file. Throws `error` as parse_profiles does, and where the file cannot be read.
 inline profile_table read_profiles(std::string const& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || text.bad()) throw error("cannot read the profiles", path, "a file written by write_profiles");
-  return parse_profiles(text.str(), path);
+  return parse_profiles(read_file(path, "a file written by save_profiles"), path);
 }
-/// Writes beside the file and renames, so that a reader never meets half a table. Throws `error` if the system refuses.
-inline void save_profiles(profile_table const& t, std::string const& path) {
-  std::string const part = path + ".part";
-  std::string const text = write_profiles(t);
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file || std::rename(part.c_str(), path.c_str()) != 0) {
-    std::remove(part.c_str());
-    throw error("cannot write the profiles", path, "a path in a folder that can be written");
-  }
-}
+/// Replaces the file as write_whole_file does (core/whole_file.hpp). Throws `error` if the system refuses.
+inline void save_profiles(profile_table const& t, std::string const& path) { write_whole_file(path, write_profiles(t)); }
 
 enum class when_missing : int { ask_fallback, refuse };
 

@@ -70,8 +70,8 @@ inline void check_tensor(safetensors_file const& in, std::string const& name, st
   if (!t) throw error("a tensor is missing", tensor_place(in.path(), name), valid);
   if (t->extents != w.extents)
     throw error("a tensor of shape " + extents_text(t->extents), tensor_place(in.path(), name, "shape"), extents_text(w.extents));
-  if (any_real ? !is_real(t->type) : t->type != w.type)
-    throw error("elements of type " + std::string(name_of(t->type)), tensor_place(in.path(), name, "dtype"),
+  if (any_real ? !t->real() : !t->is(w.type))
+    throw error("elements of type " + t->type_name(), tensor_place(in.path(), name, "dtype"),
                 any_real ? real_types : name_of(w.type));
 }
 /// Throws `error` unless the file holds exactly the run's tensors of this kind. `any_real`: as above.
@@ -101,8 +101,8 @@ template <class Run> std::string write_checkpoint(Run const& run, std::string co
     detail::discard(dir, s.name());
   }
 
-  std::string const part = dir + "/.partial-" + mine.name(), whole = dir + "/" + mine.name(), old = dir + "/" + aside.name();
-  detail::make_folders(part);
+  std::string const part = detail::make_new_folder(dir + "/.partial-" + mine.name() + "-");
+  std::string const whole = dir + "/" + mine.name(), old = dir + "/" + aside.name();
   checkpoint_manifest m;
   m.step = run.steps();
   m.seed = run.seed();
@@ -116,16 +116,15 @@ template <class Run> std::string write_checkpoint(Run const& run, std::string co
     manifest.write(encode(m).dump(1) + "\n");
     manifest.finish();
     detail::sync_folder(part);
+    if (detail::exists(whole)) {  // the same step again: at every moment one of the two is complete
+      if (detail::exists(old)) detail::discard(dir, detail::is_sound(whole) ? aside.name() : mine.name());
+      if (detail::exists(whole)) detail::rename_path(whole, old);
+    }
+    detail::rename_path(part, whole);
   } catch (...) {
     detail::remove_folder(part);
     throw;
   }
-
-  if (detail::exists(whole)) {  // the same step again: at every moment one of the two is complete
-    if (detail::exists(old)) detail::discard(dir, detail::is_sound(whole) ? aside.name() : mine.name());
-    if (detail::exists(whole)) detail::rename_path(whole, old);
-  }
-  detail::rename_path(part, whole);
   detail::sync_folder(dir);
   int kept = 0;
   for (detail::step_folder const& s : detail::step_folders(dir))

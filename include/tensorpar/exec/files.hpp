@@ -1,90 +1,25 @@
-// tensorpar/exec/files.hpp - files and folders that survive a crash: read by position, written through to the disk
+// tensorpar/exec/files.hpp - files with their hashes, and folders that survive a crash
 #pragma once
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <dirent.h>
-#include <fcntl.h>
-#include <string>
-#include <string_view>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <tensorpar/core/error.hpp>
+#include <tensorpar/core/read_file.hpp>
+#include <tensorpar/core/whole_file.hpp>
 #include <tensorpar/exec/content_hash.hpp>
-#include <unistd.h>
 #include <vector>
 
 namespace tensorpar {
 
-namespace detail {
-
-/// The system's last complaint, as an error about `path`.
-[[noreturn]] inline void refuse(std::string const& what, std::string const& path, std::string const& valid) {
-  throw error(what + ": " + std::strerror(errno), path, valid);
-}
-
-/// A file descriptor that closes itself.
-class descriptor {
-  int fd_ = -1;
-
+/// A regular file to read by position, with a hash of it all. Throws `error` as readable_file does.
+class input_file : public readable_file {
  public:
-  explicit descriptor(int fd = -1) : fd_(fd) {}
-  descriptor(descriptor&& o) noexcept : fd_(o.fd_) { o.fd_ = -1; }
-  descriptor& operator=(descriptor&& o) noexcept {
-    std::swap(fd_, o.fd_);
-    return *this;
-  }
-  ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  bool close() {
-    int const fd = fd_;
-    fd_ = -1;
-    return ::close(fd) == 0;
-  }
-};
-
-}  // namespace detail
-
-/// A file to read by position. Throws `error` if it is no plain file or cannot be read.
-class input_file {
-  std::string path_;
-  detail::descriptor fd_;
-  u64 bytes_ = 0;
-
- public:
-  explicit input_file(std::string path) : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
-    struct ::stat s;
-    if (fd_.get() < 0 || ::fstat(fd_.get(), &s) != 0) detail::refuse("cannot read the file", path_, "a file that is there and may be read");
-    if (!S_ISREG(s.st_mode)) throw error("not a plain file", path_, "a file");
-    bytes_ = static_cast<u64>(s.st_size);
-  }
-  std::string const& path() const { return path_; }
-  u64 bytes() const { return bytes_; }
-  void read_at(u64 at, void* to, u64 n) const {
-    for (auto* p = static_cast<char*>(to); n;) {
-      ssize_t const got = ::pread(fd_.get(), p, static_cast<std::size_t>(n), static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) detail::refuse("cannot read the file", path_, "a readable disk");
-      if (got == 0) throw error("the file ends at byte " + std::to_string(at), path_, "a file that nobody changes meanwhile");
-      p += got;
-      at += static_cast<u64>(got);
-      n -= static_cast<u64>(got);
-    }
-  }
-  std::string text() const {
-    std::string r(static_cast<std::size_t>(bytes_), '\0');
-    read_at(0, r.data(), bytes_);
-    return r;
-  }
+  explicit input_file(std::string path) : readable_file(std::move(path)) {}
   /// Of the whole content, read in pieces.
   u64 hash() const {
     content_hash h;
-    std::vector<char> piece(static_cast<std::size_t>(std::min<u64>(bytes_, u64{1} << 20)));
-    for (u64 at = 0; at < bytes_; at += piece.size()) {
-      u64 const n = std::min<u64>(piece.size(), bytes_ - at);
+    std::vector<char> piece(static_cast<std::size_t>(std::min<u64>(bytes(), u64{1} << 20)));
+    for (u64 at = 0; at < bytes(); at += piece.size()) {
+      u64 const n = std::min<u64>(piece.size(), bytes() - at);
       read_at(at, piece.data(), n);
       h.add(piece.data(), static_cast<std::size_t>(n));
     }
@@ -92,38 +27,26 @@ class input_file {
   }
 };
 
-/// A new file, written from front to back. Throws `error` where the system refuses. Without `finish` nothing is promised about its content.
+/// A file that is written whole or not at all (core/whole_file.hpp), with the size and a hash of what was written. Throws `error` as that
+/// does.
 class output_file {
-  std::string path_;
-  detail::descriptor fd_;
+  whole_file file_;
   content_hash hash_;
   u64 bytes_ = 0;
 
  public:
-  explicit output_file(std::string path)
-      : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (fd_.get() < 0) detail::refuse("cannot write the file", path_, "a path in a folder that may be written");
-  }
+  explicit output_file(std::string path) : file_(std::move(path)) {}
   void write(void const* data, std::size_t n) {
     hash_.add(data, n);
     bytes_ += n;
-    for (auto const* p = static_cast<char const*>(data); n;) {
-      ssize_t const put = ::write(fd_.get(), p, n);
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) detail::refuse("cannot write the file", path_, "a disk with room");
-      p += put;
-      n -= static_cast<std::size_t>(put);
-    }
+    file_.write(data, n);
   }
   void write(std::string_view text) { write(text.data(), text.size()); }
-  std::string const& path() const { return path_; }
+  std::string const& path() const { return file_.path(); }
   u64 bytes() const { return bytes_; }
   u64 hash() const { return hash_.value(); }
-  /// Returns once the content is on the disk.
-  void finish() {
-    bool const synced = ::fsync(fd_.get()) == 0;
-    if (!fd_.close() || !synced) detail::refuse("cannot write the file", path_, "a disk with room");
-  }
+  /// Returns once the file is in its place and on the disk. Without it there is none.
+  void finish() { file_.finish(); }
 };
 
 namespace detail {
@@ -149,13 +72,13 @@ inline std::vector<std::string> names_in(std::string const& folder) {
 }
 /// Throws `error` unless the folder can be read, or there is nothing of this name.
 inline void require_folder(std::string const& path) {
-  descriptor const d(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (d.get() < 0 && errno != ENOENT) refuse("cannot read the folder", path, "a folder that may be read, or a path where there is nothing");
+  descriptor const d = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (!d && errno != ENOENT) refuse("cannot read the folder", path, "a folder that may be read, or a path where there is nothing");
 }
-/// Returns once the folder's list of names is on the disk.
+/// Returns once the folder's list of names is on the disk, where folders can be synced.
 inline void sync_folder(std::string const& path) {
-  descriptor const d(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (d.get() < 0 || ::fsync(d.get()) != 0) refuse("cannot write the folder", path, "a folder on a disk that works");
+  descriptor const d = open_folder(AT_FDCWD, path.c_str());
+  if (!d || !synced(d.get())) refuse("cannot write the folder", path, "a folder on a disk that works");
 }
 /// Makes the folder and those above it that are missing.
 inline void make_folders(std::string const& path) {
@@ -163,12 +86,23 @@ inline void make_folders(std::string const& path) {
   std::size_t const slash = path.find_last_of('/', path.size() - 2);
   std::string const above = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   make_folders(above);
-  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) refuse("cannot make the folder", path, "a path that may be written");
+  if (repeated([&] { return ::mkdir(path.c_str(), 0777); }) != 0 && errno != EEXIST)
+    refuse("cannot make the folder", path, "a path that may be written");
   if (!is_folder(path)) throw error("not a folder", path, "a folder, or a path where one can be made");
   sync_folder(above);
 }
+/// Makes a folder of a name that nobody else has, and returns its path: `start` and 16 digits.
+inline std::string make_new_folder(std::string const& start) {
+  for (int tries = 0; tries < 1000; ++tries) {
+    std::string const path = start + hex_of(random_bits());
+    if (repeated([&] { return ::mkdir(path.c_str(), 0777); }) == 0) return path;
+    if (errno != EEXIST) break;
+  }
+  refuse("cannot make a folder " + start + "...", start, "a path that may be written");
+}
 inline void rename_path(std::string const& from, std::string const& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) refuse("cannot rename " + from, to, "a folder that may be written");
+  if (repeated([&] { return std::rename(from.c_str(), to.c_str()); }) != 0)
+    refuse("cannot rename " + from, to, "a folder that may be written");
 }
 /// Removes a folder of plain files; what cannot be removed stays.
 inline void remove_folder(std::string const& path) {
@@ -181,9 +115,9 @@ class folder_lock {
   descriptor fd_;
 
  public:
-  explicit folder_lock(std::string const& path) : fd_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (fd_.get() < 0) refuse("cannot open the folder", path, "a folder that may be read");
-    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  explicit folder_lock(std::string const& path) : fd_(open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY)) {
+    if (!fd_) refuse("cannot open the folder", path, "a folder that may be read");
+    if (!taken(fd_.get()))
       throw error("another process is saving here", path, "a folder of its own for every training run");
   }
 };

@@ -15,10 +15,7 @@ namespace tensorpar {
 template <has_parameters Run> void save_parameters(Run const& run, std::string const& path) {
   detail::require_savable(run, "save_parameters");
   detail::write_together(run, [&](auto const& all) {
-    detail::save_payload(all, path + ".partial", 0);
-    detail::rename_path(path + ".partial", path);
-    std::size_t const slash = path.find_last_of('/');
-    detail::sync_folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+    detail::save_payload(all, path, 0);
     return path;
   });
 }

@@ -14,19 +14,23 @@ namespace tensorpar {
 
 /// The format (huggingface.co/docs/safetensors): 8 bytes with the header's length, little-endian; the header, a JSON object from names to
 /// {"dtype", "shape", "data_offsets"}, maybe with texts under "__metadata__", filled with spaces; then the tensors' elements, little-endian
-/// and row-major, without gaps. Its limit here: a header of at most this many bytes.
-inline constexpr u64 safetensors_max_header = u64{1} << 22;
+/// and row-major, without gaps. A header has at most this many bytes.
+inline constexpr u64 safetensors_max_header = 100'000'000;
 
 struct stored_tensor {
   std::string name;
   stored_type type = stored_type::f32;
   std::vector<i64> extents;
-  u64 begin = 0, end = 0;  // bytes within the data; filled by `lay_out` and by the readers
+  u64 begin = 0, end = 0;  // bytes within the data; filled by the writers and by the readers
+  std::string other_type = {};  // a type that is none of `stored_type`: it stands in the file, and can be neither read nor written
   i64 elements() const {
     i64 n = 1;
     for (i64 e : extents) n *= e;
     return n;
   }
+  bool is(stored_type t) const { return other_type.empty() && type == t; }
+  bool real() const { return other_type.empty() && is_real(type); }
+  std::string type_name() const { return other_type.empty() ? name_of(type) : other_type; }
   friend bool operator==(stored_tensor const&, stored_tensor const&) = default;
 };
 
@@ -36,13 +40,26 @@ struct stored_tensors {
   std::map<std::string, std::string> notes;  // "__metadata__"
   u64 header_bytes = 8;                      // where the data start in the file
   u64 data_bytes = 0;
-  /// O(tensors).
+  std::vector<std::size_t> by_name;          // `tensors` by name, as `index` leaves it; the readers call that
+  void index() {
+    by_name.resize(tensors.size());
+    for (std::size_t i = 0; i < by_name.size(); ++i) by_name[i] = i;
+    std::stable_sort(by_name.begin(), by_name.end(), [&](std::size_t a, std::size_t b) { return tensors[a].name < tensors[b].name; });
+  }
+  /// O(log tensors) once indexed; without, and for a name that no tensor has, O(tensors).
   stored_tensor const* find(std::string_view name) const {
+    if (by_name.size() == tensors.size()) {
+      auto const at = std::lower_bound(by_name.begin(), by_name.end(), name,
+                                       [&](std::size_t i, std::string_view x) { return tensors[i].name < x; });
+      if (at != by_name.end() && tensors[*at].name == name) return &tensors[*at];
+    }
     for (stored_tensor const& t : tensors)
       if (t.name == name) return &t;
     return nullptr;
   }
-  friend bool operator==(stored_tensors const&, stored_tensors const&) = default;
+  friend bool operator==(stored_tensors const& a, stored_tensors const& b) {
+    return a.tensors == b.tensors && a.notes == b.notes && a.header_bytes == b.header_bytes && a.data_bytes == b.data_bytes;
+  }
 };
 
 namespace detail {
@@ -53,9 +70,9 @@ inline std::string tensor_place(std::string const& where, std::string const& nam
          (key ? ", " + std::string(key) : std::string());
 }
 
-inline u64 whole_number(json const& x, std::string const& place) {
+template <class Place> u64 whole_number(json const& x, Place const& place) {
   bool const good = x.is_number_unsigned() && x.get<u64>() <= u64{INT64_MAX};
-  if (!good) throw error("not a whole number", place, "a whole number from 0 to " + std::to_string(INT64_MAX));
+  if (!good) throw error("not a whole number", place(), "a whole number from 0 to " + std::to_string(INT64_MAX));
   return x.get<u64>();
 }
 
@@ -69,28 +86,28 @@ inline stored_tensor tensor_entry(std::string const& name, json const& x, u64 da
   json const &type = x["dtype"], &extents = x["shape"], &offsets = x["data_offsets"];
   int k = 0;
   while (k < stored_types && type != name_of(static_cast<stored_type>(k))) ++k;
-  if (k == stored_types) {
-    std::string valid;
-    for (k = 0; k < stored_types; ++k) valid += (k ? ", " : "") + std::string(name_of(static_cast<stored_type>(k)));
-    throw error("unknown element type", tensor_place(where, name, "dtype"), valid);
-  }
-  t.type = static_cast<stored_type>(k);
+  if (!type.is_string() || type.get_ref<std::string const&>().empty())
+    throw error("unknown element type", tensor_place(where, name, "dtype"), "the name of a type, as \"F32\"");
+  if (k == stored_types) t.other_type = type.get<std::string>();           // matters to who asks for this tensor
+  else t.type = static_cast<stored_type>(k);
+  auto const shape_place = [&] { return tensor_place(where, name, "shape"); };
+  auto const offsets_place = [&] { return tensor_place(where, name, "data_offsets"); };
   if (!extents.is_array()) throw error("not a list", tensor_place(where, name, "shape"), "a list of extents");
-  u64 bytes = static_cast<u64>(bytes_of(t.type));
+  u64 bytes = t.other_type.empty() ? static_cast<u64>(bytes_of(t.type)) : 1;
   for (json const& e : extents) {
-    u64 const n = whole_number(e, tensor_place(where, name, "shape"));
+    u64 const n = whole_number(e, shape_place);
     if (n && bytes > u64{INT64_MAX} / n)
       throw error("more elements than can be counted", tensor_place(where, name, "shape"), "a tensor below 2^63 bytes");
     bytes *= n;
     t.extents.push_back(static_cast<i64>(n));
   }
   if (!offsets.is_array() || offsets.size() != 2) throw error("not a pair", tensor_place(where, name, "data_offsets"), "[begin, end]");
-  t.begin = whole_number(offsets[0], tensor_place(where, name, "data_offsets"));
-  t.end = whole_number(offsets[1], tensor_place(where, name, "data_offsets"));
+  t.begin = whole_number(offsets[0], offsets_place);
+  t.end = whole_number(offsets[1], offsets_place);
   if (t.begin > t.end || t.end > data_bytes)
     throw error("bytes " + std::to_string(t.begin) + " to " + std::to_string(t.end) + " are not in the file",
                 tensor_place(where, name, "data_offsets"), "0 <= begin <= end <= " + std::to_string(data_bytes));
-  if (t.end - t.begin != bytes)
+  if (t.other_type.empty() && t.end - t.begin != bytes)
     throw error(std::to_string(t.end - t.begin) + " bytes for " + std::to_string(bytes) + " bytes of elements",
                 tensor_place(where, name, "data_offsets"), "end - begin = product of shape * bytes of dtype");
   return t;
@@ -111,7 +128,8 @@ inline u64 checked_header(unsigned char const* first, u64 available, u64 file_by
 }  // namespace detail
 
 /// The content of a header, with every claim checked: each tensor's bytes are those that its type and extents need, lie within the data,
-/// overlap nobody's and leave no gap. Throws `error` naming file, tensor and key. O(header * log), and O(tensors^2) cheap comparisons.
+/// overlap nobody's and leave no gap. Of a tensor whose type is unknown only the bytes' place is. Throws `error` naming file, tensor and
+/// key. O(header * log).
 inline stored_tensors parse_safetensors_header(std::string_view header, u64 data_bytes, std::string const& where) {
   if (header.empty() || header[0] != '{') throw error("the header is not a JSON object", where, "a safetensors file");
   json const all = parse_json(header, where);
@@ -140,6 +158,7 @@ inline stored_tensors parse_safetensors_header(std::string_view header, u64 data
   }
   if (at != data_bytes)
     throw error("the data have " + std::to_string(data_bytes) + " bytes", where, std::to_string(at) + " bytes, those of all tensors");
+  r.index();
   return r;
 }
 
@@ -153,12 +172,18 @@ inline stored_tensors read_safetensors(std::string_view file, std::string const&
 /// Throws `error` for a name that stands twice, is "__metadata__" or not UTF-8, and for a negative extent.
 inline std::string safetensors_header(stored_tensors& t, std::string const& where) {
   json all = json::object();
-  for (auto const& [key, text] : t.notes) all["__metadata__"][key] = text;
+  if (!t.notes.empty()) {
+    json notes = json::object();
+    for (auto const& [key, text] : t.notes) detail::json_append(notes, key, text);
+    detail::json_append(all, "__metadata__", std::move(notes));
+  }
   std::set<std::string_view> names{"__metadata__"};
   u64 at = 0;
   for (stored_tensor& x : t.tensors) {
     if (!names.insert(x.name).second)
       throw error("a name that stands twice", detail::tensor_place(where, x.name), "each name once, and not __metadata__");
+    if (!x.other_type.empty())
+      throw error("elements of type " + x.other_type, detail::tensor_place(where, x.name, "dtype"), "a type that can be written");
     u64 bytes = static_cast<u64>(bytes_of(x.type));
     for (i64 e : x.extents) {
       if (e < 0 || (e && bytes > u64{INT64_MAX} / static_cast<u64>(e)))
@@ -171,7 +196,7 @@ inline std::string safetensors_header(stored_tensors& t, std::string const& wher
     entry["dtype"] = name_of(x.type);
     entry["shape"] = x.extents;
     entry["data_offsets"] = {x.begin, x.end};
-    all.push_back({x.name, std::move(entry)});
+    detail::json_append(all, x.name, std::move(entry));
   }
   std::string text;
   try {
@@ -182,6 +207,7 @@ inline std::string safetensors_header(stored_tensors& t, std::string const& wher
     throw error("a header of " + std::to_string(text.size()) + " bytes", where, "at most " + std::to_string(safetensors_max_header));
   t.header_bytes = 8 + text.size();
   t.data_bytes = at;
+  t.index();
   std::string first(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) first[i] = static_cast<char>(static_cast<u64>(text.size()) >> 8 * i & 255);
   return first + text;
@@ -199,9 +225,9 @@ std::vector<Element> stored_elements(stored_tensors const& from, std::string con
     throw error("there is no such tensor", detail::tensor_place(where, name),
                 "one of its " + std::to_string(from.tensors.size()) + " tensors");
   constexpr bool real = std::floating_point<Element>;
-  bool const own = t->type == stored_as<Element>::type;
-  if (real ? !is_real(t->type) : !own)
-    throw error("elements of type " + std::string(name_of(t->type)), detail::tensor_place(where, name, "dtype"),
+  bool const own = t->is(stored_as<Element>::type);
+  if (real ? !t->real() : !own)
+    throw error("elements of type " + t->type_name(), detail::tensor_place(where, name, "dtype"),
                 real ? real_types : name_of(stored_as<Element>::type));
   std::vector<Element> r(static_cast<std::size_t>(t->elements()));
   if constexpr (real)

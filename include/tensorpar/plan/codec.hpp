@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <tensorpar/core/hash.hpp>
 #include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/pipeline_codec.hpp>
@@ -10,12 +11,6 @@
 namespace tensorpar {
 
 namespace detail {
-
-inline std::string hex_of(u64 x) {
-  std::string r(16, '0');
-  for (std::size_t i = 16; i-- > 0; x >>= 4) r[i] = "0123456789abcdef"[x & 15];
-  return r;
-}
 
 constexpr char const* non_finite_names[] = {"error", "skip", "go_on"};
 constexpr char const* optimizer_names[] = {"sgd", "momentum", "adamw"};

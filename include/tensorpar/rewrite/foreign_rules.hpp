@@ -1,9 +1,8 @@
 // tensorpar/rewrite/foreign_rules.hpp - rule collections of other systems: FlexFlow's JSON and TASO's protobuf
 #pragma once
 #include <array>
-#include <fstream>
 #include <map>
-#include <sstream>
+#include <string>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/json.hpp>
 
@@ -209,12 +208,7 @@ inline std::vector<foreign_rule> read_taso_rules(std::string_view bytes, std::st
 /// The rules in a file: JSON where its name ends in .json, else protobuf. Throws `error` if it cannot be read, and as the readers do.
 inline std::vector<foreign_rule> read_foreign_rules(std::string const& path) {
   if (path.ends_with(".json")) return read_flexflow_rules(read_json(path), path);
-  std::ifstream file(path, std::ios::binary);
-  file.peek();
-  std::ostringstream text;
-  if (file.good()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || text.bad()) throw error("cannot read the file", path, "a readable rule collection");
-  return read_taso_rules(text.str(), path);
+  return read_taso_rules(read_file(path, "a readable rule collection"), path);
 }
 
 }  // namespace tensorpar

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
+#include <mutex>
 #include <tensorpar/rewrite/candidates.hpp>
 #include <tensorpar/rewrite/proof_store.hpp>
 #include <tensorpar/rewrite/shipped_rule.hpp>
@@ -89,7 +91,9 @@ inline rule_making make_rules(std::vector<family> const& families, making_option
     proof_options few = options.proofs;
     few.cases.max_rank = std::min(rank, few.cases.max_rank);
     std::atomic<std::size_t> next{0};
-    auto work = [&] {
+    std::exception_ptr fault;                          // the first of any thread
+    std::mutex found_fault;
+    auto prove = [&] {
       prover quick(words, few), full(words, options.proofs);
       for (std::size_t i; (i = next++) < these.size();) {
         rule const asked = these[i].what;
@@ -104,10 +108,20 @@ inline rule_making make_rules(std::vector<family> const& families, making_option
         if (options.store) options.store->add(key, asked, {these[i].proved, these[i].what});
       }
     };
+    auto work = [&] {
+      try {
+        prove();
+      } catch (...) {
+        std::lock_guard const lock(found_fault);
+        if (!fault) fault = std::current_exception();
+        next = these.size();
+      }
+    };
     std::vector<std::thread> team;
     for (int t = 1; t < threads; ++t) team.emplace_back(work);
     work();
     for (std::thread& t : team) t.join();
+    if (fault) std::rethrow_exception(fault);
     m.prove_s += detail::seconds_since(since);
   };
   prove_all(rules, options.first_rank);

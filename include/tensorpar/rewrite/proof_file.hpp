@@ -1,21 +1,24 @@
 // tensorpar/rewrite/proof_file.hpp - verdicts of proofs in a file, a line each: what was interrupted goes on
 #pragma once
-#include <fstream>
 #include <map>
 #include <mutex>
+#include <tensorpar/core/descriptor.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/rewrite/proof_store.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 namespace tensorpar {
 
-/// Lines {"key", "rule", "status", "cases", "axioms", "proved", "open"}, appended as they come. What a line says is believed only for the
-/// rule that it names. A last line that was cut off is tried again; any other that cannot be read is an error.
+/// Lines {"key", "rule", "status", "cases", "axioms", "proved", "open"}, appended as they come: a crash leaves whole lines, and maybe part
+/// of one more. What a line says is believed only for the rule that it names. A last line that was cut off is tried again; any other that
+/// cannot be read is an error.
 class proof_file final : public proof_store {
   struct entry { std::string asked; stored_proof proof; };
   std::map<u64, entry> all_;
   mutable std::mutex mutex_;
-  std::ofstream out_;
+  std::string path_;
+  detail::descriptor out_;
+  ::off_t bytes_ = 0;
 
   static std::string text(rule r) {
     r.name.clear();
@@ -24,10 +27,16 @@ class proof_file final : public proof_store {
   static constexpr char const* statuses[] = {"proved", "unproved", "impossible"};
 
  public:
-  /// Throws `error` where the file cannot be written, or holds something else.
-  explicit proof_file(std::string const& path, vocabulary const& words = standard_vocabulary()) {
-    std::string whole;
-    if (std::ifstream in(path, std::ios::binary); in) whole.assign(std::istreambuf_iterator<char>(in), {});
+  /// Throws `error` where the file cannot be written, is no regular file, holds something else, or another process has it.
+  explicit proof_file(std::string const& path, vocabulary const& words = standard_vocabulary())
+      : path_(path), out_(detail::open_at(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK)) {
+    struct ::stat s;
+    if (!out_ || ::fstat(out_.get(), &s) != 0) detail::refuse("the file cannot be written", path, "a file in a folder that is there");
+    if (!S_ISREG(s.st_mode))
+      throw error("the file cannot be written: it is " + std::string(detail::kind_of_file(s.st_mode)), path, "a file");
+    if (!detail::taken(out_.get()))
+      throw error("another process keeps its verdicts here", path, "a file for every process");
+    std::string const whole = read_file(path);
     std::size_t good = 0;
     for (int line = 1; good < whole.size(); ++line) {
       std::size_t const end = whole.find('\n', good);
@@ -55,9 +64,9 @@ class proof_file final : public proof_store {
       e.proof.what = parse_rule(j["proved"].get<std::string>(), words, where);
       all_.insert_or_assign(std::strtoull(j["key"].get<std::string>().c_str(), nullptr, 16), std::move(e));
     }
-    out_.open(path, std::ios::binary | std::ios::trunc);
-    out_ << whole.substr(0, good) << std::flush;
-    if (!out_) throw error("the file cannot be written", path, "a file in a folder that is there");
+    bytes_ = static_cast<::off_t>(good);
+    if (good < whole.size() && detail::repeated([&] { return ::ftruncate(out_.get(), bytes_); }) != 0)
+      detail::refuse("the file cannot be written", path, "a disk that works");
   }
   std::size_t size() const { return all_.size(); }
   std::optional<stored_proof> find(u64 key, rule const& asked) const override {
@@ -68,6 +77,7 @@ class proof_file final : public proof_store {
     p.what.name = asked.name;
     return p;
   }
+  /// Throws `error` where the disk is full; the verdicts before stay.
   void add(u64 key, rule const& asked, stored_proof const& p) override {
     char hex[17];
     *std::to_chars(hex, hex + 16, key, 16).ptr = '\0';
@@ -78,7 +88,14 @@ class proof_file final : public proof_store {
                  {"axioms", used}, {"proved", text(p.what)}, {"open", p.verdict.open}};
     std::lock_guard const lock(mutex_);
     all_.insert_or_assign(key, entry{mine, p});
-    out_ << j.dump() << "\n" << std::flush;
+    std::string const line = j.dump() + "\n";
+    if (!detail::write_all(out_.get(), line.data(), line.size())) {
+      int const reason = errno;
+      bool const cut = ::ftruncate(out_.get(), bytes_) == 0;
+      errno = reason;
+      detail::refuse(std::string("the file cannot be written") + (cut ? "" : ", and ends in part of a line"), path_, "a disk with room");
+    }
+    bytes_ += static_cast<::off_t>(line.size());
   }
 };
 

@@ -1,25 +1,16 @@
 // tensorpar/search/profiles/text.hpp - profiles that are lines of text: a cursor that knows its line and column
 #pragma once
 #include <charconv>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <tensorpar/core/error.hpp>
+#include <tensorpar/core/read_file.hpp>
 #include <tensorpar/search/profiles/numbers.hpp>
 #include <vector>
 
 namespace tensorpar::detail {
 
 /// The file as text. Throws `error` if it cannot be read.
-inline std::string profile_file(std::string const& path) {
-  std::ifstream file(path, std::ios::binary);
-  file.peek();  // a folder opens, but does not read
-  std::ostringstream text;
-  if (file.good()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || text.bad()) throw error("cannot read the file", path, "a readable text file");
-  return text.str();
-}
+inline std::string profile_file(std::string const& path) { return read_file(path, "a readable text file"); }
 
 /// One line and how far it has been read.
 struct profile_line {
@@ -72,8 +63,9 @@ struct profile_line {
   }
 };
 
-/// The lines of a text, without what ends them.
+/// The lines of a text, without what ends them. Throws `error` for a zero byte.
 inline std::vector<profile_line> profile_lines(std::string_view text, std::string const& file) {
+  require_text(text, file);
   std::vector<profile_line> r;
   for (std::size_t start = 0; start < text.size();) {
     std::size_t const stop = std::min(text.find('\n', start), text.size());

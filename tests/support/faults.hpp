@@ -1,0 +1,76 @@
+// tests/support/faults.hpp - what goes wrong with files: full disks, folders that may not be written, processes that die
+#pragma once
+#include <filesystem>
+#include <algorithm>
+#include <signal.h>
+#include <string>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace tests {
+
+/// Names in a folder, sorted; those in its folders by their paths.
+inline std::vector<std::string> entries(std::string const& folder) {
+  std::vector<std::string> r;
+  for (auto const& e : std::filesystem::recursive_directory_iterator(folder)) r.push_back(e.path().lexically_relative(folder).string());
+  std::sort(r.begin(), r.end());
+  return r;
+}
+
+/// While it lives no file of this process grows beyond so many bytes: what a disk is when it is full.
+class small_files {
+  ::rlimit before_{};
+  void (*handler_)(int);
+
+ public:
+  explicit small_files(::rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    ::rlimit now = before_;
+    now.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+  small_files(small_files const&) = delete;
+  small_files& operator=(small_files const&) = delete;
+  ~small_files() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+};
+
+/// A disk of 200 kB mounted at a folder, where this process may.
+class small_disk {
+  std::string at_;
+  bool mounted_ = false;
+
+ public:
+  explicit small_disk(std::string at) : at_(std::move(at)) {
+    std::filesystem::create_directory(at_);
+    mounted_ = ::mount("tmpfs", at_.c_str(), "tmpfs", 0, "size=200k") == 0;
+  }
+  small_disk(small_disk const&) = delete;
+  small_disk& operator=(small_disk const&) = delete;
+  ~small_disk() {
+    if (mounted_) ::umount2(at_.c_str(), MNT_DETACH);
+  }
+  explicit operator bool() const { return mounted_; }
+};
+
+/// What a process of an ordinary user finds: true or false. The superuser may write whatever permissions say.
+template <class Test> bool as_user(Test const& test) {
+  pid_t const child = ::fork();
+  if (child == 0) {
+    bool good = ::geteuid() != 0 || (::setgid(65534) == 0 && ::setuid(65534) == 0);
+    try {
+      good = good && test();
+    } catch (...) { good = false; }
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace tests
