@@ -21,6 +21,7 @@ namespace tensorpar {
 /// memory; `run` may then return before its work is done, as long as later calls for this device find it done. A constructor that takes a
 /// `device_place`: a policy is made for every device; without it, by default. `Policy::keeps_lse(op, narrow)`: are fused programs to have
 /// this operator, an attention that leaves log-sum-exps or a gradient that starts from them (op/attention_lse.hpp)?
+/// `Policy::name()`: what plans call the policy whose scratch they count (exec/scratch_of.hpp); the same name, the same scratch.
 /// Minimal definition: all four. Models: compute::eigen.
 template <class Policy>
 concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, kernel_call const& c) {

@@ -84,6 +84,11 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
   basic_cudnn_teams(base b, detail::cudnn_library l) : base(std::move(b)), library_(std::move(l)) {}
 
  public:
+  /// By all that scratch depends on.
+  static std::string name() {
+    return std::string("cudnn") + (Floats == float_products::full ? "" : " with rounded products") + (InOrder ? "" : " in any order") + ", " +
+           std::to_string(Scratch) + " bytes at most";
+  }
   explicit basic_cudnn_teams(device_place at) : basic_cudnn_teams(cuda_memory(at)) {}
   explicit basic_cudnn_teams(cuda_memory m) : base(std::move(m)), library_(base::device_memory()) {}
   basic_cudnn_teams(cuda_memory m, std::shared_ptr<cuda_product_choices> c)

@@ -46,6 +46,7 @@ template <class Scalar, class Own = op_set<>> class eigen {
 
  public:
   using scalar_type = Scalar;
+  static std::string name() { return std::string("eigen<") + scalar_traits<Scalar>::name + ">"; }
   static bool supports(any_op const& o) { return o.op && find(o.op->id); }
   /// Scratch scalars for these local shapes; 0 without a kernel.
   static i64 workspace(any_op const& o, shapes in, shapes out) {

@@ -1,6 +1,7 @@
 // tensorpar/exec/paced.hpp - a compute policy that takes as long as a model says: to compare schedules on any machine
 #pragma once
 #include <chrono>
+#include <string>
 #include <tensorpar/exec/concepts.hpp>
 #include <thread>
 #include <vector>
@@ -14,6 +15,7 @@ template <compute_policy Policy, double (*Seconds)(any_op const&, shapes, shapes
   using scalar_type = typename Policy::scalar_type;
   Policy policy;
 
+  static std::string name() requires requires { std::string(Policy::name()); } { return Policy::name(); }
   static bool supports(any_op const& o) { return Policy::supports(o); }
   static i64 workspace(any_op const& o, shapes in, shapes out) { return Policy::workspace(o, in, out); }
   void run(kernel_call const& c) const {

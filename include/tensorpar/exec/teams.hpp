@@ -114,6 +114,12 @@ class teams {
  public:
   using scalar_type = Scalar;
   using narrow_type = Narrow;
+  static std::string name() {
+    std::string r = "teams<" + std::string(scalar_traits<Scalar>::name);
+    if constexpr (!std::same_as<Narrow, Scalar>) r += std::string(", ") + scalar_traits<Narrow>::name;
+    if constexpr (requires { std::string(Device::name()); }) r += ", " + std::string(Device::name());
+    return r + ">";
+  }
   using memory = typename Device::memory;
   teams() = default;
   explicit teams(Device d) : device_(std::move(d)) {}

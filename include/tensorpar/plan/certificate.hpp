@@ -50,17 +50,33 @@ inline program_seal seal_of(program const& q, int devices) {
 
 }  // namespace detail
 
+namespace detail {
+/// How the plan's count of scratch space and the rule that is given differ, in words. Empty: they agree.
+inline std::string scratch_disagreement(plan const& p, scratch_space const& given) {
+  if (p.scratch == given.policy) return {};
+  auto const of = [](std::string const& policy) { return policy.empty() ? std::string("of no policy") : "of " + policy; };
+  return "the plan counts the scratch space " + of(p.scratch) + ", given is that " + of(given.policy);
+}
+}  // namespace detail
+
 /// Completes a plan for this graph: the arenas of its program (`peak_bytes`), and the numbers by which the program is known (`tasks`,
-/// `offsets`), with no backend's scratch space. An executor refuses a plan whose program has other tasks. `forward`: what the plan runs
-/// (plan/rewritten.hpp). Throws `error` where the plan does not fit. O(kinds of devices * unrolling); a pipeline is unrolled for all.
-inline void seal(computation_graph const& forward, plan& p, std::string const& loss = "loss") {
+/// `offsets`). `scratch`: of the policy that will run it (exec/scratch_of.hpp), which the plan then names; by default kernels' scratch is
+/// not counted. An executor refuses a plan whose program has other tasks. `forward`: what the plan runs (plan/rewritten.hpp).
+/// Throws `error` where the plan does not fit, and where it was searched for with another policy's scratch.
+/// O(kinds of devices * unrolling); a pipeline is unrolled for all.
+inline void seal(computation_graph const& forward, plan& p, std::string const& loss = "loss", scratch_space const& scratch = {}) {
+  require_feasible(p);
+  workspace_rule const w = require_scratch(scratch, p.scalar_bytes, "seal").rule;
+  if (std::string const text = detail::scratch_disagreement(p, scratch); !text.empty() && !p.scratch.empty())
+    throw error(text, "seal", "scratch_of<the policy>() of the search (exec/scratch_of.hpp)");
+  p.scratch = scratch.policy;
   detail::program_seal s;
   if (p.pipeline.empty()) {
     saving_step const step = save_memory(differentiate(forward, training_of(p, loss)), p);
-    detail::for_each_kind_of_device(step.graph, step.plan, no_workspace,
+    detail::for_each_kind_of_device(step.graph, step.plan, w,
                                     [&](program const& q, int d, std::vector<int> const& members) { s.add(q, d, members); });
   } else {
-    s = detail::seal_of(unroll(expand(forward, p, loss)), p.cluster.size());
+    s = detail::seal_of(unroll(expand(forward, p, loss), w), p.cluster.size());
   }
   p.peak_bytes = std::move(s.arena);
   p.tasks = s.tasks;
@@ -92,24 +108,29 @@ inline void check_kind(training_graph const& t, plan const& p, program const& q,
 /// Replays a plan's evidence from the graph that the user declared: the rewrites (shipped, proved rules, applied where they stand and where
 /// their conditions hold), every operator's spread and savings, and the program that they give: what `check` accepts, with the tasks,
 /// offsets and arenas that the plan was sealed with. Nothing is searched. Empty: accepted. `find(name)`: rules of your own besides.
+/// `scratch`: of the policy whose scratch space the plan counts, if it does (plan::scratch).
 /// Cost: rewrites as in `rewritten`; then O(kinds of devices * tasks) and O(devices) for every operator, grid, layout and movement unlike
 /// all others. A program is never listed for all devices, except for pipelines.
 template <class Find>
 std::vector<finding> check_certificate(computation_graph const& declared, plan const& p, Find const& find, std::string const& loss = "loss",
-                                       std::size_t limit = 50) {
+                                       std::size_t limit = 50, scratch_space const& scratch = {}) {
   findings out(limit);
   auto say = [&](fault f, std::string text) { out.add({f, -1, -1, -1, -1, std::move(text)}); };
+  if (p.infeasible) say(fault::memory, text_of(*p.infeasible));
+  else if (std::string text = detail::scratch_disagreement(p, scratch); !text.empty()) say(fault::malformed, std::move(text));
+  if (!out.empty()) return out.take();
   std::size_t const devices = static_cast<std::size_t>(std::max(0, p.cluster.size()));
   if (!p.tasks || p.peak_bytes.size() != devices) {
     say(fault::malformed, "the plan is not sealed: it names no program (plan/certificate.hpp, seal)");
     return out.take();
   }
   try {
+    require_scratch(scratch, p.scalar_bytes, "certificate");
     computation_graph const forward = rewritten(declared, p, find);
     detail::program_seal s;
     if (!p.pipeline.empty()) {
       pipelined_step const step = expand(forward, p, loss);
-      program const q = unroll(step);
+      program const q = unroll(step, scratch.rule);
       if (auto wrong = check(step.graph, step.plan, q, limit); !wrong.empty()) return wrong;
       s = detail::seal_of(q, p.cluster.size());
     } else {
@@ -121,7 +142,7 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
       if (!out.empty()) return out.take();
       saving_step const step = save_memory(t, p);
       u64 tasks = 0;
-      detail::for_each_kind_of_device(step.graph, step.plan, no_workspace, [&](program const& q, int d, std::vector<int> const& members) {
+      detail::for_each_kind_of_device(step.graph, step.plan, scratch.rule, [&](program const& q, int d, std::vector<int> const& members) {
         detail::check::check_kind(step.graph, step.plan, q, d, members, known, out);
         s.add(q, d, members);
         if (d > 0 && s.tasks != tasks)
@@ -136,8 +157,8 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
   }
   return out.take();
 }
-inline std::vector<finding> check_certificate(computation_graph const& declared, plan const& p) {
-  return check_certificate(declared, p, [](std::string_view name) { return standard_rule(name); });
+inline std::vector<finding> check_certificate(computation_graph const& declared, plan const& p, scratch_space const& scratch = {}) {
+  return check_certificate(declared, p, [](std::string_view name) { return standard_rule(name); }, "loss", 50, scratch);
 }
 
 }  // namespace tensorpar

@@ -28,6 +28,7 @@ inline std::vector<shape> types(computation_graph const& g, std::vector<int> con
 
 /// Graph, cluster and spreads. O(nodes + different spread operators * devices).
 inline void check_plan(training_graph const& t, plan const& p, facts& known, findings& out) {
+  if (p.infeasible) return out.add({fault::memory, -1, -1, p.infeasible->device, -1, text_of(*p.infeasible)});
   if (!p.pipeline.empty())
     return out.add({fault::wrong_graph, -1, -1, -1, -1,
                     "the plan has a pipeline: expand(graph, plan) makes the graph and the plan of its step, which can be checked and run"});

@@ -158,13 +158,16 @@ inline std::string plan_checksum(json const& body) { return hex_of(hasher().add(
 }  // namespace detail
 
 /// The plan as JSON: schema version first, keys in one order, reals with all their digits, hashes as text.
-/// Throws `error` where a number is infinite or not a number, or a name is not UTF-8: JSON cannot hold them. O(plan).
+/// Throws `error` where a number is infinite or not a number, or a name is not UTF-8: JSON cannot hold them; and where no plan fits.
+/// O(plan).
 inline json encode(plan const& p) {
+  require_feasible(p);
   json r = json::object();
   r["tensorpar_plan"] = plan::schema;
   r["hash"] = detail::hex_of(p.hash());
   r["checksum"] = "";
   r["model"] = p.model;
+  if (p.batch > 0) r["batch"] = p.batch;
   r["graph"] = detail::hex_of(p.graph);
   if (!p.rewrites.empty()) {
     r["serial"] = detail::hex_of(p.serial);
@@ -193,6 +196,7 @@ inline json encode(plan const& p) {
   said["bound"] = p.bound;
   said["step_seconds"] = p.step_seconds;
   said["peak_bytes"] = p.peak_bytes;
+  if (!p.scratch.empty()) said["scratch"] = p.scratch;
   if (p.tasks || p.offsets) {
     said["tasks"] = detail::hex_of(p.tasks);
     said["offsets"] = detail::hex_of(p.offsets);
@@ -223,10 +227,11 @@ inline plan decode(json const& from, std::string const& where) {
   if (i64 const v = r["tensorpar_plan"].integer(0, INT64_MAX); v != plan::schema)
     r["tensorpar_plan"].fail("a plan of schema version " + std::to_string(v),
                              "version " + std::to_string(plan::schema) + "; make the plan again with this release");
-  r.object({"tensorpar_plan", "hash", "checksum", "model", "graph", "serial", "rewrites", "cluster", "micro_batches", "scalar_bytes",
+  r.object({"tensorpar_plan", "hash", "checksum", "model", "batch", "graph", "serial", "rewrites", "cluster", "micro_batches", "scalar_bytes",
             "optimizer", "nodes", "order", "pipeline", "predicted"});
   plan p;
   p.model = r["model"].text();
+  if (from.contains("batch")) p.batch = r["batch"].integer(1, INT64_MAX);
   p.graph = r["graph"].hex();
   if (from.contains("rewrites") != from.contains("serial"))
     r.fail("\"serial\" and \"rewrites\" belong together", "both, or neither where the declared graph is run as it is");
@@ -253,13 +258,17 @@ inline plan decode(json const& from, std::string const& where) {
     p.nodes.push_back(detail::decode_node(nodes[i], p.cluster.size()));
   if (from.contains("order")) p.order = detail::decode_order(r["order"], from.contains("pipeline"), static_cast<int>(p.nodes.size()));
   if (from.contains("pipeline")) p.pipeline = detail::decode_pipeline(r["pipeline"], static_cast<int>(p.nodes.size()), p.cluster.size());
-  said.object({"cost", "bound", "step_seconds", "peak_bytes", "tasks", "offsets"});
+  said.object({"cost", "bound", "step_seconds", "peak_bytes", "scratch", "tasks", "offsets"});
   p.cost = said["cost"].real(0);
   p.bound = said["bound"].real(0);
   p.step_seconds = said["step_seconds"].real(0);
   detail::plan_reader const peak = said["peak_bytes"];
   for (std::size_t i = 0, n = peak.array(0, p.cluster.device.size()); i < n; ++i)
     p.peak_bytes.push_back(peak[i].integer(0, INT64_MAX));
+  if (said.at.contains("scratch")) {
+    p.scratch = said["scratch"].text();
+    if (p.scratch.empty()) said["scratch"].fail("names no compute policy", "the policy whose scratch space is counted, or no such key");
+  }
   if (!p.peak_bytes.empty() && p.peak_bytes.size() != p.cluster.device.size())
     peak.fail("not one entry per device", std::to_string(p.cluster.size()) + " entries, or none");
   if (said.at.contains("tasks") != said.at.contains("offsets")) said.fail("\"tasks\" and \"offsets\" belong together", "both, or neither");

@@ -374,8 +374,9 @@ class pipeline_expander {
 /// O(operators * micro-batches * log). Law: the step computes what `differentiate(forward)` over mini_batch / unit micro-batches computes,
 /// exactly over exact scalars (tests/exec/pipeline.test.cpp), unless an operator mixes samples (batch normalisation).
 inline pipelined_step expand(computation_graph const& forward, plan const& p, std::string const& loss = "loss") {
+  require_feasible(p);
   if (p.pipeline.empty()) throw error("the plan has no pipeline", "expand", "a plan with stages");
-  require_graph(p, forward.hash());
+  require_graph(p, forward);
   pipelined_step r = detail::pipeline_expander(forward, p).run(loss);
   plan& q = r.plan;
   q.model = p.model;
@@ -386,6 +387,8 @@ inline pipelined_step expand(computation_graph const& forward, plan const& p, st
   q.bound = p.bound;
   q.step_seconds = p.step_seconds;
   q.peak_bytes = p.peak_bytes;
+  q.batch = p.batch;
+  q.scratch = p.scratch;
   q.tasks = p.tasks;
   q.offsets = p.offsets;
   q.graph = forward_part_hash(r.graph);

@@ -108,6 +108,7 @@ inline void shard_update(training_graph& t, int update, spread const& grid, weig
 /// Throws `error` if the plan decides about another number of operators, or has a pipeline (`expand` does all this itself).
 /// O(nodes log). Law: the step computes what `t` computes, exactly.
 inline saving_step save_memory(training_graph const& t, plan p) {
+  require_feasible(p);
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
     throw error("the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " + std::to_string(t.forward_nodes),
                 "save_memory", "a plan made for this graph");

@@ -6,6 +6,7 @@
 #include <tensorpar/ir/sharded_update.hpp>
 #include <tensorpar/op/update.hpp>
 #include <tensorpar/plan/pipeline.hpp>
+#include <tensorpar/plan/shortage.hpp>
 #include <tensorpar/rewrite/record.hpp>
 
 namespace tensorpar {
@@ -32,6 +33,9 @@ struct plan {
   optimizer_choice optimizer;
   i64 scalar_bytes = 4;                  // size of a real number on the devices
   tensorpar::pipeline pipeline;          // empty: every micro-batch runs through all operators before the next (see plan/expand.hpp)
+  i64 batch = 0;                         // samples of a step, a label for errors; 0: not said
+  std::string scratch;                   // the compute policy whose scratch is in `peak_bytes` (plan/scratch.hpp); empty: nobody's is
+  std::optional<shortage> infeasible;    // of a search that found nothing: then this is no plan, and whoever is handed it says so
 
   // What was predicted when the plan was made; the checker recomputes the bytes.
   double cost = 0,
@@ -68,9 +72,20 @@ struct plan {
     if (!pipeline.empty()) h.add(pipeline.hash());
     if (!rewrites.empty()) h.add(serial).add(rewrites.size());
     for (rewrite_record const& r : rewrites) add_to(h, r);
+    if (!scratch.empty()) h.add(std::string_view(scratch));
     if (tasks || offsets) h.add(tasks).add(offsets);
     return h.value();
   }
 };
+
+namespace detail {
+inline std::string plan_named(plan const& p) { return p.model.empty() ? "plan" : "plan " + p.model; }
+}  // namespace detail
+
+/// Throws `error` "no plan fits: device 0 lacks ..." for what a search leaves that found no plan. Returns the plan.
+inline plan const& require_feasible(plan const& p) {
+  if (p.infeasible) refuse_infeasible(*p.infeasible, detail::plan_named(p));
+  return p;
+}
 
 }  // namespace tensorpar

@@ -23,7 +23,7 @@ struct planned_step {
 /// the step's graph. Throws `error` for a plan of another graph, and as `expand`, `save_memory` and `unroll` do. O(unrolling).
 template <class Ready>
 planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss, workspace_rule w, Ready const& ready) {
-  require_graph(p, forward.hash());
+  require_graph(p, forward);
   if (!p.pipeline.empty()) {
     pipelined_step s = expand(forward, p, loss);
     ready(s.graph);
@@ -35,9 +35,10 @@ planned_step step_of(computation_graph const& forward, plan const& p, std::strin
   program q = unroll(s.graph, s.plan, w);
   return {std::move(s.graph), std::move(s.plan), std::move(q)};
 }
-/// The same without scratch space, as searches and certificates see it.
-inline planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss = "loss") {
-  return step_of(forward, p, loss, no_workspace, [](training_graph const&) {});
+/// The same without a policy's kernels being looked for: with the scratch space that a search or a certificate was told of, or none.
+inline planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss = "loss",
+                            scratch_space const& scratch = {}) {
+  return step_of(forward, p, loss, require_scratch(scratch, p.scalar_bytes, "step_of").rule, [](training_graph const&) {});
 }
 
 /// The graph that a plan for so many `samples` runs, from the graph of few that it was searched for with (search/optimize_batch.hpp): on
@@ -45,16 +46,15 @@ inline planned_step step_of(computation_graph const& forward, plan const& p, std
 /// that they begin with: `rewritten(graph_of(few, p, samples), p)` (plan/rewritten.hpp) is what any plan runs.
 /// Throws `error` where the plan is of another graph or batch. O(nodes).
 inline computation_graph graph_of(computation_graph const& few, plan const& p, i64 samples) {
-  auto const first = std::find_if(few.values.begin(), few.values.end(),
-                                  [](graph_value const& v) { return v.role == value_role::input && v.type.rank > 0; });
-  i64 const own = first == few.values.end() ? 1 : std::max<i64>(1, first->type.d[0].n);
+  require_feasible(p);
+  i64 const own = samples_of(few);
   bool const staged = !p.pipeline.empty();
   i64 const parts = staged ? 1 : own * std::max(1, p.micro_batches);
   if (samples < 1 || (staged ? samples != p.pipeline.mini_batch : samples % parts != 0))
-    throw error("a batch of " + std::to_string(samples), detail::plan_named(p),
+    throw error("a batch of " + std::to_string(samples) + " for a plan of " + detail::training_text(p), detail::plan_named(p),
                 staged ? std::to_string(p.pipeline.mini_batch) + ", the pipeline's" : "a multiple of " + std::to_string(parts));
   computation_graph g = staged ? few : rebatch(few, samples / parts);
-  if (u64 const hash = g.hash(); p.rewrites.empty() || hash != p.serial) require_graph(p, hash);
+  if (p.rewrites.empty() || g.hash() != p.serial) require_graph(p, g);
   return g;
 }
 

@@ -42,6 +42,7 @@ struct program {
   std::vector<i64> arena;
   int micro_batches = 1;
   i64 scalar_bytes = 4;
+  bool scratch = false;              // kernels' scratch space is among the buffers, by some backend's rule
 };
 
 }  // namespace tensorpar

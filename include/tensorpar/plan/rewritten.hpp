@@ -1,6 +1,6 @@
 // tensorpar/plan/rewritten.hpp - the graph that a plan runs: the declared one after the plan's rules, each looked at again
 #pragma once
-#include <tensorpar/plan/plan.hpp>
+#include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/rewrite/nesting.hpp>
 #include <tensorpar/rewrite/replay.hpp>
 #include <tensorpar/rewrite/standard_rules.hpp>
@@ -25,8 +25,8 @@ inline rule const* standard_rule(std::string_view name) {
 template <class Find> computation_graph rewritten(computation_graph const& declared, plan const& p, Find const& find) {
   std::string const where = p.model.empty() ? "plan" : "plan \"" + p.model + "\"";
   u64 const asked = p.rewrites.empty() ? p.graph : p.serial;
-  if (declared.hash() != asked)
-    throw error("the plan was made for another graph, or for another batch size", where, "the graph that it was made for");
+  require_feasible(p);
+  if (declared.hash() != asked) detail::refuse_graph(p, declared, declared.node_count());
   if (p.rewrites.empty()) return declared;
   replayed r = replay(declared, p.rewrites, [&](std::string_view name) -> rule const* {
     rule const* const nested = find_nesting_rule(name);

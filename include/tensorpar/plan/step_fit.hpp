@@ -1,5 +1,6 @@
 // tensorpar/plan/step_fit.hpp - were a plan and the graph of a training step made for each other?
 #pragma once
+#include <algorithm>
 #include <cstdio>
 #include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/ir/training_hash.hpp>
@@ -37,23 +38,46 @@ inline std::string disagreement(training_graph const& t, plan const& p) {
          (p.optimizer.on_non_finite == non_finite::skip ? " and skips updates of what is not finite" : "");
 }
 
+/// Samples of a graph's own batch, by which errors and plans name it: the first axis of its first input that has axes; 1 if none has.
+/// O(values).
+inline i64 samples_of(computation_graph const& forward) {
+  for (graph_value const& v : forward.values)
+    if (v.role == value_role::input && v.type.rank > 0) return std::max<i64>(1, v.type.d[0].n);
+  return 1;
+}
+
 namespace detail {
-inline std::string plan_named(plan const& p) { return p.model.empty() ? "plan" : "plan " + p.model; }
+/// What a plan is of: model, operators, batch, optimizer.
+inline std::string training_text(plan const& p) {
+  i64 const samples = p.pipeline.empty() ? p.batch : p.pipeline.mini_batch;
+  constexpr char const* rules[] = {"sgd", "momentum", "adamw"};
+  std::string r = (p.model.empty() ? "" : "\"" + p.model + "\", ") + std::to_string(p.nodes.size()) + " operators, ";
+  if (samples > 0) r += std::to_string(samples) + " samples a step, ";
+  return r + std::to_string(p.micro_batches) + (p.micro_batches == 1 ? " micro-batch, " : " micro-batches, ") +
+         rules[static_cast<int>(p.optimizer.kind)];
+}
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_graph(plan const& p, computation_graph const& given, int operators) {
+  throw error("the plan was made for another graph, or for another batch size: it is of " + training_text(p) + "; given is a graph of " +
+                  std::to_string(operators) + " operators on " + std::to_string(samples_of(given)) + " samples",
+              plan_named(p), "the graph that it was made for");
+}
 }  // namespace detail
 
-/// Throws `error` where the plan names another graph than the one with this hash, by which graphs at other batch sizes differ too.
-inline void require_graph(plan const& p, u64 hash) {
-  if ((p.graph || p.tasks) && p.graph != hash)
-    throw error("the plan was made for another graph, or for another batch size", detail::plan_named(p), "the graph that it was made for");
+/// Throws `error` that says what the plan is of where it names another graph than this one, by which graphs at other batch sizes differ
+/// too; and where it is none, because no plan fits. O(graph).
+inline void require_graph(plan const& p, computation_graph const& forward) {
+  require_feasible(p);
+  if ((p.graph || p.tasks) && p.graph != forward.hash()) detail::refuse_graph(p, forward, forward.node_count());
 }
 
 /// Throws `error` unless the plan's cluster means something, there is a micro-batch, and graph and plan were made for each other: the plan
 /// for this forward graph and batch size where it names one, and both for the same micro-batches and optimizer. Returns the plan.
 /// O(nodes + devices).
 inline plan fitting(training_graph const& t, plan p) {
+  require_feasible(p);
   require_machine(p.cluster, "plan: cluster.");
   if (p.micro_batches < 1) throw error("micro_batches is " + std::to_string(p.micro_batches), "plan", "1 or more");
-  require_graph(p, forward_part_hash(t));
+  if ((p.graph || p.tasks) && p.graph != forward_part_hash(t)) detail::refuse_graph(p, t.graph, t.forward_nodes);
   if (std::string const text = disagreement(t, p); !text.empty())
     throw error(text, detail::plan_named(p), "differentiate(forward, options) with the plan's micro-batches and optimizer");
   return p;

@@ -10,14 +10,11 @@
 #include <tensorpar/plan/expand.hpp>
 #include <tensorpar/plan/operator_order.hpp>
 #include <tensorpar/plan/plan.hpp>
+#include <tensorpar/plan/scratch.hpp>
 #include <tensorpar/plan/send_early.hpp>
 #include <tensorpar/plan/step_grids.hpp>
 
 namespace tensorpar {
-
-/// Scalars of scratch space that a backend needs for an operator on parts of these extents.
-using workspace_rule = i64 (*)(any_op const&, shapes in, shapes out);
-inline i64 no_workspace(any_op const&, shapes, shapes) { return 0; }
 
 namespace detail {
 
@@ -30,6 +27,8 @@ class unroller : step_grids {
       : step_grids(t, p), t_(t), g_(t.graph), plan_(p), workspace_(w), only_(only), keep_(keep) {
     out.micro_batches = p.micro_batches;
     out.scalar_bytes = p.scalar_bytes;
+    out.scratch = w != no_workspace;
+    require_feasible(p);
     if (p.cluster.size() < 1) throw error("the plan's cluster has no devices", "plan", "at least one");
     if (p.micro_batches < 1) throw error("micro_batches is " + std::to_string(p.micro_batches), "plan", "1 or more");
     if (!p.pipeline.empty())

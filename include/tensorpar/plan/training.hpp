@@ -28,6 +28,7 @@ inline plan one_device_plan(computation_graph const& forward, training_options c
 /// The same for the training that another plan was made for. `forward`: the graph that it runs (plan/rewritten.hpp).
 /// Throws `error` for a plan of another graph, and for a pipeline: its step is one mini-batch of a larger graph (`rebatch`).
 inline plan one_device_plan(computation_graph const& forward, plan const& p) {
+  require_feasible(p);
   if (p.graph != forward.hash()) throw error("a plan of another graph", "one_device_plan", "the graph that the plan runs");
   if (!p.pipeline.empty())
     throw error("a plan with a pipeline", "one_device_plan",

@@ -88,9 +88,10 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
   }
   i64 const room = s.devices.empty() ? 0 : s.devices.front().capacity;
   r += card(bytes_text(static_cast<double>(s.peak())), "peak memory of a device",
-            room > 0
-                ? three(100 * static_cast<double>(s.peak()) / static_cast<double>(room)) + " % of " + bytes_text(static_cast<double>(room))
-                : "");
+            (room > 0 ? three(100 * static_cast<double>(s.peak()) / static_cast<double>(room)) + " % of " +
+                            bytes_text(static_cast<double>(room)) + "; "
+                      : "") +
+                html_text(s.scratch));
   r += card(bytes_text(s.sent()), "moved per step", "by all devices together");
   r += "</div>\n<section class=\"why\"><h2>What dominates</h2><p>" + html_text(s.dominated) + "</p></section>\n" +
        comparison_section(compared);

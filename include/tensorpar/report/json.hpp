@@ -45,6 +45,7 @@ inline json to_json(plan_summary const& s) {
   r["bound_s"] = s.bound;
   r["bytes"] = std::move(bytes);
   r["predicted_peak_bytes"] = std::move(peaks);
+  r["scratch"] = s.scratch;
   r["dominated"] = s.dominated;
   r["operators"] = std::move(ops);
   return r;

@@ -8,6 +8,7 @@
 #include <tensorpar/op/spelling.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/program.hpp>
+#include <tensorpar/plan/scratch.hpp>
 #include <tensorpar/plan/timeline.hpp>
 #include <tensorpar/report/units.hpp>
 
@@ -36,6 +37,7 @@ struct plan_summary {
   std::string name, model, cluster;
   int micro_batches = 1;
   bool ordered = false;                     // operators run in an order that the plan gives, not by number
+  std::string scratch;                      // whose scratch space is in `peak`, in words
   double seconds = 0, bound = 0, cost = 0;  // simulated step; the search's lower bound and its own estimate (0: none)
   std::array<double, move_kinds> bytes{};   // sent by all devices in one step, by kind of movement
   std::array<i64, move_kinds> times{};      // tasks
@@ -187,6 +189,7 @@ inline std::string dominating(plan_summary const& s, computation_graph const& g,
 
 /// O(tasks + spans + operators).
 inline plan_summary summary_of(std::string name, training_graph const& t, plan const& p, program const& q, timeline const& time) {
+  require_feasible(p);
   computation_graph const& g = t.graph;
   plan_summary s;
   s.name = std::move(name);
@@ -194,6 +197,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   s.cluster = p.cluster.name;
   s.micro_batches = p.micro_batches;
   s.ordered = !p.order.empty();
+  s.scratch = q.scratch && p.scratch.empty() ? "with kernels' scratch" : scratch_text(q.scratch ? p.scratch : "");
   s.seconds = time.seconds;
   s.bound = p.bound;
   s.cost = p.cost;

@@ -58,7 +58,7 @@ inline std::string explain(plan_summary const& s) {
   }
   if (rows.empty()) rows.push_back({"nothing"});
   r += columns(rows, {}, "    ");
-  r += "  peak memory\n" + detail::memory_lines(s);
+  r += "  peak memory" + (s.scratch.empty() ? "" : " (" + s.scratch + ")") + "\n" + detail::memory_lines(s);
   return r;
 }
 inline std::string explain(training_graph const& t, plan const& p, program const& q, timeline const& predicted) {

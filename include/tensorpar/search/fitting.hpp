@@ -11,10 +11,11 @@ namespace tensorpar {
 class arena_sizes {
   training_graph const& t_;
   plan like_;
+  workspace_rule workspace_;
 
  public:
-  /// `like`: everything of a plan but its operators' choices.
-  arena_sizes(training_graph const& t, plan like) : t_(t), like_(std::move(like)) {}
+  /// `like`: everything of a plan but its operators' choices. `w`: of the policy that will run them, whose scratch is in the arenas.
+  arena_sizes(training_graph const& t, plan like, workspace_rule w = no_workspace) : t_(t), like_(std::move(like)), workspace_(w) {}
 
   /// Bytes by device. Devices of a kind between two starts of spreads do the same as the first of them, or less.
   /// O(starts * unrolling).
@@ -30,7 +31,7 @@ class arena_sizes {
     for (int d = 0; d < on.size(); ++d) {
       if (begins[detail::idx(d)]) of_kind.assign(on.kinds.size(), -1);
       i64& same = of_kind[detail::idx(on.device[detail::idx(d)])];
-      if (same < 0) same = arena_on(d, step.graph, step.plan);
+      if (same < 0) same = arena_on(d, step.graph, step.plan, workspace_);
       r[detail::idx(d)] = same;
     }
     return r;
@@ -55,6 +56,7 @@ template <class Arenas> class arena_fitter {
   Arenas const& arenas_;
   evaluator price_;
   smaller_problem sequential_;
+  double bar_;
   mapping_result r_;
   bool have_ = false;
 
@@ -89,7 +91,7 @@ template <class Arenas> class arena_fitter {
     auto const all = exact_mappings(open, {true, false, o_.exact_budget});
     if (!all || all->size() > 500) return false;
     r_.statistics.exact_program = true;
-    for (exact_point const& x : *all) if (offer(x.choices, x.cost.seconds)) break;
+    for (exact_point const& x : *all) if (x.cost.seconds >= bar_ || offer(x.choices, x.cost.seconds)) break;
     return true;
   }
 
@@ -123,7 +125,7 @@ template <class Arenas> class arena_fitter {
   /// assignments are then spliced.
   void by_price() {
     assignment fast = at_price(0, 0);
-    if (offer(fast)) return;
+    if (price_(fast).seconds >= bar_ || offer(fast)) return;
     int const device = r_.infeasible->device;
     assignment lean = leanest();
     if (!offer(lean)) {                                  // the leanest moves more, which takes room of its own: try prices up to that
@@ -176,8 +178,9 @@ template <class Arenas> class arena_fitter {
   }
 
  public:
-  arena_fitter(mapping_problem const& p, mapping_options const& o, Arenas const& arenas)
-      : p_(p), o_(o), arenas_(arenas), price_(p), sequential_(in_sequence_only(p)) {}
+  /// `bar`: seconds that are too many. Nothing below them: no result, and maybe no shortage either.
+  arena_fitter(mapping_problem const& p, mapping_options const& o, Arenas const& arenas, double bar = never)
+      : p_(p), o_(o), arenas_(arenas), price_(p), sequential_(in_sequence_only(p)), bar_(bar) {}
   mapping_result run() {
     if (!exactly() || !have_) by_price();
     if (have_) r_.infeasible.reset();

@@ -277,7 +277,7 @@ joint_result optimize_changed(computation_graph const& declared, developed::choi
     plan p = r.plan;
     p.graph = a.graph.hash();
     training_graph const step = differentiate(a.graph, {o.loss, o.optimizer, o.micro_batches});
-    std::vector<i64> const bytes = arena_sizes(step, p)(a.nodes);
+    std::vector<i64> const bytes = arena_sizes(step, p, o.scratch.rule)(a.nodes);
     std::vector<i64> room;
     for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
     if (shortage_in(bytes, room, false)) {               // other tensors at other times: it may be that they fit only apart
@@ -365,6 +365,7 @@ joint_result optimize_jointly(computation_graph const& declared, machine const& 
   r.gap = r.feasible() && r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
   r.plan.bound = r.bound;
   detail::reorder(r.graph, model, o.search, r);
+  r.plan.infeasible = r.infeasible;
   return r;
 }
 template <class M>

@@ -1,6 +1,7 @@
 // tensorpar/search/mapping.hpp - the fastest assignment that fits into memory, and a bound on all of them
 #pragma once
 #include <optional>
+#include <tensorpar/plan/shortage.hpp>
 #include <tensorpar/search/least_sum.hpp>
 #include <tensorpar/search/branches.hpp>
 #include <tensorpar/search/exact.hpp>
@@ -14,14 +15,6 @@ struct mapping_options {
   i64 branch_budget = 3'000'000;        // for branches between forks and joins (map_branches); 0: never
   int price_rounds = 16;                // trials of a price on memory where no exact program finishes
   bool memory = true;                   // false: whatever fits or not
-};
-
-/// No assignment fits (proven), or none was found.
-struct shortage {
-  int device = -1;                      // where most is missing
-  i64 missing = 0;                      // bytes: what this device lacks in the assignment that needs least, or in the best that was tried
-  i64 needed = 0, capacity = 0;         // bytes on that device
-  bool proven = false;                  // that nothing fits, of the space searched; else: nothing was found
 };
 
 struct mapping_statistics {

@@ -5,6 +5,7 @@
 #include <tensorpar/search/machine_parts.hpp>
 #include <tensorpar/search/program_order.hpp>
 #include <tensorpar/search/savings.hpp>
+#include <tensorpar/search/scratch_levels.hpp>
 #include <tensorpar/simulate/prices.hpp>
 
 namespace tensorpar {
@@ -21,6 +22,7 @@ struct search_options {
   bool compare = true;                        // price the baselines too
   bool save_memory = true;                    // where the fastest does not fit: shard updates and weights, compute again
   bool reorder = true;                        // where operators stand apart, look for an order in which they wait less (plan.order)
+  scratch_space scratch;                      // of the policy that will run the plan (exec/scratch_of.hpp); by default scratch is not counted
   mapping_options mapping;
   int threads = 0;                            // 0: one per processor. The result is the same for any number; the cost model is asked by
                                               // the calling thread alone
@@ -115,6 +117,7 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   require_machine(on);
   if (o.micro_batches < 1) throw error("micro_batches is " + std::to_string(o.micro_batches), "optimize", "1 or more");
   require_bound(forward);
+  require_scratch(o.scratch, o.scalar_bytes, "optimize");
   search_result r;
   r.space = space_for(on, o);
   training_options t;
@@ -156,8 +159,10 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   r.plan.micro_batches = o.micro_batches;
   r.plan.optimizer = o.optimizer;
   r.plan.scalar_bytes = o.scalar_bytes;
+  r.plan.batch = samples_of(forward) * o.micro_batches;
+  r.plan.scratch = o.scratch.policy;
   r.moves_priced = static_cast<i64>(prices->asked());
-  arena_sizes arenas(graph, r.plan);
+  arena_sizes arenas(graph, r.plan, o.scratch.rule);
   auto const need = [&](assignment const& a) { return arenas(node_choices(p, a)); };
   mapping_options time_only = o.mapping;
   time_only.memory = false;
@@ -173,7 +178,8 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
       choice_book<M> saving(on, model, all, prices);
       p = saving_builder<M>(graph, saving, recomputable(forward, graph), o.order).make(r.space.spreads);
     } else p = (apart ? *apart : build).make(r.space.spreads);
-    m = fit_arenas(p, o.mapping, need);
+    m = !o.scratch.counted() ? fit_arenas(p, o.mapping, need)
+                             : fit_arenas(p, o.mapping, need, scratch_by_choice(graph, p, o.scratch.rule, o.scalar_bytes));
     m.bound = m.found() ? std::min(bound, m.cost.seconds) : bound;
     if (!m.found()) m.infeasible->proven = kept_bytes(graph, o.scalar_bytes) > all_memory(on);
   }
@@ -208,7 +214,7 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
 }
 /// A plan that was found for a part of its machine, on the whole of it.
 template <cost_model M>
-void put_on(machine const& on, device_group part, training_graph const& t, M const& model, search_result& r) {
+void put_on(machine const& on, device_group part, training_graph const& t, M const& model, workspace_rule w, search_result& r) {
   auto const serial = [&] {
     saving_step const step = save_memory(t, r.plan);
     program const q = unroll(step.graph, step.plan);
@@ -218,7 +224,7 @@ void put_on(machine const& on, device_group part, training_graph const& t, M con
   double const before = everywhere ? serial() : 0;
   r.plan.cluster = on;
   for (node_choice& n : r.plan.nodes) n.spread.start += part.first;
-  r.cost.bytes = arena_sizes(t, r.plan)(r.plan.nodes);
+  r.cost.bytes = arena_sizes(t, r.plan, w)(r.plan.nodes);
   if (everywhere) r.cost.seconds += serial() - before;
   std::vector<i64> room;
   for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
@@ -249,7 +255,7 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
     search_result r = optimize_whole(forward, part, model, some, own, with ? &*with : nullptr);
     gap = r.gap;
     if (!r.feasible()) return;
-    put_on(on, d, t, model, r);
+    put_on(on, d, t, model, o.scratch.rule, r);
     if (!r.feasible() || (best.feasible() && r.cost.seconds >= best.cost.seconds * (1 - 1e-9))) return;
     if (activation) activation->chosen = std::move(with->chosen);
     best.infeasible.reset();
@@ -279,7 +285,7 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
 /// Operators that stand on different devices, in an order that is faster than their numbers, where one is found.
 template <cost_model M> void reorder(computation_graph const& forward, M const& model, search_options const& o, search_result& r) {
   if (!o.reorder || !r.feasible()) return;
-  program_order found = greedy_order(differentiate(forward, {o.loss, o.optimizer, o.micro_batches}), r.plan, model);
+  program_order found = greedy_order(differentiate(forward, {o.loss, o.optimizer, o.micro_batches}), r.plan, model, 0.01, o.scratch.rule);
   if (found.order.empty()) return;
   r.plan.order = std::move(found.order);
   r.cost.bytes = std::move(found.bytes);
@@ -293,8 +299,8 @@ template <class Options> Options shared_by(team& workers, Options o) {
 
 /// The fastest plan for one training step of `forward` on a machine, by a cost model, with a lower bound on every plan of the space stated
 /// in the result; or which device lacks how much memory. Time is the objective of problem.hpp: operators, movements, gradient
-/// synchronisation. Memory per device is a hard constraint on the arenas of the plan's program (without a backend's scratch space); where
-/// the fastest plan does not fit, updates and weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
+/// synchronisation. Memory per device is a hard constraint on the arenas of the plan's program, with the scratch space of kernels if
+/// `scratch` names the policy that will run it (by default an executor may take more); where the fastest plan does not fit, updates and weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
 /// where the weights and the optimizer's state alone exceed all memory there is. Deterministic: equal arguments, equal results.
 /// Fewer devices than there are may be faster: parts of the machine are tried where that could be (search/machine_parts.hpp).
 /// What is found runs its operators by number, or in a greedy order where that is simulated to be faster (search/program_order.hpp); the
@@ -306,6 +312,7 @@ search_result optimize(computation_graph const& forward, machine const& on, M co
   auto const prices = std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes);
   search_result r = detail::optimize_with(forward, on, model, detail::shared_by(workers, o), prices);
   detail::reorder(forward, model, o, r);
+  r.plan.infeasible = r.infeasible;
   return r;
 }
 template <class M>

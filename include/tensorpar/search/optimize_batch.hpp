@@ -37,7 +37,7 @@ struct batch_result {
   std::optional<shortage> infeasible;    // what lacked least; then there is no plan
   computation_graph graph;               // that the plan runs: the given one on more samples, and after the plan's rewrites
   tensorpar::plan plan;                  // `step_seconds` is its program's
-  std::vector<i64> arena;                // bytes by device, without a backend's scratch space
+  std::vector<i64> arena;                // bytes by device; with kernels' scratch where plan.scratch names their policy
   std::vector<batch_candidate> tried;
   int chosen = -1;                       // of those
   bool feasible() const { return !infeasible; }
@@ -93,7 +93,7 @@ template <cost_model M> class batch_search {
 
   /// A plan's program, simulated and compared with the fastest so far.
   void offer(batch_candidate c, computation_graph const& graph, plan p) {
-    planned_step const s = step_of(graph, p, o_.search.loss);
+    planned_step const s = step_of(graph, p, o_.search.loss, o_.search.scratch);
     std::vector<i64> room;
     for (int d = 0; d < on_.size(); ++d) room.push_back(on_.kind_of(d).memory);
     c.infeasible = shortage_in(s.program.arena, room, false);
@@ -109,6 +109,8 @@ template <cost_model M> class batch_search {
     r_.plan = std::move(p);
     r_.plan.model = o_.search.model;
     r_.plan.step_seconds = r_.tried.back().seconds;
+    r_.plan.batch = batch_;
+    r_.plan.scratch = o_.search.scratch.policy;
   }
   void lacks(batch_candidate c, shortage const& s) {
     c.infeasible = s;
@@ -159,6 +161,7 @@ template <cost_model M> class batch_search {
     g.loss = o_.search.loss;
     g.optimizer = o_.search.optimizer;
     g.scalar_bytes = o_.search.scalar_bytes;
+    g.scratch = o_.search.scratch;
     g.most_tensor = o_.most_tensor > 0 ? o_.most_tensor : on_.links.empty() ? 1 : static_cast<int>(on_.links.front().group);
     g.recompute = g.shard_optimizer = saving;
     return g;
@@ -209,6 +212,7 @@ template <cost_model M> class batch_search {
       : given_(given), batch_(samples), on_(on), model_(model), o_(o), rules_(rules), axes_(given) {
     require_machine(on);
     require_bound(given);
+    require_scratch(o.search.scratch, o.search.scalar_bytes, "optimize_batch");
     if (samples < 1 || samples % axes_.own())
       throw error("a batch of " + std::to_string(samples) + " samples for a graph of " + std::to_string(axes_.own()), "optimize_batch",
                   "a multiple of the graph's batch");
@@ -240,6 +244,8 @@ template <cost_model M> class batch_search {
         if (!r_.infeasible || c.infeasible->missing < r_.infeasible->missing) r_.infeasible = c.infeasible;
       }
     if (r_.infeasible) r_.infeasible->proven = proven;
+    r_.plan.infeasible = r_.infeasible;
+    r_.plan.model = o_.search.model;
     if (!r_.infeasible)
       throw error("nothing to choose from: " + (r_.tried.empty() ? "no kind of plan is allowed" : r_.tried.front().refused),
                   "optimize_batch", "fewer devices, fewer operators, or a larger most_placed");

@@ -148,10 +148,11 @@ struct program_order {
 /// simulated step, and its arenas fit the devices. The orders: forward operators as list scheduling starts them, by what the forward pass
 /// takes, by what both passes take, and the backward pass scheduled so and turned round. Nothing is tried where all operators run on the
 /// same devices, and where listing all tasks of all devices would take longer than searches do. What the plan says of an order is not
-/// regarded. `t`: the step before anything is saved (plan/memory_saving.hpp). Precondition: no pipeline. Deterministic.
+/// regarded. `w`: the scratch space in those arenas. `t`: the step before anything is saved (plan/memory_saving.hpp). Precondition: no pipeline. Deterministic.
 /// O(unrolling + pricing + simulations + operators * operators that are ready).
 template <cost_model M>
-program_order greedy_order(training_graph const& t, plan p, M const& model, double least_gain = 0.01) {
+program_order greedy_order(training_graph const& t, plan p, M const& model, double least_gain = 0.01,
+                           workspace_rule w = no_workspace) {
   program_order r;
   constexpr std::size_t most_placed = 1 << 17;
   p.order.clear();
@@ -177,7 +178,7 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
     if (tries[k] == forth || std::find(tries.begin(), tries.begin() + static_cast<std::ptrdiff_t>(k), tries[k]) !=
                                  tries.begin() + static_cast<std::ptrdiff_t>(k)) continue;
     step.plan.order = tries[k];
-    program const q = unroll(step.graph, step.plan);
+    program const q = unroll(step.graph, step.plan, w);
     bool fits = true;
     for (int d = 0; d < on.size(); ++d) fits = fits && q.arena[static_cast<std::size_t>(d)] <= on.kind_of(d).memory;
     if (!fits) continue;
@@ -191,13 +192,19 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
 }
 template <class M>
   requires(!cost_model<M>)
-cost_model_lack<M> greedy_order(training_graph const&, plan, M const&, double = 0.01);
+cost_model_lack<M> greedy_order(training_graph const&, plan, M const&, double = 0.01, workspace_rule = no_workspace);
 
 /// The plan with such an order, if there is one that is faster; it is to be sealed anew then. `forward`: what the plan runs.
+/// `scratch`: of the policy whose scratch space the plan counts, if it does.
 /// Throws `error` where the plan does not fit the graph, and for a pipeline, whose groups have orders of their own.
-template <cost_model M> plan ordered(computation_graph const& forward, plan p, M const& model, std::string const& loss = "loss") {
+template <cost_model M>
+plan ordered(computation_graph const& forward, plan p, M const& model, std::string const& loss = "loss", scratch_space const& scratch = {}) {
+  require_feasible(p);
   if (!p.pipeline.empty()) throw error("the plan has a pipeline", "ordered", "a plan without: its groups have orders of their own");
-  program_order o = greedy_order(differentiate(forward, training_of(p, loss)), p, model);
+  if (p.scratch != scratch.policy)
+    throw error("the plan counts the scratch space of " + (p.scratch.empty() ? "no policy" : p.scratch), "ordered", "the same scratch space");
+  workspace_rule const w = require_scratch(scratch, p.scalar_bytes, "ordered").rule;
+  program_order o = greedy_order(differentiate(forward, training_of(p, loss)), p, model, 0.01, w);
   p.order = std::move(o.order);
   if (p.order.empty()) return p;
   p.peak_bytes = std::move(o.bytes);
@@ -207,6 +214,6 @@ template <cost_model M> plan ordered(computation_graph const& forward, plan p, M
 }
 template <class M>
   requires(!cost_model<M>)
-cost_model_lack<M> ordered(computation_graph const&, plan, M const&, std::string const& = "loss");
+cost_model_lack<M> ordered(computation_graph const&, plan, M const&, std::string const& = "loss", scratch_space const& = {});
 
 }  // namespace tensorpar

@@ -159,7 +159,7 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   like.optimizer = o.optimizer;
   like.micro_batches = o.micro_batches;
   like.scalar_bytes = o.scalar_bytes;
-  arena_sizes arenas(t, like);
+  arena_sizes arenas(t, like, require_scratch(o.scratch, o.scalar_bytes, "strategies").rule);
   std::vector<baseline> r;
   auto const put = [&](std::string name, mapping_problem const& p, std::optional<assignment> const& a) {
     if (!a) return;

@@ -141,6 +141,7 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
 
  public:
   using memory = cuda_memory;
+  static std::string name() { return "cuda"; }
   static constexpr i64 product_scratch = detail::cuda_products::scratch_bytes + alignment;
   explicit basic_cuda_teams(device_place at) : basic_cuda_teams(cuda_memory(at)) {}
   explicit basic_cuda_teams(cuda_memory m) : memory_(std::move(m)), products_(memory_, Floats) {}

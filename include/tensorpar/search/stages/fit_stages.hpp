@@ -17,7 +17,7 @@ struct fitted_stages {
   std::optional<shortage> infeasible;  // what the program lacks that lacked least of those tried; of estimates if none was unrolled
   tensorpar::plan plan;                // under the schedule that was asked for
   stage_result stages;
-  std::vector<i64> arena;              // bytes by device, without a backend's scratch space
+  std::vector<i64> arena;              // bytes by device; with kernels' scratch where plan.scratch names their policy
   double seconds = 0;                  // of a step: the program simulated
   int tried = 0;                       // programs unrolled
   bool feasible() const { return !infeasible; }
@@ -105,7 +105,7 @@ template <cost_model C> class program_judge final : public step_judge {
     int const n = static_cast<int>(found.size());
     workers_.run(n, [&](int k, int) {
       std::size_t const i = static_cast<std::size_t>(k);
-      attempt(i, [&](program_of& p) { programs[i] = unroll(expand(forward_, p.plan, model_.options().loss)); });
+      attempt(i, [&](program_of& p) { programs[i] = unroll(expand(forward_, p.plan, model_.options().loss), model_.options().scratch.rule); });
     });
     for (std::size_t i = 0; i < found.size(); ++i)
       attempt(i, [&](program_of&) { prices[i] = price(*programs[i], on_, model_.prices()); });
@@ -210,7 +210,7 @@ fitted_stages fit_stages(G const& graph, computation_graph const& forward, machi
     if (!found.feasible()) {
       if (round > 0) break;
       i64 const lacks = static_cast<i64>(found.infeasible->lacks), room = on.kind_of(found.infeasible->device).memory;
-      r.infeasible = shortage{found.infeasible->device, lacks, room + lacks, room, false};
+      r.plan.infeasible = r.infeasible = shortage{found.infeasible->device, lacks, room + lacks, room, false};
       return r;
     }
     if (o.objective == stage_objective::iteration)
@@ -232,6 +232,7 @@ fitted_stages fit_stages(G const& graph, computation_graph const& forward, machi
       if (p.arena[d] > on.kind_of(static_cast<int>(d)).memory) next = std::min(next, said[d] / static_cast<double>(p.arena[d]));
     share = next;
   }
+  r.plan.infeasible = r.infeasible;
   return r;
 }
 

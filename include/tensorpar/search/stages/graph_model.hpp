@@ -4,6 +4,7 @@
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/machine_check.hpp>
+#include <tensorpar/plan/scratch.hpp>
 #include <tensorpar/search/flows.hpp>
 #include <tensorpar/search/stage_model.hpp>
 #include <tensorpar/search/stages/batch_axes.hpp>
@@ -19,6 +20,7 @@ struct graph_stage_options {
   std::string loss = "loss";
   optimizer_choice optimizer;
   i64 scalar_bytes = 4;
+  scratch_space scratch;                            // of programs that fit_stages unrolls; estimates of memory know nothing of it
   int most_data = 1 << 20, most_tensor = 1;         // powers of two up to these and the number of devices
   bool recompute = false, shard_optimizer = false;  // offer these too
 };

@@ -24,6 +24,8 @@ plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C
     int const first = p.groups[static_cast<std::size_t>(p.stages[s].group)].first;
     for (int v : p.stages[s].nodes) r.nodes[static_cast<std::size_t>(v)].spread = m.spread_of(v, c, first);
   }
+  r.batch = p.mini_batch;
+  r.scratch = require_scratch(m.options().scratch, r.scalar_bytes, "stages").policy;
   r.pipeline = std::move(p);
   r.pipeline.unit = m.own_batch();
   return r;
