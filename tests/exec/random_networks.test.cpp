@@ -105,8 +105,8 @@ template <class S> void under_spreads(int trials, unsigned seed) {
   }
   CHECK(read_twice > effort::cases(trials) / 8);
 }
-/// Stages in any order, of sizes that differ or not, some of which part their backward pass or compute again. A sum of losses that stages of
-/// other sizes make has no samples to cut or join: that is refused.
+/// Stages in any order, of sizes that differ or not, some of which part their backward pass or compute again. A sum of losses that stages
+/// of other sizes make has no samples to cut or join: that is refused.
 template <class S> void in_stages(int trials, unsigned seed) {
   int read_twice = 0, other_sizes = 0;
   for (int trial = 0; trial < effort::cases(trials); ++trial) {
@@ -176,8 +176,12 @@ TEST_CASE("a weight made in one stage, read in two or added to in the next, trai
   }
 }
 
-TEST_CASE("networks made by hand under random spreads train as defined, exactly in the prime field") { under_spreads<prime_field>(60, 1000); }
-TEST_CASE("networks made by hand under random spreads train as defined by odd numbers of micro-batches") { under_spreads<double>(30, 50000); }
+TEST_CASE("networks made by hand under random spreads train as defined, exactly in the prime field") {
+  under_spreads<prime_field>(60, 1000);
+}
+TEST_CASE("networks made by hand under random spreads train as defined by odd numbers of micro-batches") {
+  under_spreads<double>(30, 50000);
+}
 TEST_CASE("networks made by hand in random pipelines train as defined, exactly in the prime field") { in_stages<prime_field>(60, 100000); }
 TEST_CASE("networks made by hand in random pipelines train as defined by odd numbers of micro-batches") { in_stages<double>(30, 150000); }
 TEST_CASE("what the search answers for networks made by hand trains as defined, pipelines and micro-batches") {
@@ -187,7 +191,8 @@ TEST_CASE("what the search answers for networks made by hand trains as defined, 
     std::mt19937 draw(200000 + static_cast<unsigned>(trial));
     computation_graph const g = random_network({.samples = 1, .operators = 3 + trial % 6}, draw);
     int const parts = 8;
-    machine const on = make_cluster("slow links", {"device", 1e6, 1e9, i64{1} << 30, 0}, 3, 3, {"link", 3, 1e-9, trial % 2 ? 1e12 : 1e8}, {});
+    double const bandwidth = trial % 2 ? 1e12 : 1e8;
+    machine const on = make_cluster("three", {"device", 1e6, 1e9, i64{1} << 30, 0}, 3, 3, {"link", 3, 1e-9, bandwidth}, {});
     batch_options o;
     o.search.threads = 1;
     o.micro_batches = {trial % 2 ? parts : 2};

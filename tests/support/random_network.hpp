@@ -15,15 +15,17 @@ struct network_kind {
 };
 
 /// A network that no layer library would write: weights that operators make of parameters and of one another, parameters that several
-/// operators read (or one twice), learned scalars in the loss, regularisers, samples along any axis, dead ends, operators that
-/// read an operand twice. Inputs are called x and y; the output "loss" is a mean over samples but for terms of parameters alone. All extents
-/// are powers of two, and no operator mixes samples.
+/// operators read (or one twice), learned scalars in the loss, regularisers, samples along any axis, dead ends, operators that read an
+/// operand twice. Inputs are called x and y; the output "loss" is a mean over samples but for terms of parameters alone. All extents are
+/// powers of two, and no operator mixes samples.
 computation_graph random_network(network_kind k, std::mt19937& draw);
 
 /// How often is the gradient of a parameter read, but by updates? 0 for most networks of layers.
 int second_readers(computation_graph const& g);
 
 /// Numbers of micro-batches that are drawn. In the prime field 1/n has to be exact.
-inline std::vector<int> micro_batch_counts(bool field) { return field ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1, 2, 3, 4, 5, 6, 7}; }
+inline std::vector<int> micro_batch_counts(bool field) {
+  return field ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1, 2, 3, 4, 5, 6, 7};
+}
 
 }  // namespace tests

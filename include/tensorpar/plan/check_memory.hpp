@@ -10,8 +10,9 @@ namespace tensorpar::detail::check {
 /// What starts here is aligned for every scalar and vector unit.
 inline constexpr i64 alignment = 64;
 
-/// `only`: the program lists this device alone; -1: all. Precondition: check_program_form found nothing. O(placements * log(placements)).
-inline void check_memory(computation_graph const& g, plan const& p, program const& q, findings& out, int only = -1) {
+/// `only`: the program lists this device alone; -1: all. `promised`: do the arenas fit the cluster's devices, and what the plan predicts?
+/// Precondition: check_program_form found nothing. O(placements * log(placements)).
+inline void check_memory(computation_graph const& g, plan const& p, program const& q, findings& out, int only = -1, bool promised = true) {
   for (int now = 0; now < static_cast<int>(q.tasks.size()) && !out.full(); ++now) {
     task const& t = q.tasks[z(now)];
     auto used = [&](int b) {
@@ -81,6 +82,7 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
       if (it != alive.begin()) clash(std::prev(it)->second, e.who);
       if (std::next(it) != alive.end()) clash(e.who, std::next(it)->second);
     }
+    if (!promised) continue;
     i64 const room = p.cluster.kind_of(d).memory, need = q.arena[z(d)];
     if (need > room)
       out.add({fault::memory, -1, -1, d, -1, sentence("device ", d, " needs ", need, " bytes, has ", room, ": ", need - room, " too few")});
