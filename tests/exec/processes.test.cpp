@@ -2,72 +2,29 @@
 #include <tensorpar/exec/processes.hpp>
 #include <doctest/doctest.h>
 
+#include "played_processes.hpp"
 #include "support/scratch_folder.hpp"
-#include "support/spine.hpp"
 #include <tensorpar/exec/checkpoint.hpp>
-#include <thread>
 
 using namespace tests;
 
 namespace {
 
-/// One process of several: the ranks with rank % processes == own, all over one hub of threads.
-struct part_hub {
-  struct {
-    comm::threads_hub* hub;
-    int own, processes;
-  } at;
-  static thread_local inline decltype(at) next{};
-  explicit part_hub(int n) : at(next) { REQUIRE(at.hub->size() == n); }
-  void fail(std::exception_ptr e, int rank) { at.hub->fail(std::move(e), rank); }
-  std::exception_ptr failure() const { return at.hub->failure(); }
-  int failed_rank() const { return at.hub->failed_rank(); }
-  std::vector<int> local() const {
-    std::vector<int> r;
-    for (int i = at.own; i < at.hub->size(); i += at.processes) r.push_back(i);
-    return r;
-  }
-  // the first ranks of all processes, 0 to processes - 1, meet for them
-  template <class Call> void together(Call call) {
-    comm::threads c(*at.hub, at.own);
-    std::vector<int> members;
-    for (int i = 0; i < at.processes; ++i) members.push_back(i);
-    call(c, c.make_group({members.data(), at.processes}));
-  }
-  void share(int rank, void* p, std::size_t bytes) {
-    together([&](comm::threads& c, auto const& g) { c.broadcast(g, rank % at.processes, static_cast<char*>(p), static_cast<i64>(bytes)); });
-  }
-  void add_up(double* x, int n) {
-    together([&](comm::threads& c, auto const& g) { c.all_reduce(g, x, x, n); });
-  }
-};
-struct part : comm::threads {
-  using hub = part_hub;
-  part(hub& h, int rank) : comm::threads(*h.at.hub, rank) {}
-};
 static_assert(spans_processes<part_hub>);
 static_assert(!spans_processes<comm::threads_hub>, "all its ranks are threads of one process");
 struct no_sum : part_hub { void add_up(double*, int) = delete; };
 static_assert(!spans_processes<no_sum>);
 static_assert(full_communicator<part, float>);
 
-/// work(process) on a thread per process. What they threw, by process.
-template <class Work> std::vector<std::string> run_processes(comm::threads_hub& hub, int processes, Work const& work) {
-  std::vector<std::string> said(static_cast<std::size_t>(processes));
-  std::vector<std::thread> all;
-  for (int i = 0; i < processes; ++i)
-    all.emplace_back([&, i] {
-      part_hub::next = {&hub, i, processes};
-      try {
-        work(i);
-      } catch (std::exception const& e) {
-        said[static_cast<std::size_t>(i)] = e.what();
-        hub.fail(std::current_exception(), i);
-      }
-    });
-  for (std::thread& t : all) t.join();
-  return said;
-}
+struct broken : compute::eigen<float> {
+  static inline bool whole = false, foreign = false;       // is it not broken at all? Is what it throws none of the library's?
+  void run(kernel_call const& c) const {
+    if (whole) return compute::eigen<float>::run(c);
+    if (c.op->is<cross_entropy>() && foreign) throw std::runtime_error("the user's own words");
+    if (c.op->is<cross_entropy>()) throw error("the kernel's own words", "here", "others");
+    compute::eigen<float>::run(c);
+  }
+};
 
 }  // namespace
 
@@ -161,46 +118,77 @@ TEST_CASE("a failure tells every process the device and its task") {
   std::mt19937 draw(5);
   plan const p = random_plan(g, 4, draw);
   comm::threads_hub hub(4);
-  host_batch b = random_batch(g, 1, 1);
-  b["labels"].index[3] = 99;
   auto const said = run_processes(hub, 2, [&](int) {
-    executor<compute::eigen<float>, part> mine(differentiate(g), p);
+    executor<broken, part> mine(differentiate(g), p);
     mine.initialise(1);
     try {
-      mine.step(b, 0.1);
-    } catch (...) {
+      mine.step(random_batch(g, 1, 1), 0.1);
+    } catch (error const& e) {
       if (!mine.failed()) throw std::runtime_error("the step failed, the executor says it did not");
+      std::string const first = std::string("this executor has failed before: ") + e.problem();
+      for (int again = 0; again < 2; ++again)
+        try {
+          again ? mine.evaluate(random_batch(g, 1, 1)) : mine.step(random_batch(g, 1, 1), 0.1).loss;
+        } catch (error const& later) {
+          if (!later.problem().starts_with(first)) throw std::runtime_error(later.what());
+        }
       throw;
     }
   });
   for (std::string const& s : said) {
     CAPTURE(s);
-    CHECK(s.find("99") != s.npos);
+    CHECK(s.starts_with("the kernel's own words (at here, device "));
     CHECK(s.find(" in task ") != s.npos);
     CHECK(s.find("(loss:cross_entropy)") != s.npos);
+    CHECK(s.ends_with("; valid: others"));
   }
 }
-
-namespace {
-struct broken : compute::eigen<float> {
-  void run(kernel_call const& c) const {
-    if (c.op->is<cross_entropy>()) throw std::runtime_error("the user's own words");
-    compute::eigen<float>::run(c);
-  }
-};
-}  // namespace
 
 TEST_CASE("so does an exception that is none of the library's") {
   computation_graph const g = residual_mlp();
   plan p = serial_plan(g);
   p.cluster = devices(4);                                  // the first one alone computes
   comm::threads_hub hub(4);
+  broken::foreign = true;
   auto const said = run_processes(hub, 2, [&](int) {
     executor<broken, part> mine(differentiate(g), p);
     mine.initialise(1);
     mine.step(random_batch(g, 1, 1), 0.1);
   });
   for (std::string const& s : said) CHECK(s.starts_with("the user's own words (at device 0 in task "));
+}
+
+TEST_CASE("an evaluation that fails in a kernel leaves an executor of one process as it was, those of several processes failed") {
+  computation_graph const g = small_transformer();
+  std::mt19937 draw(6);
+  host_batch const b = random_batch(g, 1, 1);
+  auto const told = [&](executor<broken, part>& run) {
+    try { run.evaluate(b); } catch (error const& e) {
+      return e.problem() == "the kernel's own words" && e.where().find(" in task ") != std::string::npos;
+    }
+    return false;
+  };
+  broken::foreign = false;
+  for (int trial = 0; trial < 4; ++trial) {
+    plan const p = random_plan(g, 3, draw);
+    comm::threads_hub hub(3), other(3);
+    CHECK(run_processes(hub, 1, [&](int) {
+            executor<broken, part> mine(differentiate(g), p), twin(differentiate(g), p);
+            mine.initialise(1);
+            twin.initialise(1);
+            bool right = told(mine) && told(mine) && !mine.failed();
+            broken::whole = true;
+            right = right && mine.evaluate(b) == twin.evaluate(b);
+            for (int k = 0; k < 2; ++k) right = right && mine.step(b, 0.1).loss == twin.step(b, 0.1).loss;
+            broken::whole = false;
+            CHECK((right && told(mine) && !mine.failed()));
+          }) == std::vector<std::string>(1));
+    run_processes(other, 2, [&](int) {
+      executor<broken, part> mine(differentiate(g), p);
+      mine.initialise(1);
+      CHECK((told(mine) && mine.failed()));
+    });
+  }
 }
 
 TEST_CASE("processes save together what any other number of them loads; what the writer cannot do all are told") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <stdexcept>
 #include <tensorpar/exec/threads_hub.hpp>
+#include <thread>
 
 using namespace tensorpar;
 
@@ -15,6 +16,27 @@ TEST_CASE("of several failures the first one counts, with its rank") {
   CHECK(hub.failed_rank() == 2);
   CHECK_THROWS_WITH_AS(std::rethrow_exception(hub.failure()), "first", std::runtime_error);
   CHECK(hub.undelivered() == 0);
+}
+
+TEST_CASE("a hub that recovers has forgotten the failure, messages on their way and operations half begun") {
+  comm::threads_hub hub(2);
+  std::vector<int> const both{0, 1};
+  auto& g = hub.group_of({both.data(), 2}, 0);
+  for (int again = 0; again < 3; ++again) {
+    hub.post(1, {0, 5, 0, 1, {}});
+    std::thread left([&] { CHECK_THROWS_WITH_AS(hub.open(g, 0, {"barrier"}), "stop", std::runtime_error); });
+    hub.fail(std::make_exception_ptr(std::runtime_error("stop")), 1);
+    left.join();
+    CHECK_THROWS_WITH_AS(hub.open(g, 1, {"barrier"}), "stop", std::runtime_error);
+    hub.recover();
+    CHECK(hub.failure() == nullptr);
+    CHECK(hub.failed_rank() == -1);
+    CHECK(hub.undelivered() == 0);
+    std::thread first([&] { hub.open(g, 0, {"barrier"}); });
+    hub.open(g, 1, {"barrier"});
+    first.join();
+    CHECK(g.sequence[0] == g.sequence[1]);
+  }
 }
 
 TEST_CASE("a hub without ranks and groups that are none are refused") {

@@ -1,8 +1,10 @@
 // tensorpar/exec/checkpoint.hpp - a training run on disk: whole or not at all, and free of the plan that made it
 #pragma once
 #include <concepts>
+#include <optional>
 #include <tensorpar/exec/checkpoint_folder.hpp>
 #include <tensorpar/exec/finite_check.hpp>
+#include <tensorpar/exec/given_values.hpp>
 #include <tensorpar/exec/safetensors_file.hpp>
 #include <tensorpar/plan/program.hpp>
 
@@ -50,6 +52,13 @@ template <class Run> void require_savable(Run const& run, char const* where) {
   if constexpr (requires { run.has_values(); })
     if (!run.has_values())
       throw error("a run whose parameters have no values yet", where, "initialise(seed), load_checkpoint or store before");
+}
+/// The same on all processes; all that they are to save is what they have alike.
+template <class Run> void require_savable_on_all(Run const& run, char const* where) {
+  on_all(run, where, [&] {
+    require_savable(run, where);
+    return facts_of_call(2, 0, 0);
+  });
 }
 template <class Run>
 checkpoint_part save_payload(Run const& run, std::string const& path, int kind, saved_numbers numbers, char const* where) {
@@ -202,47 +211,72 @@ template <class Run, class Write> std::string write_together(Run const& run, Wri
 /// not be told later. Also for a parameter or a state that is NaN or infinite somewhere, which it names, unless `numbers` says any: the
 /// checkpoints that are there are then still there.
 /// Several processes (exec/processes.hpp) call it together: the one that leads writes, and all return or throw what it does.
-template <resumable Run> std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2,
-                                                saved_numbers numbers = saved_numbers::finite) {
-  detail::require_savable(run, "save_checkpoint");
-  return detail::write_together(run, [&](auto const& all) { return detail::write_checkpoint(all, dir, keep_last, numbers); });
+template <resumable Run>
+std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2, saved_numbers numbers = saved_numbers::finite) {
+  detail::require_savable_on_all(run, "save_checkpoint");
+  std::string const path =
+      detail::write_together(run, [&](auto const& all) { return detail::write_checkpoint(all, dir, keep_last, numbers); });
+  detail::on_all(run, "save_checkpoint", [] { return std::vector<shared_fact>{}; });
+  return path;
 }
+
+namespace detail {
+/// A checkpoint that has been found to be one of this run, open. Throws `error` as load_checkpoint does.
+struct open_checkpoint {
+  found_checkpoint found;
+  std::vector<safetensors_file> payload;                   // parameters, optimizer state
+
+  template <class Run> open_checkpoint(Run const& run, std::string const& from) {
+    if (exists(from + "/manifest.json")) {
+      found.manifest = sound_manifest(from);
+      found.path = from;
+    } else {
+      found = latest_checkpoint(from);
+      std::string why;
+      for (std::string const& s : found.skipped) why += "; " + s;
+      if (!found) throw error("there is no complete checkpoint" + why, from, "a folder that save_checkpoint has written");
+    }
+    checkpoint_manifest const& m = found.manifest;
+    std::string const place = found.path + "/manifest.json", type = name_of(stored_as<typename Run::scalar>::type);
+    auto const optimizer = [](optimizer_kind k) { return std::string(optimizer_names[static_cast<int>(k)]); };
+    optimizer_kind const kind = run.plan_value().optimizer.kind;
+    if (m.scalar != type) throw error("a checkpoint of elements of type " + m.scalar, place + ": scalar", type);
+    if (m.optimizer != kind) throw error("a checkpoint of a run with " + optimizer(m.optimizer), place + ": optimizer", optimizer(kind));
+    if (u64 const h = training_hash(run.graph()); m.graph != h)
+      throw error("a checkpoint of another model, \"" + m.model + "\"", place + ": graph",
+                  "graph " + hex_of(h) + ", \"" + run.plan_value().model + "\"");
+    if (m.files.size() != 2 || m.files[0].name != payload_names[0] || m.files[1].name != payload_names[1])
+      throw error("not the files of a checkpoint", place + ": files", std::string(payload_names[0]) + ", " + payload_names[1]);
+    for (int k : {0, 1}) payload.emplace_back(found.path + "/" + m.files[static_cast<std::size_t>(k)].name);
+    for (int k : {0, 1}) check_payload(run, payload[static_cast<std::size_t>(k)], k);
+  }
+  /// What every process must have found.
+  std::vector<shared_fact> facts() const {
+    std::vector<shared_fact> r{{"step", found.manifest.step}, {"seed", found.manifest.seed}};
+    for (checkpoint_part const& p : found.manifest.files) r.push_back({p.name + " with hash", p.hash, shared_fact::kind::hash, ""});
+    return r;
+  }
+};
+}  // namespace detail
 
 /// Puts a checkpoint's parameters, optimizer state, step and seed into a run of the same model, under any plan, on any number of devices.
 /// `from` is a folder of checkpoints (the newest complete one is taken) or one checkpoint's own folder. The run is changed only after all
 /// has been checked. Throws `error`: no complete checkpoint, damage, another model, optimizer or scalar, tensors that are missing, too
 /// many, or of another shape.
+/// Several processes (exec/processes.hpp) call it together, each with a folder that it can read. Where one of them cannot, all throw what it
+/// does; where they find checkpoints of different steps, seeds or contents, all throw who found which. No run is changed then.
 template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string const& from) {
-  found_checkpoint r;
-  if (detail::exists(from + "/manifest.json")) {
-    r.manifest = detail::sound_manifest(from);
-    r.path = from;
-  } else {
-    r = latest_checkpoint(from);
-    std::string why;
-    for (std::string const& s : r.skipped) why += "; " + s;
-    if (!r) throw error("there is no complete checkpoint" + why, from, "a folder that save_checkpoint has written");
-  }
-  checkpoint_manifest const& m = r.manifest;
-  std::string const place = r.path + "/manifest.json", type = name_of(stored_as<typename Run::scalar>::type);
-  auto const optimizer = [](optimizer_kind k) { return std::string(detail::optimizer_names[static_cast<int>(k)]); };
-  optimizer_kind const kind = run.plan_value().optimizer.kind;
-  if (m.scalar != type) throw error("a checkpoint of elements of type " + m.scalar, place + ": scalar", type);
-  if (m.optimizer != kind) throw error("a checkpoint of a run with " + optimizer(m.optimizer), place + ": optimizer", optimizer(kind));
-  if (u64 const h = training_hash(run.graph()); m.graph != h)
-    throw error("a checkpoint of another model, \"" + m.model + "\"", place + ": graph",
-                "graph " + detail::hex_of(h) + ", \"" + run.plan_value().model + "\"");
-  if (m.files.size() != 2 || m.files[0].name != detail::payload_names[0] || m.files[1].name != detail::payload_names[1])
-    throw error("not the files of a checkpoint", place + ": files",
-                std::string(detail::payload_names[0]) + ", " + detail::payload_names[1]);
-  safetensors_file const payload[] = {safetensors_file(r.path + "/" + m.files[0].name), safetensors_file(r.path + "/" + m.files[1].name)};
-  for (int k : {0, 1}) detail::check_payload(run, payload[k], k);
-  for (int k : {0, 1})
-    for (int x : detail::saved_values(run, k))
-      run.store(x, payload[k].template read<typename Run::scalar>(run.graph().graph.value(x).name));
-  run.set_steps(m.step);
-  run.set_seed(m.seed);
-  return r;
+  std::optional<detail::open_checkpoint> c;
+  detail::on_all(run, "load_checkpoint", [&] { return c.emplace(run, from).facts(); }, true);
+  detail::on_all(run, "load_checkpoint", [&] {
+    for (int k : {0, 1})
+      for (int x : detail::saved_values(run, k))
+        run.store(x, c->payload[static_cast<std::size_t>(k)].template read<typename Run::scalar>(run.graph().graph.value(x).name));
+    run.set_steps(c->found.manifest.step);
+    run.set_seed(c->found.manifest.seed);
+    return std::vector<shared_fact>{};
+  }, true);
+  return c->found;
 }
 
 }  // namespace tensorpar

@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/departure.hpp>
 #include <tensorpar/exec/device_memory.hpp>
 #include <tensorpar/exec/evaluation.hpp>
+#include <tensorpar/exec/given_values.hpp>
 #include <tensorpar/exec/host.hpp>
 #include <tensorpar/exec/hub_maker.hpp>
 #include <tensorpar/exec/initial_values.hpp>
@@ -41,7 +43,8 @@ namespace tensorpar {
 /// `evaluate` runs of the same program, in the same memory, the forward operators alone (exec/evaluation.hpp).
 /// The program is checked before anything is made for it (plan/check.hpp): one that is no correct step of the graph is an error that says
 /// why. Behind a program, `already_checked{}` says that its caller did so.
-/// A failing task stops every device; `step` and `evaluate` throw that task's error, and the executor refuses both from then on.
+/// A failing task stops every device; `step` and `evaluate` throw that task's error, and after a step the executor refuses both from then on,
+/// as it does after an evaluation whose hub cannot `recover` (comm::threads_hub can).
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
 /// runs the tasks of its own devices; all call `step`, `evaluate`, `fetch` and `copies_agree` together and get the same answers. Another
 /// graph or plan on one of them is an error on all when they are made.
@@ -94,8 +97,27 @@ class executor {
   typename Comm::hub& hub() { return hub_; }
   /// Is device 0 one of them? Of several processes exactly one says so.
   bool leads() const { return memory_.here(0); }
+  /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one, where the facts that it returns
+  /// differ, and, unless `anew`, where steps, seeds or values that they were given do (exec/agreement.hpp).
+  template <class F> void together(std::string const& where, F const& f, bool anew = false) const {
+    std::vector<shared_fact> all;
+    std::exception_ptr mine;
+    departure_.together(false);
+    try { all = f(); } catch (...) { mine = std::current_exception(); }
+    if (!anew) all.insert(all.begin(), {{"step", steps_}, {"seed", seed_}});
+    u64 const digest = hasher{}.add(detail::digest_of(all)).add(anew ? 0 : content_.digest()).value();
+    departure_.together(true);
+    detail::agree(hub_, {local_, devices()}, mine, digest, [&] {
+      if (!anew) for (shared_fact& x : content_.facts(graph_.graph)) all.push_back(std::move(x));
+      return all;
+    }, where);
+    departure_.together(false);
+  }
   /// The bytes of the process that leads replace everybody's. All processes call it together.
-  void hear_leader(void* p, std::size_t bytes) const { detail::share(hub_, 0, p, bytes); }
+  void hear_leader(void* p, std::size_t bytes) const {
+    departure_.together(true);
+    detail::share(hub_, 0, p, bytes);
+  }
   /// By device; 0 for those of other processes.
   std::vector<i64> allocated_bytes() const { return memory_.bytes(); }
 
@@ -118,6 +140,7 @@ class executor {
     if (int const m = master_[static_cast<std::size_t>(value)]; m >= 0)
       memory_.scatter_master(memory_.persistent_of(m), all, graph_.graph.type(value).type);
     given_[static_cast<std::size_t>(value)] = true;
+    if (local_.size() < endpoints_.size()) content_.take(value, all.data(), all.size() * sizeof(scalar));
   }
   /// The whole of a parameter or state. Empty if it has no buffer. Throws `error`, as `store` does, for a value that is neither.
   std::vector<scalar> fetch(int value) const {
@@ -129,19 +152,23 @@ class executor {
 
   /// Has every parameter that a task reads been given values?
   bool has_values() const { return detail::without_values(graph_, memory_, given_) < 0; }
-  /// Has a step or an evaluation failed? After a step parameters may be half updated.
-  bool failed() const { return failed_; }
+  /// Has a step failed in the middle, where parameters may be half updated, or the hub? An evaluation on threads of one process that fails
+  /// changes nothing, and the executor goes on.
+  bool failed() const { return failure_ != nullptr; }
   u64 steps() const { return steps_; }
   void set_steps(u64 n) { steps_ = n; }
   u64 seed() const { return seed_; }
   void set_seed(u64 s) { seed_ = s; }
 
   /// One training step on micro_batches * the graph's own batch. `record`, if given, receives what happened when on this process's devices.
-  /// Throws `error` for a batch that lacks something, a rate that is negative or not finite, and parameters without values
-  /// (exec/step_check.hpp): all is as it was then. So on every process, as `optimizer.on_non_finite` says, where loss or norm are not finite.
+  /// Throws `error` for a batch that is not what the model takes, a rate that is negative or not finite, and parameters without values
+  /// (exec/step_check.hpp): all is as it was then, on every process, though the batch of one alone is wrong. So it is where they would go
+  /// on from different steps, seeds, rates or values, and, as `optimizer.on_non_finite` says, where loss or norm are not finite.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
-    require_alive();
-    detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batch, learning_rate);
+    begin("step", [&] {
+      detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);
+      return detail::facts_of_call(0, learning_rate, 0);
+    });
     auto const t0 = std::chrono::steady_clock::now();
     run_all(batch, {.step = steps_, .seed = seed_, .learning_rate = learning_rate}, record, nullptr);
     step_result r;
@@ -156,12 +183,17 @@ class executor {
   /// first axis; a scalar, such as the loss, has one number per micro-batch. Only inputs that those operators read have to be there. All
   /// processes call it together. Throws `error` as `step` does, and for an output that there is not or that a fused program leaves nowhere.
   std::map<std::string, std::vector<scalar>> evaluate(host_batch const& batch, std::vector<std::string> outputs) {
-    require_alive();
-    evaluation pass(graph_, program_, memory_, std::move(outputs));
-    detail::check_step(graph_, plan_, memory_, given_, pass.used(), batch, 0);
-    run_all(batch, {.step = steps_, .seed = seed_}, nullptr, &pass);
+    std::optional<evaluation> pass;
+    begin("evaluate", [&] {
+      hasher names;
+      for (std::string const& name : outputs) names.add(std::string_view(name));
+      pass.emplace(graph_, program_, memory_, std::move(outputs));
+      detail::check_step(graph_, plan_, memory_, given_, pass->used(), batches_, batch, 0);
+      return detail::facts_of_call(1, 0, names.value());
+    });
+    run_all(batch, {.step = steps_, .seed = seed_}, nullptr, &*pass);
     std::map<std::string, std::vector<scalar>> r;
-    attempt([&] { r = pass.outputs(hub_); });
+    attempt([&] { r = pass->outputs(hub_); });
     return r;
   }
   /// The loss of a batch: what a step would say that dropped nothing out, and that changed nothing.
@@ -182,6 +214,7 @@ class executor {
   tensorpar::program program_;
   mutable typename Comm::hub hub_;                  // also reading may take the other processes
   std::vector<int> local_;                          // the devices of this process
+  mutable detail::departure<typename Comm::hub> departure_{hub_, local_[0]};
   std::vector<std::optional<Comm>> endpoints_;      // by device
   std::vector<std::optional<Compute>> compute_;     // by device
   detail::worker_pool workers_;
@@ -191,8 +224,10 @@ class executor {
   std::vector<int> master_;                         // by value: see masters_of
   traffic traffic_;                                 // of a step, where devices are queues
   detail::step_numbers told_;                       // the buffers that a step's result is read from
+  detail::batch_check batches_;
+  detail::given_values content_;                    // where there are several processes: what this one was given
   u64 steps_ = 0, seed_ = 0;
-  bool failed_ = false;
+  std::exception_ptr failure_;                      // the first
 
   int device_of(std::size_t worker) const { return local_[worker / workers_each]; }
   /// Waits for all that a device was asked for. Where the communicator has a queue, what fails there is found first.
@@ -218,12 +253,15 @@ class executor {
         workers_(static_cast<int>(local_.size() * workers_each)),
         memory_(program_, local_, detail::memories_of(compute_, local_)) {
     for (int d : local_) detail::join(endpoints_[static_cast<std::size_t>(d)], hub_, d, memory_.memory(d));
+    departure_.together(true);
     if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_ = detail::announced(graph_, program_), workers_);
     else if constexpr (spans_processes<typename Comm::hub>)
       detail::require_one_program(hub_, local_, devices(), detail::whole_hash(graph_, program_));
+    departure_.together(false);
     given_.assign(graph_.graph.values.size(), false);
     master_ = detail::masters_of(graph_.graph);
     told_ = detail::told_by_step(graph_, program_);
+    batches_ = detail::batch_check(graph_.graph);
     tasks_.make(graph_, program_, local_, memory_, endpoints_);
   }
 
@@ -236,6 +274,7 @@ class executor {
     traffic const messages = only && orders_messages ? only->messages() : traffic{};
     std::vector<detail::worker_place> at;
     for (std::size_t w = 0; w < workers; ++w) at.push_back({device_of(w), program_.tasks.size()});
+    bool const sound = !hub_.failure();
     for (auto& p : tasks_.progress) p->restart();
     auto const t0 = std::chrono::steady_clock::now();
     auto work = [&](int worker) {
@@ -292,19 +331,32 @@ class executor {
       }
     };
     workers_.run(work);
-    for (auto const& e : errors) if (e) failed_ = true;
-    if (failed_) {
+    if (std::any_of(errors.begin(), errors.end(), [](auto const& e) { return e != nullptr; })) {
       int first = -1;
       if constexpr (requires { hub_.failed_rank(); }) first = hub_.failed_rank();
-      detail::rethrow_with_tasks(program_, hub_.failure(), first, at);
+      std::exception_ptr const failure = hub_.failure();
+      bool harmless = false;                               // an evaluation changes nothing that is kept
+      if constexpr (requires { hub_.recover(); })
+        if ((harmless = only && sound && local_.size() == endpoints_.size())) hub_.recover();
+      try { detail::rethrow_with_tasks(program_, failure, first, at); } catch (...) {
+        if (!harmless) failure_ = std::current_exception();
+        throw;
+      }
     }
     if (record) *record = detail::timeline_of(std::move(spans));
   }
 
-  void require_alive() const { if (failed_) throw error("this executor has failed before", "executor", "a new executor"); }
   /// Another process may fail in this.
   template <class F> void attempt(F const& f) {
-    try { f(); } catch (...) { failed_ = true; throw; }
+    try { f(); } catch (...) { failure_ = std::current_exception(); throw; }
+  }
+  /// What every process asks before it runs anything. Where it throws all are as they were, unless the hub itself has failed.
+  template <class F> void begin(char const* where, F const& check) {
+    detail::require_alive(failure_);
+    try { together(where, check); } catch (...) {
+      if (hub_.failure()) failure_ = std::current_exception();
+      throw;
+    }
   }
 
   void run(int d, std::size_t i, host_batch const& batch, step_state state, Comm& comm, evaluation const* only) {

@@ -1,5 +1,6 @@
 // tensorpar/exec/forward_pass.hpp - the forward operators alone, on one device of this process
 #pragma once
+#include <tensorpar/exec/batch_check.hpp>
 #include <tensorpar/exec/executor.hpp>
 
 namespace tensorpar {
@@ -31,6 +32,8 @@ template <compute_policy Compute> class forward_pass {
     program_ = unroll_forward(graph_, p, &Compute::workspace);
     memory_ = memory(program_.arena[0], detail::memory_in(compute_));
     given_.assign(forward.values.size(), false);
+    used_.assign(forward.values.size(), false);
+    batches_ = detail::batch_check(graph_.graph);
     prepare();
   }
 
@@ -83,11 +86,11 @@ template <compute_policy Compute> class forward_pass {
     return b ? read(*b) : std::vector<scalar>{};
   }
 
-  /// One forward pass. The result stays valid until the next. Throws `error` where a parameter has no values yet, and for a batch that
-  /// lacks something.
+  /// One forward pass. The result stays valid until the next. Throws `error` where a parameter has no values yet, and for a batch that is
+  /// not what the model takes (exec/batch_check.hpp); the next one is run as if nothing had happened.
   void run(host_batch const& batch) {
     ran_ = false;
-    for (auto const& r : ready_) for (auto const& f : r.feeds) check(f.second, batch);
+    batches_.require(graph_.graph, used_, batch, 1, "forward_pass");
     for (buffer const& b : program_.buffers)
       if (b.persistent && !given_[static_cast<std::size_t>(b.value)])
         throw error("parameter '" + graph_.graph.value(b.value).name + "' has no values yet", "forward_pass",
@@ -120,7 +123,8 @@ template <compute_policy Compute> class forward_pass {
   tensorpar::program program_;
   struct alone {};                                          // no group: nothing is communicated
   std::vector<detail::prepared_task<alone>> ready_;         // by task
-  std::vector<bool> given_;                                 // by value
+  std::vector<bool> given_, used_;                          // by value: stored at least once; an input that is read
+  detail::batch_check batches_;
   bool ran_ = false;
   Compute compute_ = detail::made_for<Compute>({});
   memory memory_{0, detail::memory_in(compute_)};
@@ -138,7 +142,7 @@ template <compute_policy Compute> class forward_pass {
         bool again = false;
         for (std::size_t j = 0; j < k; ++j) again = again || t.in[j] == t.in[k];
         if (!again && graph_.graph.value(q.value).role == value_role::input && q.first == static_cast<int>(i))
-          r.feeds.push_back({static_cast<int>(k), q.value});
+          r.feeds.push_back({static_cast<int>(k), q.value}), used_[static_cast<std::size_t>(q.value)] = true;
       }
       for (int b : t.out) {
         r.out.push_back(block_of(buffer_of(b).where, buffer_of(b).type, 0));
@@ -161,12 +165,6 @@ template <compute_policy Compute> class forward_pass {
     return all;
   }
   std::byte* at(buffer const& b) const { return memory_.data() + b.offset[0]; }
-  void check(int value, host_batch const& batch) const {
-    graph_value const& v = graph_.graph.value(value);
-    auto const it = batch.find(v.name);
-    if (it == batch.end()) throw error("the batch lacks input '" + v.name + "'", "forward_pass", "every input of the model");
-    check_input(v.name, it->second, v.type, 1);
-  }
 };
 
 }  // namespace tensorpar

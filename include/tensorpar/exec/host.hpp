@@ -25,10 +25,13 @@ inline void check_input(std::string const& name, host_tensor const& t, shape s, 
   for (int d = 0; same && d < s.rank; ++d) same = t.shape.d[d].n == s.d[d].n;
   if (!same) throw error("input '" + name + "' has shape " + spell(t.shape), "batch", spell(s));
   bool const integer = is_integer(s.type);
-  std::size_t const given = integer ? t.index.size() : t.real.size();
+  char const* const kinds[] = {" real numbers", " integers"};
+  std::size_t const given = integer ? t.index.size() : t.real.size(), other = integer ? t.real.size() : t.index.size();
+  if (other)
+    throw error("input '" + name + "' is given" + kinds[!integer] + (given ? " besides its" + std::string(kinds[integer]) : ""), "batch",
+                std::to_string(s.elements()) + kinds[integer] + ", in host_tensor::" + (integer ? "index" : "real"));
   if (static_cast<i64>(given) != s.elements())
-    throw error("input '" + name + "' has " + std::to_string(given) + (integer ? " integers" : " real numbers"), "batch",
-                std::to_string(s.elements()));
+    throw error("input '" + name + "' has " + std::to_string(given) + kinds[integer], "batch", std::to_string(s.elements()));
 }
 
 }  // namespace tensorpar

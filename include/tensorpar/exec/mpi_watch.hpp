@@ -65,13 +65,13 @@ class mpi_watch {
   int failed_rank() const { std::lock_guard lock(m_); return failed_rank_; }
   void stop_if_failed() const { if (auto const e = failure()) std::rethrow_exception(e); }
 
-  /// Stops every process with this error; the first one counts.
-  void fail(std::exception_ptr e, int rank) {
+  /// Stops every process with this error; the first one counts. `ends`: this one too, when MPI does.
+  void fail(std::exception_ptr e, int rank, bool ends = true) {
     std::lock_guard lock(m_);
     if (failure_) return;
     failure_ = e;
     failed_rank_ = rank;
-    detail::mpi_abort_at_the_end();
+    if (ends) detail::mpi_abort_at_the_end();
     std::string text = std::to_string(rank) + '\0';
     auto put = [&](std::string const& part) { text.append(part, 0, 1000).append(1, '\0'); };
     try {

@@ -1,5 +1,6 @@
 // tensorpar/exec/threads_hub.hpp - where in-process ranks meet: rendezvous, messages, and one failure that stops everybody
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -20,7 +21,8 @@ namespace tensorpar::comm {
 /// meet.
 ///
 /// Nothing hangs. The first failure (`fail`, a deadline, calls that do not fit each other, or all ranks waiting for each other) is kept,
-/// and every operation that waits or starts afterwards throws that same exception on every rank. A hub that has failed stays failed.
+/// and every operation that waits or starts afterwards throws that same exception on every rank. A hub that has failed stays failed until
+/// `recover`.
 class threads_hub {
  public:
   /// What one member of a group calls.
@@ -57,6 +59,21 @@ class threads_hub {
   /// The first failure, or null; and the rank it came from, or -1.
   std::exception_ptr failure() const { std::lock_guard lock(m_); return failure_; }
   int failed_rank() const { std::lock_guard lock(m_); return failed_rank_; }
+  /// Forgets the failure, and what was begun before it. Precondition: no rank is in an operation.
+  void recover() {
+    std::lock_guard lock(m_);
+    failure_ = nullptr;
+    failed_rank_ = -1;
+    for (auto const& g : groups_) {
+      u64 const most = *std::max_element(g.second->sequence.begin(), g.second->sequence.end());
+      std::fill(g.second->sequence.begin(), g.second->sequence.end(), most);
+      g.second->arrived = 0;
+    }
+    for (auto const& s : seats_) {
+      s->inbox.clear();
+      s->waiting = false;
+    }
+  }
   /// Messages sent and not yet received.
   i64 undelivered() const {
     std::lock_guard lock(m_);

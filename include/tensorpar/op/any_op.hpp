@@ -31,6 +31,7 @@ struct op_info {
   weight_list (*weights)(i64 const*, shapes);
   double (*flops)(i64 const*, shapes, shapes);
   i64 (*units)(i64 const*, char, shapes);                               // how often a loop may be split at most; 0: by its extents
+  i64 (*index_extent)(i64 const*, int, shapes);                         // an operand of indices: they are below this; 0: it is none
   void (*derive)(i64 const*, gradient_builder&);                        // nullptr: not differentiable
   u64 type;                                                             // of the C++ type: tells two types of one name apart; not stable
   bool weighty;                                                         // it may bring weights along
@@ -94,6 +95,7 @@ namespace detail {
 struct attr_list { attr_info x[max_attrs]; };
 [[gnu::cold]] constexpr weight_list no_weights(i64 const*, shapes) { return {}; }
 [[gnu::cold]] constexpr i64 no_units(i64 const*, char, shapes) { return 0; }
+[[gnu::cold]] constexpr i64 no_indices(i64 const*, int, shapes) { return 0; }
 /// Every loop once; a reduction multiplies and adds.
 [[gnu::cold]] constexpr double points(loops const& s, shapes in, shapes out) {
   double n = 1, twice = 1;
@@ -114,6 +116,7 @@ template <class Op> struct erased {
   [[gnu::cold]] static constexpr loops pattern(i64 const* a, shapes in) { return parse_notation(load<Op>(a).notation_for(in).view()); }
   template <class O> struct fixed { static constexpr loops pattern = parse_notation(O::notation); };
   [[gnu::cold]] static constexpr i64 units(i64 const* a, char letter, shapes in) { return load<Op>(a).units(letter, in); }
+  [[gnu::cold]] static constexpr i64 indices(i64 const* a, int k, shapes in) { return load<Op>(a).index_extent(k, in); }
   static constexpr double flops(i64 const* a, shapes in, shapes out) {
     if constexpr (requires(Op const& o) { o.flops(in, out); }) return load<Op>(a).flops(in, out);
     else if constexpr (requires(Op const& o) { o.notation_for(in); }) return points(pattern(a, in), in, out);
@@ -133,11 +136,12 @@ template <class Op> struct erased {
   static constexpr int arity() { if constexpr (requires { Op::arity; }) return Op::arity; else return 1; }
   static constexpr op_info make() {
     op_info r{Op::name, name_hash(Op::name), arity(), attr_count<Op>(), attrs.x, false, nullptr, nullptr, &infer, &no_weights, &flops,
-              &no_units, nullptr, type_hash<Op>(), false, false, 0, nullptr, nullptr};
+              &no_units, &no_indices, nullptr, type_hash<Op>(), false, false, 0, nullptr, nullptr};
     if constexpr (requires(Op const& o, shapes in) { o.notation_for(in); }) r.notation_for = &pattern;
     else { r.fixed = true; r.notation = &fixed<Op>::pattern; }
     if constexpr (requires(Op const& o, shapes in) { o.weights(in); }) { r.weights = &weights; r.weighty = true; }
     if constexpr (requires(Op const& o, shapes in) { o.units('a', in); }) r.units = &units;
+    if constexpr (requires(Op const& o, shapes in) { o.index_extent(0, in); }) r.index_extent = &indices;
     if constexpr (differentiable<Op>) r.derive = &derive;
     if constexpr (requires { Op::sums_wide; }) r.sums_wide = Op::sums_wide;
     if constexpr (requires { Op::wide_operands; }) r.wide_operands = Op::wide_operands;

@@ -30,6 +30,7 @@ concept has_notation = requires { { Op::notation } -> std::convertible_to<std::s
 ///  - `o.weights(in)`                 parameters that the operator brings along, at most 4
 ///  - `o.flops(in, out)`              default: one operation per point, two if a loop is reduced
 ///  - `o.units(letter, in)`           a loop may be split into divisors of this many parts (default, or 0: of all its extents)
+///  - `o.index_extent(k, in)`        operand k (in: all of them, weights too) holds indices from 0 to below this; 0: it holds none
 ///  - `o.derive(gradient_builder&)`   its derivative; absent: no gradient flows. The library's operators take `auto&`, so that a
 ///                                   unit which never differentiates does not compile the operators of the backward pass
 /// Laws (tests/support/laws/operator.hpp): infer is deterministic and agrees with the notation (a letter's extent in results is its extent

@@ -11,6 +11,7 @@ struct cross_entropy_grad {
   static constexpr auto notation = ", ...E, ... -> ...E";
   static constexpr int arity = 3;
   constexpr inference infer(shapes in) const { return in[1]; }
+  constexpr i64 index_extent(int k, shapes in) const { return k == 2 ? in[1].last().n : 0; }
   constexpr double flops(shapes in, shapes) const { return 6.0 * static_cast<double>(in[1].elements()); }
 };
 /// Mean over all rows of -log softmax(logits)[label]. Operands logits [..., classes] (real), labels [...] (integer, in [0, classes)).
@@ -25,6 +26,7 @@ struct cross_entropy {
     for (int i = 0; i < in[1].rank; ++i) if (!fits(in[0].d[i], in[1].d[i])) return mismatch("labels do not fit logits", in[0], in[1]);
     return scalar;
   }
+  constexpr i64 index_extent(int k, shapes in) const { return k == 1 ? in[0].last().n : 0; }
   constexpr double flops(shapes in, shapes) const { return 6.0 * static_cast<double>(in[0].elements()); }
   [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0)) g.give(0, g.emit(cross_entropy_grad{}, {g.gradient(0), g.operand(0), g.operand(1)}));

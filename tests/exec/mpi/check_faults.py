@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-# arguments, exit status 0? (None: any), regular expressions for stdout and stderr together
+# arguments (FOLDER: a new one), exit status 0? (None: any), regular expressions for stdout and stderr together
 SCENARIOS = [
     (["training", "none"], True, [r"step 5"]),
     (["collectives", "none"], True, []),
@@ -29,8 +29,16 @@ SCENARIOS = [
      [r"rank 2 waits in make_group number 0 of group \{1,2\}", r"rank [01] waits in all_reduce number 2"]),
     (["collectives", "circle"], False, [r"rank 1 waits in receive from rank 0 with tag 5", r"rank [02] waits in all_reduce number 2"]),
     (["training", "devices"], False, [r"MPI runs 3 processes for 4 devices .*mpirun -n 4"]),
-    (["training", "bad batch"], False, [r"label 99 is out of range", r"device \d in task \d+ \(loss:cross_entropy\)"]),
-    (["training", "throws"], False, [r"rank 1: no more data"]),
+    (["training", "bad batch"], False, [rf"rank {r}: input 'labels' holds 99 at \[3\] \(at batch, process \d\); valid: 0 to 11, for cross_entropy" for r in range(3)]),
+    (["training", "bad batch on one"], False,
+     [rf"rank {r}: input 'labels' holds 99 at \[3\] \(at batch, process 1\)" for r in range(3)]),
+    (["training", "other steps"], False,
+     [rf"rank {r}: processes 0 and 2 have step 3, process 1 has step 7 \(at step\)" for r in range(3)]),
+    (["training", "other values"], False,
+     [rf"rank {r}: processes 0 and 1 have parameter '[^']*' with hash \w+, process 2 has parameter" for r in range(3)]),
+    (["training", "nothing to load", "FOLDER"], False, [rf"rank {r}: .*\(at /dev/null/none, process 1\)" for r in range(3)]),
+    (["training", "wrong store"], False, [r"rank [02]: an exception has ended the part of rank 1 in the run", r"rank 1: .*given 1 elements"]),
+    (["training", "throws"], False, [r"rank [02]: an exception has ended the part of rank 1 in the run", r"rank 1: no more data"]),
     (["training", "killed"], False, [r"rank 1 .*exited on signal 9|process rank 1 with PID"]),
     (["--enable-recovery", "training", "killed"], None,                    # Open MPI's; its exit status is 0 then
      [r"rank [02]: rank [02] waits in .* for more than 2000 ms.*; rank 1 does not answer", r"device [02] in task \d+", r"step 2"]),
@@ -83,7 +91,8 @@ def main():
     for arguments, fine, expected in SCENARIOS:
         if args.only and arguments[-1] != args.only:
             continue
-        status, said, seconds = run(args.mpirun, args.program, arguments)
+        with tempfile.TemporaryDirectory() as folder:
+            status, said, seconds = run(args.mpirun, args.program, [folder if a == "FOLDER" else a for a in arguments])
         faults = [f"nothing says '{e}'" for e in expected if not re.search(e, said)]
         if status is None:
             faults.append(f"hangs: killed after {LONGEST} s")

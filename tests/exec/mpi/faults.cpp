@@ -14,6 +14,15 @@ constexpr std::chrono::milliseconds deadline{2000};
 /// With a deadline that a test can wait for.
 comm::mpi_hub hasty_hub(int ranks) { return comm::mpi_hub(ranks, deadline); }
 
+/// Dies in the middle of a step, when it is told to.
+struct mortal : compute::eigen<prime_field> {
+  static inline bool dies = false;
+  void run(kernel_call const& c) const {
+    if (dies) std::raise(SIGKILL);
+    compute::eigen<prime_field>::run(c);
+  }
+};
+
 void collectives(std::string const& what, int rank, int ranks) {
   comm::mpi_hub h(ranks, deadline);
   comm::mpi c(h, rank);
@@ -44,7 +53,7 @@ void training(std::string const& what, std::string const& folder, int rank, int 
   computation_graph const g = residual_mlp();
   std::mt19937 draw(1);
   plan const p = random_plan(g, what == "devices" ? ranks + 1 : ranks, draw);
-  executor<compute::eigen<prime_field>, comm::mpi> run(differentiate(g), p, hasty_hub);
+  executor<mortal, comm::mpi> run(differentiate(g), p, hasty_hub);
   run.initialise(1);
   if (what == "resumed") {
     found_checkpoint const found = load_checkpoint(run, folder);
@@ -52,8 +61,14 @@ void training(std::string const& what, std::string const& folder, int rank, int 
   }
   for (int k = static_cast<int>(run.steps());; ++k) {
     host_batch b = random_batch(g, 1, static_cast<u64>(k));
-    if (what == "bad batch" && k == 3) b["labels"].index[3] = 99;
-    if (what == "killed" && k == 3 && rank == 1) std::raise(SIGKILL);
+    if ((what == "bad batch" || (what == "bad batch on one" && rank == 1)) && k == 3) b["labels"].index[3] = 99;
+    if (what == "other steps" && k == 3 && rank == 1) run.set_steps(7);
+    if ((what == "other values" && k == 3 && rank == 2) || (what == "wrong store" && k == 3 && rank == 1))
+      for (buffer const& w : run.program().buffers)
+        if (w.persistent)
+          run.store(w.value, std::vector<prime_field>(what == "wrong store" ? 1 : static_cast<std::size_t>(w.type.elements()), prime_field(3)));
+    if (what == "nothing to load" && k == 3) load_checkpoint(run, rank == 1 ? "/dev/null/none" : folder);
+    mortal::dies = what == "killed" && k == 3 && rank == 1;
     if (what == "throws" && k == 3 && rank == 1) throw std::runtime_error("no more data");
     run.step(b, 0.1);
     if (rank == 0) std::printf("step %d\n", k);

@@ -1,0 +1,33 @@
+// tensorpar/exec/departure.hpp - a process that leaves a run by an exception tells the others, who would wait for it
+#pragma once
+#include <exception>
+#include <string>
+#include <tensorpar/exec/processes.hpp>
+
+namespace tensorpar::detail {
+
+/// A member of what takes part in a run of several processes, made after its hub. Where it ends because an exception passes through, and the
+/// hub has `leave` (exec/processes.hpp), the other processes are told at once. Not so for an exception that all of them throw together.
+template <class Hub> class departure {
+  Hub& hub_;
+  int rank_;
+  int before_ = std::uncaught_exceptions();
+  bool together_ = false;
+
+ public:
+  departure(Hub& h, int rank) : hub_(h), rank_(rank) {}
+  departure(departure const&) = delete;
+  departure& operator=(departure const&) = delete;
+  /// Would all processes throw what is thrown from now on?
+  void together(bool all) { together_ = all; }
+  ~departure() {
+    if constexpr (requires(std::exception_ptr e) { hub_.leave(e, 0); })
+      if (!together_ && std::uncaught_exceptions() > before_ && !hub_.failure()) try {
+        hub_.leave(std::make_exception_ptr(error("an exception has ended the part of rank " + std::to_string(rank_) + " in the run",
+                                                 "executor", "its own words are in what its process has written")), rank_);
+      } catch (...) {                              // the others find out by their deadlines
+      }
+  }
+};
+
+}  // namespace tensorpar::detail

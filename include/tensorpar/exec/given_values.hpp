@@ -1,0 +1,50 @@
+// tensorpar/exec/given_values.hpp - what a run was given between steps, as hashes: processes compare them before they train on
+#pragma once
+#include <string>
+#include <tensorpar/exec/agreement.hpp>
+#include <tensorpar/exec/content_hash.hpp>
+#include <tensorpar/ir/computation_graph.hpp>
+#include <vector>
+
+namespace tensorpar::detail {
+
+/// By value, a hash of what was stored last. Equal programs keep equal values equal, so processes that were given the same, and that have
+/// taken the same steps since, hold the same.
+class given_values {
+  std::vector<u64> hash_;                  // by value; 0: nothing yet
+  u64 digest_ = 0;
+
+  static u64 mark(int value, u64 hash) { return hash ? hasher{}.add(value).add(hash).value() : 0; }
+
+ public:
+  /// O(bytes).
+  void take(int value, void const* data, std::size_t bytes) {
+    auto const x = static_cast<std::size_t>(value);
+    if (hash_.size() <= x) hash_.resize(x + 1, 0);
+    u64 const now = content_hash{}.add(data, bytes).value();
+    digest_ ^= mark(value, hash_[x]) ^ mark(value, now);
+    hash_[x] = now;
+  }
+  /// Of all of them.
+  u64 digest() const { return digest_; }
+  /// All parameters and states of the graph, by name.
+  std::vector<shared_fact> facts(computation_graph const& g) const {
+    std::vector<shared_fact> r;
+    for (std::size_t x = 0; x < g.values.size(); ++x) {
+      graph_value const& v = g.values[x];
+      if (v.role != value_role::parameter && v.role != value_role::state) continue;
+      std::string const kind = v.role == value_role::parameter ? "parameter '" : "optimizer state '";
+      r.push_back({kind + v.name + "' with hash", x < hash_.size() ? hash_[x] : 0, shared_fact::kind::hash, ""});
+    }
+    return r;
+  }
+};
+
+/// What every call of an executor takes or leaves alike on all processes. `call`: 0 step, 1 evaluate, 2 something else.
+inline std::vector<shared_fact> facts_of_call(u64 call, double rate, u64 outputs) {
+  return {{"call", call, shared_fact::kind::word, "step|evaluate|save"},
+          {"learning rate", fact_of(rate), shared_fact::kind::real, ""},
+          {"outputs with hash", outputs, shared_fact::kind::hash, ""}};
+}
+
+}  // namespace tensorpar::detail

@@ -1,0 +1,64 @@
+// tests/exec/played_processes.hpp - threads that play the processes of a run, over one hub of threads
+#pragma once
+#include "support/spine.hpp"
+#include <tensorpar/exec/processes.hpp>
+#include <thread>
+
+namespace tests {
+
+/// One process of several: the ranks with rank % processes == own, all over one hub of threads.
+struct part_hub {
+  struct {
+    comm::threads_hub* hub;
+    int own, processes;
+  } at;
+  static thread_local inline decltype(at) next{};
+  explicit part_hub(int n) : at(next) { REQUIRE(at.hub->size() == n); }
+  void fail(std::exception_ptr e, int rank) { at.hub->fail(std::move(e), rank); }
+  void recover() { at.hub->recover(); }                    // asked of a process that has all ranks
+  void leave(std::exception_ptr e, int rank) { fail(std::move(e), rank); }
+  std::exception_ptr failure() const { return at.hub->failure(); }
+  int failed_rank() const { return at.hub->failed_rank(); }
+  std::vector<int> local() const {
+    std::vector<int> r;
+    for (int i = at.own; i < at.hub->size(); i += at.processes) r.push_back(i);
+    return r;
+  }
+  // the first ranks of all processes, 0 to processes - 1, meet for them
+  template <class Call> void together(Call call) {
+    comm::threads c(*at.hub, at.own);
+    std::vector<int> members;
+    for (int i = 0; i < at.processes; ++i) members.push_back(i);
+    call(c, c.make_group({members.data(), at.processes}));
+  }
+  void share(int rank, void* p, std::size_t bytes) {
+    together([&](comm::threads& c, auto const& g) { c.broadcast(g, rank % at.processes, static_cast<char*>(p), static_cast<i64>(bytes)); });
+  }
+  void add_up(double* x, int n) {
+    together([&](comm::threads& c, auto const& g) { c.all_reduce(g, x, x, n); });
+  }
+};
+struct part : comm::threads {
+  using hub = part_hub;
+  part(hub& h, int rank) : comm::threads(*h.at.hub, rank) {}
+};
+
+/// work(process) on a thread per process. What they threw, by process.
+template <class Work> std::vector<std::string> run_processes(comm::threads_hub& hub, int processes, Work const& work) {
+  std::vector<std::string> said(static_cast<std::size_t>(processes));
+  std::vector<std::thread> all;
+  for (int i = 0; i < processes; ++i)
+    all.emplace_back([&, i] {
+      part_hub::next = {&hub, i, processes};
+      try {
+        work(i);
+      } catch (std::exception const& e) {
+        said[static_cast<std::size_t>(i)] = e.what();
+        hub.fail(std::current_exception(), i);
+      }
+    });
+  for (std::thread& t : all) t.join();
+  return said;
+}
+
+}  // namespace tests
