@@ -73,6 +73,27 @@ TEST_CASE("branches that need not cross do not") {
   CHECK(((x(2) < x(3)) == (x(5) < x(4))));
 }
 
+TEST_CASE("a fan-out into a chain has few bends: short edges bend, long ones are straight, and the drawing stays in proportion") {
+  std::size_t points[2];
+  for (int k : {0, 1}) {
+    int const n = 1000 << k;                                       // 0 -> 1 ... n -> chain n + 1 ... 2 n
+    std::vector<std::pair<int, int>> edges;
+    for (int i = 1; i <= n; ++i) {
+      edges.push_back({0, i});
+      edges.push_back({i, n + i});
+      if (i > 1) edges.push_back({n + i - 1, n + i});
+    }
+    drawing const d = draw_layered(std::vector<std::pair<double, double>>(static_cast<std::size_t>(2 * n + 1), {100, 30}), edges);
+    if (k == 0) check_drawing(d, edges);
+    points[k] = 0;
+    for (drawn_edge const& e : d.edges) points[k] += e.points.size();
+    CHECK(d.edges[1].points.size() == 2);
+    CHECK(d.edges[3 * 50].points.size() == 2 + 2 * 50);            // passes 50 layers by bends
+    CHECK(d.edges.back().points.size() == 2);
+  }
+  CHECK(points[1] < 2 * points[0] + 50'000);                       // bends were 500,000 and 2,000,000
+}
+
 TEST_CASE("nothing and one box") {
   CHECK(draw_layered({}, {}).nodes.empty());
   drawing const d = draw_layered({{30, 10}}, {});

@@ -39,14 +39,21 @@ TEST_CASE("text that may stand in elements and attributes") {
 
 TEST_CASE("stripes show the devices that are used") {
   using detail::device_stripe;
-  CHECK(count(device_stripe({0, 2}, 4, 0, 0, 100), "class=\"seg\"") == 2);
+  CHECK(count(device_stripe({0, 2}, 4, 0, 0, 100), "class=\"seg d") == 2);
   CHECK(count(device_stripe({0, 2}, 4, 0, 0, 100), "seg off") == 2);
+  CHECK(count(device_stripe({0, 7}, 12, 0, 0, 100), "seg off") == 2);           // the six between are one
+  CHECK(count(device_stripe({}, 12, 0, 0, 100), "<rect") == 1);
   std::string const many = device_stripe({0, 1, 2, 7, 9, 10}, 32, 0, 0, 100);   // three runs on a bar
   CHECK(count(many, "seg many") == 3);
   CHECK(count(many, "seg off") == 1);
   std::set<std::string> colours;
   for (int d = 0; d < 8; ++d) colours.insert(detail::palette(d, 8));
   CHECK(colours.size() == 8);
+  for (int devices : {1, 8, 16}) {                                                  // every segment has a colour
+    std::string const said = detail::device_colours(devices);
+    CHECK(count(said, "{fill:") == static_cast<std::size_t>(devices));
+    for (int d = 0; d < devices; ++d) CHECK(said.find(".d" + std::to_string(d) + "{fill:" + detail::palette(d, devices) + "}") != said.npos);
+  }
   CHECK(detail::box_title("linear2", "linear") == "linear2");
   CHECK(detail::box_title("", "linear") == "linear");
   CHECK(detail::box_title("head", "linear").ends_with("linear"));

@@ -37,6 +37,7 @@ class layered {
 
  private:
   static constexpr double gap_x = 26, gap_y = 34, bend_width = 10;
+  static constexpr std::size_t few_bends = 20'000;
   std::vector<std::pair<double, double>> const& sizes_;
   std::vector<std::pair<int, int>> const& edges_;
   std::vector<int> layer_;                          // by vertex: nodes, then bends of long edges
@@ -72,12 +73,30 @@ class layered {
       layer_[v] = first - 1;
     }
   }
+  /// Which edges pass through the layers between their ends by bends: the shortest ones, while all bends together are few enough. The
+  /// others are drawn straight, behind the boxes: a fan-out into a chain has as many long edges as operators, each half of all layers long.
+  std::vector<bool> bending() const {
+    auto const length = [&](std::size_t e) { return z(layer_[z(edges_[e].second)] - layer_[z(edges_[e].first)]); };
+    std::vector<std::size_t> order(edges_.size());
+    for (std::size_t e = 0; e < order.size(); ++e) order[e] = e;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+    std::vector<bool> r(edges_.size(), false);
+    std::size_t room = std::max(few_bends, sizes_.size() + edges_.size());
+    for (std::size_t e : order) {
+      if (length(e) - 1 > room) break;
+      room -= length(e) - 1;
+      r[e] = true;
+    }
+    return r;
+  }
   void add_bends() {
+    std::vector<bool> const bends = bending();
     up_.resize(sizes_.size());
     down_.resize(sizes_.size());
     bends_.resize(edges_.size());
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       int at = edges_[e].first;
+      if (!bends[e]) continue;
       for (int l = layer_[z(at)] + 1; l <= layer_[z(edges_[e].second)]; ++l) {
         int next = edges_[e].second;
         if (l < layer_[z(next)]) {
@@ -231,7 +250,8 @@ class layered {
 
 /// A drawing of a directed acyclic graph whose boxes have these (width, height): every edge points down, boxes never overlap.
 /// Layers by longest path, crossings reduced by barycentres, positions by least squares (Sugiyama, Tagawa, Toda 1981; Brandes and Koepf's
-/// aim by simpler means). Deterministic. O(sweeps * (boxes + total length of edges in layers) * log).
+/// aim by simpler means). Deterministic. O(sweeps * (boxes + edges) * log): where all edges together are longer than that, in layers, the longest
+/// are drawn straight from end to end.
 inline drawing draw_layered(std::vector<std::pair<double, double>> const& sizes, std::vector<std::pair<int, int>> const& edges) {
   return detail::layered(sizes, edges).run();
 }

@@ -36,27 +36,41 @@ inline std::string short_number(double x) {
   if (r.ends_with(".0")) r.resize(r.size() - 2);
   return r;
 }
-inline std::string stripe_part(char const* cls, double x, double y, double width, std::string const& colour) {
-  return "<rect class=\"" + std::string(cls) + "\" x=\"" + short_number(x) + "\" y=\"" + short_number(y) + "\" width=\"" +
-         short_number(std::max(0.8, width)) + "\" height=\"5\"" + (colour.empty() ? "" : " style=\"fill:" + colour + "\"") + "/>";
+/// Of a stripe: from device `first` on, so many devices wide.
+inline std::string stripe_part(std::string const& cls, int first, double width) {
+  return "<rect class=\"" + cls + "\" x=\"" + std::to_string(first) + "\" width=\"" + short_number(width) + "\" height=\"1\"/>";
 }
-/// Which devices are used: up to 16, a segment each in the device's colour; beyond that, one bar with the used runs filled.
+/// Which devices are used: up to 16, a segment each in the device's colour (device_colours), with what is between in one; beyond that, one
+/// bar with the used runs filled. Drawn in units of a device's width.
 inline std::string device_stripe(std::vector<int> const& used, int devices, double x, double y, double width) {
-  std::string r;
   double const w = devices > 0 ? width / devices : 0;
+  std::string r = "<g transform=\"translate(" + short_number(x) + " " + short_number(y) + ") scale(" + printed("%.3g", w) + " 5)\">";
   if (devices <= 16) {
-    for (int d = 0; d < devices; ++d) {
-      bool const on = std::binary_search(used.begin(), used.end(), d);
-      r += stripe_part(on ? "seg" : "seg off", x + d * w, y, w - 1.5, on ? palette(d, devices) : "");
+    double const gap = w > 0 ? 1.5 / w : 0;
+    for (int d = 0, next; d < devices; d = next) {
+      next = d + 1;
+      if (std::binary_search(used.begin(), used.end(), d)) {
+        r += stripe_part("seg d" + std::to_string(d), d, 1 - gap);
+        continue;
+      }
+      while (next < devices && !std::binary_search(used.begin(), used.end(), next)) ++next;
+      r += stripe_part("seg off", d, next - d - gap);
     }
-    return r;
+    return r + "</g>";
   }
-  if (used.size() < static_cast<std::size_t>(devices)) r += stripe_part("seg off", x, y, width, "");
+  if (used.size() < static_cast<std::size_t>(devices)) r += stripe_part("seg off", 0, devices);
   for (std::size_t i = 0, j; i < used.size(); i = j) {
     for (j = i + 1; j < used.size() && used[j] == used[j - 1] + 1;) ++j;
-    r += stripe_part("seg many", x + used[i] * w, y, static_cast<double>(j - i) * w, "");
+    r += stripe_part("seg many", used[i], std::max(static_cast<double>(j - i), 0.8 / w));
   }
-  return r;
+  return r + "</g>";
+}
+/// The colours of the segments, said once.
+inline std::string device_colours(int devices) {
+  if (devices > 16) return "";
+  std::string r = "<style>";
+  for (int d = 0; d < devices; ++d) r += "#graph .d" + std::to_string(d) + "{fill:" + palette(d, devices) + "}";
+  return r + "</style>\n";
 }
 /// "linear2", "head . linear": a name that was made from the kind says the kind already.
 inline std::string box_title(std::string const& name, std::string const& kind) {
@@ -99,7 +113,8 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
   for (operator_summary const& o : s.operators) slowest = std::max(slowest, o.compute + o.move);
   std::string r = "<svg id=\"graph\" width=\"" + short_number(d.width + 2 * margin) + "\" height=\"" + short_number(d.height + 2 * margin) +
                   "\" viewBox=\"" + short_number(-margin) + " " + short_number(-margin) + " " + short_number(d.width + 2 * margin) + " " +
-                  short_number(d.height + 2 * margin) + "\" role=\"img\" aria-label=\"graph of the model\">\n<g class=\"edges\">\n";
+                  short_number(d.height + 2 * margin) + "\" role=\"img\" aria-label=\"graph of the model\">\n" +
+                  detail::device_colours(static_cast<int>(s.devices.size())) + "<g class=\"edges\">\n";
   for (drawn_edge const& e : d.edges) {
     auto const& p = e.points;
     std::string path = "M" + short_number(p[0].first) + " " + short_number(p[0].second);
