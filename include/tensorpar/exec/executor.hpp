@@ -41,8 +41,8 @@ namespace tensorpar {
 /// Where memory and policy can (exec/recorded_runs.hpp), runs of tasks that compute are written down in the second step and asked for at
 /// once from then on; not in steps that are recorded.
 /// `evaluate` runs of the same program, in the same memory, the forward operators alone (exec/evaluation.hpp).
-/// A failing task stops every device; `step` and `evaluate` throw that task's error, and after a step the executor refuses both from then on,
-/// as it does after an evaluation whose hub cannot `recover` (comm::threads_hub can).
+/// A failing task stops every device; `step` and `evaluate` throw that task's error, and after a step the executor refuses both from then
+/// on, as it does after an evaluation whose hub cannot `recover` (comm::threads_hub can).
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
 /// runs the tasks of its own devices; all call `step`, `evaluate`, `fetch` and `copies_agree` together and get the same answers. Another
 /// graph or plan on one of them is an error on all when they are made.
@@ -89,8 +89,8 @@ class executor {
   typename Comm::hub& hub() { return hub_; }
   /// Is device 0 one of them? Of several processes exactly one says so.
   bool leads() const { return memory_.here(0); }
-  /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one, where the facts that it returns
-  /// differ, and, unless `anew`, where steps, seeds or values that they were given do (exec/agreement.hpp).
+  /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one, where the facts that it
+  /// returns differ, and, unless `anew`, where steps, seeds or values that they were given do (exec/agreement.hpp).
   template <class F> void together(std::string const& where, F const& f, bool anew = false) const {
     std::vector<shared_fact> all;
     std::exception_ptr mine;
