@@ -57,7 +57,8 @@ TEST_CASE("one that goes on from something else is an error on all before anythi
   char const* const named[] = {"step", "seed", "learning rate", "parameter '", "optimizer state '", "call", "outputs", "call"};
   std::mt19937 draw(1);
   for (int trial = 0, n = effort::cases(24); trial < n; ++trial) {
-    int const kind = trial % 8, ranks = 2 + static_cast<int>(draw() % 3), processes = 2 + static_cast<int>(draw() % static_cast<unsigned>(ranks - 1));
+    int const kind = trial % 8, ranks = 2 + static_cast<int>(draw() % 3);
+    int const processes = 2 + static_cast<int>(draw() % static_cast<unsigned>(ranks - 1));
     std::vector<char> odd(static_cast<std::size_t>(processes));
     for (char& x : odd) x = static_cast<char>(draw() % 2);
     odd[draw() % odd.size()] = 1;
@@ -166,7 +167,8 @@ TEST_CASE("checkpoints of different steps, seeds or contents are found before an
             r.initialise(4);
             auto const before = parameters_of(r);
             said[static_cast<std::size_t>(process)] = words_of([&] { load_checkpoint(r, dir / (process ? other : "one")); });
-            if (parameters_of(r) != before || r.seed() != 4 || r.steps() != 0 || r.failed()) throw std::runtime_error("the run was changed");
+            if (parameters_of(r) != before || r.seed() != 4 || r.steps() != 0 || r.failed())
+              throw std::runtime_error("the run was changed");
             load_checkpoint(r, dir / "one");
             if (r.steps() != 1) throw std::runtime_error("the run was not loaded");
             r.step(random_batch(g, 1, 1), 0.125);

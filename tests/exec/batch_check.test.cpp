@@ -31,14 +31,15 @@ struct fault {
 std::vector<fault> faults_of(host_batch const& good, std::string const& name) {
   host_tensor const& t = good.at(name);
   bool const integer = t.real.empty();
+  char const* const number = integer ? " integers (at batch)" : " real numbers (at batch)";
   std::vector<fault> r{
       {"the batch lacks input '", [=](host_batch& b) { b.erase(name); }},
       {"which is no input of the model (at batch); valid: '", [](host_batch& b) { b["mask"] = {{4}, {1, 1, 1, 1}, {}}; }},
       {" has shape ", [=](host_batch& b) { b[name].shape.d[0].n += 1; }},
       {" has shape ", [=](host_batch& b) { b[name].shape.d[b[name].shape.rank++] = dim(1); }},
       {" has shape ", [=](host_batch& b) { b[name].shape.rank = 0; }},
-      {integer ? " integers (at batch)" : " real numbers (at batch)", [=](host_batch& b) { integer ? b[name].index.pop_back() : b[name].real.pop_back(); }},
-      {integer ? " integers (at batch)" : " real numbers (at batch)", [=](host_batch& b) { integer ? b[name].index.clear() : b[name].real.clear(); }},
+      {number, [=](host_batch& b) { integer ? b[name].index.pop_back() : b[name].real.pop_back(); }},
+      {number, [=](host_batch& b) { integer ? b[name].index.clear() : b[name].real.clear(); }},
       {integer ? " is given real numbers (at batch)" : " is given integers (at batch)",
        [=](host_batch& b) {
          host_tensor& x = b[name];
@@ -111,7 +112,8 @@ TEST_CASE("indices are checked where they are read: parts of one input have rang
         x = column ? 11 : 19;
         CHECK(answer_to(e, b, false) == "accepted");
         x = column ? 12 : 20;                              // a label, or a first token, which is no label
-        std::string const words = "input 'ids' holds " + std::to_string(x) + at + (column ? "11, for cross_entropy 'loss'" : "19, for embedding 'embed'");
+        std::string const words =
+            "input 'ids' holds " + std::to_string(x) + at + (column ? "11, for cross_entropy 'loss'" : "19, for embedding 'embed'");
         CHECK(answer_to(e, b, false) == words);
         CHECK(answer_to(e, b, true) == words);
       }

@@ -12,8 +12,8 @@
 
 namespace tensorpar {
 
-/// One thing that every process of a run must have alike: what it is called, and its value as a number, a real number's bits, a hash, or the
-/// place of a word in `words`, which '|' separates.
+/// One thing that every process of a run must have alike: what it is called, and its value as a number, a real number's bits, a hash, or
+/// the place of a word in `words`, which '|' separates.
 struct shared_fact {
   enum class kind : int { number, real, hash, word };
   std::string name;
@@ -50,7 +50,8 @@ struct run_seats {
 /// By rank: the numbers of its process, as many for each. Exact below 2^53. One sum of ranks * n doubles.
 template <class Hub> std::vector<double> of_all_ranks(Hub& h, run_seats const& s, std::vector<double> const& mine) {
   std::vector<double> all(static_cast<std::size_t>(s.ranks) * mine.size(), 0);
-  for (int r : s.local) std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r) * mine.size()));
+  for (int r : s.local)
+    std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r) * mine.size()));
   add_up(h, all);
   return all;
 }

@@ -263,8 +263,8 @@ struct open_checkpoint {
 /// `from` is a folder of checkpoints (the newest complete one is taken) or one checkpoint's own folder. The run is changed only after all
 /// has been checked. Throws `error`: no complete checkpoint, damage, another model, optimizer or scalar, tensors that are missing, too
 /// many, or of another shape.
-/// Several processes (exec/processes.hpp) call it together, each with a folder that it can read. Where one of them cannot, all throw what it
-/// does; where they find checkpoints of different steps, seeds or contents, all throw who found which. No run is changed then.
+/// Several processes (exec/processes.hpp) call it together, each with a folder that it can read. Where one of them cannot, all throw what
+/// it does; where they find checkpoints of different steps, seeds or contents, all throw who found which. No run is changed then.
 template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string const& from) {
   std::optional<detail::open_checkpoint> c;
   detail::on_all(run, "load_checkpoint", [&] { return c.emplace(run, from).facts(); }, true);

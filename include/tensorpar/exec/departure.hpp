@@ -6,8 +6,8 @@
 
 namespace tensorpar::detail {
 
-/// A member of what takes part in a run of several processes, made after its hub. Where it ends because an exception passes through, and the
-/// hub has `leave` (exec/processes.hpp), the other processes are told at once. Not so for an exception that all of them throw together.
+/// A member of what takes part in a run of several processes, made after its hub. Where it ends because an exception passes through, and
+/// the hub has `leave` (exec/processes.hpp), the other processes are told at once. Not so for an exception that all of them throw together.
 template <class Hub> class departure {
   Hub& hub_;
   int rank_;

@@ -43,8 +43,8 @@ namespace tensorpar {
 /// `evaluate` runs of the same program, in the same memory, the forward operators alone (exec/evaluation.hpp).
 /// The program is checked before anything is made for it (plan/check.hpp): one that is no correct step of the graph is an error that says
 /// why. Behind a program, `already_checked{}` says that its caller did so.
-/// A failing task stops every device; `step` and `evaluate` throw that task's error, and after a step the executor refuses both from then on,
-/// as it does after an evaluation whose hub cannot `recover` (comm::threads_hub can).
+/// A failing task stops every device; `step` and `evaluate` throw that task's error, and after a step the executor refuses both from then
+/// on, as it does after an evaluation whose hub cannot `recover` (comm::threads_hub can).
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
 /// runs the tasks of its own devices; all call `step`, `evaluate`, `fetch` and `copies_agree` together and get the same answers. Another
 /// graph or plan on one of them is an error on all when they are made.
@@ -97,8 +97,8 @@ class executor {
   typename Comm::hub& hub() { return hub_; }
   /// Is device 0 one of them? Of several processes exactly one says so.
   bool leads() const { return memory_.here(0); }
-  /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one, where the facts that it returns
-  /// differ, and, unless `anew`, where steps, seeds or values that they were given do (exec/agreement.hpp).
+  /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one, where the facts that it
+  /// returns differ, and, unless `anew`, where steps, seeds or values that they were given do (exec/agreement.hpp).
   template <class F> void together(std::string const& where, F const& f, bool anew = false) const {
     std::vector<shared_fact> all;
     std::exception_ptr mine;

@@ -36,8 +36,8 @@ template <class F> bool with_structural(any_op const& o, F const& f) {
   return of(static_cast<reshape*>(nullptr), static_cast<flatten*>(nullptr), static_cast<merge_axes*>(nullptr),
             static_cast<split_axis*>(nullptr), static_cast<slice_axis*>(nullptr), static_cast<unslice_axis*>(nullptr),
             static_cast<concat*>(nullptr), static_cast<split_axes*>(nullptr), static_cast<transpose*>(nullptr),
-            static_cast<parallel::partition*>(nullptr), static_cast<parallel::combine*>(nullptr), static_cast<parallel::replicate*>(nullptr),
-            static_cast<parallel::pipeline*>(nullptr), static_cast<parallel::batch*>(nullptr));
+            static_cast<parallel::partition*>(nullptr), static_cast<parallel::combine*>(nullptr),
+            static_cast<parallel::replicate*>(nullptr), static_cast<parallel::pipeline*>(nullptr), static_cast<parallel::batch*>(nullptr));
 }
 
 /// Follows the elements of integer inputs through the operators that move them to those that read with them. Numbers stand for elements:
@@ -65,8 +65,8 @@ class index_flow {
     auto in = first_.end();
     for (std::int32_t k : *n) {
       if (k == 0) continue;
-      if (in == first_.end() || k < in->second || k >= in->second + g_.type(in->first).elements())
-        in = std::find_if(first_.begin(), first_.end(), [&](auto const& f) { return k >= f.second && k < f.second + g_.type(f.first).elements(); });
+      auto const has = [&](auto const& input) { return k >= input.second && k < input.second + g_.type(input.first).elements(); };
+      if (in == first_.end() || !has(*in)) in = std::find_if(first_.begin(), first_.end(), has);
       index_limits& l = limits_[in->first];
       auto const size = static_cast<std::size_t>(g_.type(in->first).elements());
       if (l.each.empty()) l.each.assign(size, index_limits::any), l.each_by.assign(size, -1);
@@ -123,8 +123,9 @@ class index_flow {
       if (!integers) continue;
       for (std::size_t k = 0; k < n.in.size(); ++k)
         if (is_integer(types[k].type))
-          if (i64 const extent = n.op.op->index_extent(n.op.attr, static_cast<int>(k), {types.data(), static_cast<int>(types.size())}); extent > 0)
-            if (few || limits_.contains(n.in[k])) read(v, n.in[k], extent);
+          if (i64 const extent = n.op.op->index_extent(n.op.attr, static_cast<int>(k), {types.data(), static_cast<int>(types.size())});
+              extent > 0 && (few || limits_.contains(n.in[k])))
+            read(v, n.in[k], extent);
       if (few) move(n);
     }
     return std::move(limits_);
@@ -154,8 +155,9 @@ inline void check_indices(computation_graph const& g, std::string const& name, h
     for (std::size_t i = 0; wrong && i < n; ++i) {
       if (static_cast<std::uint32_t>(x[i]) <= limits.of(i)) continue;
       graph_node const& by = g.node(limits.reader(i));
-      throw error("input '" + name + "' holds " + std::to_string(x[i]) + " at " + element_place(t.shape, static_cast<i64>(skip + i)), "batch",
-                  "0 to " + std::to_string(limits.of(i)) + ", for " + std::string(by.op.op->name) + (by.name.empty() ? "" : " '" + by.name + "'"));
+      std::string const reader = std::string(by.op.op->name) + (by.name.empty() ? "" : " '" + by.name + "'");
+      throw error("input '" + name + "' holds " + std::to_string(x[i]) + " at " + element_place(t.shape, static_cast<i64>(skip + i)),
+                  "batch", "0 to " + std::to_string(limits.of(i)) + ", for " + reader);
     }
   }
 }

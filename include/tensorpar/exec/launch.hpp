@@ -1,11 +1,12 @@
 // tensorpar/exec/launch.hpp - how this process was started: its rank and where rank 0 is, from what launchers put into the environment
 #pragma once
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/exec/host_list.hpp>
+#include <tensorpar/exec/launch_variables.hpp>
 
 namespace tensorpar {
 
@@ -15,89 +16,153 @@ struct launch {
   int local_rank = 0;                // among the processes of its host
   std::string address;               // the host of rank 0; empty: not said
   int port = 0;                      // where it may listen; 0: not said
-  std::string by;                    // who says so: "torchrun", "Open MPI", "MPICH", "Slurm"; empty: nobody
+  std::string by;                    // who says so: "torchrun", "Open MPI", "Cray PALS", "Flux", "MPICH", "PRRTE", "Slurm"; empty: nobody
   friend bool operator==(launch const&, launch const&) = default;
 };
 
 namespace detail {
 
-/// The first host of a Slurm list: "gpu[007-012,20],login" begins with gpu007.
-inline std::string first_host(std::string_view list) {
-  std::size_t const end = list.find_first_of(",["), close = list.find(']');
-  if (end == list.npos || list[end] == ',' || close == list.npos) return std::string(list.substr(0, end));
-  std::size_t const digits = list.find_first_of(",-]", end + 1), after = list.find(',', close);
-  return std::string(list.substr(0, end)).append(list.substr(end + 1, digits - end - 1)).append(list.substr(close + 1, after - close - 1));
-}
+/// A launcher's variables. `local`: those that may say the rank among the processes of a host, the usual one first.
+struct launcher {
+  char const *by, *rank, *size;
+  char const* local[4];
+};
+inline constexpr launcher torchrun{"torchrun", "RANK", "WORLD_SIZE", {"LOCAL_RANK"}};
+inline constexpr launcher open_mpi{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", {"OMPI_COMM_WORLD_LOCAL_RANK"}};
+inline constexpr launcher flux{"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", {"FLUX_TASK_LOCAL_ID"}};
+inline constexpr launcher cray_pals{"Cray PALS", "PALS_RANKID", "PMI_SIZE", {"PALS_LOCAL_RANKID", "PMI_LOCAL_RANK"}};
+inline constexpr launcher mpich{
+    "MPICH", "PMI_RANK", "PMI_SIZE", {"MPI_LOCALRANKID", "PMI_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "LOCAL_RANK"}};
+inline constexpr launcher prrte{"PRRTE", "PMIX_RANK", "WORLD_SIZE", {"LOCAL_RANK", "PMIX_LOCAL_RANK"}};
+inline constexpr launcher slurm{"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", {"SLURM_LOCALID"}};
 
-/// Reads numbers from an environment: `get(name)` is a string, or nullptr.
-template <class Get> struct launch_reader {
-  Get const& get;
-  bool has(char const* name) const { return get(name) != nullptr; }
-  int number(char const* name, char const* by, int least, int most) const {
-    char const* const text = get(name);
-    std::string const valid = "a number from " + std::to_string(least) + " to " + std::to_string(most);
-    if (!text) throw error(std::string(name) + " is missing", std::string("the environment that ") + by + " made", valid);
-    int n = 0;
-    auto const [end, wrong] = std::from_chars(text, text + std::strlen(text), n);
-    if (wrong != std::errc() || *end || n < least || n > most)
-      throw error(std::string(name) + " is '" + text + "'", std::string("the environment that ") + by + " made", valid);
-    return n;
+/// What launchers have said, once it is clear which of them started this process and which of them started that one.
+template <class Get> struct launch_rules {
+  launch_reader<Get> env;
+  static constexpr int most = 1 << 24;
+
+  struct place { int rank, size; };
+  place place_by(launcher const& l) const {
+    int const size = env.number(l.size, l.by, 1, most);
+    return {env.number(l.rank, l.by, 0, size - 1), size};
   }
-  void agree(char const* name, int n, char const* by, int other, std::string const& who) const {
-    if (n == other) return;
-    throw error(std::string(name) + " is " + std::to_string(n) + ", but " + who + " says " + std::to_string(other),
-                std::string("the environment that ") + by + " made", "one launcher, or two that agree");
+  void agree(launcher const& a, launcher const& b) const {
+    place const x = place_by(a), y = place_by(b);
+    env.agree(a.rank, x.rank, a.by, b.rank, y.rank, b.by);
+    env.agree(a.size, x.size, a.by, b.size, y.size, b.by);
+  }
+  /// MPICH's own launcher, and Intel's, say the rank among a host's processes; what only speaks PMI does not.
+  bool by_hydra() const { return env.has(mpich.rank) && env.has(mpich.local[0]); }
+  bool by_job() const { return env.has(flux.rank) || env.has(cray_pals.rank); }
+
+  /// Did `srun --mpi=pmi2` make PMI's variables? Throws `error` where they contradict Slurm's and nobody else says that they are its own.
+  bool pmi_of_slurm() const {
+    if (!env.has(slurm.size) || by_hydra() || by_job()) return false;
+    if (env.get(env.any_of(mpich.local))) {
+      place const a = place_by(mpich), b = place_by(slurm);
+      return a.rank == b.rank && a.size == b.size;
+    }
+    agree(mpich, slurm);
+    return true;
+  }
+  /// Did `srun --mpi=pmix` make PMIx's? They say no number of processes.
+  bool pmix_of_slurm() const {
+    char const* const name = env.get("PMIX_NAMESPACE");
+    return env.has(slurm.size) && (!name || std::string_view(name).starts_with("slurm"));
+  }
+  /// Who started this process itself; null: nobody. What a job's launcher says (Flux, PALS, Slurm) may be about a launcher that it started.
+  launcher const* starter() const {
+    if (env.has(torchrun.rank)) return &torchrun;
+    if (env.has(open_mpi.rank)) return &open_mpi;
+    if (by_hydra()) return &mpich;
+    if (env.has(flux.rank)) return &flux;
+    if (env.has(cray_pals.rank)) return &cray_pals;
+    if (env.has(mpich.rank) && !pmi_of_slurm()) return &mpich;
+    if (env.has(prrte.rank) && !pmix_of_slurm()) return &prrte;
+    return env.has(slurm.size) ? &slurm : nullptr;               // a job's batch script has SLURM_PROCID too
+  }
+
+  /// Has the other launcher started one torchrun on each of its nodes?
+  bool one_torchrun_each(launcher const& other) const {
+    place const in = place_by(torchrun), out = place_by(other);
+    auto const is = [&](char const* name, int n) { return env.number(name, torchrun.by, 0, most) == n; };
+    if (env.has("GROUP_WORLD_SIZE")) return is("GROUP_WORLD_SIZE", out.size);
+    if (in.size % out.size != 0) return false;
+    int const each = in.size / out.size, local = in.rank - out.rank * each;
+    return env.has("LOCAL_WORLD_SIZE") ? is("LOCAL_WORLD_SIZE", each) : env.has("LOCAL_RANK") && is("LOCAL_RANK", local);
+  }
+  /// Throws `error` where two that speak of the same processes disagree.
+  void require_agreement(launcher const& own) const {
+    bool const started_by_job = by_job() && !by_hydra();         // whose PMI it is then
+    if (&own == &torchrun)
+      for (launcher const* other : {&open_mpi, &flux, &cray_pals, &mpich})
+        if (env.has(other->rank) && env.has(other->size) && !one_torchrun_each(*other)) agree(*other, own);
+    if (env.has(mpich.rank) && ((&own == &open_mpi && !started_by_job) || &own == &flux || &own == &cray_pals)) agree(mpich, own);
+    if (&own != &torchrun && &own != &prrte && env.has(torchrun.size))
+      env.agree(torchrun.size, env.number(torchrun.size, "its user", 1, most), "its user", own.size, place_by(own).size, own.by);
+  }
+  /// Throws `error` where there are several processes, and this one has no number.
+  void require_alone() const {
+    for (launcher const* l : {&torchrun, &open_mpi, &flux, &mpich})
+      if (int const size = env.has(l->size) ? env.number(l->size, l->by, 1, most) : 1; size > 1) env.number(l->rank, l->by, 0, size - 1);
+  }
+  /// MASTER_ADDR, which may hold a port, and MASTER_PORT.
+  void read_master(launch& r, char const* address) const {
+    host_and_port const at = read_place(address, "MASTER_ADDR");
+    r.address = at.host;
+    r.port = at.port;
+    if (!env.has("MASTER_PORT") && (at.port || r.size == 1)) return;
+    r.port = env.number("MASTER_PORT", r.by.empty() ? "its user" : r.by.c_str(), 1, 65535);
+    if (at.port && at.port != r.port)
+      throw error("MASTER_PORT is " + std::to_string(r.port) + ", but MASTER_ADDR is '" + address + "'", "the environment",
+                  "one port, in either of the two or in both");
+  }
+  void read_slurm_hosts(launch& r, char const* hosts) const {
+    char const* const job = env.has("SLURM_JOB_ID") || !env.has("SLURM_JOBID") ? "SLURM_JOB_ID" : "SLURM_JOBID";
+    r.address = first_host(hosts);
+    r.port = env.has("MASTER_PORT") ? env.number("MASTER_PORT", slurm.by, 1, 65535)
+                                    : 10000 + static_cast<int>(env.whole(job, slurm.by, 0, ~u64{0}) % 20000);   // a federation's are large
   }
 };
 
 }  // namespace detail
 
-/// What the environment says, `get(name)` being the value of a variable or nullptr. The first of these that says anything is believed:
-/// RANK, WORLD_SIZE, LOCAL_RANK (torchrun); OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK} (Open MPI); PMI_RANK, PMI_SIZE, MPI_LOCALRANKID (MPICH);
-/// SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID (a step of Slurm; its task may itself be a launcher). MASTER_ADDR and MASTER_PORT say
-/// where rank 0 is (with a torchrun that listens there itself, TORCHELASTIC_USE_AGENT_STORE=True, it is the next port);
-/// without them a Slurm step names its first host and a port that follows from the job's number. Nothing is said: a run of one process.
+/// What the environment says, `get(name)` being the value of a variable or nullptr. Who started this process is believed, the first of
+/// these:
+///  - torchrun: RANK, WORLD_SIZE, LOCAL_RANK
+///  - Open MPI: OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK}
+///  - MPICH, Intel MPI: PMI_RANK, PMI_SIZE, MPI_LOCALRANKID
+///  - Flux: FLUX_TASK_RANK, FLUX_JOB_SIZE, FLUX_TASK_LOCAL_ID. Cray PALS: PALS_RANKID, PMI_SIZE, PALS_LOCAL_RANKID
+///  - others that speak PMI: PMI_RANK, PMI_SIZE, PMI_LOCAL_RANK; from Slurm's (pmi2) the next but one
+///  - PRRTE without Open MPI: PMIX_RANK, which says no more, so that WORLD_SIZE and LOCAL_RANK are its user's
+///  - a step of Slurm: SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID; its task may itself be a launcher
+/// MASTER_ADDR, maybe with a port, and MASTER_PORT say where rank 0 is (with a torchrun that listens there itself,
+/// TORCHELASTIC_USE_AGENT_STORE=True, it is the next port); without them a Slurm step names its first host (exec/host_list.hpp) and a port
+/// that follows from the job's number. Nothing is said: a run of one process.
 /// Throws `error` for a variable that is missing or no number in range, as a rank where several processes are said, and for launchers that
-/// contradict each other.
+/// contradict each other, naming both variables. One torchrun on each node that another launcher gave is no contradiction.
 template <class Get> launch read_launch(Get const& get) {
-  struct names { char const *by, *rank, *size, *local; };
-  static constexpr names known[] = {{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
-                                    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-                                    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-                                    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}};
-  constexpr int most = 1 << 24;
-  detail::launch_reader<Get> const env{get};
+  detail::launch_rules<Get> const rules{{get}};
+  detail::launch_reader<Get> const& env = rules.env;
   launch r;
-  for (names const& n : known) {
-    bool const slurm = std::strcmp(n.by, "Slurm") == 0;
-    if (!env.has(slurm ? n.size : n.rank)) continue;             // a job's batch script has SLURM_PROCID too
-    int const size = env.number(n.size, n.by, 1, most), rank = env.number(n.rank, n.by, 0, size - 1);
-    if (!r.by.empty()) {
-      if (slurm) continue;                                       // the step may have started the launcher
-      env.agree(n.rank, rank, n.by, r.rank, r.by);
-      env.agree(n.size, size, n.by, r.size, r.by);
-      continue;
-    }
-    r.rank = rank;
-    r.size = size;
-    r.local_rank = size == 1 && !env.has(n.local) ? 0 : env.number(n.local, n.by, 0, size - 1);
-    r.by = n.by;
+  if (detail::launcher const* const own = rules.starter()) {
+    if (own == &detail::prrte && !env.has(own->size))
+      throw error(std::string("PMIX_RANK is ") + get("PMIX_RANK") + ", but nobody says how many processes there are: no WORLD_SIZE",
+                  "the environment that PRRTE made", "WORLD_SIZE and LOCAL_RANK as well, or another launcher");
+    auto const place = rules.place_by(*own);
+    rules.require_agreement(*own);
+    r.rank = place.rank;
+    r.size = place.size;
+    char const* const local = env.any_of(own->local);
+    r.local_rank = r.size == 1 && !env.has(local) ? 0 : env.number(local, own->by, 0, r.size - 1);
+    r.by = own->by;
+  } else {
+    rules.require_alone();
   }
-  if (r.by.empty())
-    for (names const& n : known)                                 // one of several, but which?
-      if (int const size = env.has(n.size) ? env.number(n.size, n.by, 1, most) : 1; size > 1) env.number(n.rank, n.by, 0, size - 1);
-  if (!r.by.empty() && r.by != "torchrun" && env.has("WORLD_SIZE"))
-    env.agree("WORLD_SIZE", env.number("WORLD_SIZE", "its user", 1, most), "its user", r.size, r.by);
-  if (char const* address = get("MASTER_ADDR"); address && *address) {
-    r.address = address;
-    if (env.has("MASTER_PORT") || r.size > 1) r.port = env.number("MASTER_PORT", r.by.empty() ? "its user" : r.by.c_str(), 1, 65535);
-    char const* const taken = get("TORCHELASTIC_USE_AGENT_STORE");         // torchrun itself listens there: the next port
-    if (r.by == "torchrun" && taken && std::strcmp(taken, "True") == 0) r.port += r.port < 65535 ? 1 : -1;
-  } else if (char const* hosts = get("SLURM_STEP_NODELIST"); hosts && r.by == "Slurm") {
-    r.address = detail::first_host(hosts);
-    r.port = env.has("MASTER_PORT") ? env.number("MASTER_PORT", "Slurm", 1, 65535)
-                                    : 10000 + env.number("SLURM_JOB_ID", "Slurm", 0, 2147483647) % 20000;
-  }
+  if (char const* address = get("MASTER_ADDR"); address && *address) rules.read_master(r, address);
+  else if (char const* hosts = get("SLURM_STEP_NODELIST"); hosts && r.by == detail::slurm.by) rules.read_slurm_hosts(r, hosts);
+  char const* const taken = get("TORCHELASTIC_USE_AGENT_STORE");           // torchrun itself listens there: the next port
+  if (r.by == detail::torchrun.by && r.port && taken && std::strcmp(taken, "True") == 0) r.port += r.port < 65535 ? 1 : -1;
   return r;
 }
 /// Which of the accelerators that this process sees is its nth device's: processes of a host take one each, and round.

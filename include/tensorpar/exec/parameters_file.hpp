@@ -24,8 +24,8 @@ void save_parameters(Run const& run, std::string const& path, saved_numbers numb
 }
 
 namespace detail {
-/// Reads file tensors into parameters, once every process has found them to be there and to fit: check(file) says which, in pairs of a value
-/// and the tensor's name.
+/// Reads file tensors into parameters, once every process has found them to be there and to fit: check(file) says which, in pairs of a
+/// value and the tensor's name.
 template <class Run, class Check> void load_tensors(Run& run, std::string const& path, Check const& check) {
   std::optional<safetensors_file> file;
   std::vector<std::pair<int, std::string>> wanted;

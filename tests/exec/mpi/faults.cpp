@@ -66,7 +66,8 @@ void training(std::string const& what, std::string const& folder, int rank, int 
     if ((what == "other values" && k == 3 && rank == 2) || (what == "wrong store" && k == 3 && rank == 1))
       for (buffer const& w : run.program().buffers)
         if (w.persistent)
-          run.store(w.value, std::vector<prime_field>(what == "wrong store" ? 1 : static_cast<std::size_t>(w.type.elements()), prime_field(3)));
+          run.store(w.value, std::vector<prime_field>(what == "wrong store" ? 1 : static_cast<std::size_t>(w.type.elements()),
+                                                      prime_field(3)));
     if (what == "nothing to load" && k == 3) load_checkpoint(run, rank == 1 ? "/dev/null/none" : folder);
     mortal::dies = what == "killed" && k == 3 && rank == 1;
     if (what == "throws" && k == 3 && rank == 1) throw std::runtime_error("no more data");
