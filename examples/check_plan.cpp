@@ -42,7 +42,7 @@ plan planned(computation_graph const& graph, machine const& cluster) {
   o.micro_batches = 2;
   o.optimizer.kind = optimizer_kind::momentum;
   search_result found = optimize(graph, cluster, analytical{}, o);
-  if (!found.feasible()) throw error("no plan fits", "device " + std::to_string(found.infeasible->device), "more memory or more devices");
+  if (!found.feasible()) throw error(text_of(*found.infeasible), "planned", "more memory or more devices");
   plan p = std::move(found.plan);
   seal(graph, p);                                                                // peak_bytes, and what its program is known by
   saving_step const s = save_memory(differentiate(graph, training_of(p)), p);    // the graph of the step, as the executor has it

@@ -27,6 +27,8 @@
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
 
+#include "flags.hpp"
+
 using namespace tensorpar;
 
 namespace {
@@ -257,7 +259,6 @@ int work(settings s) {
     }
     std::printf("%s", pipeline_text(*scheduled, run, s.width).c_str());
   }
-  if (s.map && !graph) throw error("--map with a profile", "--map", "a model: a profile has no loops that could be split");
   if (graph && (s.train > 0 || !s.plan_file.empty() || s.map)) {
     plan q = fitted ? fitted->plan : plan_of(*graph, cluster(s), *model, *scheduled, r.choices);
     if (s.map) {
@@ -277,7 +278,7 @@ int work(settings s) {
       require_accepted(check(step.graph, step.plan, unroll(step)), "plan");
       train(s, *graph, q);
     }
-  } else if (s.train > 0) throw error("--train with a profile", "--train", "a model: a profile has no operators that could run");
+  }
   if (s.json) {
     json j = json::object();
     j["event"] = "plan";
@@ -324,6 +325,10 @@ int main(int argc, char** argv) {
   app.add_flag("--json", s.json, "one object per line");
   CLI11_PARSE(app, argc, argv);
   try {
+    if (!s.profile.empty())
+      flags::refuse(app, "--profile", {"--model", "--branches", "--reduced", "--plan", "--train", "--map"});
+    flags::require(app, "--profile", {"--units"});
+    if (s.json) flags::refuse(app, "--json", {"--width"});
     return work(s);
   } catch (std::exception const& e) {
     std::fprintf(stderr, "pipeline: %s\n", e.what());

@@ -25,6 +25,8 @@
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
+#include "flags.hpp"
+
 using namespace tensorpar;
 
 namespace {
@@ -89,7 +91,7 @@ joint_result search(settings const& s, computation_graph const& g, machine const
     if (name_of_search(b.name) != name) continue;
     std::vector<i64> capacity;
     for (int d = 0; d < on.size(); ++d) capacity.push_back(on.kind_of(d).memory);
-    r.infeasible = shortage_in(b.cost.bytes, capacity, true);
+    r.infeasible = r.plan.infeasible = shortage_in(b.cost.bytes, capacity, true);
     r.plan.model = s.model;
     r.plan.graph = g.hash();
     r.plan.nodes = b.nodes;
@@ -103,9 +105,14 @@ joint_result search(settings const& s, computation_graph const& g, machine const
   throw error("no search \"" + s.search + "\" for this model", "--search", valid);
 }
 
-std::string lacks_text(std::vector<i64> const& bytes, machine const& on) {
+/// Bytes that a device lacks at most, 0 if all fits.
+i64 lacks(std::vector<i64> const& bytes, machine const& on) {
   i64 most = 0;
   for (int d = 0; d < on.size(); ++d) most = std::max(most, bytes[static_cast<std::size_t>(d)] - on.kind_of(d).memory);
+  return most;
+}
+std::string lacks_text(std::vector<i64> const& bytes, machine const& on) {
+  i64 const most = lacks(bytes, on);
   return most > 0 ? ", does not fit: lacks " + bytes_text(static_cast<double>(most)) : "";
 }
 
@@ -150,6 +157,17 @@ void explain(joint_result const& r, machine const& on, search_options o) {
   machine more = on;
   for (device_kind& k : more.kinds) k.memory += i64{8} << 30;
   again("8 GiB more on every device", more);
+}
+
+/// Flags that this mode does not look at are refused.
+void require_flags(CLI::App const& app, settings const& s) {
+  if (s.list) return flags::refuse_all_but(app, "--list", {"--list"});
+  if (!s.verify.empty()) return flags::refuse_all_but(app, "--verify", {"--verify", "--model", "--reduced", "--batch", "--json"});
+  std::string const name = name_of_search(s.search), mode = "--search " + s.search;
+  bool const rules = name == "unity" || name == "oneaftertheother" || name == "any";
+  if (!rules) flags::refuse(app, mode, {"--graphs", "--alpha", "--distribute", "--whole", "--budget", "--progress"});
+  if (name == "any") flags::refuse(app, mode, {"--explain", "--seed"});
+  if (s.json) flags::refuse(app, "--json", {"--explain"});
 }
 
 /// Replays a plan's evidence. Says how long it took.
@@ -198,7 +216,8 @@ int any_kind(settings const& s, machine const& on, i64 batch, joint_options cons
     bool const taken = static_cast<int>(i) == r.chosen;
     if (s.json)
       std::cout << event_line("candidate", {{"what", c.what}, {"micro_batches", c.micro_batches}, {"stages", c.stages}, {"step_s", c.seconds},
-                                            {"peak_bytes", c.peak}, {"fits", c.feasible()}, {"taken", taken}});
+                                            {"peak_bytes", c.peak}, {"fits", c.feasible()}, {"taken", taken},
+                                            {"lacks_bytes", c.infeasible ? c.infeasible->missing : 0}, {"refused", c.refused}});
     else if (!c.feasible())
       std::printf("  %-24s %s\n", c.what.c_str(),
                   c.infeasible ? ("lacks " + bytes_text(static_cast<double>(c.infeasible->missing))).c_str() : c.refused.c_str());
@@ -208,8 +227,9 @@ int any_kind(settings const& s, machine const& on, i64 batch, joint_options cons
   }
   if (!r.feasible()) return no_plan(s, on, *r.infeasible);
   if (!s.json) {
-    std::printf("%s, %lld samples on %d devices of %s: planned in %s; %zu rules applied\n", s.model.c_str(), static_cast<long long>(batch), on.size(),
-                on.name.c_str(), seconds_text(took).c_str(), r.plan.rewrites.size());
+    std::printf("%s, %lld samples on %d devices of %s: planned in %s; %zu rules applied; %s\n", s.model.c_str(),
+                static_cast<long long>(batch), on.size(), on.name.c_str(), seconds_text(took).c_str(), r.plan.rewrites.size(),
+                scratch_text(r.plan.scratch).c_str());
     print_rules(r.plan);
   }
   seal(r.graph, r.plan);
@@ -219,7 +239,8 @@ int any_kind(settings const& s, machine const& on, i64 batch, joint_options cons
   if (s.json)
     std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
                                      {"step_s", r.plan.step_seconds}, {"rewrites", r.plan.rewrites.size()},
-                                     {"rss_bytes", resident_bytes()}, {"peak_bytes", r.plan.peak_bytes}});
+                                     {"rss_bytes", resident_bytes()}, {"peak_bytes", r.plan.peak_bytes},
+                                     {"scratch", scratch_text(r.plan.scratch)}});
   return 0;
 }
 
@@ -278,8 +299,9 @@ int work(settings const& s) {
       shared += n.sharding == weight_sharding::update;
       parts += n.sharding == weight_sharding::weights;
     }
-    std::printf("%d operators computed again, weights of %d updated in parts and of %d kept in parts; largest arena %s\n", again, shared, parts,
-                bytes_text(static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end()))).c_str());
+    std::printf("%d operators computed again, weights of %d updated in parts and of %d kept in parts; largest arena %s, %s\n", again, shared, parts,
+                bytes_text(static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end()))).c_str(),
+                scratch_text(r.plan.scratch).c_str());
     if (!s.explain)
       for (baseline const& b : r.baselines)
         std::printf("%-16s step %s, %.2f of the plan's%s\n", b.name.c_str(), seconds_text(b.cost.seconds).c_str(),
@@ -295,10 +317,14 @@ int work(settings const& s) {
       throw error("the plan read back runs another graph", s.plan_file, "the graph that was planned");
   }
   if (s.json) {
-    json names = json::object();
-    for (baseline const& b : r.baselines) names[b.name] = b.cost.seconds;
+    json names = json::object(), lack = json::object();                // of the fullest device; those that fit are not in it
+    for (baseline const& b : r.baselines) {
+      names[b.name] = b.cost.seconds;
+      if (i64 const bytes = lacks(b.cost.bytes, on); bytes > 0) lack[b.name] = bytes;
+    }
     std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
-                                     {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap}, {"baselines", names},
+                                     {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap}, {"baselines", names}, {"baselines_lack_bytes", lack},
+                                     {"scratch", scratch_text(r.plan.scratch)},
                                      {"candidates", r.rewriting.candidates}, {"cache_hits", r.rewriting.remembered},
                                      {"rewrites", r.rewriting.steps}, {"rss_bytes", resident_bytes()},
                                      {"peak_bytes", r.plan.peak_bytes}});
@@ -318,7 +344,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0}, i64{1} << 40));
   app.add_option("--search", s.search,
-                 "unity: rules and spreads together; mapping: spreads alone; any: micro-batches, spreads or stages, with rules or without (--explain does not apply); one-after-the-other: rules for one device, then spreads; or what "
+                 "unity: rules and spreads together; mapping: spreads alone; any: micro-batches, spreads or stages, with rules or without; one-after-the-other: rules for one device, then spreads; or what "
                  "it is compared with: \"data parallel\" (dp), \"tensor parallel\" (tp), ZeRO-2, ZeRO-3, Megatron, \"uniform grid\", "
                  "expert, \"random walk\" (mcmc) ...")
       ->capture_default_str();
@@ -341,6 +367,7 @@ int main(int argc, char** argv) {
   app.add_flag("--json", s.json, "one object per line");
   CLI11_PARSE(app, argc, argv);
   try {
+    require_flags(app, s);
     return work(s);
   } catch (std::exception const& e) {
     std::fprintf(stderr, "plan: %s\n", e.what());

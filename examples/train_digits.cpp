@@ -13,6 +13,7 @@
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/learning_rate.hpp>
 #include <tensorpar/exec/profile.hpp>
+#include <tensorpar/exec/scratch_of.hpp>
 #include <tensorpar/exec/threads.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
@@ -26,6 +27,7 @@
 #include <tensorpar/simulate/engine.hpp>
 
 #include "digits.hpp"
+#include "flags.hpp"
 
 using namespace tensorpar;
 
@@ -131,8 +133,9 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   if (!s.plan_file.empty()) {
     p = read_plan(s.plan_file);
     if (p.graph != forward.hash())
-      throw error("this plan was made for another model or batch", s.plan_file,
-                  "a plan of " + model + " with --batch " + std::to_string(s.batch));
+      throw error("this plan is of " + detail::training_text(p), s.plan_file,
+                  "a plan of " + model + " with --batch " + std::to_string(s.batch) + " and --micro-batches " +
+                      std::to_string(s.micro_batches));
     if (!(p.optimizer == options.optimizer) || p.micro_batches != s.micro_batches)
       throw error("this plan was made for another optimizer or number of micro-batches", s.plan_file, "the flags it was made with");
   } else {
@@ -140,11 +143,10 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     o.model = model;
     o.optimizer = options.optimizer;
     o.micro_batches = s.micro_batches;
+    o.scratch = scratch_of<compute::eigen<float>>();
     search_result const r = optimize(forward, cluster, cost, o);
     if (!r.feasible())
-      throw error(
-          "no plan fits: device " + std::to_string(r.infeasible->device) + " lacks " + std::to_string(r.infeasible->missing) + " bytes",
-          "the cluster", "more memory or more devices");
+      throw error(text_of(*r.infeasible), "the cluster", "more memory or more devices");
     p = r.plan;
     for (baseline const& b : r.baselines) {
       plan q = p;
@@ -291,8 +293,13 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     std::vector<digits::sample> const all = digits::read(s.data);
+    if (!s.cluster.empty()) flags::refuse(app, "--cluster", {"--devices"});
     if (!s.plan_file.empty()) {
+      flags::refuse(app, "--plan", {"--devices", "--cluster"});
       plan const given = read_plan(s.plan_file);
+      if (app.count("--model") > 0 && s.models != std::vector<std::string>{given.model})
+        throw error("a plan of " + detail::training_text(given) + " for --model " + CLI::detail::join(s.models), s.plan_file,
+                    "--model " + given.model + ", or a plan of the model");
       s.models = {given.model};
       s.devices = {given.cluster.size()};
       s.cluster.clear();

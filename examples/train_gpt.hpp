@@ -22,6 +22,7 @@
 #include <tensorpar/exec/fuse.hpp>
 #include <tensorpar/exec/learning_rate.hpp>
 #include <tensorpar/exec/profile.hpp>
+#include <tensorpar/exec/scratch_of.hpp>
 #include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/report/text.hpp>
@@ -29,6 +30,7 @@
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/gpt.hpp>
 
+#include "flags.hpp"
 #include "tokens.hpp"
 
 namespace gpt {
@@ -131,11 +133,10 @@ template <class Backend> void run(settings const& s) {
     wanted.schedules.clear();
     wanted.most_placed = std::numeric_limits<i64>::max();
   }
+  wanted.search.scratch = scratch_of<compute>();
   batch_result const found = optimize_batch(sequence, s.batch, cluster, analytical{measured_rates}, wanted);
   if (!found.feasible())
-    throw error("no plan fits: device " + std::to_string(found.infeasible->device) + " lacks " + std::to_string(found.infeasible->missing) +
-                    " bytes",
-                "--memory", "more memory, more devices, or a smaller batch");
+    throw error(text_of(*found.infeasible), "--memory", "more memory, more devices, or a smaller batch");
   planned_step const step = step_for<compute>(found.graph, found.plan);
   require_accepted(check(step.graph, step.plan, step.program), "train_gpt");
   program const q = fused<compute>(step.program, cluster);
@@ -247,7 +248,11 @@ template <class Backend> int train_gpt(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     if (s.resume && s.save.empty()) throw error("--resume without --save", "the flags", "the folder of the checkpoints");
+    flags::require(app, "--save", {"--every"});
+    flags::require(app, "--validation", {"--evaluate-every", "--evaluations"});
+    if (!s.data.empty()) flags::refuse(app, "--data", {"--text"});
     if (!write.empty()) {
+      flags::refuse_all_but(app, "--write", {"--write", "--text", "--json"});
       std::vector<std::uint16_t> all;
       for (std::string const& t : s.text) for (std::uint16_t x : tokens::of_text(t)) all.push_back(x);
       tokens::write(all, write);

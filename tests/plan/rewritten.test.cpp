@@ -12,7 +12,7 @@ using tests::planned;
 
 namespace {
 
-std::string refused(computation_graph const& g, plan const& p) {
+std::string refusal_of(computation_graph const& g, plan const& p) {
   try {
     rewritten(g, p);
     return {};
@@ -82,7 +82,7 @@ TEST_CASE("two hundred and more mutations of rewrites are all refused") {
         case 8: draw() % 2 ? q.graph ^= 1 : q.serial ^= 1; kind = "another graph"; break;
       }
       if (q == p) continue;
-      std::string const why = refused(g, q);
+      std::string const why = refusal_of(g, q);
       // what is not refused must be another way to the very same graph: steps that do not depend on each other change places
       if (why.empty()) { CHECK(kind == "steps in another order"); continue; }
       ++different;
@@ -100,11 +100,11 @@ TEST_CASE("errors name the record, its rule, and what is wrong there") {
   p.model = "m";
   plan q = p;
   q.rewrites[2].nodes[0] = 99999;
-  CHECK(refused(g, q).find("rewrite 2 (" + q.rewrites[2].rule + "): node 99999 is not there") != std::string::npos);
+  CHECK(refusal_of(g, q).find("rewrite 2 (" + q.rewrites[2].rule + "): node 99999 is not there") != std::string::npos);
   q = p;
   q.rewrites[1].rule = "nothing";
-  CHECK(refused(g, q).find("rewrite 1 (nothing): there is no rule \"nothing\"") != std::string::npos);
+  CHECK(refusal_of(g, q).find("rewrite 1 (nothing): there is no rule \"nothing\"") != std::string::npos);
   computation_graph other = g;
   other.add_input("more", {1});
-  CHECK(refused(other, p).find("another graph") != std::string::npos);
+  CHECK(refusal_of(other, p).find("another graph") != std::string::npos);
 }
