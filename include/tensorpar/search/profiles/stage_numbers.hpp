@@ -1,6 +1,6 @@
 // tensorpar/search/profiles/stage_numbers.hpp - a profile's numbers as a stage model's: what `additive_stages` takes
 #pragma once
-#include <tensorpar/search/profiles/dnn_partitioning.hpp>
+#include <tensorpar/search/baselines/max_load_space.hpp>
 #include <tensorpar/search/profiles/pipedream.hpp>
 #include <tensorpar/search/profiles/piper.hpp>
 #include <tensorpar/search/stages/additive.hpp>
@@ -56,37 +56,96 @@ inline profiled_stages stages_of(piper_profile const& p) {
   return r;
 }
 
-/// The forward operators with the times of the backward operators of their colour. Sizes count as parameters; tensors are measured in the
-/// file's unit of time, so the stage model's bandwidth is 1. Throws `error` where a backward operator's colour has no forward operator:
-/// such graphs can be priced by `price_max_load` only. O(V + E).
-inline profiled_stages stages_of(dnn_partitioning_profile const& p) {
-  std::size_t const n = p.inputs.size();
-  std::vector<int> number(n, -1), of_colour(static_cast<std::size_t>(p.colours), -1);
-  profiled_stages r;
-  std::vector<double> send;
-  for (std::size_t v = 0; v < n; ++v) {
-    if (p.backward[v]) continue;
-    number[v] = static_cast<int>(r.operators.size());
-    if (int& c = of_colour[static_cast<std::size_t>(p.colour[v])]; c < 0) c = number[v];
-    operator_numbers x;
-    x.forward = p.accelerator[v];
-    x.parameters = p.size[v];
-    r.operators.push_back(x);
-    send.push_back(p.send[v]);
+namespace detail {
+
+/// The operators of stages: every forward node, and one for all backward nodes of a colour without a forward one (a loss that the file
+/// counts to the backward pass, sums of gradients). What such a colour comes before in the backward pass it comes after in the forward
+/// pass; what is on a cycle of that order is one operator.
+struct partitioning_operators {
+  std::vector<int> of;                          // by node: its operator
+  std::vector<char> apart;                      // by node: is its colour without a forward node?
+  std::vector<std::pair<int, int>> order;       // of operators
+  int count = 0;
+};
+inline partitioning_operators operators_of(dnn_partitioning_profile const& p) {
+  int const n = p.node_count();
+  std::vector<int> mate(uz(p.colours), -1), entry(uz(n), -1);        // mate: what a colour's backward nodes belong to
+  std::vector<char> alone(uz(p.colours), 0);                         // has it no forward node?
+  int entries = 0;
+  for (int v = 0; v < n; ++v) {
+    if (p.backward[uz(v)]) continue;
+    entry[uz(v)] = entries++;
+    if (int& c = mate[uz(p.colour[uz(v)])]; c < 0) c = entry[uz(v)];
   }
-  r.graph.resize(r.operators.size());
-  for (std::size_t v = 0; v < n; ++v) {
-    if (number[v] < 0) {
-      int const mate = of_colour[static_cast<std::size_t>(p.colour[v])];
-      if (mate < 0)
-        throw error("a backward operator whose colour has no forward operator", "node " + std::to_string(p.id[v]),
-                    "a colourClass that it shares with a forward operator");
-      r.operators[static_cast<std::size_t>(mate)].backward += p.accelerator[v];
-      continue;
+  for (int v = 0; v < n; ++v) {
+    if (!p.backward[uz(v)]) continue;
+    int& c = mate[uz(p.colour[uz(v)])];
+    if (c < 0) {
+      alone[uz(p.colour[uz(v)])] = 1;
+      c = entries++;
     }
-    for (int u : p.inputs[v]) r.graph[static_cast<std::size_t>(number[v])].push_back(number[static_cast<std::size_t>(u)]);
+    entry[uz(v)] = c;
   }
-  r.tensors = tensors_of(r.graph, send);
+  std::vector<std::pair<int, int>> order;
+  for (int v = 0; v < n; ++v)
+    for (int u : p.inputs[uz(v)]) {
+      bool const apart = alone[uz(p.colour[uz(u)])] || alone[uz(p.colour[uz(v)])];
+      if (!p.backward[uz(u)] && (!p.backward[uz(v)] || apart)) order.push_back({entry[uz(u)], entry[uz(v)]});
+      if (p.backward[uz(u)] && apart) order.push_back({entry[uz(v)], entry[uz(u)]});
+    }
+  std::vector<std::vector<int>> next(uz(entries));
+  for (auto const& [u, v] : order) next[uz(u)].push_back(v);
+  std::vector<int> const part = strong_components(next);
+  std::vector<int> number(uz(entries), -1);                          // of components, by their first entry
+  std::vector<int> of_entry;
+  partitioning_operators r;
+  for (int k = 0; k < entries; ++k) {
+    int& i = number[uz(part[uz(k)])];
+    if (i < 0) i = r.count++;
+    of_entry.push_back(i);
+  }
+  for (int v = 0; v < n; ++v) {
+    r.of.push_back(of_entry[uz(entry[uz(v)])]);
+    r.apart.push_back(alone[uz(p.colour[uz(v)])]);
+  }
+  for (auto const& [u, v] : order)
+    if (of_entry[uz(u)] != of_entry[uz(v)]) r.order.push_back({of_entry[uz(u)], of_entry[uz(v)]});
+  return r;
+}
+
+}  // namespace detail
+
+/// The forward operators with the times of the backward operators of their colour; backward operators of a colour without a forward one
+/// are operators of their own, in the order's mirror image. Sizes of forward nodes count as parameters; tensors are measured in the file's unit of time,
+/// so the stage model's bandwidth is 1: forward results with their readers, whose gradients are as large; what backward operators
+/// exchange besides is not counted. O((V + E) log E).
+inline profiled_stages stages_of(dnn_partitioning_profile const& p) {
+  detail::partitioning_operators const all = detail::operators_of(p);
+  profiled_stages r;
+  r.operators.resize(detail::uz(all.count));
+  r.graph.resize(detail::uz(all.count));
+  std::vector<std::vector<int>> readers(p.inputs.size());
+  for (int v = 0; v < p.node_count(); ++v) {
+    operator_numbers& x = r.operators[detail::uz(all.of[detail::uz(v)])];
+    (p.backward[detail::uz(v)] ? x.backward : x.forward) += p.accelerator[detail::uz(v)];
+    if (!p.backward[detail::uz(v)]) x.parameters += p.size[detail::uz(v)];
+    for (int u : p.inputs[detail::uz(v)]) readers[detail::uz(u)].push_back(v);
+  }
+  for (auto const& [u, v] : all.order) r.graph[detail::uz(v)].push_back(u);
+  for (auto& list : r.graph) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  for (int v = 0; v < p.node_count(); ++v) {
+    int const own = all.of[detail::uz(v)];
+    std::vector<int> to;
+    for (int u : readers[detail::uz(v)])
+      if (int const k = all.of[detail::uz(u)]; k != own && (!p.backward[detail::uz(u)] || all.apart[detail::uz(u)])) to.push_back(k);
+    if (p.backward[detail::uz(v)] || to.empty()) continue;
+    std::sort(to.begin(), to.end());
+    to.erase(std::unique(to.begin(), to.end()), to.end());
+    r.tensors.push_back({own, p.send[detail::uz(v)], std::move(to)});
+  }
   return r;
 }
 
