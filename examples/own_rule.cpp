@@ -24,12 +24,15 @@ rule scale_weight() {
   return std::move(g).done();
 }
 
-/// Random instances, every device computing its own blocks in a prime field. A wrong rule is refuted.
+/// Random instances, every device computing its own blocks in a prime field. A wrong rule is refuted. What needs a property of a function,
+/// as relu(relu(x)) => relu(x) does, is not decided: functions are random ones there.
 bool holds(rule const& r) {
   trial const t = try_rule(r, 200, 1);
   std::printf("%s\n  %d instances", spell(r).c_str(), t.instances);
-  std::printf(t.counterexample.empty() ? "\n" : ", refuted: %s\n", t.counterexample.c_str());
-  return t.counterexample.empty();
+  if (!t.counterexample.empty()) std::printf(", refuted: %s", t.counterexample.c_str());
+  else if (t.undecided > 0) std::printf(", not decided: %s", t.open.c_str());
+  std::printf("\n");
+  return t.counterexample.empty() && t.undecided == 0;
 }
 
 /// Applies the rule wherever it stands; says why where it may not.
@@ -47,8 +50,8 @@ int apply_everywhere(rule const& r, open_graph& g, i64 axis, i64 degree) {
 // [end]
 
 int main() {
-  rule const wrong = parse_rule("wrong: scale{s}(mul(x, y)) => mul(scale{s}(x), scale{s}(y))");
-  if (!holds(data_parallel()) || !holds(scale_weight()) || holds(wrong)) return 1;
+  rule const wrong = parse_rule("wrong: scale{s}(mul(x, y)) => mul(scale{s}(x), scale{s}(y))"), open = parse_rule("open: relu(relu(x)) => relu(x)");
+  if (!holds(data_parallel()) || !holds(scale_weight()) || holds(wrong) || holds(open)) return 1;
 
   computation_graph c;
   int const x = c.add_input("x", {12, 8}), w = c.add_parameter("w", {6, 8}, init::fan_in);

@@ -231,7 +231,7 @@ int import(std::string const& file, std::string const& out, bool as_json) {
   int implied = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     import_verdict const v = judge(all[i], replicas, std::to_string(i), p);
-    json j{{"index", i}, {"verdict", v.accepted ? "accepted" : "rejected"}, {"reason", v.reason}};
+    json j{{"index", i}, {"verdict", v.accepted ? "accepted" : v.undecided ? "not decided" : "rejected"}, {"reason", v.reason}};
     if (!v.counterexample.empty()) j["counterexample"] = v.counterexample;
     j["proved"] = v.proved;
     if (v.accepted) {

@@ -77,4 +77,24 @@ TEST_CASE("a rule of one's own: accepted, with a condition, or refuted") {
   CHECK(!v.accepted);
   CHECK(v.reason.starts_with("shape coincidence"));
   CHECK(!v.counterexample.empty());
+  CHECK(!v.undecided);
+}
+
+TEST_CASE("what is true of a function that rules know nothing of is neither accepted nor refuted") {
+  prover p;
+  foreign_rule f;
+  f.source = {{"OP_RELU", {{-1, 0}}, {}}, {"OP_RELU", {{0, 0}}, {}}};
+  f.target = {{"OP_RELU", {{-1, 0}}, {}}};
+  f.outputs = {{{1, 0}, {0, 0}}};
+  import_verdict v = judge(f, false, "0", p);
+  CHECK(!v.accepted);
+  CHECK(!v.proved);
+  CHECK(v.undecided);
+  CHECK(v.reason.starts_with("not decided"));
+  CHECK(v.counterexample.empty());
+  f.target = {{"OP_TANH", {{-1, 0}}, {}}};
+  v = judge(f, false, "0", p);
+  CHECK(!v.undecided);
+  CHECK(v.reason.starts_with("shape coincidence"));
+  CHECK(!v.counterexample.empty());
 }

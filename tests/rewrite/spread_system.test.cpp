@@ -86,6 +86,49 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid spr
   CHECK(spread > checked / 2);
 }
 
-TEST_CASE("plain numbers as degrees say nothing in general") {
-  CHECK(cases_of(parse_rule("partition{d,2}(x) => partition{d,2}(x)")).empty());
+TEST_CASE("numbers in degrees are forms of their primes") {
+  degree_form const twelve = *number_form(12), two = *number_form(2), six = *number_form(6);
+  CHECK(twelve == two + six);
+  CHECK(twelve - six == two);
+  CHECK((two - two).zero());
+  CHECK(number_form(1)->zero());
+  CHECK(twelve.of_number(2) == 2);
+  CHECK(twelve.of_number(3) == 1);
+  CHECK(twelve.of_number(5) == 0);
+  CHECK(twelve.of_number(degree_form::any_other_prime) == 0);
+  CHECK(!(twelve == two));
+  for (i64 n : {i64{0}, i64{-2}, (i64{1} << 20) + 1}) CHECK(!number_form(n));
+  for (i64 n = 1; n < 200; ++n)
+    for (i64 m = 1; m < 20; ++m) CHECK(*number_form(n * m) == *number_form(n) + *number_form(m));
+
+  auto const cases = cases_of(parse_rule("partition{d,10}(replicate{3*k}(x)) => replicate{k}(partition{d,10}(x))"));
+  REQUIRE(!cases.empty());
+  for (rule_case const& c : cases) CHECK(c.spreads.primes() == std::set<i64>{2, 3, 5});
+  CHECK(cases_of(parse_rule("reduce{3}(reduce{k}(x)) => reduce{1048577}(x)")).empty());      // more than can be
+}
+
+TEST_CASE("a solution for a prime of a number is one in numbers: degrees that are drawn fit both sides") {
+  std::mt19937 draw(3);
+  int drawn = 0;
+  for (char const* text : {"combine{d,12*k}(x) => combine{d,4*k}(combine{d,3}(x))", "reduce{2*k}(reduce{9}(x)) => reduce{18*k}(x)",
+                           "partition{d,6}(combine{d,15*k}(x)) => partition{d,2}(combine{d,5*k}(x))",
+                           "linear(combine{-1,7}(x), combine{1,7*k}(w)) => linear(x, w)", "combine{d,11}(partition{d,11}(x)) => x"}) {
+    rule const r = parse_rule(text);
+    CAPTURE(std::string(text));
+    for (rule_case const& c : cases_of(r))
+      for (int turn = 0; turn < 10; ++turn) {
+        auto const degrees = detail::random_degrees(c.spreads, draw);
+        if (!degrees) continue;
+        ++drawn;
+        for (degree_requirement const& q : c.spreads.requirements) {
+          i64 up = 1, down = 1;
+          for (auto const& [prime, n] : q.form.number)
+            for (int k = 0; k < std::abs(n); ++k) (n > 0 ? up : down) *= prime;
+          for (std::size_t u = 0; u < degrees->of.size(); ++u)
+            for (int k = 0; k < std::abs(q.form.at(u)); ++k) (q.form.at(u) > 0 ? up : down) *= degrees->of[u];
+          CHECK((q.equal ? up == down : up % down == 0));
+        }
+      }
+  }
+  CHECK(drawn > 50);
 }

@@ -101,7 +101,8 @@ inline std::optional<degree_form> form_of(rule_term const& t, spread_system cons
     one.coefficient[i] = 1;
     d = d + one;
   }
-  return t.number == 1 ? std::optional(d) : std::nullopt;
+  auto const n = number_form(t.number);
+  return n ? std::optional(d + *n) : std::nullopt;
 }
 /// Conditions on degrees, as requirements.
 inline void add_conditions(rule const& r, spread_system& s, rule_setting const& at) {
@@ -166,9 +167,12 @@ inline std::vector<rule_case> cases_of(rule const& r, vocabulary const& words = 
         idle = idle || (q.equal && count == 1 && s->unknowns[static_cast<std::size_t>(lone)].kind == term_kind::sums);
       }
       if (idle) continue;
-      // a rule that spreads nothing, whatever its degrees, says nothing in this case
-      std::mt19937 draw(1);
-      if (detail::random_exponents(*s, 1, 6, draw)) all.push_back({at, tensors, std::move(*s), extents});
+      // a rule that spreads nothing, whatever its degrees, says nothing in this case; nor does one whose numbers fit nothing
+      std::set<i64> const primes = s->primes();
+      bool some = !primes.empty() || detail::exponent_search(*s, 1, 6, 400, degree_form::any_other_prime).any();
+      for (i64 prime : primes)
+        some = some && detail::exponent_search(*s, 0, 6 + 2 * detail::most_of_numbers(*s, prime), 400, prime).any();
+      if (some) all.push_back({at, tensors, std::move(*s), extents});
     }
   };
   // Extents are all equal; where nothing fits then, every axis is tried with twice as much, as where two are joined.
@@ -196,13 +200,81 @@ inline std::vector<rule_case> cases_of(rule const& r, vocabulary const& words = 
   return all;
 }
 
-/// The rule in this case with random degrees of {1, 2, 3, 4, 6}, extents and numbers; nullopt where the draw was not valid or too large
-/// (more than `most_elements` in a tensor, more than `most_parts` parts). Both sides are typed.
+namespace detail {
+/// Random degrees for the unknowns of a case, most of {1, 2, 3, 4, 6}. What is above `most`, which numbers raise, is too large.
+struct degrees_of_case {
+  std::vector<i64> of;                   // by unknown
+  i64 most = 6;
+};
+/// nullopt: none were found.
+inline std::optional<degrees_of_case> random_degrees(spread_system const& s, auto& draw) {
+  degrees_of_case d{std::vector<i64>(s.unknowns.size(), 1)};
+  auto& [degree, most] = d;
+  auto times = [&](i64 prime, std::vector<int> const& exponent) {
+    for (std::size_t u = 0; u < degree.size(); ++u)
+      for (int n = exponent[u]; n > 0 && degree[u] <= most; --n) degree[u] *= prime;
+  };
+  std::set<i64> primes = s.primes();
+  for (i64 prime : primes)
+    for (int n = most_of_numbers(s, prime); n > 0 && most < 600; --n) most *= prime;
+  int const more2 = most_of_numbers(s, 2), more3 = most_of_numbers(s, 3);
+  auto const two = random_exponents(s, draw() % 4 ? 1 : 0, 2 + more2, draw, 400, 2);
+  auto const three = draw() % 2 || primes.count(3) ? random_exponents(s, draw() % 2 ? 1 : 0, 1 + more3, draw, 400, 3) : std::nullopt;
+  if (!two || (!three && primes.count(3))) return std::nullopt;
+  times(2, *two);
+  if (three) times(3, *three);
+  for (i64 prime : primes) {
+    if (prime < 5) continue;
+    auto const more = random_exponents(s, 0, most_of_numbers(s, prime), draw, 400, prime);
+    if (!more) return std::nullopt;
+    times(prime, *more);
+  }
+  return d;
+}
+/// The number that a form is with these degrees for its unknowns. Precondition: it is a whole one.
+inline i64 value_of(degree_form const& f, std::vector<i64> const& degree) {
+  i64 up = 1, down = 1;
+  for (auto const& [prime, n] : f.number)
+    for (int k = n; k; k += k > 0 ? -1 : 1) (k > 0 ? up : down) *= prime;
+  for (std::size_t u = 0; u < degree.size(); ++u)
+    for (int k = f.at(u); k; k += k > 0 ? -1 : 1) (k > 0 ? up : down) *= degree[u];
+  return up / down;
+}
+/// Do the conditions on degrees, copies, sums and extents hold? (`cases_of` knows those on axes.)
+inline bool holds_on_degrees(rule const& r, rule_instance const& g) {
+  auto value = [&](rule_term const& t) -> std::optional<i64> {
+    i64 n = t.number;
+    for (rule_factor const& f : t.factors) {
+      i64 times = 1;
+      if (f.kind == term_kind::parameter) {
+        times = nth(g.at.parameter, f.index);
+      } else {
+        parallel_shape const& s = nth(g.tensors, f.index);
+        bool const along = f.kind == term_kind::extent || f.kind == term_kind::degree;
+        int const a = along ? axis_value(f, s.type.rank, g.at.parameter) : 0;
+        if (a < 0) return std::nullopt;
+        times = f.kind == term_kind::extent ? s.type.d[a].n : along ? s.degree[a] : f.kind == term_kind::copies ? s.copy : s.sum;
+      }
+      if (__builtin_mul_overflow(n, times, &n)) return std::nullopt;
+    }
+    return n;
+  };
+  for (rule_condition const& c : r.conditions) {
+    if (c.kind != condition_kind::divides && c.kind != condition_kind::equal) continue;
+    auto const a = value(c.a), b = value(c.b);
+    if (!a || !b || (c.kind == condition_kind::equal ? *a != *b : *a == 0 || *b % *a != 0)) return false;
+  }
+  return true;
+}
+}  // namespace detail
+
+/// The rule in this case with random degrees, extents and numbers; nullopt where the draw was not valid, against the rule's conditions, or
+/// too large (more than `most_elements` in a tensor). Both sides are typed.
 inline std::optional<rule_instance> random_instance(rule const& r, rule_case const& c, auto& draw,
                                                     vocabulary const& words = standard_vocabulary(), i64 most_elements = 600) {
-  auto const two = detail::random_exponents(c.spreads, draw() % 4 ? 1 : 0, 2, draw);
-  auto const three = draw() % 2 ? detail::random_exponents(c.spreads, draw() % 2 ? 1 : 0, 1, draw) : std::nullopt;
-  if (!two) return std::nullopt;
+  auto const drawn = detail::random_degrees(c.spreads, draw);
+  if (!drawn) return std::nullopt;
+  std::vector<i64> const& degree = drawn->of;
   rule_instance g;
   g.at = c.at;
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
@@ -210,12 +282,9 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
     if (r.parameters[p].kind == parameter_kind::function) g.at.parameter[p] = static_cast<i64>(draw() % 64);
   }
   for (shape s : c.tensors) g.tensors.emplace_back(s);
-  std::vector<i64> degree(c.spreads.unknowns.size(), 1);
   for (std::size_t u = 0; u < c.spreads.unknowns.size(); ++u) {
-    i64 k = i64{1} << (*two)[u];
-    if (three && (*three)[u]) k *= 3;
-    if (k > 6) return std::nullopt;
-    degree[u] = k;
+    i64 const k = degree[u];
+    if (k > drawn->most) return std::nullopt;
     rule_factor const& f = c.spreads.unknowns[u];
     if (f.kind == term_kind::parameter) {
       g.at.parameter[static_cast<std::size_t>(f.index)] = k;
@@ -239,11 +308,7 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
       for (std::size_t slot = 0; slot < c.spreads.made[side][v].size(); ++slot) {
         auto const classes = c.extents.of_node(side, static_cast<int>(v), static_cast<int>(slot));
         for (std::size_t d = 0; d < classes.size(); ++d) {
-          i64 k = 1;
-          degree_form const& form = c.spreads.made[side][v][slot].axis[d];
-          for (int sign : {1, -1})         // first all that multiplies, then what divides
-            for (std::size_t u = 0; u < degree.size(); ++u)
-              for (int times = sign * form.at(u); times > 0; --times) k = sign > 0 ? k * degree[u] : k / degree[u];
+          i64 const k = detail::value_of(c.spreads.made[side][v][slot].axis[d], degree);
           if (k > 1) needs(classes[d], k);
         }
       }
@@ -254,6 +319,7 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
     if (s.elements() > most_elements) return std::nullopt;
     types.push_back(s);
   }
+  if (!detail::holds_on_degrees(r, g)) return std::nullopt;
   auto source = detail::type_pattern(r.source, types, g.at.parameter, words);
   if (!source) return std::nullopt;
   auto target = detail::type_pattern(r.target, types, g.at.parameter, words);

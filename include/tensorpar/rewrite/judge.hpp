@@ -7,11 +7,11 @@
 namespace tensorpar {
 
 /// What became of an imported rule. Accepted: random instances found nothing against it, and `proved` says whether Z3 proved it;
-/// `what` holds the conditions that it needs. Rejected: `reason` begins with "unbound variable", "replica semantics", "shape
-/// coincidence" or
-/// "unsupported"; where the rule could be tried and failed, `counterexample` says on what.
+/// `what` holds the conditions that it needs. Rejected: `reason` begins with "unbound variable", "replica semantics", "shape coincidence"
+/// or "unsupported"; where the rule could be tried and failed, `counterexample` says on what. Undecided, which is neither: `reason` begins
+/// with "not decided": its sides differ only where functions are random ones, so that it may be true of the functions that it names.
 struct import_verdict {
-  bool accepted = false, proved = false;
+  bool accepted = false, proved = false, undecided = false;
   std::string reason, counterexample;
   std::optional<rule> what;
 };
@@ -42,6 +42,9 @@ inline import_verdict judge(foreign_rule const& f, bool replicas, std::string co
     v.reason = t.counterexample.find("other values") != std::string::npos ? "shape coincidence: it holds for some extents only"
                                                                           : "replica semantics: the two sides lie differently";
     v.counterexample = t.counterexample;
+  } else if (t.undecided > 0) {
+    v.undecided = true;
+    v.reason = "not decided: equal in real numbers, not where functions are random ones; " + t.open;
   } else if (t.instances == 0) {
     v.reason = "unsupported: no small instance of it is valid";
   } else {

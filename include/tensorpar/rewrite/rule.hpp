@@ -197,8 +197,11 @@ inline std::vector<std::string> problems(rule const& r) {
         std::string const what = where + ": attribute " + std::string(n.op->attr_name(static_cast<int>(k)));
         if (n.attr[k].open != (role == attr_role::follows || role == attr_role::label))
           all.push_back(what + (n.attr[k].open ? " must be written" : " follows from the operands"));
+        if (role == attr_role::degree && n.attr[k].number < 1) all.push_back(what + " is below 1");
         for (rule_factor const& f : n.attr[k].factors)
-          if (f.kind == term_kind::parameter) {
+          if (role == attr_role::degree && f.kind == term_kind::extent) {
+            all.push_back(what + " is an extent: a degree is a product of parameters and of a number");
+          } else if (f.kind == term_kind::parameter) {
             parameter_kind const want = role == attr_role::degree ? parameter_kind::degree
                                         : role == attr_role::axis ? parameter_kind::axis
                                                                   : parameter_kind::number;

@@ -3,30 +3,49 @@
 #include <tensorpar/rewrite/field_numbers.hpp>
 #include <tensorpar/rewrite/instances.hpp>
 #include <tensorpar/rewrite/parts.hpp>
+#include <tensorpar/rewrite/real_numbers.hpp>
 #include <tensorpar/rewrite/rule_text.hpp>
 
 namespace tensorpar {
 
-/// What trying a rule showed.
+/// What trying a rule showed. Values are those of a prime field, in which functions (exponentials and maxima among them) are random ones.
+/// Where the sides differ there and functions took part, they are computed in real numbers with the functions that they name: a difference
+/// refutes the rule; where there is none, or a function is not known, this instance decides nothing.
 struct trial {
   int instances = 0;                     // on which both sides were valid and equal
   int refused = 0;                       // where only the source was valid
+  int undecided = 0;                     // on which both sides were valid and differ where functions are random ones alone
   std::string counterexample;            // empty: none was found
+  std::string open;                      // the first undecided instance
   std::string unknown;                   // an operator that `evaluate` does not know
 };
 
 namespace detail {
 
-using field_tensor = spread_elements<prime_field>;
+/// The field, and whether a random function stood for one that a rule names.
+struct noted_field : field_numbers {
+  bool stood_in = false;
+  value maximum(value a, value b) {
+    stood_in = true;
+    return field_numbers::maximum(a, b);
+  }
+  value apply(u64 f, value x) {
+    stood_in = true;
+    return field_numbers::apply(f, x);
+  }
+};
+
+template <number_algebra A> using spread_of = spread_elements<typename A::value>;
 
 /// Runs one side. nullopt: it is not valid on these spreads.
-inline std::optional<std::vector<field_tensor>> run_side(field_numbers& a, pattern_graph const& g, typed_pattern const& t,
-                                                         std::vector<field_tensor> const& tensors, std::string& unknown) {
-  std::vector<std::vector<field_tensor>> have;
-  auto of = [&](pattern_value v) -> field_tensor const& { return value_of(v, tensors, have); };
+template <number_algebra A>
+std::optional<std::vector<spread_of<A>>> run_side(A& a, pattern_graph const& g, typed_pattern const& t,
+                                                  std::vector<spread_of<A>> const& tensors, std::string& unknown) {
+  std::vector<std::vector<spread_of<A>>> have;
+  auto of = [&](pattern_value v) -> spread_of<A> const& { return value_of(v, tensors, have); };
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     std::vector<parallel_shape> shapes;
-    std::vector<field_tensor> in;
+    std::vector<spread_of<A>> in;
     for (pattern_value v : g.nodes[i].in) {
       in.push_back(of(v));
       shapes.push_back(in.back().where);
@@ -39,7 +58,7 @@ inline std::optional<std::vector<field_tensor>> run_side(field_numbers& a, patte
       return std::nullopt;
     }
   }
-  std::vector<field_tensor> r;
+  std::vector<spread_of<A>> r;
   for (pattern_value v : g.outputs) r.push_back(of(v));
   return r;
 }
@@ -47,40 +66,78 @@ inline std::optional<std::vector<field_tensor>> run_side(field_numbers& a, patte
 inline std::string spell(rule const& r, rule_instance const& g) {
   std::string s;
   for (std::size_t x = 0; x < r.tensors.size(); ++x) s += (x ? ", " : "") + r.tensors[x] + " " + tensorpar::spell(g.tensors[x]);
-  for (std::size_t p = 0; p < r.parameters.size(); ++p) s += ", " + r.parameters[p].name + " = " + std::to_string(g.at.parameter[p]);
+  for (std::size_t p = 0; p < r.parameters.size(); ++p) {
+    bool const real = is_factor(r.source, static_cast<int>(p)) || is_factor(r.target, static_cast<int>(p));
+    i64 const x = g.at.parameter[p];
+    s += ", " + r.parameters[p].name + " = " + (real ? std::to_string(std::bit_cast<double>(x)) : std::to_string(x));
+  }
   return s;
 }
 
 }  // namespace detail
 
-/// Runs both sides of an instance in the prime field. Empty: equal; else how they differ. `valid` says on which sides it was valid.
-inline std::string compare_sides(rule_instance const& g, rule const& r, auto& draw, bool& source_valid, bool& target_valid,
-                                 std::string& unknown) {
-  field_numbers a{draw()};
-  std::vector<detail::field_tensor> tensors;
+/// Both sides of an instance. `difference`: how they differ; empty: they are equal. `by_functions`: in values, where functions are random
+/// ones alone. `unknown`: an operator of which it is not known what it computes.
+struct compared_sides {
+  bool source_valid = false, target_valid = false, by_functions = false;
+  std::string difference, unknown;
+};
+
+namespace detail {
+
+/// Do the sides differ in real numbers too, under the functions that they name? Both are valid.
+inline bool differ_in_reals(rule_instance const& g, rule const& r, u64 seed) {
+  std::mt19937 draw(static_cast<std::uint32_t>(mix(seed)));
+  real_numbers a;
+  std::string unknown;
+  std::vector<spread_of<real_numbers>> tensors;
   for (parallel_shape const& s : g.tensors) {
-    detail::field_tensor t{s, {}};
+    spread_of<real_numbers> t{s, {}};
+    for (i64 p = 0; p < s.sum; ++p) t.part.push_back(random_reals(s.type, draw, 8));
+    tensors.push_back(std::move(t));
+  }
+  auto const left = run_side(a, r.source, g.source, tensors, unknown), right = run_side(a, r.target, g.target, tensors, unknown);
+  if (!left || !right || a.unknown) return false;
+  for (std::size_t k = 0; k < left->size(); ++k)
+    if (compare_reals(whole(a, (*left)[k]), whole(a, (*right)[k])) == closeness::apart) return true;
+  return false;
+}
+
+}  // namespace detail
+
+/// Runs both sides of an instance in the prime field, and in real numbers where the field decides nothing (see `trial`).
+inline compared_sides compare_sides(rule_instance const& g, rule const& r, auto& draw) {
+  compared_sides c;
+  detail::noted_field a{{draw()}};
+  std::vector<detail::spread_of<field_numbers>> tensors;
+  for (parallel_shape const& s : g.tensors) {
+    detail::spread_of<field_numbers> t{s, {}};
     for (i64 p = 0; p < s.sum; ++p) t.part.push_back(random_elements(s.type, draw, 8));
     tensors.push_back(std::move(t));
   }
-  auto const left = detail::run_side(a, r.source, g.source, tensors, unknown);
-  source_valid = left.has_value();
-  target_valid = false;
-  if (!left) return {};
-  auto const right = detail::run_side(a, r.target, g.target, tensors, unknown);
-  target_valid = right.has_value();
-  if (!right) return {};
-  for (std::size_t k = 0; k < left->size(); ++k) {
+  auto const left = detail::run_side(a, r.source, g.source, tensors, c.unknown);
+  c.source_valid = left.has_value();
+  if (!left) return c;
+  auto const right = detail::run_side(a, r.target, g.target, tensors, c.unknown);
+  c.target_valid = right.has_value();
+  if (!right) return c;
+  for (std::size_t k = 0; k < left->size() && c.difference.empty(); ++k) {
     auto const &x = (*left)[k], &y = (*right)[k];
     std::string const which = left->size() > 1 ? "output " + std::to_string(k) + ": " : "";
-    if (!(x.where == y.where)) return which + spell(x.where) + " becomes " + spell(y.where);
-    auto const u = whole(a, x), v = whole(a, y);
-    if (!(u.data == v.data && u.index == v.index)) return which + "other values, " + spell(x.where);
+    if (!(x.where == y.where)) c.difference = which + spell(x.where) + " becomes " + spell(y.where);
   }
-  return {};
+  if (!c.difference.empty()) return c;
+  for (std::size_t k = 0; k < left->size() && c.difference.empty(); ++k) {
+    auto const u = whole(a, (*left)[k]), v = whole(a, (*right)[k]);
+    std::string const which = left->size() > 1 ? "output " + std::to_string(k) + ": " : "";
+    if (!(u.data == v.data && u.index == v.index)) c.difference = which + "other values, " + spell((*left)[k].where);
+  }
+  c.by_functions = !c.difference.empty() && a.stood_in && !detail::differ_in_reals(g, r, a.seed);
+  return c;
 }
 
-/// Tries a rule on `wanted` random valid instances. Deterministic for a seed. `most_draws`: how many draws at most, as some are not valid.
+/// Tries a rule on random valid instances, until it is refuted, `wanted` of them are equal or as many undecided. Deterministic for a seed.
+/// `most_draws`: how many draws at most, as some are not valid.
 inline trial try_rule(rule const& r, int wanted, u64 seed, vocabulary const& words = standard_vocabulary(), case_limits limits = {},
                       int most_draws = 0) {
   trial t;
@@ -91,17 +148,20 @@ inline trial try_rule(rule const& r, int wanted, u64 seed, vocabulary const& wor
   }
   std::mt19937 draw(static_cast<std::uint32_t>(seed));
   if (most_draws == 0) most_draws = 200 * wanted;
-  for (int n = 0; n < most_draws && t.instances < wanted; ++n) {
-    rule_case const& c = cases[draw() % cases.size()];
-    auto const g = random_instance(r, c, draw, words);
+  for (int n = 0; n < most_draws && t.instances < wanted && t.undecided < wanted; ++n) {
+    auto const g = random_instance(r, cases[draw() % cases.size()], draw, words);
     if (!g) continue;
-    bool left = false, right = false;
-    std::string const difference = compare_sides(*g, r, draw, left, right, t.unknown);
+    compared_sides const c = compare_sides(*g, r, draw);
+    t.unknown = c.unknown;
     if (!t.unknown.empty()) return t;
-    if (left && !right) ++t.refused;
-    if (!right) continue;
-    if (!difference.empty()) {
-      t.counterexample = detail::spell(r, *g) + ": " + difference;
+    t.refused += c.source_valid && !c.target_valid;
+    if (!c.target_valid) continue;
+    if (c.by_functions) {
+      if (t.undecided++ == 0) t.open = detail::spell(r, *g) + ": " + c.difference;
+      continue;
+    }
+    if (!c.difference.empty()) {
+      t.counterexample = detail::spell(r, *g) + ": " + c.difference;
       return t;
     }
     ++t.instances;

@@ -29,8 +29,8 @@ struct proof_options {
 ///
 /// Values: one sort of tensors, "undefined" among them; an operator is a total function of its operands and attributes. For every case of a
 /// rule it asks whether the axioms, the definedness of both sides and the equality of extents that they imply leave room for a difference.
-/// Spreads: exponents of an arbitrary prime (rewrite/spread_system.hpp); it asks whether all that both sides require and the conditions
-/// leave room for outputs that lie differently.
+/// Spreads: exponents of an arbitrary prime, and of those in numbers (rewrite/spread_system.hpp); it asks whether all that both sides
+/// require and the conditions leave room for outputs that lie differently.
 class prover {
   vocabulary const& words_;
   proof_options options_;
@@ -240,6 +240,12 @@ class prover {
     return is;
   }
   bool prove_spreads(spread_system const& s) {
+    bool all = prove_spreads(s, degree_form::any_other_prime);
+    for (i64 prime : s.primes()) all = all && prove_spreads(s, prime);
+    return all;
+  }
+  /// The exponents of one prime.
+  bool prove_spreads(spread_system const& s, i64 prime) {
     z3::solver& q = spreads_;
     q.push();
     env x;
@@ -248,7 +254,7 @@ class prover {
       q.add(x.back() >= 0);
     }
     auto value = [&](degree_form const& f) {
-      z3::expr e = c_.int_val(0);
+      z3::expr e = c_.int_val(f.of_number(prime));
       for (std::size_t i = 0; i < x.size(); ++i) if (int const c = f.at(i)) e = e + c * x[i];
       return e;
     };
