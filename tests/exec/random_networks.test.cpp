@@ -133,7 +133,7 @@ template <class S> void in_stages(int trials, unsigned seed) {
     equal<S>(g, *s, micro);
   }
   CHECK(read_twice > effort::cases(trials) / 8);
-  CHECK(other_sizes > effort::cases(trials) / 12);
+  CHECK(other_sizes > effort::cases(trials) / 40);
 }
 
 }  // namespace
