@@ -1,9 +1,10 @@
 // tests/exec/checkpoint.test.cpp - resuming is as if nothing had happened, under any plan; and no crash or damage goes unnoticed
+#include "support/faults.hpp"
 #include "support/scratch_folder.hpp"
+#include "support/small_run.hpp"
 #include "support/spine.hpp"
 #include <doctest/doctest.h>
 #include <signal.h>
-#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <tensorpar/exec/checkpoint.hpp>
@@ -25,54 +26,6 @@ template <class E> std::vector<std::vector<typename E::scalar>> all_of(E const& 
   return r;
 }
 
-/// The least that can be saved: values that follow from the step, so that a mixture of two steps shows.
-struct small_run {
-  using scalar = double;
-  training_graph g;
-  tensorpar::program prog;
-  tensorpar::plan p;
-  std::map<int, std::vector<double>> at;
-  u64 step = 0, run_seed = 0;
-
-  explicit small_run(optimizer_kind k = optimizer_kind::adamw, i64 width = 6) {
-    computation_graph f;
-    int const x = f.add_input("x", {4, 3});
-    int v = f.add_with_weights(linear{width}, {x}, "fc");
-    v = f.add_with_weights(mean_squared_error{}, {out(f, v), f.add_input("y", {4, width})}, "loss");
-    f.add_output("loss", out(f, v));
-    training_options o;
-    o.optimizer.kind = k;
-    g = differentiate(f, o);
-    p = serial_plan(f);
-    p.model = "small";
-    p.optimizer = o.optimizer;
-    p.scalar_bytes = 8;
-    prog = unroll(g, p);
-    set(0);
-  }
-  void set(u64 n) {
-    step = n;
-    run_seed = ~n;
-    for (buffer const& b : prog.buffers)
-      if (b.persistent)
-        at[b.value] = std::vector<double>(static_cast<std::size_t>(b.type.elements()), static_cast<double>(n) + b.value / 64.0);
-  }
-  bool whole() const {
-    for (auto const& [value, all] : at)
-      for (double x : all)
-        if (x != static_cast<double>(step) + value / 64.0) return false;
-    return run_seed == ~step;
-  }
-  training_graph const& graph() const { return g; }
-  tensorpar::program const& program() const { return prog; }
-  tensorpar::plan const& plan_value() const { return p; }
-  std::vector<double> fetch(int v) const { return at.at(v); }
-  void store(int v, std::vector<double> const& all) { at.at(v) = all; }
-  u64 steps() const { return step; }
-  u64 seed() const { return run_seed; }
-  void set_steps(u64 n) { step = n; }
-  void set_seed(u64 n) { run_seed = n; }
-};
 static_assert(resumable<small_run>);
 static_assert(resumable<executor_of<float>> && resumable<executor_of<double>> && resumable<executor_of<prime_field>>);
 struct lacks_seed : small_run {
@@ -379,38 +332,6 @@ TEST_CASE("a disk that is full leaves the old checkpoint") {
   CHECK(latest_checkpoint(folder.path()).manifest.step == 1);
 }
 
-namespace {
-
-/// Saves `run` in a child that is killed when it enters its n-th system call from here. True: it got to the end before.
-bool saved_despite_kill(small_run const& run, std::string const& dir, int keep, int n) {
-  pid_t const child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(3);
-    ::raise(SIGSTOP);
-    try {
-      save_checkpoint(run, dir, keep);
-    } catch (...) { ::_exit(2); }
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  REQUIRE_MESSAGE(WIFSTOPPED(status), "this system lets no process trace another");
-  for (int stops = 0; stops < 2 * n + 1; ++stops) {  // stops at entries and at exits
-    ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
-    ::waitpid(child, &status, 0);
-    if (WIFEXITED(status)) {
-      REQUIRE(WEXITSTATUS(status) == 0);
-      return true;
-    }
-  }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, &status, 0);
-  return false;
-}
-
-}  // namespace
-
 TEST_CASE("a process killed at any system call of a save leaves a complete checkpoint") {
   // what is saved next, over which folder: a new step, a new step that pushes an old one out, the same step again
   struct scene {
@@ -432,7 +353,7 @@ TEST_CASE("a process killed at any system call of a save leaves a complete check
       scratch_folder const folder;
       std::filesystem::copy(start.path(), folder.path(), std::filesystem::copy_options::recursive);
       run.set(s.next);
-      bool const done = saved_despite_kill(run, folder.path(), s.keep, n);
+      bool const done = done_despite_kill([&] { save_checkpoint(run, folder.path(), s.keep); }, n);
       kills += !done;
       small_run back;
       found_checkpoint const f = load_checkpoint(back, folder.path());

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <support/faults.hpp>
+#include <support/scratch_folder.hpp>
+#include <sys/stat.h>
 #include <tensorpar/rewrite/make_rules.hpp>
 
 using namespace tensorpar;
@@ -95,6 +98,59 @@ TEST_CASE("a verdict is of one rule under one set of axioms and limits") {
   CHECK(file.find(7, r)->verdict.cases == 3);
   CHECK(!file.find(7, s));               // two rules with one hash
   CHECK(!file.find(8, r));
+}
+
+TEST_CASE("a full disk ends the run with an error, keeps whole lines, and no thread is left behind") {
+  folder const f;
+  making_options o;
+  o.threads = 3;
+  {
+    proof_file file(f.file());
+    o.store = &file;
+    tests::small_files const limit(1500);
+    CHECK_THROWS_WITH_AS(make_rules(families(), o), doctest::Contains("the file cannot be written: File too large"), error);
+  }
+  std::string const kept = tests::bytes_of_file(f.file());
+  CHECK(kept.size() > 100);
+  CHECK(kept.size() <= 1500);
+  CHECK(kept.ends_with("}\n"));
+  proof_file file(f.file());                                       // and the run goes on
+  std::size_t const before = file.size();
+  CHECK(before > 0);
+  o.store = &file;
+  CHECK(all_of(make_rules(families(), o)) == all_of(make_rules(families())));
+  CHECK(file.size() > before);
+}
+
+TEST_CASE("a process killed at any system call of adding leaves whole lines, or one that is tried again") {
+  rule const r = parse_rule("add(x, y) => add(y, x)");
+  for (int n = 0;; ++n) {
+    folder const f;
+    auto const add = [&](u64 from, u64 to) {
+      proof_file file(f.file());
+      for (u64 k = from; k < to; ++k) file.add(k, r, {{proof_status::proved, 3, {4}, {}}, r});
+    };
+    add(0, 2);
+    bool const done = tests::done_despite_kill([&] { add(2, 4); }, n);
+    proof_file file(f.file());
+    CHECK(file.size() >= 2);
+    CHECK(file.size() <= 4);
+    if (done) {
+      CHECK(file.size() == 4);
+      break;
+    }
+    REQUIRE(n < 200);
+  }
+}
+
+TEST_CASE("one process at a time has the file; pipes, devices and folders are none") {
+  folder const f;
+  proof_file const first(f.file());
+  CHECK_THROWS_WITH_AS(proof_file(f.file()), doctest::Contains("another process keeps its verdicts here"), error);
+  REQUIRE(::mkfifo((f.path / "pipe").c_str(), 0666) == 0);
+  CHECK_THROWS_WITH_AS(proof_file((f.path / "pipe").string()), doctest::Contains("it is a pipe"), error);
+  CHECK_THROWS_WITH_AS(proof_file("/dev/null"), doctest::Contains("it is a device"), error);
+  CHECK_THROWS_WITH_AS(proof_file(f.path.string()), doctest::Contains("cannot be written: Is a directory"), error);
 }
 
 TEST_CASE("a file of something else is refused with its line") {

@@ -1,10 +1,13 @@
 // tests/support/faults.hpp - what goes wrong with files: full disks, folders that may not be written, processes that die
 #pragma once
-#include <filesystem>
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <signal.h>
+#include <stdexcept>
 #include <string>
 #include <sys/mount.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,6 +59,13 @@ class small_disk {
     if (mounted_) ::umount2(at_.c_str(), MNT_DETACH);
   }
   explicit operator bool() const { return mounted_; }
+  /// Nothing more has room on it.
+  void fill() const {
+    std::ofstream filler(at_ + "/filler");
+    for (std::string const page(4096, 'x'); filler.write(page.data(), 4096).flush();) {}
+  }
+  /// Nobody writes to it from now on.
+  bool make_read_only() const { return ::mount("tmpfs", at_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") == 0; }
 };
 
 /// What a process of an ordinary user finds: true or false. The superuser may write whatever permissions say.
@@ -71,6 +81,33 @@ template <class Test> bool as_user(Test const& test) {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// Does `work` in a process that is killed when it enters its n-th system call from here. True: it came to its end before. Throws where this
+/// system lets no process trace another, and where the work failed.
+template <class Work> bool done_despite_kill(Work const& work, int n) {
+  pid_t const child = ::fork();
+  if (child == 0) {
+    if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(3);
+    ::raise(SIGSTOP);
+    try {
+      work();
+    } catch (...) { ::_exit(2); }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (!WIFSTOPPED(status)) throw std::runtime_error("this system lets no process trace another");
+  for (int stops = 0; stops < 2 * n + 1; ++stops) {  // stops at entries and at exits
+    ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
+    ::waitpid(child, &status, 0);
+    if (!WIFEXITED(status)) continue;
+    if (WEXITSTATUS(status) != 0) throw std::runtime_error("the work failed");
+    return true;
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  return false;
 }
 
 }  // namespace tests

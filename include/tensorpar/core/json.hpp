@@ -50,6 +50,12 @@ inline std::size_t json_too_deep(std::string_view text) {
   return text.npos;
 }
 
+/// An empty object with room for so many members.
+inline json json_object(std::size_t members) {
+  json r = json::object();
+  r.get_ref<json::object_t&>().reserve(members);
+  return r;
+}
 /// Puts a member at the end of an object that has none of this key; operator[] would look through all that are there.
 inline void json_append(json& object, std::string key, json value) {
   static_cast<json::object_t::Container&>(object.get_ref<json::object_t&>()).emplace_back(std::move(key), std::move(value));

@@ -64,17 +64,17 @@ inline json encode_node(node_choice const& n) {
   spread const& s = n.spread;
   json axes = json::array();
   for (grid_axis const& a : s.axes) {
-    json x = json::object();
-    x["letter"] = a.letter ? std::string(1, a.letter) : std::string();
-    x["degree"] = a.degree;
-    x["stride"] = a.stride;
+    json x = json_object(3);
+    json_append(x, "letter", a.letter ? std::string(1, a.letter) : std::string());
+    json_append(x, "degree", a.degree);
+    json_append(x, "stride", a.stride);
     axes.push_back(std::move(x));
   }
-  json r = json::object();
-  r["start"] = s.start;
-  r["axes"] = std::move(axes);
-  if (n.sharding != weight_sharding::none) r["sharding"] = sharding_names[static_cast<int>(n.sharding)];
-  if (n.recompute) r["recompute"] = true;
+  json r = json_object(4);
+  json_append(r, "start", s.start);
+  json_append(r, "axes", std::move(axes));
+  if (n.sharding != weight_sharding::none) json_append(r, "sharding", sharding_names[static_cast<int>(n.sharding)]);
+  if (n.recompute) json_append(r, "recompute", true);
   return r;
 }
 

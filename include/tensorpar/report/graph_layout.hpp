@@ -250,8 +250,8 @@ class layered {
 
 /// A drawing of a directed acyclic graph whose boxes have these (width, height): every edge points down, boxes never overlap.
 /// Layers by longest path, crossings reduced by barycentres, positions by least squares (Sugiyama, Tagawa, Toda 1981; Brandes and Koepf's
-/// aim by simpler means). Deterministic. O(sweeps * (boxes + edges) * log): where all edges together are longer than that, in layers, the longest
-/// are drawn straight from end to end.
+/// aim by simpler means). Deterministic. O(sweeps * (boxes + edges) * log): where all edges together are longer than that, in layers, the
+/// longest are drawn straight from end to end.
 inline drawing draw_layered(std::vector<std::pair<double, double>> const& sizes, std::vector<std::pair<int, int>> const& edges) {
   return detail::layered(sizes, edges).run();
 }

@@ -144,7 +144,7 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
            short_number(b.width) + "\" height=\"" + short_number(b.height) + "\" rx=\"7\"" + extra + "/>";
     };
     box("card", "");
-    box("heat", " style=\"opacity:" + detail::printed("%.2f", 0.32 * heat) + "\"");
+    if (heat > 0.01) box("heat", " style=\"opacity:" + detail::printed("%.2f", 0.32 * heat) + "\"");
     auto line = [&](char const* cls, double y, std::string const& text, std::size_t most) {
       r += "<text class=\"" + std::string(cls) + "\" x=\"" + short_number(left + 10) + "\" y=\"" + short_number(b.y + y) + "\">" +
            html_text(shortened(text, most)) + "</text>";
