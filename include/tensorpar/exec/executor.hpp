@@ -92,6 +92,7 @@ class executor {
   /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one, where the facts that it
   /// returns differ, and, unless `anew`, where steps, seeds or values that they were given do (exec/agreement.hpp).
   template <class F> void together(std::string const& where, F const& f, bool anew = false) const {
+    if (local_.size() == endpoints_.size()) return void(f());
     std::vector<shared_fact> all;
     std::exception_ptr mine;
     departure_.together(false);
@@ -340,7 +341,11 @@ class executor {
 
   /// Another process may fail in this.
   template <class F> void attempt(F const& f) {
-    try { f(); } catch (...) { failure_ = std::current_exception(); throw; }
+    try { f(); } catch (...) {
+      failure_ = std::current_exception();
+      hub_.fail(failure_, local_[0]);                      // the others may wait for this one
+      throw;
+    }
   }
   /// What every process asks before it runs anything. Where it throws all are as they were, unless the hub itself has failed.
   template <class F> void begin(char const* where, F const& check) {
