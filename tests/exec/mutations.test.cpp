@@ -50,7 +50,7 @@ template <class Comm = comm::threads> verdict compare(void (*mutate)(training_gr
     sized.scalar_bytes = sizeof(S);
     program q = unroll(t, sized, &compute::eigen<S>::workspace);
     if (mutate) mutate(t, q);
-    executor<compute::eigen<S>, Comm> e(t, p, q);
+    executor<compute::eigen<S>, Comm> e(t, p, q, already_checked{});
     return train(e, 2);
   };
   executor_of<prime_field> a(differentiate(g), s);

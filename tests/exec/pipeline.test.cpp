@@ -148,7 +148,7 @@ TEST_CASE("who waits for what never comes is named with its task, and nobody han
   int const waits = q.tasks[lost].other_half;
   int const rank = q.tasks[static_cast<std::size_t>(waits)].devices.front();
   q.tasks[lost].devices.clear();                                    // nobody sends
-  executor_of<prime_field> e(s.graph, s.plan, q, [](int n) { return comm::threads_hub(n, std::chrono::milliseconds(300)); });
+  executor_of<prime_field> e(s.graph, s.plan, q, already_checked{}, [](int n) { return comm::threads_hub(n, std::chrono::milliseconds(300)); });
   e.initialise(1);
   try {
     e.step(random_batch(g, 2, 1), 0.1);

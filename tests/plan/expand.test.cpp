@@ -113,6 +113,34 @@ TEST_CASE("what is no pipeline of this graph is refused by name") {
   CHECK_THROWS_WITH_AS(expand(g, none), doctest::Contains("no pipeline"), error);
 }
 
+TEST_CASE("a gradient that a weight and an activation share is made in the pass that hands the activation's on") {
+  computation_graph g;
+  int const x = g.add_input("x", {1, 4}), y = g.add_input("y", {1, 4}), p = g.add_parameter("p", {1, 4}, init::normal_02);
+  int h = out(g, g.add_with_weights(linear{4}, {x}, "a"));
+  h = out(g, g.add_with_weights(linear{4}, {h}, "b"));
+  h = out(g, g.add(tanh_{}, {out(g, g.add(add{}, {h, p}))}));
+  g.add_output("loss", out(g, g.add(mean_squared_error{}, {h, y})));
+  plan q = serial_plan(g);
+  q.pipeline.mini_batch = 2;
+  q.pipeline.groups = {{0, 1}};
+  q.pipeline.stages.resize(1);
+  for (int v = 0; v < g.node_count(); ++v) q.pipeline.stages[0].nodes.push_back(v);
+  q.pipeline.stages[0].split_backward = true;
+  q.pipeline.order = {{}};
+  for (int const j : {0, 1}) for (pass const w : {pass::forward, pass::backward, pass::weights}) q.pipeline.order[0].push_back({0, w, j});
+  pipelined_step const s = expand(g, q);
+  for (finding const& f : check(s.graph, s.plan, unroll(s))) FAIL_CHECK(f.text);
+  int early = 0, late = 0;                                // what makes gradients of parameters, or hands them on
+  for (int v = s.graph.forward_nodes; v < s.graph.graph.node_count(); ++v) {
+    graph_node const& n = s.graph.graph.node(v);
+    pass_entry const& e = s.passes[static_cast<std::size_t>(v)];
+    early += n.op.is<tanh__grad>() && e.what == pass::backward;
+    late += n.op.is<contraction>() && e.what == pass::weights;
+  }
+  CHECK(early == 2);
+  CHECK(late >= 4);
+}
+
 TEST_CASE("a weight shared between stages: whatever their sizes, each sends what its gradients come to once a step") {
   computation_graph const g = small_transformer();
   std::mt19937 draw(5);

@@ -41,6 +41,8 @@ namespace tensorpar {
 /// Where memory and policy can (exec/recorded_runs.hpp), runs of tasks that compute are written down in the second step and asked for at
 /// once from then on; not in steps that are recorded.
 /// `evaluate` runs of the same program, in the same memory, the forward operators alone (exec/evaluation.hpp).
+/// The program is checked before anything is made for it (plan/check.hpp): one that is no correct step of the graph is an error that says
+/// why. Behind a program, `already_checked{}` says that its caller did so.
 /// A failing task stops every device; `step` and `evaluate` throw that task's error, and after a step the executor refuses both from then
 /// on, as it does after an evaluation whose hub cannot `recover` (comm::threads_hub can).
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
@@ -65,19 +67,25 @@ class executor {
   /// this policy's scratch. Throws `error` for another one (exec/program_check.hpp).
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   executor(training_graph graph, plan p, tensorpar::program const& made, Make const& make = {})
-      : executor(std::move(graph), std::move(p), &made, make) {}
+      : executor(std::move(graph), std::move(p), &made, true, make) {}
+  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  executor(training_graph graph, plan p, tensorpar::program const& made, already_checked, Make const& make = {})
+      : executor(std::move(graph), std::move(p), &made, false, make) {}
   /// The step of any plan that was made for this forward graph, with stages or without; "loss" is the loss (else see exec/step_for.hpp).
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   executor(computation_graph const& forward, plan const& p, Make const& make = {}) : executor(step_for<Compute>(forward, p), make) {}
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
-  explicit executor(planned_step s, Make const& make = {}) : executor(std::move(s.graph), std::move(s.plan), &s.program, make) {}
+  explicit executor(planned_step s, Make const& make = {}) : executor(std::move(s.graph), std::move(s.plan), &s.program, true, make) {}
+  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  executor(planned_step s, already_checked, Make const& make = {})
+      : executor(std::move(s.graph), std::move(s.plan), &s.program, false, make) {}
   /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
   explicit executor(pipelined_step const& s, Make const& make = {})
       : executor(s.graph, s.plan, detail::unrolled_pipeline<Compute>(s), make) {}
   /// A step that saves memory (plan/memory_saving.hpp).
   template <hub_maker<Comm> Make = detail::own_hub<Comm>>
-  explicit executor(saving_step s, Make const& make = {}) : executor(std::move(s.graph), std::move(s.plan), nullptr, make) {}
+  explicit executor(saving_step s, Make const& make = {}) : executor(std::move(s.graph), std::move(s.plan), nullptr, true, make) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }
@@ -234,11 +242,11 @@ class executor {
   }
 
   template <class Make>
-  executor(training_graph graph, plan p, tensorpar::program const* made, Make const& make)
+  executor(training_graph graph, plan p, tensorpar::program const* made, bool check, Make const& make)
       : graph_(std::move(graph)),
         plan_(sized(fitting(detail::with_kernels<Compute>(graph_), std::move(p)))),
-        program_(made ? require_program<Compute>(graph_, plan_, *made)
-                      : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_)),
+        program_(detail::correct(graph_, plan_, made ? require_program<Compute>(graph_, plan_, *made)
+                                                     : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_), check)),
         hub_(make(plan_.cluster.size())),
         local_(detail::local_ranks(hub_, plan_.cluster.size())),
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),

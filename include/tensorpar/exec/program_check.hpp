@@ -3,10 +3,14 @@
 #include <tensorpar/exec/concepts.hpp>
 #include <tensorpar/exec/narrow.hpp>
 #include <tensorpar/exec/traffic.hpp>
+#include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/program_hash.hpp>
 #include <tensorpar/plan/tasks.hpp>
 
 namespace tensorpar {
+
+/// Says that a program need not be checked (plan/check.hpp) before it is run, since this was done before: as the argument behind it.
+struct already_checked {};
 
 namespace detail {
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_program(std::string what, i64 scalar_bytes) {
@@ -18,6 +22,11 @@ namespace detail {
 template <class Compute> training_graph const& with_kernels(training_graph const& t) {
   require_kernels<Compute>(t.graph, "executor");
   return t;
+}
+/// The program, if it is a correct step (plan/check.hpp) or need not be looked at.
+inline program correct(training_graph const& t, plan const& p, program q, bool look) {
+  if (look) require_correct(t, p, q, "executor");
+  return q;
 }
 /// A pipeline's program for the policy's scalar.
 template <class Compute> program unrolled_pipeline(pipelined_step s) {

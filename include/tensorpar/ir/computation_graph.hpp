@@ -45,7 +45,7 @@ struct graph_node {
   int part = 0;                           // which micro-batch it works on, in a graph that holds several
   bool again = false;                     // a forward operator run once more, in the backward pass
   bool anew = false;                      // its operands are moved for it and others like it, not taken from the forward pass' copies
-  bool in_place = false;                  // the result may take the place of the first operand, which nothing reads afterwards
+  bool in_place = false;                  // the result takes the place of the first operand where nothing reads that afterwards
 
   graph_node() = default;   // as in graph_value
   [[gnu::noinline, gnu::cold]] graph_node(graph_node const&) = default;

@@ -1,5 +1,6 @@
 // tensorpar/plan/check_form.hpp - does a plan fit its graph and cluster, and does every index of a program mean something?
 #pragma once
+#include <tensorpar/op/packed_attention.hpp>
 #include <tensorpar/plan/check_facts.hpp>
 #include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/plan.hpp>
@@ -12,10 +13,10 @@ inline std::string label(computation_graph const& g, int v) {
   graph_node const& n = g.node(v);
   return sentence("operator ", v, " (", n.name.empty() ? "" : n.name + ": ", n.op.op ? std::string(n.op.op->name) : "none", ")");
 }
-inline std::string label(computation_graph const& g, program const& p, int task) {
+inline std::string label(computation_graph const& g, program const& p, int task, int number = -1) {
   int const v = p.tasks[z(task)].node;
   std::string const name = p.tasks[z(task)].name;
-  return sentence("task ", task, " (", name.empty() && v >= 0 && v < g.node_count() ? label(g, v) : name, ")");
+  return sentence("task ", number < 0 ? task : number, " (", name.empty() && v >= 0 && v < g.node_count() ? label(g, v) : name, ")");
 }
 inline std::string value_label(computation_graph const& g, int x) {
   return sentence("value ", x, g.value(x).name.empty() ? "" : " '" + g.value(x).name + "'");
@@ -103,9 +104,10 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     bool const sends = k.kind == task_kind::send, receives = k.kind == task_kind::receive;
     if (k.kind != task_kind::compute && k.kind != task_kind::move && !sends && !receives) say("is neither an operator nor a movement");
     if (k.kind == task_kind::compute && !k.op.op) say("has no operator");
+    bool const nameless = k.kind == task_kind::compute && has_lse(k.op);       // what attention leaves for its gradient is no value
     for (auto const* side : {&k.in, &k.out})
       for (int b : *side)
-        if (b < 0 || b >= buffers || q.buffers[z(b)].value < 0) say("uses a buffer that is not there or is a workspace");
+        if (b < 0 || b >= buffers || (!nameless && q.buffers[z(b)].value < 0)) say("uses a buffer that is not there or is a workspace");
     if (k.workspace < -1 || k.workspace >= buffers || (k.workspace >= 0 && q.buffers[z(k.workspace)].value >= 0))
       say("has a workspace that is none");
     if (sends || receives) {

@@ -36,8 +36,9 @@ struct content {
 /// movement does is worked out from its group and kind, then compared with what it claims.
 class replay {
  public:
-  replay(training_graph const& t, plan const& p, program const& q, facts& known, findings& out)
-      : t_(t), g_(t.graph), plan_(p), q_(q), facts_(known), out_(out) {
+  /// `numbers`: of tasks, in findings; empty: their own.
+  replay(training_graph const& t, plan const& p, program const& q, facts& known, findings& out, std::vector<int> numbers = {})
+      : t_(t), g_(t.graph), plan_(p), q_(q), facts_(known), out_(out), numbers_(std::move(numbers)) {
     held_.resize(q.buffers.size());
     for (buffer const& b : q.buffers) layout_.push_back(b.value < 0 ? -1 : facts_.layout_number(b.where, b.type));
     operator_.assign(g_.nodes.size(), -1);
@@ -69,6 +70,7 @@ class replay {
   program const& q_;
   facts& facts_;
   findings& out_;
+  std::vector<int> numbers_;
   int now_ = -1;
   std::vector<content> held_;               // by buffer; let go after its last task
   std::vector<int> layout_, operator_;      // their numbers among the facts: of buffers; of nodes, -1: not asked for yet
@@ -84,8 +86,9 @@ class replay {
   bool say(fault f, int b, int device, auto const&... what) { return tell(f, b, device, {word(what)...}); }
   [[gnu::noinline, gnu::cold]] bool tell(fault f, int b, int device, std::initializer_list<word> what) {
     if (out_.full()) return false;
-    std::string const where = now_ < 0 ? "" : label(g_, q_, now_) + " ";
-    out_.add({f, now_, b, device, now_ < 0 ? -1 : task_().node, where + sentence_of(what)});
+    int const number = now_ < 0 || numbers_.empty() ? now_ : numbers_[z(now_)];
+    std::string const where = now_ < 0 ? "" : label(g_, q_, now_, number) + " ";
+    out_.add({f, number, b, device, now_ < 0 ? -1 : task_().node, where + sentence_of(what)});
     return false;
   }
   static std::string on_device(int d) { return " on device " + std::to_string(d); }

@@ -9,6 +9,7 @@
 #include <tensorpar/plan/merge_orders.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
 #include <tensorpar/plan/step_fit.hpp>
+#include <tensorpar/plan/step_parts.hpp>
 #include <tuple>
 
 namespace tensorpar {
@@ -30,6 +31,7 @@ class pipeline_expander {
   std::map<i64, training_graph> made_;                // by samples per micro-batch; all have the same ids
   std::vector<int> stage_;                            // by node of those graphs; -1: of none
   std::vector<bool> weight_part_;                     // by node: only adds to the gradient of a parameter
+  std::vector<bool> of_weights_;                      // by forward node: of parameters alone, the same for all samples
   std::vector<bool> joins_;                           // by node: adds what several stages give to the gradient of a parameter
   std::map<int, std::pair<int, std::string>> summed_;  // by node: a sum where its summands are made: that operator, and its letters there
   std::vector<std::vector<int>> value_, again_;       // by value and micro-batch of its producer's stage: computed once, and recomputed
@@ -71,23 +73,8 @@ class pipeline_expander {
       int const o = g.node(v).origin;
       stage_.push_back(o < 0 ? -1 : stage_[z(o)]);
     }
-    // what only feeds the gradient of a parameter, through additions at most
-    std::vector<int> readers(g.values.size(), 0), adds(g.values.size(), 0);
-    std::vector<bool> goal(g.values.size(), false);
-    for (std::size_t x = 0; x < any().gradient.size(); ++x)
-      if (g.values[x].role == value_role::parameter && any().gradient[x] >= 0) goal[z(any().gradient[x])] = true;
-    weight_part_.assign(g.nodes.size(), false);
-    for (int v = g.node_count() - 1; v >= 0; --v) {
-      graph_node const& n = g.node(v);
-      if (n.phase == step_phase::update) continue;
-      if (n.phase == step_phase::backward) {
-        bool all = true;
-        for (int x : n.out) all = all && (goal[z(x)] || (readers[z(x)] > 0 && adds[z(x)] == readers[z(x)]));
-        weight_part_[z(v)] = all;
-      }
-      bool const passes_on = weight_part_[z(v)] && n.op.is<add>();
-      for (int x : n.in) { ++readers[z(x)]; adds[z(x)] += passes_on; }
-    }
+    weight_part_ = weight_parts(any());
+    of_weights_ = made_of_parameters(forward_);
     sum_where_made();
     joins_.assign(g.nodes.size(), false);
     for (int v = 0; v < g.node_count(); ++v)
@@ -163,8 +150,8 @@ class pipeline_expander {
     return id;
   }
 
-  /// Old value x as stage s's micro-batch j reads it. `late`: in the backward pass.
-  int need(int x, int s, int j, bool late) {
+  /// Old value x as operator `reader` of stage s reads it on micro-batch j. `late`: in the backward pass.
+  int need(int x, int reader, int s, int j, bool late) {
     graph_value const& v = of(s).graph.value(x);
     if (v.role == value_role::parameter || v.role == value_role::state) return value_[z(x)][0];
     if (v.role == value_role::input) {
@@ -182,7 +169,44 @@ class pipeline_expander {
     if (maker.phase == step_phase::update) return value_[z(x)][0];
     if (late && read_again(x, s)) return again_[z(x)][z(j)];
     if (size(p) == size(s)) return value_[z(x)][z(j)];
+    if (maker.phase == step_phase::forward && of_weights_[z(v.producer)]) return value_[z(x)][z(j * size(s) / size(p))];
+    if (maker.phase == step_phase::backward && of_weights_[z(any().graph.node(reader).origin)]) return share_of_sum(x, p, s, j);
     return rebatched(x, p, s, j);
+  }
+  /// A gradient of what is the same for all samples, as stage s of another micro-batch size reads it from stage p: what several
+  /// micro-batches give is added; of what one gives, the first of several takes all and the others zero.
+  int share_of_sum(int x, int p, int s, int j) {
+    auto const [it, fresh] = view_.insert({{x, s, size(s), j}, 0});
+    if (!fresh) return it->second;
+    require_divides(p, s);
+    i64 const first = j * size(s) / size(p), end = first + std::max<i64>(1, size(s) / size(p));
+    if (size(p) > size(s) && j * size(s) % size(p) != 0) {
+      shape const& type = of(s).graph.type(x);
+      constant zero{0, type.rank, {}};
+      for (int d = 0; d < type.rank; ++d) zero.d[d] = type.d[d].n;
+      int const y = out().node(place_view(out().add(zero, {}, "none#" + std::to_string(j)), s, j)).out.front();
+      out().value(y).type.type = type.type;
+      return it->second = y;
+    }
+    int sum = value_[z(x)][z(first)];
+    for (i64 i = first + 1; i < end; ++i)
+      sum = out().node(place_view(out().add(add{}, {sum, value_[z(x)][z(i)]}, "sum#" + std::to_string(j)), s, j)).out.front();
+    return it->second = sum;
+  }
+  /// New node `id` belongs to a stage's backward pass, and all devices of an operator do the same. Returns it.
+  int place_view(int id, int s, int j) {
+    graph_node& n = out().node(id);
+    n.part = j;
+    n.phase = step_phase::backward;
+    n.origin = node_[z(stage(s).nodes.front())][z(j)];
+    n.letters.assign(space_of(out(), id).loops.size(), '\0');
+    belongs(id, {s, pass::backward, j});
+    return id;
+  }
+  void require_divides(int p, int s) const {
+    if (size(p) % size(s) != 0 && size(s) % size(p) != 0)
+      bad_pipeline("micro-batches of " + std::to_string(size(p)) + " and " + std::to_string(size(s)) + " samples",
+                   "stages " + std::to_string(p) + " and " + std::to_string(s), "sizes of which one divides the other");
   }
   int rebatched(int x, int p, int s, int j) {
     shape const &a = of(p).graph.type(x), &b = of(s).graph.type(x);
@@ -192,11 +216,9 @@ class pipeline_expander {
       bad_pipeline("value " + std::to_string(x) + (v_name(x)) + " of shape " + spell(a) + " goes from micro-batches of " +
                        std::to_string(size(p)) + " to " + std::to_string(size(s)) + " samples but has no batch axis",
                    "stages " + std::to_string(p) + " and " + std::to_string(s), "equal micro-batches in both stages");
+    require_divides(p, s);
     bool const joins = size(p) < size(s);
     i64 const times = joins ? size(s) / size(p) : size(p) / size(s);
-    if ((joins ? size(s) % size(p) : size(p) % size(s)) != 0)
-      bad_pipeline("micro-batches of " + std::to_string(size(p)) + " and " + std::to_string(size(s)) + " samples",
-           "stages " + std::to_string(p) + " and " + std::to_string(s), "sizes of which one divides the other");
     auto const [it, fresh] = view_.insert({{x, joins ? s : -2, size(s), j}, 0});
     if (!fresh) return it->second;
     int const where = joins ? s : p, part = joins ? j : static_cast<int>(j / times);
@@ -206,18 +228,13 @@ class pipeline_expander {
     i64 const length = b.d[axis].n;
     any_op const op = joins ? any_op(concat{axis}) : any_op(slice_axis{axis, j % times * length, length});
     int const id = out().add(op, std::move(from), std::string(joins ? "join" : "cut") + "#" + std::to_string(j));
-    graph_node& n = out().node(id);
-    n.part = part;
-    n.phase = phase_;
     if (phase_ == step_phase::forward) {
+      out().node(id).part = part;
       r_.plan.nodes.resize(z(id) + 1);
       r_.plan.nodes[z(id)].spread = {pipe_.groups[z(stage(where).group)].first, {}};   // on one device of the group
-    } else {                                                                            // all devices of an operator do the same
-      n.origin = node_[z(stage(where).nodes.front())][z(part)];
-      n.letters.assign(space_of(out(), id).loops.size(), '\0');
-    }
-    belongs(id, {where, phase_ == step_phase::forward ? pass::forward : pass::backward, part});
-    return it->second = n.out.front();
+      belongs(id, {where, pass::forward, part});
+    } else place_view(id, where, part);
+    return it->second = out().node(id).out.front();
   }
   std::string v_name(int x) const {
     std::string const& s = any().graph.value(x).name;
@@ -231,7 +248,7 @@ class pipeline_expander {
       for (int x : any().graph.node(v).in) if (read_again(x, s) && again_[z(x)].empty()) compute_again(any().graph.value(x).producer);
     for (int j = 0; j < count(s); ++j) {
       std::vector<int> in;
-      for (int x : any().graph.node(v).in) in.push_back(need(x, s, j, phase_ != step_phase::forward));
+      for (int x : any().graph.node(v).in) in.push_back(need(x, v, s, j, phase_ != step_phase::forward));
       int const id = copy_node(v, s, j, std::move(in), value_);
       if (phase_ == step_phase::forward) {
         node_[z(v)].push_back(id);
@@ -253,7 +270,7 @@ class pipeline_expander {
     for (int u : behind(v, g, [&](int x) { return read_again(x, s) && again_[z(x)].empty(); }))
       for (int j = 0; j < count(s); ++j) {
         std::vector<int> in;
-        for (int x : g.node(u).in) in.push_back(need(x, s, j, true));
+        for (int x : g.node(u).in) in.push_back(need(x, u, s, j, true));
         int const id = copy_node(u, s, j, std::move(in), again_);
         out().node(id).origin = node_[z(u)][z(j)];
         out().node(id).again = true;

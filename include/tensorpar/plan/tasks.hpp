@@ -60,7 +60,7 @@ class unroller : step_grids {
   /// `updates`: the whole training step; else the forward operators alone, every output kept. `groups`: all nodes, in an order that groups
   /// of devices agreed on; empty: the plan's order.
   void run(bool updates, std::vector<int> const& groups = {}) {
-    // a micro-batch's gradients are added to the first one's; updates read the sum
+    // a micro-batch's gradients are added to the first one's; updates, and they alone, read the sum
     std::vector<bool> crosses(g_.values.size(), false);
     for (graph_node const& n : g_.nodes)
       if (n.phase == step_phase::update)
@@ -84,6 +84,7 @@ class unroller : step_grids {
   void finish(bool updates) {
     int const end = std::max(0, (keep_ ? static_cast<int>(out.tasks.size()) : now_) - 1);         // halves of exchanges may be apart
     for (buffer& b : out.buffers) if (b.persistent) { b.first = 0; b.last = end; }
+    for (buffer& b : out.buffers) if (b.in_place_of >= 0 && at(b.in_place_of).last > b.first) b.in_place_of = -1;    // still read
     std::vector<char> kept(g_.values.size(), 0);
     if (updates) for (int x : t_.losses) kept[static_cast<std::size_t>(x)] = 2;
     if (int const norm = gradient_norm(t_); updates && norm >= 0) kept[static_cast<std::size_t>(norm)] = 3;
@@ -104,6 +105,7 @@ class unroller : step_grids {
   std::vector<std::pair<int, int>> state_home_;                 // by value: (operand, update) that reads it first
   std::vector<std::vector<std::pair<int, int>>> readers_;       // by value: (node, operand)
   std::vector<std::vector<int>> copies_;                        // by value and micro-batch (see `copies_of`): buffers, the producer's first
+  std::map<int, std::vector<int>> sums_;                        // gradient -> its sum over micro-batches, and copies of that
   std::map<std::array<int, 3>, std::vector<int>> apart_;        // (value, micro-batch, backward?) -> the first of these, and others
   int micro_ = 0;
   node_order order_;
@@ -153,15 +155,17 @@ class unroller : step_grids {
     value_role const r = g_.value(x).role;
     if (r == value_role::parameter || r == value_role::state) return copies_of(x, -1);
     int const p = g_.value(x).producer;
-    // updates read the accumulated gradient, which is the first micro-batch's buffer
     if (p >= 0 && g_.node(p).phase == step_phase::update) return copies_of(x, plan_.micro_batches - 1);
     return copies_of(x, micro_);
   }
-  /// What `consumer` may read or move value x from. Weights that are kept in parts are gathered for each pass; what recomputed operators
-  /// and their derivatives read is moved for them, so that no copy has to stay from the forward pass.
+  /// What `consumer` may read or move value x from. Updates read a gradient's sum over micro-batches, all others what is of their own.
+  /// Weights that are kept in parts are gathered for each pass; what recomputed operators and their derivatives read is moved for them, so
+  /// that no copy has to stay from the forward pass.
   std::vector<int>& copies_for(int x, int consumer) {
-    std::vector<int>& all = copies(x);
     graph_node const& n = g_.node(consumer);
+    if (n.phase == step_phase::update)
+      if (auto const sum = sums_.find(x); sum != sums_.end()) return sum->second;
+    std::vector<int>& all = copies(x);
     graph_value const& v = g_.value(x);
     bool const in_parts = v.role == value_role::parameter && n.phase != step_phase::update &&
                           t_.home[static_cast<std::size_t>(x)] >= t_.forward_nodes;
@@ -301,9 +305,10 @@ class unroller : step_grids {
       }
   }
 
-  /// Adds this micro-batch's gradient x to the first one's, in place.
+  /// Adds this micro-batch's gradient x to the first one's, in place: all readers of that one have run.
   void accumulate(int v, int x) {
     int const mine = copies(x).front(), sum = copies_of(x, 0).front();
+    sums_.try_emplace(x, std::vector<int>{sum});
     task t;
     t.node = v;
     t.micro_batch = micro_;
@@ -315,7 +320,6 @@ class unroller : step_grids {
     for (layout_axis const& a : at(sum).where.axes) t.grid.axes.push_back({'\0', a.degree, a.stride});
     t.devices = at(sum).devices;
     append(std::move(t));
-    copies_of(x, micro_) = {sum};
   }
 };
 
