@@ -158,9 +158,9 @@ inline void check_indices(computation_graph const& g, std::string const& name, h
   for (std::size_t m = 0; m < static_cast<std::size_t>(s.rank ? count : 1); ++m) {
     std::size_t const skip = s.rank ? (static_cast<std::size_t>(first) + m) * n : 0;
     std::int32_t const* const x = t.index.data() + skip;
-    bool const wrong = limits.each.empty()
-                           ? exceeds(x, n, [last = limits.last](std::size_t) { return last; })
-                           : exceeds(x, n, [last = limits.last, each = limits.each.data()](std::size_t k) { return std::min(last, each[k]); });
+    std::uint32_t const last = limits.last, *const each = limits.each.data();
+    bool const wrong = limits.each.empty() ? exceeds(x, n, [last](std::size_t) { return last; })
+                                           : exceeds(x, n, [last, each](std::size_t k) { return std::min(last, each[k]); });
     for (std::size_t i = 0; wrong && i < n; ++i) {
       if (static_cast<std::uint32_t>(x[i]) <= limits.of(i)) continue;
       graph_node const& by = g.node(limits.reader(i));
