@@ -19,6 +19,7 @@ void equal_to_serial(computation_graph const& g, int trials, u64 seed, double to
     training_options o;
     o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
     if (trial % 4 == 0) o.optimizer.clip_norm = 0.5;
+    if (trial % 5 == 1) o.optimizer.on_non_finite = non_finite::skip;
     o.micro_batches = trial % 3 == 1 ? 2 : 1;
     plan p = random_plan(g, n, draw), s = serial_plan(g);
     p.micro_batches = s.micro_batches = o.micro_batches;

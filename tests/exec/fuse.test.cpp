@@ -62,6 +62,13 @@ TEST_CASE("fused kernels are their two parts: exactly in the prime field, up to 
   check_fused<bfloat16, bfloat16>(narrow{}, narrow{}, 0.02);
 }
 
+TEST_CASE("fused kernels have NaN and infinity where their two parts have them") {
+  std::vector<std::pair<i64, i64>> const norms{{7, 3}, {16, 40}};
+  check_fused<double, double>(compute::teams<double>{}, compute::teams<double>{}, 1e-12, norms, true);
+  check_fused<float, float>(compute::teams<float>{}, compute::teams<float>{}, 1e-5, norms, true);
+  check_fused<bfloat16, float>(narrow{}, narrow{}, 0.02, norms, true);
+}
+
 TEST_CASE("attention leaves its log-sum-exps behind, and its gradient from them is the gradient") {
   check_attention_lse<prime_field>(exact{}, exact{}, 0);
   check_attention_lse<prime_field>(compute::teams<prime_field, host_teams<4>>{}, exact{}, 0);

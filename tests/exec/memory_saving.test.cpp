@@ -26,6 +26,7 @@ void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool
     training_options o;
     o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
     if (trial % 4 == 0) o.optimizer.clip_norm = 0.5;
+    if (trial % 5 == 1) o.optimizer.on_non_finite = non_finite::skip;
     o.micro_batches = trial % 3 == 1 ? 2 : 1;
     plan p = random_plan(g, 1 + trial % 8, draw), s = serial_plan(g);
     p.micro_batches = s.micro_batches = o.micro_batches;

@@ -16,6 +16,7 @@
 
 #include "../support/dense.hpp"
 #include "../support/effort.hpp"
+#include "../support/laws/non_finite.hpp"
 #include "../support/random_pipeline.hpp"
 #include "../support/spine.hpp"
 #include "each_call.hpp"
@@ -68,13 +69,20 @@ struct both {
   }
 };
 
-/// Runs one operator of a training step on random numbers, by both; the largest difference, relative to the largest number of the result.
-double kernel_difference(computation_graph const& g, graph_node const& n, std::mt19937_64& r, int end = 12) {
+struct operands_and_results {
+  std::vector<both> in, out;
+};
+/// Random numbers for one operator of a training step.
+operands_and_results drawn_for(computation_graph const& g, graph_node const& n, std::mt19937_64& r, int end) {
   std::vector<both> in, out;
   for (int x : n.in) in.emplace_back(random_dense<double>(g.type(x), end, r));
   if (is_update(n.op)) for (double& e : in[n.out.size() - (has_master(n.op) ? 1 : 0)].exact.real) e = std::abs(e);   // second moments
   for (both& x : in) x = both(std::move(x.exact));
   for (int x : n.out) out.emplace_back(make_dense<double>(whole(g.type(x))));
+  return {std::move(in), std::move(out)};
+}
+/// Runs the operator, by double and by the narrow policy.
+void run_by_both(graph_node const& n, std::vector<both>& in, std::vector<both>& out) {
   std::vector<shape> in_shapes, out_shapes;
   for (both const& x : in) in_shapes.push_back(x.exact.block.local_shape());
   for (both const& x : out) out_shapes.push_back(x.exact.block.local_shape());
@@ -105,6 +113,11 @@ double kernel_difference(computation_graph const& g, graph_node const& n, std::m
   };
   run(compute::eigen<double>{}, [](both& x) { return x.exact.data(); }, sizeof(double));
   run(narrow_teams{}, [](both& x) { return x.at(); }, sizeof(float));
+}
+/// The largest difference of the two, relative to the largest number of the result.
+double kernel_difference(computation_graph const& g, graph_node const& n, std::mt19937_64& r, int end = 12) {
+  auto [in, out] = drawn_for(g, n, r, end);
+  run_by_both(n, in, out);
   double worst = 0;
   for (both const& y : out) {
     double most = 1e-30, diff = 0;
@@ -116,6 +129,23 @@ double kernel_difference(computation_graph const& g, graph_node const& n, std::m
     worst = std::max(worst, diff / most);
   }
   return worst;
+}
+/// Results that are NaN or infinite by one of the two and not by the other, where an operand has a number that is.
+std::string hidden_numbers(computation_graph const& g, graph_node const& n, std::mt19937_64& r, int end) {
+  for (std::size_t k = 0; k < n.in.size(); ++k)
+    for (double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY), -static_cast<double>(INFINITY)}) {
+      auto [in, out] = drawn_for(g, n, r, end);
+      if (in[k].exact.integer()) break;
+      in[k].exact.real[r() % in[k].exact.real.size()] = bad;
+      in[k] = both(std::move(in[k].exact));
+      run_by_both(n, in, out);
+      for (both const& y : out)
+        for (std::size_t i = 0; i < y.exact.real.size(); ++i)
+          if (kind_of(y[i]) != kind_of(y.exact.real[i]))
+            return std::to_string(bad) + " in operand " + std::to_string(k) + ": " + std::to_string(y[i]) + " instead of " +
+                   std::to_string(y.exact.real[i]);
+    }
+  return {};
 }
 
 }  // namespace
@@ -195,6 +225,7 @@ TEST_CASE("every operator of the library but attention in parts, and what its de
       if (!narrow) continue;
       CAPTURE(spell(n.op));
       CHECK(kernel_difference(whole_step, n, r, s.end) < 0.02);
+      CHECK(hidden_numbers(whole_step, n, r, s.end) == "");
     }
   }
   CHECK(left == std::set<std::string>{"attention_finish", "attention_parts", "softmax_merge"});

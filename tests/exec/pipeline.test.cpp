@@ -51,6 +51,7 @@ void equal_to_serial(computation_graph const& g, pipeline_kind kind, int trials,
     plan p = random_pipeline(g, kind, 1, i64{1} << (trial % 4), draw);
     p.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
     if (trial % 4 == 0) p.optimizer.clip_norm = 0.5;
+    if (trial % 5 == 1) p.optimizer.on_non_finite = non_finite::skip;
     if (trial % 2)
       for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
     CAPTURE(trial);

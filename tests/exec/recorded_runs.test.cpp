@@ -82,6 +82,7 @@ TEST_CASE("steps by replays are the steps, whatever changes between them: rates,
       training_options o;
       o.optimizer.kind = static_cast<optimizer_kind>(draw() % 3);
       o.optimizer.clip_norm = draw() % 2 ? 0.5 : 0;
+      o.optimizer.on_non_finite = devices == 3 ? non_finite::skip : non_finite::error;
       o.micro_batches = 1 + static_cast<int>(draw() % 2);
       plan p = random_plan(g, devices, draw);
       p.optimizer = o.optimizer;
@@ -99,6 +100,25 @@ TEST_CASE("steps by replays are the steps, whatever changes between them: rates,
       by_threads<double> y(differentiate(g, o), p);
       CHECK(five_steps(x) == five_steps(y));
     }
+}
+
+TEST_CASE("a replayed step that is not finite changes nothing where updates are skipped") {
+  computation_graph const g = residual_mlp();
+  for (optimizer_kind kind : {optimizer_kind::momentum, optimizer_kind::adamw}) {
+    plan p = serial_plan(g);
+    p.optimizer.kind = kind;
+    p.optimizer.on_non_finite = non_finite::skip;
+    by_nccl<float> e(g, p), undisturbed(g, p);
+    e.initialise(7);
+    undisturbed.initialise(7);
+    for (u64 k = 0; k < 5; ++k) {
+      host_batch bad = random_batch(g, 1, k);
+      bad.at("x").real[k] = std::numeric_limits<float>::quiet_NaN();
+      CHECK(e.step(bad, 0.125).skipped);
+      CHECK(e.step(random_batch(g, 1, k), 0.125).loss == undisturbed.step(random_batch(g, 1, k), 0.125).loss);
+    }
+    CHECK(parameters_of(e) == parameters_of(undisturbed));
+  }
 }
 
 TEST_CASE("on one device nothing but the batch is handed over: a run from input to input") {

@@ -123,6 +123,8 @@ inline std::vector<sample> other_samples() {
       {with_master<adamw_update>{{}}, {{12}, {12}, {12}, {12}, {12}}},
       {square_sum{}, {{4, 6}}},
       {clip_factor{0.5}, {{}, {}, {}}},
+      {clip_factor{0.5, true}, {{}, {}}},
+      {clip_factor{0, true}, {{}}},
       {parallel::partition{0, 2}, {{4, 6}}},
       {parallel::combine{0, 2}, {{4, 6}}},
       {parallel::replicate{2}, {{4, 6}}},

@@ -53,10 +53,13 @@ inline void einsum(std::string const& notation, std::vector<dense<double>> const
 }
 inline std::string leads(int n) { std::string s; for (int i = 0; i < n; ++i) s += static_cast<char>('0' + i); return s; }
 
-/// softmax of n numbers, the plain formula
+/// The larger of two, or NaN: the maximum of IEEE 754-2019.
+inline double maximum(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : a > b ? a : b; }
+/// softmax of n numbers, the plain formula, of numbers that are less by the largest
 inline std::vector<double> plain_softmax(std::vector<double> x) {
-  double s = 0;
-  for (double& e : x) s += e = std::exp(e);
+  double top = -INFINITY, s = 0;
+  for (double e : x) top = maximum(top, e);
+  for (double& e : x) s += e = std::exp(e - top);
   for (double& e : x) e /= s;
   return x;
 }
@@ -106,8 +109,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
         for (i64 i = 0; i < w.kernel_h; ++i)
           for (i64 j = 0; j < w.kernel_w; ++j) {
             i64 const h = p[2] * w.stride + i - w.pad_h, v = p[3] * w.stride + j - w.pad_w;
-            if (h < 0 || v < 0 || h >= x[0].block.local[2] || v >= x[0].block.local[3]) continue;
-            s += in(0)({p[0], p[1] / per_group * depth + d, h, v}) * in(1)({p[1], d, i, j});
+            bool const outside = h < 0 || v < 0 || h >= x[0].block.local[2] || v >= x[0].block.local[3];
+            s += (outside ? 0 : in(0)({p[0], p[1] / per_group * depth + d, h, v})) * in(1)({p[1], d, i, j});
           }
       return s;
     });
@@ -116,14 +119,14 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
     auto const w = c.window();
     each(0, [&](std::size_t e) {
       auto const p = place_of(y[0].block, e);
-      double s = 0, top = -1e300;
+      double s = 0, top = -INFINITY;
       for (i64 i = 0; i < w.kernel_h; ++i)
         for (i64 j = 0; j < w.kernel_w; ++j) {
           i64 const h = p[2] * w.stride + i - w.pad_h, v = p[3] * w.stride + j - w.pad_w;
           if (h < 0 || v < 0 || h >= x[0].block.local[2] || v >= x[0].block.local[3]) continue;
           double const t = in(0)({p[0], p[1], h, v});
           s += t;
-          top = std::max(top, t);
+          top = maximum(top, t);
         }
       return c.average ? s / static_cast<double>(w.kernel_h * w.kernel_w) : top;
     });
@@ -135,7 +138,7 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       return s / static_cast<double>(h * w);
     });
   } else if (o.is<relu>()) {
-    unary([](double v) { return std::max(v, 0.0); });
+    unary([](double v) { return maximum(v, 0.0); });
   } else if (o.is<gelu>()) {
     unary(plain_gelu);
   } else if (o.is<sigmoid>()) {
@@ -157,7 +160,7 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
     each(0, [&](std::size_t e) {
       std::size_t const in_batch = state.micro_batch * x[0].real.size() + e;       // micro-batches follow one another
       double const u = random_stream{state.seed, h.value()}.words(in_batch / 4)[in_batch % 4] * 0x1p-32;
-      return u < d.rate ? 0 : x[0].real[e] / (1 - d.rate);
+      return x[0].real[e] * (u < d.rate ? 0 : 1 / (1 - d.rate));
     });
   } else if (o.is<softmax>()) {
     each(0,
@@ -190,7 +193,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
     double const count = static_cast<double>(x[0].real.size() / channels);
     each(0, [&](std::size_t e) {
       std::size_t const c = static_cast<std::size_t>(place_of(x[0].block, e)[1]);
-      double const mean = x[1].real[c] / count, variance = x[1].real[channels + c] / count - mean * mean;
+      double const mean = x[1].real[c] / count, spread = x[1].real[channels + c] / count - mean * mean;
+      double const variance = maximum(spread, 0);                                // below zero it is rounding
       return (x[0].real[e] - mean) / std::sqrt(variance + o.as<normalize>().eps) * x[2].real[c] + x[3].real[c];
     });
   } else if (o.is<concat>()) {
@@ -207,7 +211,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       each(k, [&](std::size_t e) { auto p = place_of(y[k].block, e); p[a] += static_cast<i64>(k) * y[k].block.local[a]; return in(0)(p); });
   } else if (o.is<slice_axis>()) {
     auto const s = o.as<slice_axis>();
-    moved([&](std::vector<i64> p) { p[static_cast<std::size_t>(s.axis_no)] += s.begin; return p; });
+    auto const a = static_cast<std::size_t>(tensorpar::detail::axis_number(s.axis_no, rank));
+    moved([&](std::vector<i64> p) { p[a] += s.begin; return p; });
   } else if (o.is<transpose>()) {
     auto const t = o.as<transpose>();
     moved([&](std::vector<i64> p) {
@@ -257,7 +262,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
         for (i64 i = 0; i < width; ++i) s += part(0, p[0], p[1], head, i) * part(1, p[0], k, head, i);
         score.push_back(s / std::sqrt(static_cast<double>(width)));
       }
-      auto const weight = plain_softmax(score);
+      auto weight = plain_softmax(score);
+      weight.resize(static_cast<std::size_t>(keys), 0);            // a key that is not seen has a weight, of zero
       double s = 0;
       for (std::size_t k = 0; k < weight.size(); ++k) s += weight[k] * part(2, p[0], static_cast<i64>(k), head, p[2] % width);
       return s;
@@ -268,15 +274,16 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       auto const p = place_of(y[0].block, e);
       i64 const head = p[3] / (width + 2), column = p[3] % (width + 2);
       std::vector<double> score;
-      double top = -1e300, s = 0;
+      double top = -INFINITY, s = 0;
       for (i64 k = 0; k < keys; ++k) {
         score.push_back(0);
         for (i64 i = head * width; i < (head + 1) * width; ++i) score.back() += in(0)({p[0], p[2], i}) * in(1)({p[0], p[1], k, i});
         score.back() /= std::sqrt(static_cast<double>(width));
-        top = std::max(top, score.back());
+        top = maximum(top, score.back());
       }
+      double const shift = top == -INFINITY ? 0 : top;
       for (i64 k = 0; k < keys; ++k)
-        s += std::exp(score[static_cast<std::size_t>(k)] - top) * (column < width ? in(2)({p[0], p[1], k, head * width + column}) : 1);
+        s += std::exp(score[static_cast<std::size_t>(k)] - shift) * (column < width ? in(2)({p[0], p[1], k, head * width + column}) : 1);
       return column > width ? top : s;
     });
   } else if (o.is<softmax_merge>() || o.is<attention_finish>()) {
@@ -288,10 +295,10 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
       if (finish) p = {p[0], 0, p[1], p[2] / (head - 2) * head + p[2] % (head - 2)};
       auto const at = [&](i64 part, i64 column) { return in(0)({p[0], p[1] * group + part, p[2], column}); };
       i64 const first = p[3] / head * head;
-      double top = -1e300, s = 0, sum = 0;
-      for (i64 k = 0; k < group; ++k) top = std::max(top, at(k, first + head - 1));
+      double top = -INFINITY, s = 0, sum = 0;
+      for (i64 k = 0; k < group; ++k) top = maximum(top, at(k, first + head - 1));
       for (i64 k = 0; k < group; ++k) {
-        double const f = std::exp(at(k, first + head - 1) - top);
+        double const f = std::exp(at(k, first + head - 1) - (top == -INFINITY ? 0 : top));
         s += f * at(k, p[3]);
         sum += f * at(k, first + head - 2);
       }
@@ -304,6 +311,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
   } else if (o.is<mean_squared_error>()) {
     for (std::size_t e = 0; e < x[0].real.size(); ++e)
       y[0].real[0] += std::pow(x[0].real[e] - x[1].real[e], 2) / static_cast<double>(x[0].real.size());
+  } else if (is_update(o) && !has_master(o) && x.size() > y.size() + 1 && x.back().real[0] < 0) {         // nothing is to change
+    for (std::size_t k = 0; k < y.size(); ++k) y[k].real = x[k ? k + 1 : 0].real;
   } else if (o.is<sgd_update>()) {
     double const clip = x.size() > 2 ? x[2].real[0] : 1;
     each(0, [&](std::size_t e) {
@@ -340,7 +349,9 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
   } else if (o.is<clip_factor>()) {
     double s = 0;
     for (auto const& t : x) s += t.real[0];
-    y[0].real[0] = std::min(1.0, o.as<clip_factor>().max_norm / std::sqrt(s));
+    auto const c = o.as<clip_factor>();
+    double const share = c.max_norm == 0 ? 1 : c.max_norm / std::sqrt(s);
+    y[0].real[0] = c.skip && !std::isfinite(std::sqrt(s)) ? -1 : std::isnan(share) || share < 1 ? share : 1.0;
     y[1].real[0] = std::sqrt(s);
   } else {
     return false;

@@ -1,5 +1,6 @@
 // tests/exec/teams.test.cpp - every operator's team kernel computes what the processor's own computes, by any lanes, in any memory
 #include "../../examples/far_device.hpp"
+#include "../support/laws/non_finite.hpp"
 #include "../support/laws/teams.hpp"
 #include "../support/staged.hpp"
 #include "../support/threaded_teams.hpp"
@@ -49,6 +50,11 @@ TEST_CASE("team kernels agree with the processor's: exactly in the prime field, 
 TEST_CASE("lanes that run at the same time change nothing") {
   check_agreement<compute::teams<prime_field, tests::threaded_teams<3>>, compute::eigen<prime_field>>(0);
   check_agreement<compute::teams<double, tests::threaded_teams<3>>, compute::eigen<double>>(1e-12);
+}
+
+TEST_CASE("NaN and infinity are where the processor's own kernels have them, with any number of lanes") {
+  tests::check_non_finite<compute::teams<double, host_teams<4>>, compute::eigen<double>>();
+  tests::check_non_finite<compute::teams<double, tests::threaded_teams<3>>, compute::eigen<double>>(effort::cases(1));
 }
 
 TEST_CASE("in the prime field the parts of every split make the whole exactly") {

@@ -19,6 +19,8 @@ TEST_CASE("each constant has its bounds") {
   CHECK(says([](optimizer_choice& o) { o.clip_norm = -1; }) == "clip_norm is -1 (at optimizer); valid: a number from 0 to 1.8e+308");
   CHECK(says([](optimizer_choice& o) { o.kind = static_cast<optimizer_kind>(3); }) ==
         "kind is 3 (at optimizer); valid: sgd, momentum or adamw");
+  CHECK(says([](optimizer_choice& o) { o.on_non_finite = static_cast<non_finite>(3); }) ==
+        "on_non_finite is 3 (at optimizer); valid: error, skip or go_on");
   CHECK(says([](optimizer_choice& o) { o.momentum = 1; }) == "");
   double optimizer_choice::* const all[] = {&optimizer_choice::momentum, &optimizer_choice::beta1, &optimizer_choice::beta2,
                                             &optimizer_choice::eps, &optimizer_choice::weight_decay, &optimizer_choice::clip_norm};

@@ -32,6 +32,7 @@ inline plan random_plan(std::mt19937& r) {
   o.momentum = below(2) ? 0.9 : static_cast<double>(r()) / 4294967296.0;
   o.eps = real();
   o.clip_norm = below(2) ? 0 : real();
+  o.on_non_finite = static_cast<non_finite>(below(3));
   for (int n = below(6); n > 0; --n) {
     node_choice c;
     i64 stride = 1;

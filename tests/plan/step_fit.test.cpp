@@ -76,10 +76,18 @@ TEST_CASE("what disagrees is said in words") {
   CHECK(said(adam, p) == "the graph updates by adamw_update{beta1=0.900000,beta2=0.999000,eps=0.000000,weight_decay=0.000000}, "
                          "the plan's optimizer by sgd_update{weight_decay=0.000000}");
   training_graph const clipped = differentiate(g, options_of(with(g, optimizer_kind::sgd, 0.5, 1)));
-  CHECK(said(clipped, p) == "the graph clips by clip_factor{max_norm=0.500000}, the plan's optimizer none");
+  CHECK(said(clipped, p) == "the graph clips by clip_factor{max_norm=0.500000,skip=0}, the plan's optimizer none");
   p.optimizer.clip_norm = 2;
   CHECK(said(differentiate(g), p) == "the graph clips no gradients, the plan's optimizer to a norm of 2.000000");
+  p.optimizer.on_non_finite = non_finite::skip;
+  CHECK(said(clipped, p) == "the graph clips by clip_factor{max_norm=0.500000,skip=0}, the plan's optimizer to a norm of 2.000000 and "
+                            "skips updates of what is not finite");
+  p.optimizer.clip_norm = 0.5;
+  CHECK(said(clipped, p) != "");
+  CHECK(said(differentiate(g, options_of(p)), p).empty());
   p = with(g, optimizer_kind::sgd, 0, 1);
+  p.optimizer.on_non_finite = non_finite::go_on;                       // changes no graph
+  CHECK(said(differentiate(g), p).empty());
   p.optimizer.beta1 = 0.5;                                             // of no use to it
   CHECK(said(differentiate(g), p).empty());
 }

@@ -120,6 +120,7 @@ inline std::vector<operator_sample> operator_samples(unsigned seed) {
   put(with_master<adamw_update>{}, {rows, rows, rows, rows, rows});
   put(square_sum{}, {words});
   put(clip_factor{}, {none, none});
+  put(clip_factor{0, true}, {none, none});
   put(parallel::partition{1, 2}, {rows});
   put(parallel::combine{1, 2}, {rows});
   put(parallel::replicate{2}, {rows});

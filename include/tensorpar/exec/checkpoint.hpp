@@ -3,6 +3,7 @@
 #include <concepts>
 #include <optional>
 #include <tensorpar/exec/checkpoint_folder.hpp>
+#include <tensorpar/exec/finite_check.hpp>
 #include <tensorpar/exec/given_values.hpp>
 #include <tensorpar/exec/safetensors_file.hpp>
 #include <tensorpar/plan/program.hpp>
@@ -59,12 +60,18 @@ template <class Run> void require_savable_on_all(Run const& run, char const* whe
     return facts_of_call(2, 0, 0);
   });
 }
-template <class Run> checkpoint_part save_payload(Run const& run, std::string const& path, int kind) {
+template <class Run>
+checkpoint_part save_payload(Run const& run, std::string const& path, int kind, saved_numbers numbers, char const* where) {
   std::vector<int> const ids = saved_values(run, kind);
   stored_tensors header;
   for (int x : ids) header.tensors.push_back(tensor_of(run, x));
   safetensors_writer out(path, std::move(header));
-  for (int x : ids) out.write(run.fetch(x));
+  for (int x : ids) {
+    auto const all = run.fetch(x);
+    graph_value const& v = run.graph().graph.value(x);
+    if (numbers == saved_numbers::finite) require_finite(all, kind ? "optimizer state" : "parameter", v.name, v.type, where);
+    out.write(all);
+  }
   out.finish();
   return {payload_names[kind], out.bytes(), out.hash()};
 }
@@ -96,7 +103,7 @@ template <class Run> void check_payload(Run const& run, safetensors_file const& 
     for (auto const& w : wanted) in.read<typename Run::scalar>(w.first);  // elements that are none are found before any is stored
 }
 
-template <class Run> std::string write_checkpoint(Run const& run, std::string const& dir, int keep_last) {
+template <class Run> std::string write_checkpoint(Run const& run, std::string const& dir, int keep_last, saved_numbers numbers) {
   if (keep_last < 1) throw error("checkpoints to keep: " + std::to_string(keep_last), "save_checkpoint", "at least 1");
   detail::make_folders(dir);
   detail::folder_lock const lock(dir);
@@ -120,7 +127,8 @@ template <class Run> std::string write_checkpoint(Run const& run, std::string co
   m.optimizer = run.plan_value().optimizer.kind;
   m.scalar = name_of(stored_as<typename Run::scalar>::type);
   try {
-    for (int kind : {0, 1}) m.files.push_back(detail::save_payload(run, part + "/" + payload_names[kind], kind));
+    for (int kind : {0, 1})
+      m.files.push_back(detail::save_payload(run, part + "/" + payload_names[kind], kind, numbers, "save_checkpoint"));
     output_file manifest(part + "/manifest.json");
     manifest.write(encode(m).dump(1) + "\n");
     manifest.finish();
@@ -201,11 +209,14 @@ template <class Run, class Write> std::string write_together(Run const& run, Wri
 /// synced, renamed. A process that dies at any point leaves the checkpoints that were there, or those and the new one.
 /// Afterwards the `keep_last` newest stay and older ones are removed. Throws `error` if the system refuses, another process saves to `dir`,
 /// the run has failed or has no values yet, or a complete checkpoint of a later step is there: which of the two is the run's latest could
-/// not be told later.
+/// not be told later. Also for a parameter or a state that is NaN or infinite somewhere, which it names, unless `numbers` says any: the
+/// checkpoints that are there are then still there.
 /// Several processes (exec/processes.hpp) call it together: the one that leads writes, and all return or throw what it does.
-template <resumable Run> std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2) {
+template <resumable Run> std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2,
+                                                     saved_numbers numbers = saved_numbers::finite) {
   detail::require_savable_on_all(run, "save_checkpoint");
-  std::string const path = detail::write_together(run, [&](auto const& all) { return detail::write_checkpoint(all, dir, keep_last); });
+  std::string const path =
+      detail::write_together(run, [&](auto const& all) { return detail::write_checkpoint(all, dir, keep_last, numbers); });
   detail::on_all(run, "save_checkpoint", [] { return std::vector<shared_fact>{}; });
   return path;
 }

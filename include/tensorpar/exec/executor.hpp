@@ -165,6 +165,7 @@ class executor {
   /// this process's devices. Throws `error` for a batch that is not what the model takes, for a rate that is negative or not finite, and
   /// where a parameter was never given values (exec/step_check.hpp): the executor is as it was then, and on every process, where there are
   /// several, though the batch of one alone is wrong. So it is where they would go on from different steps, seeds, rates or values.
+  /// Also on every process, as `optimizer.on_non_finite` says, where loss or norm are not finite.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     begin("step", [&] {
       detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);
@@ -175,7 +176,7 @@ class executor {
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
     attempt([&] { detail::read_step(r, program_, told_, memory_, hub_); });
-    ++steps_;
+    steps_ += detail::counts(r, plan_.optimizer, steps_);
     return r;
   }
 

@@ -43,8 +43,8 @@ template <class Scalar> struct kernel<Scalar, attention_parts> {
       for (i64 i = 0; i < s.queries; ++i) {
         Scalar* weight = w + i * keys;
         for (i64 j = 0; j < keys; ++j) weight[j] = weight[j] * factor;
-        Scalar const top = detail::top_of(weight, keys);
-        for (i64 j = 0; j < keys; ++j) weight[j] = traits::exp(weight[j] - top);
+        Scalar const top = detail::top_of(weight, keys), shift = detail::shift_of(top);
+        for (i64 j = 0; j < keys; ++j) weight[j] = traits::exp(weight[j] - shift);
         Scalar* state = y + s.at(b, p, i, h);
         state[s.head] = detail::sum_of<Scalar>(keys, [weight](i64 j) { return weight[j]; });
         state[s.head + 1] = top;
@@ -78,9 +78,9 @@ template <class Scalar> struct kernel<Scalar, attention_parts_grad> {
         Scalar const* g = d + at + i * row + s.head;
         for (i64 j = 0; j < keys; ++j) weight[j] = weight[j] * factor;
         i64 const place = detail::place_of_top(weight, keys, 1);
-        Scalar const top = detail::top_of(weight, keys);
+        Scalar const shift = detail::shift_of(detail::top_of(weight, keys));
         for (i64 j = 0; j < keys; ++j) {
-          weight[j] = traits::exp(weight[j] - top);
+          weight[j] = traits::exp(weight[j] - shift);
           score[j] = weight[j] * (score[j] + g[0]);
         }
         if constexpr (!traits::exact) score[place] += g[1] - detail::sum_of<Scalar>(keys, [score](i64 j) { return score[j]; });

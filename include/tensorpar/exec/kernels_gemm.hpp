@@ -1,7 +1,9 @@
 // tensorpar/exec/kernels_gemm.hpp - sums in a fixed order; matrix products over any scalar, and a fast one over the prime field
 #pragma once
+#include <concepts>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/prime_field.hpp>
+#include <tensorpar/exec/scalar.hpp>
 
 namespace tensorpar {
 
@@ -27,6 +29,22 @@ template <class Scalar, class Term> Scalar sum_of(i64 n, Term&& f) {
     total += lane[0];
   }
   return total;
+}
+
+/// The largest of the numbers that each(visit) visits, by scalar_traits::greater, from the first on: NaN where one is. Real numbers take
+/// one maximum and one sum each, which processors need no branch for; only where the sum is NaN they are looked at again.
+template <class Scalar, class Each> Scalar largest_of(Scalar first, Each const& each) {
+  Scalar top = first;
+  if constexpr (std::floating_point<Scalar>) {
+    Scalar sum(0);
+    each([&](Scalar x) {
+      top = x > top ? x : top;
+      sum += x;
+    });
+    if (sum == sum) return top;
+  }
+  each([&](Scalar x) { if (scalar_traits<Scalar>::greater(x, top)) top = x; });
+  return top;
 }
 
 /// c (+)= a b with a: [m, k], b: [k, n], c: [m, n], summed in the order of k. O(m n k).

@@ -77,7 +77,7 @@ template <class Scalar> struct kernel<Scalar, dropout> {
       for (i64 i = 0; i < length; ++i) {
         u64 const e = before + static_cast<u64>(logical + i);
         if (i == 0 || e % 4 == 0) w = draws.words(e / 4);
-        y[at + i] = w[e % 4] < threshold ? Scalar(0) : x[at + i] * keep;
+        y[at + i] = x[at + i] * (w[e % 4] < threshold ? Scalar(0) : keep);
       }
     });
   }

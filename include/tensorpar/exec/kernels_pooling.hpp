@@ -14,6 +14,8 @@ constexpr window_part clipped(window const& w, i64 y, i64 x, i64 height, i64 wid
   i64 const t = y * w.stride - w.pad_h, l = x * w.stride - w.pad_w, b = t + w.kernel_h, r = l + w.kernel_w;
   return {t < 0 ? 0 : t, b > height ? height : b, l < 0 ? 0 : l, r > width ? width : r};
 }
+/// Is x the element that the maximum was taken from? NaN is, where it is the maximum.
+template <class Number> constexpr bool is_top(Number x, Number top) { return x == top || (x != x && top != top); }
 /// Calls visit(window's place in the result, image offset, part) for every window of every plane.
 template <class Visit> void each_window(tensor_block const& image, tensor_block const& pooled, window const& w, Visit&& visit) {
   i64 const planes = image.local[0] * image.local[1], height = image.local[2], width = image.local[3], high = pooled.local[2],
@@ -33,14 +35,13 @@ template <class Scalar> struct kernel<Scalar, pool2d> {
     Scalar const f = traits::reciprocal(traits::from_integer(op.kernel * op.kernel));
     detail::each_window(c.in_block[0], c.out_block[0], op.window(), [&](i64 place, i64 plane, detail::window_part const& part) {
       Scalar const* x = image + plane;
-      Scalar sum(0), top = x[part.top * width + part.left];
-      for (i64 i = part.top; i < part.bottom; ++i)
-        for (i64 j = part.left; j < part.right; ++j) {
-          Scalar const v = x[i * width + j];
-          if (op.average) sum += v;
-          else if (traits::greater(v, top)) top = v;
-        }
-      to[place] = op.average ? sum * f : top;
+      auto const each = [&](auto&& visit) {
+        for (i64 i = part.top; i < part.bottom; ++i)
+          for (i64 j = part.left; j < part.right; ++j) visit(x[i * width + j]);
+      };
+      Scalar sum(0);
+      if (op.average) each([&](Scalar v) { sum += v; });
+      to[place] = op.average ? sum * f : detail::largest_of(x[part.top * width + part.left], each);
     });
   }
 };
@@ -58,7 +59,7 @@ template <class Scalar> struct kernel<Scalar, pool2d_grad> {
         for (i64 j = part.left; j < part.right; ++j) {
           i64 const at = plane + i * width + j;
           if (op.average) to[at] += share;
-          else if (image[at] == pooled[place]) { to[at] += share; return; }
+          else if (detail::is_top(image[at], pooled[place])) { to[at] += share; return; }
         }
     });
   }

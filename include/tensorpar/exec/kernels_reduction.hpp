@@ -9,12 +9,8 @@ namespace detail {
 /// What is subtracted before exp. Over the reals the maximum, against overflow; an exact scalar has no overflow, and its stand-in for exp
 /// does not obey the law that would make the subtraction harmless.
 template <class Scalar> Scalar top_of(Scalar const* x, i64 n) {
-  Scalar top(0);
-  if constexpr (!scalar_traits<Scalar>::exact) {
-    top = x[0];
-    for (i64 i = 1; i < n; ++i) if (scalar_traits<Scalar>::greater(x[i], top)) top = x[i];
-  }
-  return top;
+  if constexpr (scalar_traits<Scalar>::exact) return Scalar(0);
+  else return largest_of(x[0], [x, n](auto&& visit) { for (i64 i = 0; i < n; ++i) visit(x[i]); });
 }
 /// y = exp(x) / sum(exp(x)) over n elements, in place allowed.
 template <class Scalar> void softmax_row(Scalar const* x, Scalar* y, i64 n) {

@@ -12,6 +12,21 @@ namespace detail {
 template <class Scalar> Scalar clip_of(kernel_call const& c, int without) {
   return c.inputs > without ? *operand<Scalar>(c, without) : Scalar(1);
 }
+/// Does this factor say that nothing is to change?
+template <class Scalar> constexpr bool leaves_all(Scalar clip) { return scalar_traits<Scalar>::greater(Scalar(0), clip); }
+/// Results as the operands that they replace, of an update whose states follow weight and gradient.
+template <class Scalar> void leave_all(kernel_call const& c) {
+  for (int k = 0; k < c.outputs; ++k)
+    if (Scalar const* from = operand<Scalar>(c, k ? k + 1 : 0); from != c.out[k])
+      std::copy_n(from, c.out_block[k].elements(), result<Scalar>(c, k));
+}
+/// min(1, limit / norm), see clip_factor. A norm of zero divides nothing.
+template <class Scalar> constexpr Scalar factor_of(Scalar norm, Scalar limit, clip_factor const& op) {
+  using traits = scalar_traits<Scalar>;
+  if (op.skip && !(norm - norm == Scalar(0))) return Scalar(-1);
+  if (op.max_norm != 0 && traits::greater(norm, limit)) return limit * traits::reciprocal(norm);
+  return norm == norm ? Scalar(1) : norm;
+}
 }  // namespace detail
 
 // Every operand is read before the result of the same index is written: results may be the operands.
@@ -19,6 +34,7 @@ template <class Scalar> struct kernel<Scalar, sgd_update> {
   static void run(kernel_call const& c, sgd_update const& op) {
     using traits = scalar_traits<Scalar>;
     Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), clip = detail::clip_of<Scalar>(c, 2);
+    if (detail::leaves_all(clip)) return detail::leave_all<Scalar>(c);
     Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay);
     Scalar* to = detail::result<Scalar>(c);
     i64 const n = c.out_block[0].elements();
@@ -30,6 +46,7 @@ template <class Scalar> struct kernel<Scalar, momentum_update> {
     using traits = scalar_traits<Scalar>;
     Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), *v = detail::operand<Scalar>(c, 2),
                  clip = detail::clip_of<Scalar>(c, 3);
+    if (detail::leaves_all(clip)) return detail::leave_all<Scalar>(c);
     Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay),
                  keep = traits::from_double(op.momentum);
     Scalar *to_w = detail::result<Scalar>(c, 0), *to_v = detail::result<Scalar>(c, 1);
@@ -47,6 +64,7 @@ template <class Scalar> struct kernel<Scalar, adamw_update> {
     Scalar const *w = detail::operand<Scalar>(c, 0), *g = detail::operand<Scalar>(c, 1), *m = detail::operand<Scalar>(c, 2),
                  *v = detail::operand<Scalar>(c, 3);
     Scalar const clip = detail::clip_of<Scalar>(c, 4);
+    if (detail::leaves_all(clip)) return detail::leave_all<Scalar>(c);
     double const t = static_cast<double>(c.state.step) + 1;
     Scalar const rate = traits::from_double(c.state.learning_rate), decay = traits::from_double(op.weight_decay),
                  eps = traits::from_double(op.eps);
@@ -100,9 +118,8 @@ template <class Scalar> struct kernel<Scalar, clip_factor> {
     using traits = scalar_traits<Scalar>;
     Scalar s(0);
     for (int k = 0; k < c.inputs; ++k) s += *detail::operand<Scalar>(c, k);
-    Scalar const norm = *detail::result<Scalar>(c, 1) = traits::sqrt(s), limit = traits::from_double(op.max_norm);
-    *detail::result<Scalar>(c) =
-        traits::greater(norm, limit) ? limit * traits::reciprocal(norm) : Scalar(1);  // a norm of zero divides nothing
+    Scalar const norm = *detail::result<Scalar>(c, 1) = traits::sqrt(s);
+    *detail::result<Scalar>(c) = detail::factor_of(norm, traits::from_double(op.max_norm), op);
   }
 };
 

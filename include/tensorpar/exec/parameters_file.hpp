@@ -12,12 +12,13 @@ namespace tensorpar {
 
 /// Writes every parameter into the file `path`, which is replaced once all is on the disk. Neither an optimizer's state is among it nor the
 /// masters of parameters in bf16 (save_checkpoint keeps both). Throws `error` if the system refuses, and for a run that has failed or has
-/// no values yet.
+/// no values yet; unless `numbers` says any, also for a parameter that is NaN or infinite somewhere, which it names.
 /// Several processes (exec/processes.hpp) call it together: the one that leads writes.
-template <has_parameters Run> void save_parameters(Run const& run, std::string const& path) {
+template <has_parameters Run>
+void save_parameters(Run const& run, std::string const& path, saved_numbers numbers = saved_numbers::finite) {
   detail::require_savable_on_all(run, "save_parameters");
   detail::write_together(run, [&](auto const& all) {
-    detail::save_payload(all, path + ".partial", 0);
+    detail::save_payload(all, path + ".partial", 0, numbers, "save_parameters");
     detail::rename_path(path + ".partial", path);
     std::size_t const slash = path.find_last_of('/');
     detail::sync_folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));

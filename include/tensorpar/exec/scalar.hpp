@@ -12,7 +12,8 @@ namespace tensorpar {
 /// Specialise it to run kernels on your own scalar.
 /// Members: name; exact (true: operations do not round, so no kernel may trade one formula for a numerically better one); from_double,
 /// from_integer; exp, log, tanh, sqrt, rsqrt, sigmoid, gelu, relu; gelu_slope, relu_slope (derivatives as functions of the operand);
-/// greater (a strict weak order); reciprocal; not_below_zero (clears a negative rounding error).
+/// greater (a strict weak order, in which what is no number comes last: a maximum keeps it); reciprocal; not_below_zero (clears a negative
+/// rounding error).
 template <class Scalar> struct scalar_traits;
 
 /// Never defined: its name is the message. There is no scalar_traits<Scalar>: float, double and prime_field have one, yours may.
@@ -22,7 +23,8 @@ template <class Scalar> concept has_scalar_traits = requires { sizeof(scalar_tra
 template <class Scalar> using scalar_lack = std::conditional_t<has_scalar_traits<Scalar>, std::true_type, NOT_A_SCALAR<Scalar>>;
 
 /// Real numbers; functions are constexpr so that nvcc compiles them for the GPU too. Derivatives of sigmoid and tanh are polynomials of the
-/// results, so kernels write them out.
+/// results, so kernels write them out. NaN and infinity go through every function as IEEE 754 has it: conditions are written so that NaN,
+/// for which each comparison is false, is what they let pass.
 template <std::floating_point Real> struct scalar_traits<Real> {
   static constexpr auto name = sizeof(Real) == 4 ? "float" : "double";
   static constexpr bool exact = false;
@@ -37,15 +39,15 @@ template <std::floating_point Real> struct scalar_traits<Real> {
     Real const e = std::exp(-std::fabs(x));                      // never overflows
     return x >= 0 ? 1 / (1 + e) : e / (1 + e);
   }
-  static constexpr Real relu(Real x) { return x > 0 ? x : Real(0); }
-  static constexpr Real relu_slope(Real x) { return x > 0 ? Real(1) : Real(0); }
+  static constexpr Real relu(Real x) { return x <= 0 ? Real(0) : x; }
+  static constexpr Real relu_slope(Real x) { return x <= 0 ? Real(0) : Real(1); }
   /// x * Phi(x) in its tanh form (Hendrycks and Gimpel 2016, section 2).
   static constexpr Real gelu(Real x) { return Real(0.5) * x * (1 + std::tanh(bend * (x + cube * x * x * x))); }
   static constexpr Real gelu_slope(Real x) {
     Real const t = std::tanh(bend * (x + cube * x * x * x));
     return Real(0.5) * (1 + t) + Real(0.5) * x * (1 - t * t) * bend * (1 + 3 * cube * x * x);
   }
-  static constexpr bool greater(Real a, Real b) { return a > b; }
+  static constexpr bool greater(Real a, Real b) { return a > b || (a != a && b == b); }
   static constexpr Real reciprocal(Real x) { return 1 / x; }
   static constexpr Real not_below_zero(Real x) { return x < 0 ? Real(0) : x; }
 

@@ -22,8 +22,12 @@ template <> struct scalar_function<tanh_> {
 };
 
 // Derivatives: of dy and v, where v is the operand (gelu) or the result (relu, sigmoid, tanh).
+/// Over the reals chosen, not multiplied: where a unit is dead an infinite gradient ends, as in other frameworks; where v is NaN it passes.
 template <> struct scalar_function<relu_grad> {
-  template <class Scalar> static constexpr Scalar of(Scalar d, Scalar v) { return d * scalar_traits<Scalar>::relu_slope(v); }
+  template <class Scalar> static constexpr Scalar of(Scalar d, Scalar v) {
+    if constexpr (std::floating_point<Scalar>) return v <= 0 ? Scalar(0) : d;
+    else return d * scalar_traits<Scalar>::relu_slope(v);
+  }
 };
 template <> struct scalar_function<gelu_grad> {
   template <class Scalar> static constexpr Scalar of(Scalar d, Scalar v) { return d * scalar_traits<Scalar>::gelu_slope(v); }

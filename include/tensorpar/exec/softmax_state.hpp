@@ -1,15 +1,21 @@
 // tensorpar/exec/softmax_state.hpp - how states of a softmax in parts lie in memory, and how they are brought to one maximum
 #pragma once
+#include <limits>
 #include <tensorpar/exec/kernel.hpp>
 #include <tensorpar/exec/scalar.hpp>
 #include <tensorpar/op/attention_parts.hpp>
 
 namespace tensorpar::detail {
 
-/// e^(m - n). An exact scalar's scores are not shifted (see top_of), so that its states are plain sums.
+/// What scores are shifted by, given the largest: by nothing where that is -infinity, so that their weights are 0, not NaN.
+template <class Scalar> constexpr Scalar shift_of(Scalar top) {
+  if constexpr (!scalar_traits<Scalar>::exact) if (top < -std::numeric_limits<Scalar>::max()) return Scalar(0);
+  return top;
+}
+/// e^(m - n), n no less than m. An exact scalar's scores are not shifted (see top_of), so that its states are plain sums.
 template <class Scalar> constexpr Scalar rescaling(Scalar m, Scalar n) {
   if constexpr (scalar_traits<Scalar>::exact) return Scalar(1);
-  else return scalar_traits<Scalar>::exp(m - n);
+  else return scalar_traits<Scalar>::exp(m - shift_of(n));
 }
 /// A block of states: one part and head of one batch element at a time.
 template <class Scalar> struct state_block {

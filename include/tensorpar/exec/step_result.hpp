@@ -1,7 +1,9 @@
 // tensorpar/exec/step_result.hpp - what a training step tells, read from all devices
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <concepts>
+#include <cstdio>
 #include <optional>
 #include <tensorpar/exec/device_memory.hpp>
 #include <tensorpar/exec/processes.hpp>
@@ -13,7 +15,10 @@ namespace tensorpar {
 struct step_result {
   double loss = 0;             // mean over the batch
   double seconds = 0;
-  std::optional<double> gradient_norm;   // of all gradients before they were clipped; where they are not clipped, nobody computes it
+  std::optional<double> gradient_norm;   // of all gradients before they were clipped; where no update waits for it, nobody computes it
+  bool skipped = false;        // by optimizer_choice::on_non_finite: nothing has changed, and the step does not count
+  /// Is the loss a finite number, and the norm where there is one?
+  bool finite() const { return std::isfinite(loss) && std::isfinite(gradient_norm.value_or(0)); }
 };
 
 namespace detail {
@@ -67,6 +72,19 @@ void read_step(step_result& r, program const& p, step_numbers const& from, devic
   if (from.norm >= 0) r.gradient_norm = all[0];
   for (std::size_t k = from.norm >= 0; k < all.size(); ++k) r.loss += all[k];
   r.loss /= p.micro_batches * static_cast<double>(from.shares);
+}
+
+/// Does this step count? Not where its update was skipped, as kernels found from the same norm. Throws where the optimizer wants finite
+/// numbers.
+inline bool counts(step_result& r, optimizer_choice const& o, u64 step) {
+  if (r.finite() || o.on_non_finite == non_finite::go_on) return true;
+  if (r.skipped = o.on_non_finite == non_finite::skip; r.skipped) return false;
+  bool const loss = !std::isfinite(r.loss);
+  char what[160];
+  std::snprintf(what, sizeof what, "step %llu: %s is %g", static_cast<unsigned long long>(step),
+                loss ? "the loss" : "the norm of all gradients", loss ? r.loss : *r.gradient_norm);
+  throw error(std::string(what) + ", and parameters are updated by it", "executor",
+              "finite numbers: look at the batch and the learning rate, go on from the last checkpoint; or optimizer.on_non_finite = skip");
 }
 
 }  // namespace detail

@@ -84,10 +84,10 @@ class differentiator final : public gradient_builder {
             complete(x) >= 0)
           continue;
         finish(x, operand_letters(static_cast<int>(k)));
-        if (options_.optimizer.clip_norm == 0) update(x, operand_letters(static_cast<int>(k)), -1);
+        if (!options_.optimizer.takes_norm()) update(x, operand_letters(static_cast<int>(k)), -1);
       }
     }
-    if (options_.optimizer.clip_norm != 0) clip();
+    if (options_.optimizer.takes_norm()) clip();
   }
 
   int operands() const override { return static_cast<int>(forward_in_.size()); }
@@ -224,7 +224,8 @@ class differentiator final : public gradient_builder {
     for (std::size_t k = 0; k < stored.size(); ++k) t.graph.value(y + static_cast<int>(k)).stored_in = stored[k];
   }
 
-  /// Norm shares of every gradient, one factor everywhere, then all updates.
+  /// Norm shares of every gradient, one factor everywhere, then all updates. Where these may be skipped, zero times the loss is among the
+  /// shares: NaN of one that is not finite. As gradients are, it is added up over micro-batches.
   void clip() {
     std::vector<int> shares, params;
     std::vector<std::string> letters;
@@ -239,8 +240,13 @@ class differentiator final : public gradient_builder {
       shares.push_back(emit(square_sum{}, {complete(x)}));
     }
     if (params.empty()) return;
+    if (options_.optimizer.on_non_finite == non_finite::skip) {
+      enter(t.graph.value(t.loss).producer);
+      phase_ = step_phase::backward;
+      shares.push_back(emit(scale{0}, {t.loss}));
+    }
     phase_ = step_phase::update;
-    int const factor = emit(clip_factor{options_.optimizer.clip_norm}, shares.data(), static_cast<int>(shares.size()));
+    int const factor = emit(clip_rule(options_.optimizer), shares.data(), static_cast<int>(shares.size()));
     graph_node& f = t.graph.node(t.graph.value(factor).producer);
     f.origin = -1;                                                       // every device computes it for itself
     f.name = "clip";

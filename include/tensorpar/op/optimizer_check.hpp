@@ -20,6 +20,8 @@ inline void require_optimizer(optimizer_choice const& o) {
   constexpr double any = std::numeric_limits<double>::max();
   if (o.kind != optimizer_kind::sgd && o.kind != optimizer_kind::momentum && o.kind != optimizer_kind::adamw)
     throw error("kind is " + std::to_string(static_cast<int>(o.kind)), "optimizer", "sgd, momentum or adamw");
+  if (o.on_non_finite != non_finite::error && o.on_non_finite != non_finite::skip && o.on_non_finite != non_finite::go_on)
+    throw error("on_non_finite is " + std::to_string(static_cast<int>(o.on_non_finite)), "optimizer", "error, skip or go_on");
   within(o.momentum, 1, false, "momentum");
   within(o.beta1, 1, true, "beta1");
   within(o.beta2, 1, true, "beta2");

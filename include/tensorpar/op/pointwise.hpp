@@ -67,9 +67,9 @@ struct scale {
   [[gnu::cold]] void derive(auto& g) const { if (g.wanted(0)) g.give(0, g.emit(scale{factor}, {g.gradient(0)})); }
 };
 
-/// Zeroes an element with probability rate, else multiplies by 1 / (1 - rate). The draw depends on seed, training step, micro-batch and
-/// *logical* element index alone, so it is the same under every spread. Its derivative is itself with the same seed. (`lower` gives every
-/// dropout of a model a seed of its own, made from this one and its place.)
+/// Multiplies an element by zero with probability rate (NaN and infinity become NaN), else by 1 / (1 - rate). The draw depends on seed,
+/// training step, micro-batch and *logical* element index alone, so it is the same under every spread. Its derivative is itself with the
+/// same seed. (`lower` gives every dropout of a model a seed of its own, made from this one and its place.)
 struct dropout {
   double rate = 0.5;
   i64 seed = 0;

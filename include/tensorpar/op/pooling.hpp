@@ -5,7 +5,8 @@
 
 namespace tensorpar {
 
-/// Operands dy, x, y; result dx. Max: the gradient goes to the first element (in row-major order) that equals the maximum.
+/// Operands dy, x, y; result dx. Max: the gradient goes to the first element (in row-major order) that equals the maximum,
+/// or is NaN where that is.
 struct pool2d_grad {
   i64 kernel, stride, pad;
   bool average;
@@ -22,7 +23,8 @@ struct pool2d_grad {
   constexpr inference infer(shapes in) const { return in[1]; }
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in[0].elements() * kernel * kernel); }
 };
-/// Maximum or average over kernel x kernel windows of [n,c,h,w]. Padding never wins a maximum; an average divides by kernel * kernel.
+/// Maximum or average over kernel x kernel windows of [n,c,h,w]. Padding never wins a maximum, NaN always does; an average divides by
+/// kernel * kernel.
 struct pool2d {
   i64 kernel = 2;
   i64 stride = 2;

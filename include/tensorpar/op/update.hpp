@@ -5,17 +5,28 @@
 
 namespace tensorpar {
 
+/// What becomes of a step whose loss, or whose norm of all gradients where that is computed, is NaN or infinite.
+/// error: the step is done, and throws. Parameters are what the update made of them and may be NaN: load a checkpoint, or store others.
+/// skip: parameters and the optimizer's state stay as they were, bit by bit, on every device. Costs the norm, and that all updates wait for
+/// it, where gradients are not clipped anyway.
+/// go_on: the step's result says so, nothing else.
+/// Not seen is a gradient that is not finite where neither a norm is computed nor the loss shows it: mostly the next step's loss does.
+enum class non_finite : int { error, skip, go_on };
+
 /// Which update rule, with its constants.
 enum class optimizer_kind : int { sgd, momentum, adamw };
 struct optimizer_choice {
   optimizer_kind kind = optimizer_kind::sgd;
   double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   double clip_norm = 0;   // 0: gradients are not clipped
+  non_finite on_non_finite = non_finite::error;
+  /// Do all updates wait for the norm of all gradients?
+  constexpr bool takes_norm() const { return clip_norm != 0 || on_non_finite == non_finite::skip; }
   friend bool operator==(optimizer_choice const&, optimizer_choice const&) = default;
 };
 
 /// Updates are pointwise; result k replaces operand updated[k] in place (the learning rate of the step comes with the run, not the graph).
-/// A trailing scalar operand, if present, multiplies the gradient first (global-norm clipping).
+/// A trailing scalar operand, if present, multiplies the gradient first (global-norm clipping); where it is below zero, nothing changes.
 
 /// w -= lr * (g * clip + weight_decay * w). Operands w, g, [clip]; result w.
 struct sgd_update {
@@ -96,13 +107,15 @@ struct square_sum {
   constexpr inference infer(shapes) const { return scalar; }
   constexpr double flops(shapes in, shapes) const { return 2.0 * static_cast<double>(in[0].elements()); }
 };
-/// All operands and results are scalars. Results norm = sqrt(sum of the operands), and min(1, max_norm / norm) before it.
+/// All operands and results are scalars. Results norm = sqrt(sum of the operands), and min(1, max_norm / norm) before it: NaN of a norm
+/// that is NaN, 0 of an infinite one; but -1 of both if `skip`, by which updates change nothing. max_norm 0: no limit.
 struct clip_factor {
   double max_norm = 1;
+  bool skip = false;
   static constexpr auto name = "clip_factor";
   static constexpr auto notation = " -> , ";
   static constexpr int arity = -1;
-  static constexpr void describe(auto& s, auto&& visit) { visit("max_norm", s.max_norm); }
+  static constexpr void describe(auto& s, auto&& visit) { visit("max_norm", s.max_norm); visit("skip", s.skip); }
   constexpr inference infer(shapes) const { return inference(2, scalar); }
   constexpr double flops(shapes in, shapes) const { return static_cast<double>(in.n) + 2; }
 };
@@ -114,6 +127,8 @@ inline any_op update_rule(optimizer_choice const& o, bool master) {
          : o.kind == optimizer_kind::momentum ? rule(momentum_update{o.momentum, o.weight_decay})
                                               : rule(adamw_update{o.beta1, o.beta2, o.eps, o.weight_decay});
 }
+/// The operator that all updates wait for; precondition: o.takes_norm().
+inline any_op clip_rule(optimizer_choice const& o) { return clip_factor{o.clip_norm, o.on_non_finite == non_finite::skip}; }
 constexpr bool has_master(any_op const& o) {
   return o.is<with_master<sgd_update>>() || o.is<with_master<momentum_update>>() || o.is<with_master<adamw_update>>();
 }

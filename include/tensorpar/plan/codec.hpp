@@ -17,6 +17,7 @@ inline std::string hex_of(u64 x) {
   return r;
 }
 
+constexpr char const* non_finite_names[] = {"error", "skip", "go_on"};
 constexpr char const* optimizer_names[] = {"sgd", "momentum", "adamw"};
 
 inline json encode_machine(machine const& m) {
@@ -185,6 +186,7 @@ inline json encode(plan const& p) {
   o["eps"] = p.optimizer.eps;
   o["weight_decay"] = p.optimizer.weight_decay;
   o["clip_norm"] = p.optimizer.clip_norm;
+  if (auto const x = p.optimizer.on_non_finite; x != non_finite::error) o["on_non_finite"] = detail::non_finite_names[static_cast<int>(x)];
   r["optimizer"] = std::move(o);
   json nodes = json::array();
   for (node_choice const& n : p.nodes) nodes.push_back(detail::encode_node(n));
@@ -241,7 +243,7 @@ inline plan decode(json const& from, std::string const& where) {
   p.micro_batches = r["micro_batches"].bounded(1, plan_max_micro_batches);
   p.scalar_bytes = r["scalar_bytes"].integer(1, 64);
   detail::plan_reader const o = r["optimizer"];
-  o.object({"kind", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm"});
+  o.object({"kind", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm", "on_non_finite"});
   p.optimizer.kind = static_cast<optimizer_kind>(o["kind"].one_of(detail::optimizer_names));
   p.optimizer.momentum = o["momentum"].real(0, 1);
   p.optimizer.beta1 = o["beta1"].real(0, 1);
@@ -249,6 +251,8 @@ inline plan decode(json const& from, std::string const& where) {
   p.optimizer.eps = o["eps"].real(0);
   p.optimizer.weight_decay = o["weight_decay"].real(0);
   p.optimizer.clip_norm = o["clip_norm"].real(0);
+  if (from["optimizer"].contains("on_non_finite"))
+    p.optimizer.on_non_finite = static_cast<non_finite>(o["on_non_finite"].one_of(detail::non_finite_names));
   detail::plan_reader const nodes = r["nodes"], said = r["predicted"];
   for (std::size_t i = 0, n = nodes.array(0, SIZE_MAX); i < n; ++i)
     p.nodes.push_back(detail::decode_node(nodes[i], p.cluster.size()));

@@ -56,6 +56,7 @@ struct plan {
         .add(optimizer.eps)
         .add(optimizer.weight_decay)
         .add(optimizer.clip_norm);
+    if (optimizer.on_non_finite != non_finite::error) h.add(optimizer.on_non_finite);
     for (node_choice const& n : nodes) {
       h.add(n.spread.start).add(n.spread.axes.size());
       for (grid_axis const& a : n.spread.axes) h.add(static_cast<int>(a.letter)).add(a.degree).add(a.stride);

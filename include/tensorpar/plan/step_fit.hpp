@@ -31,9 +31,10 @@ inline std::string disagreement(training_graph const& t, plan const& p) {
       return "the graph updates by " + spell(n.op) + ", the plan's optimizer by " + spell(said);
   }
   double const norm = p.optimizer.clip_norm;
-  if (!updates || clip == (norm == 0 ? any_op() : any_op(clip_factor{norm}))) return {};
+  if (!updates || clip == (p.optimizer.takes_norm() ? clip_rule(p.optimizer) : any_op())) return {};
   return "the graph clips " + (clip.op ? "by " + spell(clip) : "no gradients") + ", the plan's optimizer " +
-         (norm == 0 ? "none" : "to a norm of " + std::to_string(norm));
+         (norm == 0 ? "none" : "to a norm of " + std::to_string(norm)) +
+         (p.optimizer.on_non_finite == non_finite::skip ? " and skips updates of what is not finite" : "");
 }
 
 namespace detail {

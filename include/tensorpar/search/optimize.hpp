@@ -214,7 +214,7 @@ void put_on(machine const& on, device_group part, training_graph const& t, M con
     program const q = unroll(step.graph, step.plan);
     return serial_seconds(q, r.plan.cluster, price(q, r.plan.cluster, model));
   };
-  bool const everywhere = r.plan.optimizer.clip_norm != 0;          // the norm of all gradients is known to all devices
+  bool const everywhere = r.plan.optimizer.takes_norm();            // the norm of all gradients is known to all devices
   double const before = everywhere ? serial() : 0;
   r.plan.cluster = on;
   for (node_choice& n : r.plan.nodes) n.spread.start += part.first;

@@ -17,6 +17,7 @@ void equal_to_serial(computation_graph g, u64 seed) {
     training_options o;
     o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
     if (trial % 2) o.optimizer.clip_norm = 0.5;
+    if (trial % 3 == 2) o.optimizer.on_non_finite = non_finite::skip;
     o.micro_batches = trial % 3 == 1 ? 2 : 1;
     plan p = random_plan(g, mpi().size(), draw), s = serial_plan(g);
     p.micro_batches = s.micro_batches = o.micro_batches;
@@ -49,6 +50,23 @@ void equal_to_serial(computation_graph g, u64 seed) {
 TEST_CASE("a residual MLP under random spreads equals serial training, and threads to the bit") { equal_to_serial(residual_mlp(), 1); }
 TEST_CASE("a convolutional net under random spreads equals serial training, and threads to the bit") { equal_to_serial(small_cnn(), 2); }
 TEST_CASE("a transformer under random spreads equals serial training, and threads to the bit") { equal_to_serial(small_transformer(), 3); }
+
+TEST_CASE("a step that is not finite ends alike on every process: with an error, or without having changed anything") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(6);
+  for (non_finite wanted : {non_finite::error, non_finite::skip}) {
+    plan p = random_plan(g, mpi().size(), draw);
+    p.optimizer.on_non_finite = wanted;
+    executor_of<float, comm::mpi> e(g, p);
+    e.initialise(7);
+    auto const before = parameters_of(e);
+    host_batch bad = random_batch(g, 1, 3);
+    bad.at("x").real.front() = std::numeric_limits<float>::quiet_NaN();
+    if (wanted == non_finite::error) CHECK_THROWS_WITH_AS(e.step(bad, 0.125), doctest::Contains("step 0: the loss is nan"), error);
+    else CHECK(e.step(bad, 0.125).skipped);
+    CHECK((parameters_of(e) == before) == (wanted == non_finite::skip));
+  }
+}
 
 TEST_CASE("pipelines, whose passes send and receive, equal threads to the bit") {
   computation_graph const g = residual_mlp();

@@ -18,7 +18,8 @@ template <class Scalar> struct part_weights_at {
     Scalar* x = w + i * keys;
     team.each(keys, [&](i64 j) { x[j] = x[j] * factor; });
     Scalar const top = team_top(static_cast<Scalar const*>(x), keys, team);
-    team.each(keys, [&](i64 j) { x[j] = traits::exp(x[j] - top); });
+    Scalar const shift = shift_of(top);
+    team.each(keys, [&](i64 j) { x[j] = traits::exp(x[j] - shift); });
     Scalar const s = team.template sum<Scalar>(keys, [&](i64 j) { return x[j]; });
     team.alone([&] { state[i * row] = s; state[i * row + 1] = top; });
   }
@@ -35,10 +36,10 @@ template <class Scalar> struct part_grad_at {
     Scalar const* g = d + i * row;
     team.each(keys, [&](i64 j) { weight[j] = weight[j] * factor; });
     i64 const place = place_of_top(weight, keys, 1);
-    Scalar const top = traits::exact ? Scalar(0) : weight[place];
+    Scalar const shift = traits::exact ? Scalar(0) : shift_of(weight[place]);
     team.each(0, [](i64) {});                // all have looked before weights are overwritten
     team.each(keys, [&](i64 j) {
-      weight[j] = traits::exp(weight[j] - top);
+      weight[j] = traits::exp(weight[j] - shift);
       score[j] = weight[j] * (score[j] + g[0]);
     });
     Scalar const all = team.template sum<Scalar>(keys, [&](i64 j) { return score[j]; });

@@ -73,7 +73,8 @@ template <class Scalar> struct dropout_at {
       scale *= block.global[a];
     }
     u64 const e = before + static_cast<u64>(logical);
-    y[i] = random_stream{step.word(0), step.word(1)}.words(e / 4)[e % 4] < threshold ? computed<Scalar>(0) : x[i] * keep;
+    bool const dropped = random_stream{step.word(0), step.word(1)}.words(e / 4)[e % 4] < threshold;
+    y[i] = x[i] * (dropped ? computed<Scalar>(0) : keep);
   }
 };
 }  // namespace detail

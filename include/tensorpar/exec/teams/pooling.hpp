@@ -35,9 +35,9 @@ template <class Scalar> struct pool_grad_at {
   bool average;
   computed<Scalar> f;
   constexpr bool first_of(window_part const& part, Scalar const* x, i64 h, i64 v, computed<Scalar> top) const {
-    if (!(x[h * width + v] == top)) return false;
+    if (!is_top(computed<Scalar>(x[h * width + v]), top)) return false;
     for (i64 i = part.top; i <= h; ++i)
-      for (i64 j = part.left; j < (i == h ? v : part.right); ++j) if (x[i * width + j] == top) return false;
+      for (i64 j = part.left; j < (i == h ? v : part.right); ++j) if (is_top(computed<Scalar>(x[i * width + j]), top)) return false;
     return true;
   }
   constexpr void operator()(i64 at) const {

@@ -39,7 +39,10 @@ template <class Scalar, class Team> constexpr softmax_sum<computed<Scalar>> team
     return softmax_sum<number>(number(0), line_sum<number>(team, n, [](number v) { return traits::exp(v); }, x));
   } else {
     if (n % N || !at_16(x))
-      return team.template sum<softmax_sum<number>>(n, [&](i64 i) { return softmax_sum<number>(x[i], number(1)); });
+      return team.template sum<softmax_sum<number>>(n, [&](i64 i) {
+        number const v = x[i];
+        return softmax_sum<number>(v, v > std::numeric_limits<number>::max() ? v - v : number(1));   // exp(v - v): none of +infinity
+      });
     return team.template sum<softmax_sum<number>>(n / N, [&](i64 i) {
       auto const p = take<N>(x, i * N);
       number top = p.v[0], sum(0);

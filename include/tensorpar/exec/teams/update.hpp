@@ -1,8 +1,8 @@
 // tensorpar/exec/teams/update.hpp - team kernels of parameter updates and of global-norm clipping
 #pragma once
 #include <cmath>
+#include <tensorpar/exec/kernels_update.hpp>
 #include <tensorpar/exec/teams/kernel.hpp>
-#include <tensorpar/op/update.hpp>
 
 namespace tensorpar {
 
@@ -29,6 +29,7 @@ template <class Gradient, class Scalar> struct clipped_gradient {
   Gradient const* from;
   Scalar const* clip;                        // null: there is none
   constexpr Scalar of(Gradient x) const { return clip ? x * *clip : Scalar(x); }
+  constexpr bool leaves_all() const { return clip && detail::leaves_all(*clip); }
   bool aligned() const { return at_16(from); }
 };
 
@@ -38,7 +39,7 @@ template <class W, class G, class Scalar> struct sgd_at {
   clipped_gradient<G, Scalar> g;
   step_numbers_at step;                      // the rate
   Scalar decay;
-  constexpr Scalar next(Scalar x, Scalar d) const { return x - step.number<Scalar>(0) * (d + decay * x); }
+  constexpr Scalar next(Scalar x, Scalar d) const { return g.leaves_all() ? x : x - step.number<Scalar>(0) * (d + decay * x); }
   constexpr void operator()(i64 i) const { w.put(i, next(w.from[i], g.of(g.from[i]))); }
   static constexpr int at_once = 16 / sizeof(Scalar);
   bool aligned() const { return w.aligned() && g.aligned(); }
@@ -57,6 +58,7 @@ template <class W, class G, class Scalar> struct momentum_at {
   step_numbers_at step;                      // the rate
   Scalar decay, keep;
   constexpr void turn(Scalar& x, Scalar d, Scalar& speed) const {
+    if (g.leaves_all()) return;
     speed = keep * speed + d + decay * x;
     x = x - step.number<Scalar>(0) * speed;
   }
@@ -85,6 +87,7 @@ template <class W, class G, class Scalar> struct adamw_at {
   Scalar decay, eps, b1, b2, c1, c2;
   constexpr void turn(Scalar& x, Scalar d, Scalar& first, Scalar& second) const {
     using traits = scalar_traits<Scalar>;
+    if (g.leaves_all()) return;
     Scalar const rate = step.number<Scalar>(0), fix1 = step.number<Scalar>(1), fix2 = step.number<Scalar>(2);
     first = b1 * first + c1 * d;
     second = b2 * second + c2 * d * d;
@@ -183,11 +186,8 @@ template <class Scalar> struct clip_factor_at {
   Scalar* y;                                 // holds the sum of squares
   Scalar* norm_at;
   Scalar limit;
-  constexpr void operator()(i64) const {
-    using traits = scalar_traits<Scalar>;
-    Scalar const norm = *norm_at = traits::sqrt(*y);
-    *y = traits::greater(norm, limit) ? limit * traits::reciprocal(norm) : Scalar(1);
-  }
+  clip_factor op;
+  constexpr void operator()(i64) const { *y = factor_of(*norm_at = scalar_traits<Scalar>::sqrt(*y), limit, op); }
 };
 }  // namespace detail
 
@@ -224,7 +224,7 @@ template <class Scalar> struct team_kernel<Scalar, clip_factor> {
       while (f.n < f.most && k < c.inputs) f.x[f.n++] = detail::operand<number>(c, k++);
       d.each(1, f);
     }
-    d.each(1, detail::clip_factor_at<number>{y, detail::result<number>(c, 1), scalar_traits<number>::from_double(op.max_norm)});
+    d.each(1, detail::clip_factor_at<number>{y, detail::result<number>(c, 1), scalar_traits<number>::from_double(op.max_norm), op});
   }
 };
 
