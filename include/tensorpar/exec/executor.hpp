@@ -169,7 +169,7 @@ class executor {
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     begin("step", [&] {
       detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);
-      return detail::facts_of_call(0, learning_rate, 0);
+      return std::vector<shared_fact>{{"learning rate", detail::fact_of(learning_rate), shared_fact::kind::real}};
     });
     auto const t0 = std::chrono::steady_clock::now();
     run_all(batch, {.step = steps_, .seed = seed_, .learning_rate = learning_rate}, record, nullptr);
@@ -191,7 +191,7 @@ class executor {
       for (std::string const& name : outputs) names.add(std::string_view(name));
       pass.emplace(graph_, program_, memory_, std::move(outputs));
       detail::check_step(graph_, plan_, memory_, given_, pass->used(), batches_, batch, 0);
-      return detail::facts_of_call(1, 0, names.value());
+      return std::vector<shared_fact>{{"outputs with hash", names.value(), shared_fact::kind::hash}};
     });
     run_all(batch, {.step = steps_, .seed = seed_}, nullptr, &*pass);
     std::map<std::string, std::vector<scalar>> r;
