@@ -107,7 +107,9 @@ TEST_CASE("one that goes on from something else is an error on all before anythi
     CAPTURE(said[0]);
     CHECK(said[0].find(std::string(" ") + named[kind]) != said[0].npos);
     CHECK(said[0].find("on every process") != said[0].npos);
-    for (std::size_t i = 0; i < odd.size(); ++i) CHECK(said[0].find(std::to_string(i)) != said[0].npos);
+    for (std::size_t i = 0; i < odd.size() && kind != 5 && kind != 7; ++i) CHECK(said[0].find(std::to_string(i)) != said[0].npos);
+    if (kind == 5) CHECK(said[0].find(odd[0] ? "process 0 calls evaluate, process " : "process 0 calls step, process ") == 0);
+    if (kind == 7) CHECK(said[0].find("calls save_parameters") != said[0].npos);
     CHECK(ended == wanted);
   }
 }
@@ -116,11 +118,9 @@ TEST_CASE("what is not alike is said process by process, in groups, and cut shor
   shared_fact const step{"step", 0};
   CHECK(detail::who_has(step, {1, 3}, {0, 1}) == "process 0 has step 1, process 1 has step 3");
   CHECK(detail::who_has(step, {1, 3, 3, 1}, {0, 1, 2, 0}) == "process 0 has step 1, processes 1 and 2 have step 3");
-  CHECK(detail::who_has({"learning rate", 0, shared_fact::kind::real, ""}, {detail::fact_of(0.5), detail::fact_of(0.25)}, {0, 1}) ==
+  CHECK(detail::who_has({"learning rate", 0, shared_fact::kind::real}, {detail::fact_of(0.5), detail::fact_of(0.25)}, {0, 1}) ==
         "process 0 has learning rate 0.5, process 1 has learning rate 0.25");
-  CHECK(detail::who_has({"call", 0, shared_fact::kind::word, "step|evaluate|save"}, {0, 1, 2}, {0, 1, 2}) ==
-        "process 0 has call step, process 1 has call evaluate, process 2 has call save");
-  CHECK(detail::who_has({"hash", 0, shared_fact::kind::hash, ""}, {~u64{0}, 1}, {0, 1}) ==
+  CHECK(detail::who_has({"hash", 0, shared_fact::kind::hash}, {~u64{0}, 1}, {0, 1}) ==
         "process 0 has hash ffffffffffffffff, process 1 has hash 0000000000000001");
   std::vector<u64> values;
   std::vector<int> process;

@@ -52,6 +52,29 @@ TEST_CASE("what is missing is named") {
   CHECK_THROWS_WITH_AS(f.take_parameters(other), doctest::Contains("no parameter"), error);
 }
 
+TEST_CASE("a bad batch is named, and the next one is passed as if nothing had happened") {
+  computation_graph const g = small_transformer();
+  executor_of<double> e(differentiate(g), serial_plan(g));
+  e.initialise(3);
+  forward_pass<compute::eigen<double>> f(g);
+  f.take_parameters(e);
+  host_batch const good = random_batch(g, 1, 1);
+  f.run(good);
+  auto const loss = f.output("loss");
+  auto const refuses = [&](char const* words, auto const& change) {
+    host_batch b = good;
+    change(b);
+    CHECK_THROWS_WITH_AS(f.run(b), doctest::Contains(words), error);
+    f.run(good);
+    CHECK(f.output("loss") == loss);
+  };
+  refuses("input 'tokens' holds 12 at [3, 5] (at batch); valid: 0 to 11, for embedding 'embed'", [](host_batch& b) { b["tokens"].index[23] = 12; });
+  refuses("input 'labels' holds -1 at [0, 0]", [](host_batch& b) { b["labels"].index[0] = -1; });
+  refuses("the batch has 'mask', which is no input of the model (at forward_pass)", [](host_batch& b) { b["mask"]; });
+  refuses("input 'labels' is given real numbers", [](host_batch& b) { b["labels"] = {b["labels"].shape, std::vector<float>(24), {}}; });
+  refuses("input 'labels' has shape [3,6]i32", [](host_batch& b) { b["labels"].shape.d[0].n = 3; });
+}
+
 TEST_CASE("a pass whose parameters were stored one by one is the pass, time after time") {
   computation_graph const g = small_transformer();
   executor_of<double> e(differentiate(g), serial_plan(g));

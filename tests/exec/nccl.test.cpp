@@ -284,6 +284,51 @@ TEST_CASE("a process with another plan, graph or rate of clipping is told of on 
   }
 }
 
+TEST_CASE("processes that would go on from other steps, or of which one has a bad batch, are all told, and go on when they are mended") {
+  tidy const at_the_end;
+  std::mt19937 draw(12);
+  computation_graph const g = small_transformer();
+  plan const p = random_plan(g, 3, draw);
+  on_queues<double> whole(differentiate(g), p, in_one_process{});
+  auto const want = train(whole, 3);
+  auto const batch = [&](u64 k) { return random_batch(g, p.micro_batches, k); };
+  std::vector<std::vector<std::string>> said(3);
+  std::vector<std::vector<std::vector<double>>> got(3);
+  {
+    std::vector<std::jthread> processes;
+    for (int r = 0; r < 3; ++r)
+      processes.emplace_back([&, r] {
+        launch const how{r, 3, r, "here", 3000, "torchrun"};
+        on_queues<double> e(differentiate(g), p, [&](int all) { return ranks::hub(all, how, std::chrono::milliseconds(5000)); });
+        auto const k = static_cast<std::size_t>(r);
+        auto const refuses = [&](auto const& f) {
+          try { f(); } catch (error const& x) { return said[k].push_back(x.what()); }
+          said[k].push_back("accepted");
+        };
+        e.initialise(7);
+        e.step(batch(0), 0.125);
+        if (r == 1) e.set_steps(9);
+        refuses([&] { e.step(batch(1), 0.125); });
+        e.set_steps(1);
+        host_batch bad = batch(1);
+        if (r == 2) bad["extra"] = {};
+        refuses([&] { e.step(bad, 0.125); });
+        refuses([&] { e.evaluate(bad, {"loss"}); });
+        e.step(batch(1), 0.125);
+        refuses([&] { e.step(batch(2), r == 0 ? 0.25 : 0.125); });
+        e.step(batch(2), 0.125);
+        got[k] = parameters_of(e);
+      });
+  }
+  CHECK(said[1] == said[0]);
+  CHECK(said[2] == said[0]);
+  REQUIRE(said[0].size() == 4);
+  CHECK(said[0][0] == "processes 0 and 2 have step 1, process 1 has step 9 (at step); valid: the same step on every process");
+  for (std::size_t k : {1, 2}) CHECK(said[0][k].starts_with("the batch has 'extra', which is no input of the model (at batch, process 2); valid: '"));
+  CHECK(said[0][3].starts_with("process 0 has learning rate 0.25, processes 1 and 2 have learning rate 0.125 (at step)"));
+  for (auto const& x : got) CHECK(x == want);
+}
+
 TEST_CASE("a rank that never comes is an error past the deadline, and so are launchers that do not fit") {
   tidy const at_the_end;
   std::vector<std::string> said(2);

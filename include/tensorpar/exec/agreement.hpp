@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/exec/processes.hpp>
 #include <utility>
@@ -12,14 +13,12 @@
 
 namespace tensorpar {
 
-/// One thing that every process of a run must have alike: what it is called, and its value as a number, a real number's bits, a hash, or
-/// the place of a word in `words`, which '|' separates.
+/// One thing that every process of a run must have alike: what it is called, and its value as a number, a real number's bits, or a hash.
 struct shared_fact {
-  enum class kind : int { number, real, hash, word };
+  enum class kind : int { number, real, hash };
   std::string name;
   u64 value = 0;
   kind as = kind::number;
-  char const* words = "";
 };
 
 namespace detail {
@@ -27,17 +26,10 @@ namespace detail {
 inline u64 fact_of(double x) { return std::bit_cast<u64>(x); }
 inline std::string text_of(shared_fact const& f, u64 value) {
   char text[40];
-  switch (f.as) {
-    case shared_fact::kind::number: return std::to_string(value);
-    case shared_fact::kind::real: std::snprintf(text, sizeof text, "%.17g", std::bit_cast<double>(value)); return text;
-    case shared_fact::kind::hash: std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value)); return text;
-    case shared_fact::kind::word: break;
-  }
-  std::string r;
-  for (char const* p = f.words; *p; ++p)
-    if (*p == '|') --value;
-    else if (value == 0) r += *p;
-  return r;
+  if (f.as == shared_fact::kind::number) return std::to_string(value);
+  if (f.as == shared_fact::kind::real) std::snprintf(text, sizeof text, "%.17g", std::bit_cast<double>(value));
+  else std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
 }
 
 /// Several ranks of an executor's hub live in other processes; `local` are this one's, of `ranks`.
@@ -105,9 +97,21 @@ inline std::string who_has(shared_fact const& f, std::vector<u64> const& values,
   return groups.size() > most ? text.append(", and so on") : text;
 }
 
+/// Throws `error`, on every process, unless all have come from the same function. Collective.
+template <class Hub> void require_same_call(Hub& h, run_seats const& s, std::string const& where) {
+  std::vector<u64> const calls = words_of_all_ranks(h, s, {name_hash(where)});
+  auto const other = std::find_if(calls.begin(), calls.end(), [&](u64 x) { return x != calls[0]; });
+  if (other == calls.end()) return;
+  int const rank = static_cast<int>(other - calls.begin());
+  std::string one = where, two = where;
+  share_text(h, 0, one);
+  share_text(h, rank, two);
+  std::string const process = std::to_string(processes_of(h, s)[static_cast<std::size_t>(rank)]);
+  throw error("process 0 calls " + one + ", process " + process + " calls " + two, "executor", "the same call on every process");
+}
 /// Throws `error`, on every process, naming the first fact that is not the same on all, and who has what. All give the same names, in one
 /// order. Collective.
-template <class Hub> void require_alike(Hub& h, run_seats const& s, std::vector<shared_fact> const& facts, std::string where) {
+template <class Hub> void require_alike(Hub& h, run_seats const& s, std::vector<shared_fact> const& facts, std::string const& where) {
   if (s.alone() || facts.empty()) return;
   std::vector<u64> mine, one(static_cast<std::size_t>(s.ranks));
   for (shared_fact const& f : facts) mine.push_back(f.value);
@@ -115,7 +119,6 @@ template <class Hub> void require_alike(Hub& h, run_seats const& s, std::vector<
   for (std::size_t k = 0; k < facts.size(); ++k) {
     for (std::size_t r = 0; r < one.size(); ++r) one[r] = all[r * facts.size() + k];
     if (std::all_of(one.begin(), one.end(), [&](u64 x) { return x == one[0]; })) continue;
-    share_text(h, 0, where);                               // one may have called another function
     throw error(who_has(facts[k], one, processes_of(h, s)), where, "the same " + facts[k].name + " on every process");
   }
 }
@@ -147,20 +150,22 @@ template <class Hub>
 }
 
 /// All processes come here with what has failed on them, or null, and with facts. Throws on every process what has failed on the first one,
-/// or the first difference between facts. `facts()` is asked for where `digest`, a hash of them, is not the same on all: where nothing is
-/// wrong this is one sum of a double for each rank. On a run of one process: rethrows.
+/// or the first difference between facts. `facts()` is asked for where `digest`, a hash of them, is not the same on all, or all come from
+/// other functions (`where`): where nothing is wrong this is one sum of a double for each rank. On a run of one process: rethrows.
 template <class Hub, class Facts>
 void agree(Hub& h, run_seats const& s, std::exception_ptr const& mine, u64 digest, Facts const& facts, std::string const& where) {
   if (s.alone()) {
     if (mine) std::rethrow_exception(mine);
     return;
   }
-  double const word = mine ? 0 : 1 + static_cast<double>(digest >> 12);        // below 2^53: exact
+  u64 const hash = hasher{}.add(digest).add(std::string_view(where)).value();
+  double const word = mine ? 0 : 1 + static_cast<double>(hash >> 12);          // below 2^53: exact
   std::vector<double> const all = of_all_ranks(h, s, {word});
   std::vector<char> failed;
   for (double x : all) failed.push_back(x == 0);
   if (std::find(failed.begin(), failed.end(), 1) != failed.end()) throw_everywhere(h, s, failed, mine);
   if (std::all_of(all.begin(), all.end(), [&](double x) { return x == all[0]; })) return;
+  require_same_call(h, s, where);
   require_alike(h, s, facts(), where);
 }
 /// f() on every process of the run, as `executor::together` has it; a run that knows of no other processes calls it.

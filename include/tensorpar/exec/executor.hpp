@@ -100,6 +100,7 @@ class executor {
   /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one, where the facts that it
   /// returns differ, and, unless `anew`, where steps, seeds or values that they were given do (exec/agreement.hpp).
   template <class F> void together(std::string const& where, F const& f, bool anew = false) const {
+    if (local_.size() == endpoints_.size()) return void(f());
     std::vector<shared_fact> all;
     std::exception_ptr mine;
     departure_.together(false);
@@ -167,7 +168,7 @@ class executor {
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     begin("step", [&] {
       detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);
-      return detail::facts_of_call(0, learning_rate, 0);
+      return std::vector<shared_fact>{{"learning rate", detail::fact_of(learning_rate), shared_fact::kind::real}};
     });
     auto const t0 = std::chrono::steady_clock::now();
     run_all(batch, {.step = steps_, .seed = seed_, .learning_rate = learning_rate}, record, nullptr);
@@ -189,7 +190,7 @@ class executor {
       for (std::string const& name : outputs) names.add(std::string_view(name));
       pass.emplace(graph_, program_, memory_, std::move(outputs));
       detail::check_step(graph_, plan_, memory_, given_, pass->used(), batches_, batch, 0);
-      return detail::facts_of_call(1, 0, names.value());
+      return std::vector<shared_fact>{{"outputs with hash", names.value(), shared_fact::kind::hash}};
     });
     run_all(batch, {.step = steps_, .seed = seed_}, nullptr, &*pass);
     std::map<std::string, std::vector<scalar>> r;
@@ -348,7 +349,11 @@ class executor {
 
   /// Another process may fail in this.
   template <class F> void attempt(F const& f) {
-    try { f(); } catch (...) { failure_ = std::current_exception(); throw; }
+    try { f(); } catch (...) {
+      failure_ = std::current_exception();
+      hub_.fail(failure_, local_[0]);                      // the others may wait for this one
+      throw;
+    }
   }
   /// What every process asks before it runs anything. Where it throws all are as they were, unless the hub itself has failed.
   template <class F> void begin(char const* where, F const& check) {

@@ -34,17 +34,10 @@ class given_values {
       graph_value const& v = g.values[x];
       if (v.role != value_role::parameter && v.role != value_role::state) continue;
       std::string const kind = v.role == value_role::parameter ? "parameter '" : "optimizer state '";
-      r.push_back({kind + v.name + "' with hash", x < hash_.size() ? hash_[x] : 0, shared_fact::kind::hash, ""});
+      r.push_back({kind + v.name + "' with hash", x < hash_.size() ? hash_[x] : 0, shared_fact::kind::hash});
     }
     return r;
   }
 };
-
-/// What every call of an executor takes or leaves alike on all processes. `call`: 0 step, 1 evaluate, 2 something else.
-inline std::vector<shared_fact> facts_of_call(u64 call, double rate, u64 outputs) {
-  return {{"call", call, shared_fact::kind::word, "step|evaluate|save"},
-          {"learning rate", fact_of(rate), shared_fact::kind::real, ""},
-          {"outputs with hash", outputs, shared_fact::kind::hash, ""}};
-}
 
 }  // namespace tensorpar::detail

@@ -139,6 +139,17 @@ inline std::string element_place(shape const& s, i64 element) {
   return "[" + r;
 }
 
+/// Does one of n indices exceed its limit? As an unsigned number a negative one is greater than all others.
+template <class Limit> bool exceeds(std::int32_t const* x, std::size_t n, Limit const& limit) {
+  constexpr std::size_t width = 8;                         // at once: a compiler makes vectors of them
+  std::uint32_t wrong[width]{};
+  std::size_t i = 0;
+  for (; i + width <= n; i += width)
+    for (std::size_t k = 0; k < width; ++k) wrong[k] |= static_cast<std::uint32_t>(static_cast<std::uint32_t>(x[i + k]) > limit(i + k));
+  for (; i < n; ++i) wrong[0] |= static_cast<std::uint32_t>(static_cast<std::uint32_t>(x[i]) > limit(i));
+  return std::any_of(wrong, wrong + width, [](std::uint32_t w) { return w != 0; });
+}
+
 /// Throws `error` for the first element of these micro-batches, of this shape each, that is out of its range. O(elements).
 inline void check_indices(computation_graph const& g, std::string const& name, host_tensor const& t, shape const& s, int first, int count,
                           index_limits const& limits) {
@@ -147,11 +158,9 @@ inline void check_indices(computation_graph const& g, std::string const& name, h
   for (std::size_t m = 0; m < static_cast<std::size_t>(s.rank ? count : 1); ++m) {
     std::size_t const skip = s.rank ? (static_cast<std::size_t>(first) + m) * n : 0;
     std::int32_t const* const x = t.index.data() + skip;
-    std::uint32_t greatest = 0;                            // as an unsigned number a negative one is greater than all others
-    bool wrong = false;
-    for (std::size_t i = 0; i < n; ++i) greatest = std::max(greatest, static_cast<std::uint32_t>(x[i]));
-    if (limits.each.empty()) wrong = greatest > limits.last;
-    else for (std::size_t i = 0; i < n; ++i) wrong |= static_cast<std::uint32_t>(x[i]) > std::min(limits.last, limits.each[i]);
+    std::uint32_t const last = limits.last, *const each = limits.each.data();
+    bool const wrong = limits.each.empty() ? exceeds(x, n, [last](std::size_t) { return last; })
+                                           : exceeds(x, n, [last, each](std::size_t k) { return std::min(last, each[k]); });
     for (std::size_t i = 0; wrong && i < n; ++i) {
       if (static_cast<std::uint32_t>(x[i]) <= limits.of(i)) continue;
       graph_node const& by = g.node(limits.reader(i));

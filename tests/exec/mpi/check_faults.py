@@ -37,6 +37,8 @@ SCENARIOS = [
      [rf"rank {r}: processes 0 and 2 have step 3, process 1 has step 7 \(at step\)" for r in range(3)]),
     (["training", "other values"], False,
      [rf"rank {r}: processes 0 and 1 have parameter '[^']*' with hash \w+, process 2 has parameter" for r in range(3)]),
+    (["training", "other checkpoints", "FOLDER"], False,
+     [rf"rank {r}: processes 0 and 2 have step 3, process 1 has step 2 \(at load_checkpoint\)" for r in range(3)]),
     (["training", "nothing to load", "FOLDER"], False, [rf"rank {r}: .*\(at /dev/null/none, process 1\)" for r in range(3)]),
     (["training", "wrong store"], False,
      [r"rank [02]: an exception has ended the part of rank 1 in the run", r"rank 1: .*given 1 elements"]),

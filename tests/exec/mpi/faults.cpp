@@ -68,6 +68,7 @@ void training(std::string const& what, std::string const& folder, int rank, int 
         if (w.persistent)
           run.store(w.value, std::vector<prime_field>(what == "wrong store" ? 1 : static_cast<std::size_t>(w.type.elements()),
                                                       prime_field(3)));
+    if (what == "other checkpoints" && k == 3) load_checkpoint(run, folder + (rank == 1 ? "/step-2" : "/step-3"));
     if (what == "nothing to load" && k == 3) load_checkpoint(run, rank == 1 ? "/dev/null/none" : folder);
     mortal::dies = what == "killed" && k == 3 && rank == 1;
     if (what == "throws" && k == 3 && rank == 1) throw std::runtime_error("no more data");
