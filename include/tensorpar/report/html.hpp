@@ -76,8 +76,8 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
                  (s.micro_batches == 1 ? " micro-batch" : " micro-batches")) +
        "</p></div><button id=\"theme\" type=\"button\">light / dark</button></header>\n";
   r += "<div class=\"cards\">\n" + card(seconds_text(s.seconds), "predicted step",
-                                        s.bound > 0 && s.cost > 0 ? "search: " + seconds_text(s.cost) + ", bound " + seconds_text(s.bound) +
-                                                                        ", gap " + printed("%.1f", 100 * (1 - s.bound / s.cost)) + " %"
+                                        s.bound > 0 && s.cost > 0 ? "search: " + seconds_text(s.cost) + "; its plans on these devices or parts that it looked at: at least " +
+                                                                        seconds_text(s.bound) + ", gap " + gap_text(s.cost, s.bound)
                                                                   : "simulated");
   timeline const* before = &predicted;
   for (named_timeline const& x : others) {
