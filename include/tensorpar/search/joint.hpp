@@ -55,7 +55,8 @@ joint_result map_developed(computation_graph const& declared, machine const& on,
   std::vector<rule const*> const some = activating(o.rules ? *o.rules : substitution_rules());
   std::vector<int> same(idx(declared.node_count()));
   std::iota(same.begin(), same.end(), 0);
-  joint_result r = optimize_changed(declared, {declared, open_graph(unspread(declared)), same, {}, {}}, on, model, o.search, some, prices, bar);
+  developed::choice plainly{declared, open_graph(unspread(declared)), same, {}, {}};
+  joint_result r = optimize_changed(declared, std::move(plainly), on, model, o.search, some, prices, bar);
   search_options plain = o.search;
   plain.compare = false;
   for (developed::choice& c : d.all) {

@@ -26,13 +26,16 @@ struct part_list {
 };
 
 /// Devices of kind a before those of kind b: the faster ones first, as far as that can be said of kinds.
-inline auto speed_of(device_kind const& k, double alone) { return std::tuple(alone, -k.flops, -k.memory_bandwidth, k.launch, -k.memory); }
+inline auto speed_of(device_kind const& k, double alone) {
+  return std::tuple(alone, -k.flops, -k.memory_bandwidth, k.launch, -k.memory);
+}
 inline bool as_fast(device_kind const& a, device_kind const& b) {
   return a.flops >= b.flops && a.memory_bandwidth >= b.memory_bandwidth && a.launch <= b.launch;
 }
 
-/// The same machine numbered so that the faster devices of a group come first, and of equal levels the groups with faster ones; groups that
-/// are not full stay where they are. Renumbered machines become the same one. `alone`: seconds of a step by kind. O(devices log devices * levels).
+/// The same machine numbered so that the faster devices of a group come first, and of equal levels the groups with faster ones;
+/// groups that are not full stay where they are. Renumbered machines become the same one. `alone`: seconds of a step by kind.
+/// O(devices log devices * levels).
 inline machine fastest_first(machine on, std::vector<double> const& alone) {
   using block = std::vector<int>;                                   // ranks of kinds
   std::vector<int> by(on.kinds.size());
@@ -40,8 +43,10 @@ inline machine fastest_first(machine on, std::vector<double> const& alone) {
   auto const key = [&](int k) { return speed_of(on.kinds[static_cast<std::size_t>(k)], alone[static_cast<std::size_t>(k)]); };
   std::sort(by.begin(), by.end(), [&](int a, int b) { return std::pair(key(a), a) < std::pair(key(b), b); });
   std::vector<int> rank(by.size());
-  for (std::size_t i = 0; i < by.size(); ++i)
-    rank[static_cast<std::size_t>(by[i])] = i > 0 && key(by[i]) == key(by[i - 1]) ? rank[static_cast<std::size_t>(by[i - 1])] : static_cast<int>(i);
+  for (std::size_t i = 0; i < by.size(); ++i) {
+    bool const same = i > 0 && key(by[i]) == key(by[i - 1]);
+    rank[static_cast<std::size_t>(by[i])] = same ? rank[static_cast<std::size_t>(by[i - 1])] : static_cast<int>(i);
+  }
   std::vector<block> blocks;
   for (int k : on.device) blocks.push_back({rank[static_cast<std::size_t>(k)]});
   std::size_t inner = 1;                                            // devices of a block
@@ -68,8 +73,8 @@ inline machine fastest_first(machine on, std::vector<double> const& alone) {
   return on;
 }
 
-/// Equal shares of the groups of every level of a machine of equal devices: so many devices of a group, so many groups of the next level,
-/// and so on, as machines. Nothing where groups are not full, and no share that inner links, where these are faster, could join alike.
+/// Equal shares of the groups of every level of a machine of equal devices: so many devices of a group, so many groups of the next
+/// level, and so on, as machines. Nothing where groups are not full, and no share that inner links, where faster, could join alike.
 /// O(result * levels^2).
 inline std::vector<machine> equal_shares(machine const& on) {
   std::vector<i64> most;                                            // of a level: groups of the level before
@@ -103,7 +108,7 @@ inline std::vector<machine> equal_shares(machine const& on) {
   return r;
 }
 
-/// What a search on a machine looks at besides. `alone`: seconds of a step by kind of device. Equal devices come first, and of those many.
+/// What a search on a machine looks at besides. `alone`: seconds of a step by kind of device. Equal devices come first, many first.
 /// Of up to 16 devices: all neighbours; of more: neighbours of a kind or some, and fewer of them (`fewer_than`).
 inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
   part_list r;
@@ -116,7 +121,9 @@ inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
   };
   auto const in_order = [&] {
     auto const place = [](machine_part const& p) { return std::tuple(!p.as.uniform(), -p.as.size(), !p.counts); };
-    std::stable_sort(r.parts.begin(), r.parts.end(), [&](machine_part const& a, machine_part const& b) { return place(a) < place(b); });
+    std::stable_sort(r.parts.begin(), r.parts.end(), [&](machine_part const& a, machine_part const& b) {
+      return place(a) < place(b);
+    });
   };
   if (n > every_part_up_to) {
     for (device_group const range : ranges_by_kind(on)) {
@@ -140,7 +147,9 @@ inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
   }
   if (r.reordered) put({0, 0}, sorted, true);
   i64 const group = one_level ? 1 : on.links.front().group;
-  auto const cut_once = [&](int first, int last) { return first % group == 0 || last % group == 0 || first / group == (last - 1) / group; };
+  auto const cut_once = [&](int first, int last) {
+    return first % group == 0 || last % group == 0 || first / group == (last - 1) / group;
+  };
   auto const neighbours = [&](machine const& m, bool there, bool counts) {
     for (int k = n - 1; k > 0; --k)
       for (int first = 0; first + k <= n; ++first)
