@@ -79,6 +79,7 @@ joint_result develop_and_map(computation_graph const& declared, machine const& o
   developed d = develop(declared, on, model, o, prices);
   double const bound = d.bound;
   joint_result r;
+  r.rewriting = d.statistics;
   if (bound < bar) r = map_developed(declared, on, model, o, std::move(d), prices, bar);
   else r.infeasible = shortage{};
   r.bound = bound;
@@ -112,17 +113,37 @@ inline std::vector<machine> one_of_each(machine const& on) {
   for (device_kind const& k : on.kinds) r.push_back({on.name, {k}, {0}, {}});
   return r;
 }
+/// Tells a watch how many graphs all searches so far have priced.
+struct counted_watch final : joint_watch {
+  joint_watch* to;
+  int before = 0;
+  explicit counted_watch(joint_watch* w) : to(w) {}
+  bool go_on(joint_progress const& p) override {
+    joint_progress all = p;
+    all.candidates += before;
+    return !to || to->go_on(all);
+  }
+};
 /// On a machine and on the parts of it that could be faster, as `optimize_with`: each with graphs of its own.
 template <cost_model M>
-joint_result optimize_jointly_with(computation_graph const& declared, machine const& on, M const& model, joint_options const& o) {
+joint_result optimize_jointly_with(computation_graph const& declared, machine const& on, M const& model, joint_options o) {
+  counted_watch watch(o.watch);
+  o.watch = &watch;
   joint_result best = optimize_jointly_whole(declared, on, model, o, never);
   if (!o.search.fewer_devices || o.search.spreads || o.search.grain > 0 || on.size() < 2) return best;
+  watch.before = best.rewriting.candidates;
+  auto const note = [&](joint_statistics const& s) {
+    watch.before += s.candidates;
+    best.rewriting.exhausted = best.rewriting.exhausted && s.exhausted;
+  };
   std::vector<double> alone;                                         // of the fastest graphs for one device
   joint_options one = o;
   one.search.compare = false;
   for (machine const& m : one_of_each(on)) {
     auto const prices = std::make_shared<layout_prices<M>>(model, m, o.search.scalar_bytes);
-    alone.push_back(develop(declared, m, model, one, prices).bound);
+    developed const d = develop(declared, m, model, one, prices);
+    alone.push_back(d.bound);
+    note(d.statistics);
   }
   training_options const training{o.search.loss, o.search.optimizer, o.search.micro_batches};
   double const kept = kept_bytes(differentiate(declared, training), o.search.scalar_bytes);
@@ -133,6 +154,7 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
   };
   auto const attempt = [&](machine_part const& p, double bar) {
     joint_result r = optimize_jointly_whole(declared, p.as, model, o, bar);
+    note(r.rewriting);
     double const bound = r.bound;
     if (!r.feasible() || !p.at.count) return bound;
     put_on(on, p.at, differentiate(r.graph, training), model, r);
