@@ -143,6 +143,16 @@ void joint(std::string const& model, int nodes, bool split, double seconds, doub
     if (b.name == "random walk") line(name.c_str(), "step, algebra and then a random walk", b.cost.seconds, "s", r.cost.seconds);
 }
 
+/// All of them on so many nodes, or one by name.
+void unity(int nodes, std::string const& only) {
+  struct { char const* model; double seconds[6], faster; } const all[] = {
+      {"resnext50_artifact", {57, 107, 180, 355, 0, 0}, 1.0}, {"inception_v3_artifact", {}, 1.3}, {"bert_artifact", {}, 1.0}, {"dlrm", {}, 3.6},
+      {"xdl", {}, 1.9}, {"candle_uno", {}, 1.6}, {"mlp_unify", {}, 2.0}};
+  int k = 0;                                           // nodes are powers of two
+  while (k < 5 && 1 << k < nodes) ++k;
+  for (auto const& x : all) if (only.empty() || only == x.model) joint(x.model, nodes, true, x.seconds[k], x.faster);
+}
+
 /// Rules and spreads together, median of three searches, in seconds.
 double median_search(computation_graph const& g, machine const& on) {
   std::vector<double> took;
@@ -262,10 +272,17 @@ void all_batches() {
 int main(int argc, char** argv) {
   CLI::App app{"How long planning takes, and how far a plan is from the bound on all plans"};
   bool quick = false, batches = false;
+  std::vector<std::string> only;
   app.add_flag("--quick", quick, "the digits models only");
   app.add_flag("--batches", batches, "plans of any kind for a batch only");
+  app.add_option("--joint", only, "MODEL:NODES, only rules and spreads together for these models of Unity's on so many Summit nodes");
   CLI11_PARSE(app, argc, argv);
   if (batches) return all_batches(), 0;
+  for (std::string const& x : only) {
+    auto const colon = x.find(':');
+    unity(std::atoi(x.c_str() + (colon == std::string::npos ? x.size() : colon + 1)), x.substr(0, colon));
+  }
+  if (!only.empty()) return 0;
   device_kind const core{"core", 2e10, 1e10, i64{4} << 30, 2e-6};
   link_level const bus{"memory", 1, 2e-6, 5e9}, wire{"Ethernet", 1, 5e-5, 1e8};
   machine const four = make_cluster("4 cores", core, 4, 4, bus, wire), two_nodes = make_cluster("2 nodes of 2", core, 4, 2, bus, wire),
@@ -285,14 +302,7 @@ int main(int argc, char** argv) {
   short_of_memory("llama3_8b", 8, 64, 1);
   short_of_memory("llama3_70b", 32, 128, 0);
   short_of_memory("llama3_405b", 512, 512, 5);
-  double const resnext[] = {57, 107, 180, 355, 0, 0};
-  int k = 0;
-  for (int nodes : {1, 2, 4, 8, 16, 32}) {
-    joint("resnext50_artifact", nodes, true, resnext[k++], 1.0);
-    std::pair<char const*, double> const models[] = {{"inception_v3_artifact", 1.3}, {"bert_artifact", 1.0}, {"dlrm", 3.6},
-                                                     {"xdl", 1.9}, {"candle_uno", 1.6}, {"mlp_unify", 2.0}};
-    for (auto const& [model, faster] : models) joint(model, nodes, true, 0, faster);
-  }
+  for (int nodes : {1, 2, 4, 8, 16, 32}) unity(nodes, {});
   for (char const* model : {"resnext50_artifact", "inception_v3_artifact", "bert_artifact", "dlrm", "xdl", "candle_uno", "mlp_unify"})
     growth(model);
   large("llama3_8b", 8, 64, 1);

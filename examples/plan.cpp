@@ -17,6 +17,7 @@
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 #include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/report/bound.hpp>
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/json.hpp>
@@ -287,8 +288,8 @@ int work(settings const& s) {
   if (!s.json) {
     std::printf("%s, %lld samples on %d devices of %s: %d operators, planned in %s\n", s.model.c_str(), static_cast<long long>(batch), on.size(),
                 on.name.c_str(), r.operators, seconds_text(took).c_str());
-    std::printf("step %s, no plan of the space below %s (gap %s)\n", seconds_text(r.cost.seconds).c_str(), seconds_text(r.bound).c_str(),
-                percent_text(r.gap).c_str());
+    std::printf("step %s, no plan of the space on %s below %s (gap %s)\n", seconds_text(r.cost.seconds).c_str(),
+                bound_holds_for(r.space, on.size()).c_str(), seconds_text(r.bound).c_str(), gap_text(r.cost.seconds, r.bound).c_str());
     if (r.rewriting.parts)
       std::printf("%d parts, %d of them different; %d graphs priced%s; %d rules applied\n", r.rewriting.parts, r.rewriting.kinds,
                   r.rewriting.candidates, r.rewriting.exhausted ? "" : " (the budget ended)", r.rewriting.steps);
@@ -323,8 +324,9 @@ int work(settings const& s) {
       if (i64 const bytes = lacks(b.cost.bytes, on); bytes > 0) lack[b.name] = bytes;
     }
     std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
-                                     {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap}, {"baselines", names}, {"baselines_lack_bytes", lack},
-                                     {"scratch", scratch_text(r.plan.scratch)},
+                                     {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap},
+                                     {"bound_on", bound_holds_for(r.space, on.size())}, {"baselines", names},
+                                     {"baselines_lack_bytes", lack}, {"scratch", scratch_text(r.plan.scratch)},
                                      {"candidates", r.rewriting.candidates}, {"cache_hits", r.rewriting.remembered},
                                      {"rewrites", r.rewriting.steps}, {"rss_bytes", resident_bytes()},
                                      {"peak_bytes", r.plan.peak_bytes}});

@@ -70,3 +70,12 @@ TEST_CASE("progress") {
         "epoch 3/12  loss 0.2500  accuracy 97.50 %  1234 samples/s  step 2.00 ms (predicted 1.60 ms, +25 %)");
   CHECK(progress_line({1, 1, 2, -1, 10, 1, 0}) == "epoch 1/1  loss 2.0000  10 samples/s  step 1.00 s");
 }
+
+TEST_CASE("a gap is nothing only where the bound is reached") {
+  CHECK(gap_text(1, 1) == "0 %");
+  CHECK(gap_text(1, 1 - 1e-9) == "0 %");                                   // sums in another order
+  CHECK(gap_text(1, 1 - 1e-6) == "below 0.1 %");
+  CHECK(gap_text(1, 0.9996) == "below 0.1 %");
+  CHECK(gap_text(1, 0.9994) == "0.1 %");
+  CHECK(gap_text(2, 1) == "50.0 %");
+}

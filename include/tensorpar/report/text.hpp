@@ -37,8 +37,8 @@ inline std::string explain(plan_summary const& s) {
   if (s.ordered) r += ", operators in the plan's own order";
   r += "\n  predicted step " + seconds_text(s.seconds);
   if (s.bound > 0 && s.cost > 0)
-    r += "\n  the search's estimate, without overlap: " + seconds_text(s.cost) + "; no plan in its space is below " +
-         seconds_text(s.bound) + " (gap " + detail::printed("%.1f", 100 * (1 - s.bound / s.cost)) + " %)";
+    r += "\n  the search's estimate, without overlap: " + seconds_text(s.cost) + "; no plan of its space, on these devices or " +
+         "the parts of them that it looked at, is below " + seconds_text(s.bound) + " (gap " + gap_text(s.cost, s.bound) + ")";
   r += "\n  dominated by " + s.dominated + "\n  spread\n";
   std::vector<detail::alike> const lines =
       detail::joined(s.operators, s.operators.size() > explain_lines,

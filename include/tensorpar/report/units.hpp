@@ -35,6 +35,12 @@ inline std::string bytes_text(double b) {
   return detail::three(b) + " " + unit[u];
 }
 inline std::string percent_text(double part) { return detail::printed("%.0f", 100 * part) + " %"; }
+/// Relative distance of a cost from a bound: "0 %" only where the bound is reached, up to the order of sums. Precondition: cost > 0.
+inline std::string gap_text(double cost, double bound) {
+  double const gap = 1 - bound / cost;
+  if (gap <= 1e-8) return "0 %";
+  return gap < 0.0005 ? "below 0.1 %" : detail::printed("%.1f", 100 * gap) + " %";
+}
 
 /// At most n code points, the last one an ellipsis if something was cut.
 inline std::string shortened(std::string const& s, std::size_t n) {

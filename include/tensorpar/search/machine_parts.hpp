@@ -44,13 +44,17 @@ inline std::vector<device_group> ranges_by_kind(machine const& on) {
   return r;
 }
 
-/// Fewer of the devices from the first one on, most first: powers of two, halves of halves, and whole groups of links.
+/// Fewer of the devices from the first one on, most first: powers of two, halves of halves, 3, one whole group of links of every level, and
+/// where a level has up to 16 of them any number of groups.
 inline std::vector<int> fewer_than(machine const& on, device_group all) {
   std::vector<int> r;
   for (int k = 2; k < all.count; k *= 2) r.push_back(k);
   for (int k = all.count; k % 2 == 0 && k > 4; k /= 2) r.push_back(k / 2);
   for (link_level const& l : on.links)
-    if (l.group > 1 && l.group < all.count && all.first % l.group == 0) r.push_back(static_cast<int>(l.group));
+    if (l.group > 1 && l.group < all.count && all.first % l.group == 0) {
+      bool const few = all.count <= 16 * l.group;
+      for (i64 n = l.group; n < all.count && (few || n == l.group); n += l.group) r.push_back(static_cast<int>(n));
+    }
   if (all.count > 3) r.push_back(3);
   std::sort(r.begin(), r.end(), std::greater<>{});
   r.erase(std::unique(r.begin(), r.end()), r.end());

@@ -1,5 +1,6 @@
 // tensorpar/search/mapping.hpp - the fastest assignment that fits into memory, and a bound on all of them
 #pragma once
+#include <limits>
 #include <optional>
 #include <tensorpar/plan/shortage.hpp>
 #include <tensorpar/search/least_sum.hpp>
@@ -15,6 +16,7 @@ struct mapping_options {
   i64 branch_budget = 3'000'000;        // for branches between forks and joins (map_branches); 0: never
   int price_rounds = 16;                // trials of a price on memory where no exact program finishes
   bool memory = true;                   // false: whatever fits or not
+  double enough = std::numeric_limits<double>::infinity();   // where branches are searched: a bound of so many seconds need not be better
 };
 
 struct mapping_statistics {
@@ -98,7 +100,9 @@ class mapper {
     return w;
   }
   /// Sums in different orders differ in the last bits: the bound gives way by more than that.
-  void raise(double value) { bound_ = std::max(bound_, value - 1e-9 * (value < 0 ? -value : value)); }
+  void raise(double value) {
+    bound_ = value == never ? never : std::max(bound_, value - 1e-9 * (value < 0 ? -value : value));     // never: nothing is left
+  }
 
   std::optional<std::vector<exact_point>> exactly(bool memory, bool bytes_only) const {
     if (o_.exact_budget <= 0) return std::nullopt;
@@ -233,7 +237,7 @@ class mapper {
     double const seconds = price_(fastest).seconds;
     if (!branches_) raise(value);
     bool closed = branches_ ? bound_ >= seconds * (1 - 2e-9) : exact_;
-    if (branches_ && !closed) {
+    if (branches_ && !closed && bound_ < o_.enough) {
       if (auto const best = exactly(false, false)) {
         fastest = best->front().choices;
         bound_ = best->front().cost.seconds;

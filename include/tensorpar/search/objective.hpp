@@ -3,6 +3,7 @@
 #include <tensorpar/graph/relaxation.hpp>
 #include <tensorpar/search/activation_sites.hpp>
 #include <tensorpar/search/choice_book.hpp>
+#include <tensorpar/search/mapping.hpp>
 
 namespace tensorpar {
 
@@ -31,12 +32,18 @@ template <cost_model M> class objective_builder {
   mapping_problem make(spread_limits const& l, double worth_having = never, bool plain = false) {
     book_.start(l);
     std::vector<int> const sets = plain ? choose(choice_saving{}) : choose();
-    if (worth_having < never) leave_out(sets, worth_having);
-    mapping_problem p = frame();
-    p.pairs = pairs(sets);
-    p.set_of = sets;
-    static_cast<mapping_tables&>(p) = std::move(book_.tables);
-    return p;
+    return put_together(sets, worth_having < never ? relaxed_costs(sets) : relaxed_seconds{}, worth_having);
+  }
+  /// Is there an assignment of less than `bar` seconds? A bound on all that there are: quickly, as if nothing ever moved, or by the choices
+  /// that such an assignment may have. The book starts afresh.
+  double least(spread_limits const& l, double bar, mapping_options o) {
+    o.memory = false;
+    o.enough = bar;
+    book_.start(l);
+    std::vector<int> const sets = choose();
+    relaxed_seconds const apart = relaxed_costs(sets);
+    if (double const sum = apart.sum * (1 - 1e-9); sum >= bar) return sum;
+    return std::min(bar, best_mapping(put_together(sets, apart, bar), o).time_bound);
   }
   /// All of a problem but its choices and their costs.
   mapping_problem frame() const {
@@ -102,28 +109,50 @@ template <cost_model M> class objective_builder {
     tree_ = binary(r.tree, sp_shape::left);
   }
 
-  /// Relaxed costs (reduced.hpp) make this safe whatever runs side by side.
-  void leave_out(std::vector<int> const& sets, double worth_having) {
+  /// Relaxed costs (reduced.hpp) of every choice of every set: what is safe whatever runs side by side.
+  struct relaxed_seconds {
+    std::vector<std::vector<double>> of;                      // set -> choice; empty: no forward operator's
+    std::vector<double> best;                                 // by set
+    double sum = 0;                                           // of the best, over all operators
+  };
+  mapping_problem put_together(std::vector<int> const& sets, relaxed_seconds const& apart, double worth_having) {
+    if (worth_having < never) leave_out(apart, worth_having);
+    mapping_problem p = frame();
+    p.pairs = pairs(sets);
+    p.set_of = sets;
+    static_cast<mapping_tables&>(p) = std::move(book_.tables);
+    return p;
+  }
+  relaxed_seconds relaxed_costs(std::vector<int> const& sets) const {
     auto const& all = book_.tables.sets;
     int const devices = book_.on().size();
-    std::vector<std::vector<double>> least(all.size());
-    std::vector<double> best(all.size(), never);
-    double sum = 0;
+    relaxed_seconds r{std::vector<std::vector<double>>(all.size()), std::vector<double>(all.size(), never), 0};
     for (int f = 0; f < t_.forward_nodes; ++f) {
       auto const s = detail::idx(sets[detail::idx(f)]);
-      if (least[s].empty()) {
+      if (r.of[s].empty()) {
         std::vector<int> const size = book_.least_ranges(static_cast<int>(s));
         for (std::size_t i = 0; i < size.size(); ++i) {
-          least[s].push_back(all[s].seconds[i] * size[i] / devices);
-          best[s] = std::min(best[s], least[s].back());
+          r.of[s].push_back(all[s].seconds[i] * size[i] / devices);
+          r.best[s] = std::min(r.best[s], r.of[s].back());
         }
       }
-      sum += best[s];
+      r.sum += r.best[s];
     }
-    double const slack = worth_having * (1 + 1e-9) - sum;
-    for (std::size_t s = 0; s < all.size(); ++s)
-      for (double& x : least[s]) x = x - best[s] <= slack ? x - best[s] : never;
-    book_.leave_out(least, slack);
+    return r;
+  }
+  void leave_out(relaxed_seconds least, double worth_having) {
+    double const slack = worth_having * (1 + 1e-9) - least.sum;
+    for (std::size_t s = 0; s < least.of.size(); ++s) {
+      std::vector<double>& of = least.of[s];
+      int first = -1;                                         // the best that starts at device 0: some assignment is needed
+      for (std::size_t i = 0; i < of.size(); ++i)
+        if (book_.tables.sets[s].spreads[i].start == 0 && (first < 0 || of[i] < of[detail::idx(first)])) first = static_cast<int>(i);
+      for (std::size_t i = 0; i < of.size(); ++i) {
+        double const excess = of[i] - least.best[s];
+        of[i] = excess <= slack || static_cast<int>(i) == first ? excess : never;
+      }
+    }
+    book_.leave_out(least.of, slack);
   }
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/search/fitting.hpp>
-#include <tensorpar/search/machine_parts.hpp>
+#include <tensorpar/search/part_list.hpp>
 #include <tensorpar/search/program_order.hpp>
 #include <tensorpar/search/savings.hpp>
 #include <tensorpar/search/scratch_levels.hpp>
@@ -35,6 +35,8 @@ struct search_space {
   spread_limits spreads;
   int grain = 1;
   bool relaxed = false;                       // the graph is not series-parallel: placement follows a tree that orders more than it does
+  std::vector<int> part_sizes;                // devices of the parts of the machine that were looked at too, most first
+  bool every_part = false;                    // no part was left out (search/part_list.hpp)
   friend bool operator==(search_space const&, search_space const&) = default;
 };
 
@@ -42,7 +44,8 @@ struct search_result {
   std::optional<shortage> infeasible;         // then there is no plan
   tensorpar::plan plan;
   assignment_cost cost;                       // seconds of a step by the search's objective, bytes by its estimate
-  double bound = 0;  // no assignment in the space costs less (nor does the plan, should a baseline be outside of it)
+  double bound = 0;  // no assignment in the space costs less, on all devices or on the parts that the space names (nor does the plan,
+                     // should a baseline be outside of it)
   double gap = 0;                             // (cost - bound) / cost
   search_space space;
   mapping_statistics statistics;
@@ -111,9 +114,10 @@ struct activation_choice {
 };
 
 /// `optimize` on all of a machine, with prices of movements that other searches found, for this machine, cost model and size of numbers.
+/// Where no assignment is below `bar` seconds there need be no plan; the bound says that.
 template <cost_model M>
 search_result optimize_whole(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
-                            std::shared_ptr<layout_prices<M>> const& prices, activation_choice* activation = nullptr) {
+                            std::shared_ptr<layout_prices<M>> const& prices, activation_choice* activation = nullptr, double bar = never) {
   require_machine(on);
   if (o.micro_batches < 1) throw error("micro_batches is " + std::to_string(o.micro_batches), "optimize", "1 or more");
   require_bound(forward);
@@ -129,6 +133,11 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   std::vector<activation_site> sites;
   if (activation) sites = activation_sites(forward, forward.node_count(), activation->rules);
   objective_builder<M> build(graph, book, o.order, false, sites);
+  if (bar < never) {
+    r.bound = build.least(r.space.spreads, bar, o.mapping);
+    r.infeasible = shortage{};
+    if (r.bound >= bar) return r;
+  }
   std::optional<objective_builder<M>> apart;
   if (!sites.empty()) apart.emplace(graph, book, o.order);
   // One axis per operator holds the baselines, and its fastest assignment is a bar that many choices of the whole space cannot clear.
@@ -167,6 +176,8 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   mapping_options time_only = o.mapping;
   time_only.memory = false;
   mapping_result m = best_mapping(p, time_only);
+  r.bound = m.time_bound;
+  if (m.time_bound >= bar) return r;
   m.cost.bytes = need(m.choices);
   m.infeasible = shortage_in(m.cost.bytes, p.capacity, false);
   sites = m.infeasible ? std::vector<activation_site>{} : chosen(p, m.choices);
@@ -231,55 +242,57 @@ void put_on(machine const& on, device_group part, training_graph const& t, M con
   r.infeasible = shortage_in(r.cost.bytes, room, false);
 }
 
-/// `optimize` with such prices: on all devices, and on parts of the machine that could be faster even if nobody ever waited there. On many
-/// devices grids of few are not in the space, a device that is slower than the others sets the pace of all, and branches of a large
-/// machine have more places than can be tried.
+/// What the space of a search says of the parts that it looked at. Those that could not be faster than `best` if nobody ever waited there
+/// need not be looked at.
+inline void name_parts(part_list const& list, machine const& on, std::vector<double> const& alone, double best, search_space& s) {
+  std::vector<char> seen(idx(on.size()) + 1, 0);
+  for (machine_part const& p : list.parts) seen[idx(p.as.size())] = 1;
+  s.every_part = list.every;
+  s.part_sizes.clear();
+  for (int k = on.size() - 1; k > 0; --k) if (seen[idx(k)]) s.part_sizes.push_back(k);
+  if (list.every || !on.uniform()) return;
+  s.every_part = true;
+  for (int k = 1; k < on.size(); ++k) s.every_part = s.every_part && (seen[idx(k)] || shared_evenly(alone, on, {0, k}) >= best);
+}
+
+/// `optimize` with such prices: on all devices, and on parts of the machine that could be faster. On many devices grids of few are not in
+/// the space, a device that is slower than the others sets the pace of all, and branches of a large machine have more places than can be
+/// tried. The bound is the least of all parts' bounds.
 template <cost_model M>
 search_result optimize_with(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
                             std::shared_ptr<layout_prices<M>> const& prices, activation_choice* activation = nullptr) {
   search_result best = optimize_whole(forward, on, model, o, prices, activation);
-  if (!o.fewer_devices || o.spreads || o.grain > 0 || on.size() < 2) return best;
+  if (!o.fewer_devices || o.spreads || o.grain > 0) return best;
   training_graph const t = differentiate(forward, {o.loss, o.optimizer, o.micro_batches});
   std::vector<double> const alone = seconds_alone(t, on, model, o.micro_batches, o.scalar_bytes);
-  search_options some = o;
-  some.compare = false;
-  double gap = best.gap;                               // of what was tried last
-  auto const hopeless = [&](device_group d, double share = 1 - 1e-9) {
-    return best.feasible() && shared_evenly(alone, on, d) >= best.cost.seconds * share;
+  double const kept = kept_bytes(t, o.scalar_bytes);
+  part_list const list = parts_of(on, alone);
+  auto const cost = [&] { return best.feasible() ? best.cost.seconds : never; };
+  auto const least = [&](machine_part const& p) {
+    return kept > all_memory(p.as) ? never : shared_evenly(alone, p.as, {0, p.as.size()}) * (1 - 1e-9);
   };
-  auto const attempt = [&](device_group d) {
-    machine const part = part_of(on, d);
+  auto const attempt = [&](machine_part const& p, double bar) {
     std::optional<activation_choice> with;
     if (activation) with = activation_choice{activation->rules, {}};
-    auto const own = std::make_shared<layout_prices<M>>(model, part, o.scalar_bytes);
-    search_result r = optimize_whole(forward, part, model, some, own, with ? &*with : nullptr);
-    gap = r.gap;
-    if (!r.feasible()) return;
-    put_on(on, d, t, model, o.scratch.rule, r);
-    if (!r.feasible() || (best.feasible() && r.cost.seconds >= best.cost.seconds * (1 - 1e-9))) return;
+    auto const own = std::make_shared<layout_prices<M>>(model, p.as, o.scalar_bytes);
+    search_result r = optimize_whole(forward, p.as, model, o, own, with ? &*with : nullptr, bar);
+    double const bound = r.bound;
+    if (!r.feasible() || !p.at.count) return bound;
+    put_on(on, p.at, t, model, o.scratch.rule, r);
+    if (!r.feasible() || r.cost.seconds >= cost() * (1 - 1e-9)) return bound;
     if (activation) activation->chosen = std::move(with->chosen);
     best.infeasible.reset();
     best.plan = std::move(r.plan);
     best.cost = std::move(r.cost);
-    best.bound = std::min(best.bound, best.cost.seconds);
-    best.gap = best.cost.seconds > 0 ? (best.cost.seconds - best.bound) / best.cost.seconds : 0;
-    best.plan.cost = best.cost.seconds;
-    best.plan.bound = best.bound;
+    return bound;
   };
-  for (device_group const range : ranges_by_kind(on)) {
-    bool const whole = range.count == on.size();
-    if (hopeless(range)) continue;
-    if (!whole) attempt(range);
-    auto const& nodes = best.plan.nodes;               // fewer of equal devices have less memory: not where there is too little already
-    if (!best.feasible() || std::any_of(nodes.begin(), nodes.end(), [](node_choice const& n) { return n.recompute; })) continue;
-    int last = range.count;
-    for (int const n : fewer_than(on, range)) {
-      if (hopeless({range.first, n}, 0.75)) break;     // no model is shared among many without any loss
-      if (last <= usual_limits(last).any_size_up_to && gap <= 1e-9) break;      // these grids were among those tried
-      attempt({range.first, n});
-      last = n;
-    }
-  }
+  best.bound = over_parts(list, list.reordered ? never : best.bound, cost, least, attempt);
+  name_parts(list, on, alone, cost(), best.space);
+  if (!best.feasible()) return best;
+  best.bound = std::min(best.bound, best.cost.seconds);
+  best.gap = best.cost.seconds > 0 ? (best.cost.seconds - best.bound) / best.cost.seconds : 0;
+  best.plan.cost = best.cost.seconds;
+  best.plan.bound = best.bound;
   return best;
 }
 /// Operators that stand on different devices, in an order that is faster than their numbers, where one is found.
@@ -300,9 +313,13 @@ template <class Options> Options shared_by(team& workers, Options o) {
 /// The fastest plan for one training step of `forward` on a machine, by a cost model, with a lower bound on every plan of the space stated
 /// in the result; or which device lacks how much memory. Time is the objective of problem.hpp: operators, movements, gradient
 /// synchronisation. Memory per device is a hard constraint on the arenas of the plan's program, with the scratch space of kernels if
-/// `scratch` names the policy that will run it (by default an executor may take more); where the fastest plan does not fit, updates and weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
+/// `scratch` names the policy that will run it (by default an executor may take more). Where the fastest plan does not fit, updates and
+/// weights are sharded and operators computed again (search/fitting.hpp). A shortage is proven
 /// where the weights and the optimizer's state alone exceed all memory there is. Deterministic: equal arguments, equal results.
-/// Fewer devices than there are may be faster: parts of the machine are tried where that could be (search/machine_parts.hpp).
+/// Fewer devices than there are may be faster: parts of the machine are searched too where that could be (search/part_list.hpp), on up to
+/// 16 devices all of them, so that more devices are never slower. That a part cannot be faster follows from the seconds of its devices
+/// where no operator gets more than n times as fast on n devices. The bound counts these parts, and does not change with the numbers of
+/// devices that are joined alike.
 /// What is found runs its operators by number, or in a greedy order where that is simulated to be faster (search/program_order.hpp); the
 /// objective's seconds know no order.
 /// Throws `error` for a graph without the loss, with unbound sizes, or a machine that means nothing (ir/machine_check.hpp).
