@@ -2,7 +2,7 @@
 if(NOT TENSORPAR_JSON OR NOT TENSORPAR_EIGEN OR NOT TENSORPAR_THREADS)
   message(FATAL_ERROR "tests, examples, benchmarks and fuzzers use every part: set TENSORPAR_JSON, TENSORPAR_EIGEN and TENSORPAR_THREADS")
 endif()
-option(TENSORPAR_WERROR "Treat warnings of our own code as errors" ${PROJECT_IS_TOP_LEVEL})
+option(TENSORPAR_WERROR "Treat warnings of our own code as errors (the presets of CMakePresets.json do)" OFF)
 option(TENSORPAR_NATIVE "Compile examples and benchmarks for this very processor" ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

@@ -23,6 +23,20 @@ OPTIONAL = re.compile(r"fatal error: (nccl|cudnn)\.h: No such file")
 HOSTILE = """I small B0 B1 B50 near far interface linux unix ECHO ERROR IN OUT OPTIONAL CONST VOID TRUE FALSE DELETE DIFFERENCE
 None Bool Status Success Always Complex True False PI M_PI OK ERR LOG CHECK INFO DEBUG TEST REQUIRE MIN MAX ABS major minor
 _B _C _L _N _P _S _U _X""".split()
+# The same before the headers of third parties that come through our doors, as programs have them that include other things first; and what
+# must be refused in one error, since it hides functions of ours.
+BEFORE = {
+    "complex.h": "#include <complex.h>\n",
+    "X11": "#define X11 1\n" + "".join(f"#define {m} {v}\n" for m, v in dict(
+        None_="0L", Bool="int", Status="int", True_="1", False_="0", Always="2", Success="0", Complex="1", Above="0", Below="1", KeyPress="2",
+        FocusIn="9", FocusOut="10", Unsorted="0", Convex="2", GrayScale="1", Expose="12", CursorShape="0", NoSymbol="0L").items()).replace("_ ", " "),
+    "Windows": "#define min(a, b) ((a) < (b) ? (a) : (b))\n#define max(a, b) ((a) > (b) ? (a) : (b))\n"
+               "#define small char\n#define near\n#define far\n#define interface struct\n#define ERROR 0\n#define IN\n#define OUT\n",
+    "macOS, check": "#define check(assertion) ((void)(assertion))\n",
+    "macOS, require": "#define require(assertion, label) ((void)(assertion))\n",
+}
+DOORS = ["tensorpar/tensorpar.hpp", "tensorpar/exec/eigen_door.hpp", "tensorpar/core/json.hpp", "tensorpar/plan/check.hpp"]
+REFUSED = "include tensorpar first"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Werror"]
 
 
@@ -96,6 +110,19 @@ class checker:
         text += "".join(f"#include <{h}>\n" for h in headers)
         return self.compile(unit, text, WARNINGS + ["-Wno-keyword-macro"] if "clang" in self.tag else WARNINGS)
 
+    def behind(self, what):
+        """The doors behind macros that other headers define: they work, or say in one error what to do; macros are there afterwards."""
+        text = BEFORE[what] + "".join(f"#include <{h}>\n" for h in DOORS)
+        names = re.findall(r"^#define (\w+)", BEFORE[what], re.M) + (["I"] if what == "complex.h" else [])
+        if not what.startswith("Windows"):                                 # the standard library takes min and max away
+            text += "".join(f"#ifndef {m}\n#error \"{m} is gone\"\n#endif\n" for m in names)
+        text += "int main() {}\n"
+        found = self.compile("behind_" + what, text, ["-Wall", "-Wextra", "-Werror", "-std=gnu++20", "-fsyntax-only"])
+        if not what.startswith("macOS"):
+            return found
+        errors = [line for line in found.splitlines() if "error:" in line and "is gone" not in line]
+        return "" if len(errors) == 1 and REFUSED in errors[0] else found or f"{what} is not refused"
+
     def run(self):
         jobs = []
         with concurrent.futures.ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
@@ -112,6 +139,9 @@ class checker:
                     print("there is no header at all")
                     return 1
                 jobs.append(("all headers behind hostile macros", pool.submit(self.hostile, headers)))
+                for what in BEFORE:
+                    if all((self.source / "include" / h).exists() for h in DOORS):
+                        jobs.append(("the doors behind " + what, pool.submit(self.behind, what)))
                 jobs.append(("all headers backwards", pool.submit(self.hostile, headers[::-1], "backwards")))
                 for row in self.chains(headers) if "clang" not in self.tag else []:
                     jobs.append((row[-1] + (" after headers of its own" if row[1:] else ""), pool.submit(self.alone, *row)))

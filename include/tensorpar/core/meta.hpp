@@ -1,5 +1,12 @@
 // tensorpar/core/meta.hpp - type lists, and the one door to Boost.Hana
 #pragma once
+// C's complex.h, X11 and builds for X11 define these, and Hana uses the names: they are away while it is read, and then there again.
+#pragma push_macro("I")
+#pragma push_macro("Bool")
+#pragma push_macro("X11")
+#undef I
+#undef Bool
+#undef X11
 #include <boost/hana/accessors.hpp>
 #include <boost/hana/all_of.hpp>
 #include <boost/hana/any_of.hpp>
@@ -25,6 +32,9 @@
 #include <boost/hana/tuple.hpp>
 #include <boost/hana/type.hpp>
 #include <boost/hana/unpack.hpp>
+#pragma pop_macro("X11")
+#pragma pop_macro("Bool")
+#pragma pop_macro("I")
 #include <utility>
 
 namespace tensorpar {

@@ -9,6 +9,8 @@ namespace tensorpar::detail {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"          // packets are vector types, used as template arguments
+#pragma GCC diagnostic ignored "-Wuninitialized"               // of intrinsics of AVX-512, wherever they were included first (PR 105593)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// c (+)= a b for any strides, after Goto and van de Geijn (ACM TOMS 34(3), 2008) and BLIS (Van Zee and van de Geijn, ACM TOMS 41(3),
