@@ -206,6 +206,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   t.loss = o.search.loss;
   t.optimizer = o.search.optimizer;
   t.micro_batches = o.search.micro_batches;
+  t.reduction = o.search.reduction;
   search_space const space = space_for(on, o.search);
   training_graph const step = differentiate(declared, t);
   open_graph whole(unspread(declared));
@@ -276,7 +277,7 @@ joint_result optimize_changed(computation_graph const& declared, developed::choi
     activated_graph a = activate(c.open, c.number, with.chosen, r.plan.nodes);
     plan p = r.plan;
     p.graph = a.graph.hash();
-    training_graph const step = differentiate(a.graph, {o.loss, o.optimizer, o.micro_batches});
+    training_graph const step = differentiate(a.graph, training_of(p, o.loss));
     std::vector<i64> const bytes = arena_sizes(step, p)(a.nodes);
     std::vector<i64> room;
     for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
