@@ -10,6 +10,7 @@
 #include <array>
 #include <functional>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/check.hpp>
 
 using namespace tests;
 
@@ -167,6 +168,70 @@ TEST_CASE("where samples cannot be told, several micro-batches are refused, and 
   CHECK_NOTHROW(differentiate(g));
   CHECK_THROWS_WITH_AS(differentiate(g, {"loss", {}, 2}),
                        doctest::Contains("dropout 'pairs' on [4,4] cannot tell along which axis samples lie"), error);
+}
+
+/// A network whose loss is the sum of its samples' terms in one of several ways; 3: their mean plus what no sample changes.
+computation_graph summing(i64 samples, int way) {
+  computation_graph g;
+  int const x = g.add_input("x", {samples, 3, 4}), y = g.add_input("y", {samples, 3, 4});
+  auto const made = [&](any_op const& o, std::vector<int> in) { return out(g, g.add(o, in)); };
+  int const h = out(g, g.add_with_weights(linear{4}, {x}, "l"));
+  int loss = -1;
+  if (way == 0) loss = made(contraction("bse,bse->"), {h, y});
+  if (way == 1) loss = made(sum_axis{0}, {made(sum_axis{1}, {made(transpose{0, 1}, {made(contraction("bse,bse->bs"), {h, y})})})});
+  if (way == 2) loss = made(scale{2.5}, {made(add{}, {made(contraction("bse,bse->"), {h, h}), made(contraction("bse,bse->"), {h, y})})});
+  if (way == 3) {
+    int const w = g.add_parameter("w", {4}, init::ones);
+    loss = made(add{}, {made(mean_squared_error{}, {h, y}), made(contraction("e,e->"), {w, w})});
+  }
+  g.add_output("loss", loss);
+  return g;
+}
+
+TEST_CASE("a loss is the sum or the mean that it is in any number of micro-batches, and so are its gradients") {
+  for (int way = 0; way < 4; ++way) {
+    CAPTURE(way);
+    network const net = [way](i64 samples) { return summing(samples, way); };
+    equal_in_parts(net, {.optimizer = {.kind = static_cast<optimizer_kind>(way % 2)}});
+    host_batch const data = random_batch(net(12), 1, 8);
+    double whole = 0;
+    for (int micro : {1, 2, 3, 4, 6, 12}) {
+      executor_of<double> run(net(12 / micro), one_device_plan(net(12 / micro), training_options{"loss", {}, micro}));
+      run.initialise(1);
+      double const loss = run.step(data, 0.1).loss;
+      if (micro == 1) whole = loss;
+      CHECK(loss == doctest::Approx(whole).epsilon(1e-12));
+      CHECK(run.plan_value().reduction == (way < 3 ? loss_reduction::sum : loss_reduction::mean));
+    }
+  }
+}
+
+TEST_CASE("the same in pipelines; a plan that says otherwise is refused") {
+  std::mt19937 draw(9);
+  for (int trial = 0; trial < effort::cases(30); ++trial) {
+    int const way = trial % 3;
+    CAPTURE(way);
+    i64 const unit = 1 + trial % 2, mini_batch = unit * (trial % 3 == 0 ? 12 : 6);
+    network const net = [way](i64 samples) { return summing(samples, way); };
+    host_batch const data = random_batch(net(mini_batch), 1, 10);
+    plan p = random_pipeline(net(unit), {.devices = 2 + trial % 3, .sizes = way == 0}, unit, mini_batch, draw);
+    CHECK_THROWS_WITH_AS(expand(net(unit), p), doctest::Contains("is a sum over samples, not a mean"), error);
+    p.reduction = loss_reduction::sum;
+    pipelined_step const s = expand(net(unit), p);
+    CHECK(check(s.graph, s.plan, unroll(s)).empty());
+    plan wrong = s.plan;
+    wrong.reduction = loss_reduction::mean;
+    CHECK_THROWS_WITH_AS(executor_of<double>(s.graph, wrong), doctest::Contains("a sum over samples, the plan says mean"), error);
+    executor_of<prime_field> run(s);
+    run.initialise(1);
+    for (int k = 0; k < 3; ++k) run.step(data, 0.1);
+    bool const same = parameters_of(run) == trained<prime_field>(net, data, mini_batch, {});
+    CHECK(same);
+    executor_of<double> real(s), alone(net(mini_batch), one_device_plan(net(mini_batch)));
+    real.initialise(1);
+    alone.initialise(1);
+    CHECK(real.step(data, 0.1).loss == doctest::Approx(alone.step(data, 0.1).loss).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("a written ratio is the ratio of what was written") {

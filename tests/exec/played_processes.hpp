@@ -38,9 +38,9 @@ struct part_hub {
     together([&](comm::threads& c, auto const& g) { c.all_reduce(g, x, x, n); });
   }
 };
-struct part : comm::threads {
+struct played_rank : comm::threads {
   using hub = part_hub;
-  part(hub& h, int rank) : comm::threads(*h.at.hub, rank) {}
+  played_rank(hub& h, int rank) : comm::threads(*h.at.hub, rank) {}
 };
 
 /// work(process) on a thread per process. What they threw, by process.

@@ -182,3 +182,21 @@ TEST_CASE("what JSON cannot hold is refused when writing") {
   p.model = "\xff";
   CHECK_THROWS_AS(encode(p), error);
 }
+
+TEST_CASE("a plan's file says what the loss is only where it is a sum; without it, as in older files, it is a mean") {
+  plan p = sample();
+  CHECK(!encode(p).contains("reduction"));
+  CHECK(decode_plan(encode(p).dump(), "t").reduction == loss_reduction::mean);
+  u64 const mean = p.hash();
+  p.reduction = loss_reduction::sum;
+  CHECK(encode(p)["reduction"] == "sum");
+  CHECK(decode_plan(encode(p).dump(), "t") == p);
+  CHECK(p.hash() != mean);
+  for (char const* text : {"mean", "as_graph", "product"}) {
+    json j = encode(p);
+    j["reduction"] = text;
+    CHECK(std::string(refusal(j.dump()).what()).find("reduction") != std::string::npos);
+  }
+  p.reduction = loss_reduction::as_graph;
+  CHECK_THROWS_WITH_AS(encode(p), doctest::Contains("leaves the loss's reduction open"), error);
+}

@@ -27,6 +27,7 @@ inline plan random_plan(std::mt19937& r) {
   p.cluster.links.push_back({name(), devices, real(), 1 + real()});
   p.micro_batches = 1 + below(16);
   p.scalar_bytes = below(2) ? 4 : 8;
+  p.reduction = below(2) ? loss_reduction::mean : loss_reduction::sum;
   auto& o = p.optimizer;
   o.kind = static_cast<optimizer_kind>(below(3));
   o.momentum = below(2) ? 0.9 : static_cast<double>(r()) / 4294967296.0;

@@ -231,3 +231,28 @@ TEST_CASE("what cannot be is refused by name, and what is too large is said to b
   fixed.add_output("loss", fixed.node(fixed.add(mean_squared_error{}, {cut, y})).out[0]);
   CHECK_THROWS_WITH_AS(optimize_batch(fixed, 8, on, analytical{}), doctest::Contains("times its batch"), error);
 }
+
+TEST_CASE("a summed loss is one in every plan that is compared; a sum plus a mean is refused where micro-batches may differ") {
+  auto const net = [](bool mean_as_well) {
+    computation_graph g;
+    int const x = g.add_input("x", {1, 64}), y = g.add_input("y", {1, 64});
+    int const h = g.node(g.add_with_weights(linear{64}, {x}, "l")).out[0];
+    int loss = g.node(g.add(contraction("be,be->"), {h, y})).out[0];
+    if (mean_as_well) loss = g.node(g.add(add{}, {loss, g.node(g.add(mean_squared_error{}, {h, y})).out[0]})).out[0];
+    g.add_output("loss", loss);
+    return g;
+  };
+  machine const on = nodes(1, 2, 1e9);
+  batch_options o;
+  for (int micro : {1, 4, 8}) {
+    o.micro_batches = {micro};
+    o.schedules = {};
+    batch_result const r = optimize_batch(net(false), 8, on, analytical{}, o);
+    check_result(net(false), 8, on, r);
+    CHECK(r.plan.reduction == loss_reduction::sum);
+  }
+  o.schedules = {schedule_kind::one_f_one_b};
+  CHECK_THROWS_WITH_AS(optimize_batch(net(true), 8, on, analytical{}, o), doctest::Contains("adds a sum over samples to what"), error);
+  o.search.reduction = loss_reduction::mean;
+  CHECK_THROWS_WITH_AS(optimize_batch(net(false), 8, on, analytical{}, o), doctest::Contains("is a sum over samples, not a mean"), error);
+}

@@ -13,7 +13,7 @@
 namespace tensorpar {
 
 struct step_result {
-  double loss = 0;             // mean over the batch
+  double loss = 0;             // of the batch: the mean or the sum of its micro-batches' losses
   double seconds = 0;
   std::optional<double> gradient_norm;   // of all gradients before they were clipped; where no update waits for it, nobody computes it
   bool skipped = false;        // by optimizer_choice::on_non_finite: nothing has changed, and the step does not count
@@ -39,11 +39,11 @@ inline std::string const& name_of_loss(training_graph const& t) {
 struct step_numbers {
   std::vector<int> losses;         // those that forward operators write the loss to, its shares one by one
   int norm = -1;                   // that of the gradients' norm
-  std::size_t shares = 1;          // of the loss, in one micro-batch of the program
+  double terms = 1;                // whose mean is the loss; 1: their sum
 };
 inline step_numbers told_by_step(training_graph const& g, program const& p) {
   step_numbers r;
-  r.shares = std::max<std::size_t>(1, g.losses.size());
+  if (g.reduction != loss_reduction::sum) r.terms = p.micro_batches * static_cast<double>(std::max<std::size_t>(1, g.losses.size()));
   for (task const& t : p.tasks) {
     if (t.kind != task_kind::compute) continue;
     if (t.op.is<clip_factor>()) r.norm = t.out[1];
@@ -52,7 +52,7 @@ inline step_numbers told_by_step(training_graph const& g, program const& p) {
   }
   return r;
 }
-/// The loss: its partial sums added, averaged over micro-batches. And the gradients' norm.
+/// The loss: its partial sums added, averaged over micro-batches where it is a mean. And the gradients' norm.
 template <class Scalar, class Memory, class Hub>
 void read_step(step_result& r, program const& p, step_numbers const& from, device_memory<Scalar, Memory> const& memory, Hub& hub) {
   std::vector<double> all;
@@ -71,7 +71,7 @@ void read_step(step_result& r, program const& p, step_numbers const& from, devic
   add_up(hub, all);
   if (from.norm >= 0) r.gradient_norm = all[0];
   for (std::size_t k = from.norm >= 0; k < all.size(); ++k) r.loss += all[k];
-  r.loss /= p.micro_batches * static_cast<double>(from.shares);
+  r.loss /= from.terms;
 }
 
 /// Does this step count? Not where its update was skipped, as kernels found from the same norm. Throws where the optimizer wants finite

@@ -1,7 +1,7 @@
 // tensorpar/ir/differentiate.hpp - from a forward graph to a training step: explicit backward and update operators
 #pragma once
 #include <map>
-#include <tensorpar/ir/sample_runs.hpp>
+#include <tensorpar/ir/loss_reduction.hpp>
 #include <tensorpar/op/optimizer_check.hpp>
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/op/update.hpp>
@@ -11,7 +11,8 @@ namespace tensorpar {
 struct training_options {
   std::string loss = "loss";           // the output whose gradient is taken; a scalar
   optimizer_choice optimizer;
-  int micro_batches = 1;               // the loss is the mean over so many runs of the forward graph
+  int micro_batches = 1;               // runs of the forward graph in a step
+  loss_reduction reduction = loss_reduction::as_graph;       // of their losses
   friend bool operator==(training_options const&, training_options const&) = default;
 };
 
@@ -20,7 +21,8 @@ struct training_graph {
   computation_graph graph;
   int forward_nodes = 0;
   int loss = -1;                                 // value
-  std::vector<int> losses;                       // the values whose mean is the loss: one, or one per micro-batch that the graph holds
+  std::vector<int> losses;                       // the values that make the loss: one, or one per micro-batch that the graph holds
+  loss_reduction reduction = loss_reduction::mean;           // what the loss is of these, and of micro-batches: mean or sum
   u64 expanded_from = 0;                         // training_hash of the graph whose micro-batches this one holds; 0: of none
   std::vector<int> gradient;                     // by forward value id: its complete gradient, or -1
   std::vector<int> home;  // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
@@ -54,12 +56,12 @@ class differentiator final : public gradient_builder {
     t.gradient.assign(n, -1);
     t.home.assign(n, -1);
     wanted_.assign(n, false);
-    std::vector<sample_run> const runs = sample_runs(forward);
+    runs_ = sample_runs(forward);
     for (std::size_t x = 0; x < n; ++x) wanted_[x] = forward.values[x].role == value_role::parameter;
     for (int v = 0; v < t.forward_nodes; ++v) {
       t.graph.node(v).origin = v;
       t.graph.node(v).phase = step_phase::forward;
-      if (graph_node& made = t.graph.node(v); !made.out.empty()) made.sample_run = runs[static_cast<std::size_t>(made.out[0])].run;
+      if (graph_node& made = t.graph.node(v); !made.out.empty()) made.sample_run = runs_[static_cast<std::size_t>(made.out[0])].run;
       for (int x : t.graph.node(v).in) {
         if (t.graph.value(x).role == value_role::parameter && home(x) < 0) t.home[static_cast<std::size_t>(x)] = v;
         if (wanted_[static_cast<std::size_t>(x)] && t.graph.node(v).op.op->derive)
@@ -81,9 +83,11 @@ class differentiator final : public gradient_builder {
     t.losses = {t.loss};
     int const last = t.graph.value(t.loss).producer;
     if (last < 0) throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
+    t.reduction = reduction_of(t.graph, t.loss, options_.reduction, options_.micro_batches > 1, false, runs_);
     enter(last);
     phase_ = step_phase::backward;
-    parts_[static_cast<std::size_t>(t.loss)].push_back(emit(constant{1.0 / options_.micro_batches, 0, {}}, nullptr, 0));
+    int const terms = t.reduction == loss_reduction::sum ? 1 : options_.micro_batches;
+    parts_[static_cast<std::size_t>(t.loss)].push_back(emit(constant{1.0 / terms, 0, {}}, nullptr, 0));
     for (int v = t.forward_nodes - 1; v >= 0; --v) {
       bool reached = false;
       for (int y : t.graph.node(v).out) reached = reached || !parts_[static_cast<std::size_t>(y)].empty();
@@ -149,6 +153,7 @@ class differentiator final : public gradient_builder {
   std::vector<std::vector<int>> parts_;          // by forward value: gradient contributions
   std::map<int, int> given_;                     // value -> how often it was given
   std::vector<bool> wanted_;
+  std::vector<sample_run> runs_;                 // by forward value
   int node_ = -1;                                // the forward node at hand
   std::vector<int> forward_in_;
   iteration_space space_;

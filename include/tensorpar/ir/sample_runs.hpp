@@ -6,7 +6,7 @@
 namespace tensorpar {
 
 /// The elements of a value, row by row, are runs of `run` elements, each with all samples of the micro-batch: those of several
-/// micro-batches stand side by side, run by run. Element i of micro-batch j of m is so number (i / run * m + j) * run + i % run of the whole batch.
+/// micro-batches stand side by side, run by run. Element i of micro-batch j of m is number (i / run * m + j) * run + i % run of the batch.
 /// run = elements: samples come first. run = 0: a value without samples, the same in every micro-batch. run = -1: it cannot be told.
 struct sample_run {
   static constexpr i64 none = 0, unknown = -1;

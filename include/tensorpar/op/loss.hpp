@@ -4,6 +4,10 @@
 
 namespace tensorpar {
 
+/// What the loss of a step is of the losses of its micro-batches: their mean, or their sum. `as_graph`: what the graph says
+/// (ir/loss_reduction.hpp).
+enum class loss_reduction : int { as_graph, mean, sum };
+
 /// Operands dl (scalar), logits [..., e], labels [...]; result (softmax - one_hot) * dl / rows.
 struct cross_entropy_grad {
   static constexpr auto name = "cross_entropy_grad";

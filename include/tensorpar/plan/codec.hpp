@@ -13,6 +13,7 @@ namespace tensorpar {
 namespace detail {
 
 constexpr char const* non_finite_names[] = {"error", "skip", "go_on"};
+constexpr char const* reduction_names[] = {"as_graph", "mean", "sum"};
 constexpr char const* optimizer_names[] = {"sgd", "momentum", "adamw"};
 
 inline json encode_machine(machine const& m) {
@@ -175,6 +176,7 @@ inline json encode(plan const& p) {
   }
   r["cluster"] = detail::encode_machine(p.cluster);
   r["micro_batches"] = p.micro_batches;
+  if (p.reduction != loss_reduction::mean) r["reduction"] = detail::reduction_names[static_cast<int>(p.reduction)];
   r["scalar_bytes"] = p.scalar_bytes;
   json o = json::object();
   o["kind"] = detail::optimizer_names[static_cast<int>(p.optimizer.kind)];
@@ -206,6 +208,7 @@ inline json encode(plan const& p) {
   std::vector<double> reals{q.momentum, q.beta1, q.beta2, q.eps, q.weight_decay, q.clip_norm, p.cost, p.bound, p.step_seconds};
   for (device_kind const& k : p.cluster.kinds) reals.insert(reals.end(), {k.flops, k.memory_bandwidth, k.launch});
   for (link_level const& l : p.cluster.links) reals.insert(reals.end(), {l.latency, l.bandwidth});
+  if (p.reduction == loss_reduction::as_graph) throw error("a plan that leaves the loss's reduction open", p.model, "mean or sum");
   if (p.serial && p.rewrites.empty()) throw error("a plan with a serial graph and no rewrites", p.model, "both or neither");
   for (double x : reals)
     if (!std::isfinite(x)) throw error("a plan with a number that is infinite or undefined", p.model, "finite numbers");
@@ -227,8 +230,8 @@ inline plan decode(json const& from, std::string const& where) {
   if (i64 const v = r["tensorpar_plan"].integer(0, INT64_MAX); v != plan::schema)
     r["tensorpar_plan"].fail("a plan of schema version " + std::to_string(v),
                              "version " + std::to_string(plan::schema) + "; make the plan again with this release");
-  r.object({"tensorpar_plan", "hash", "checksum", "model", "batch", "graph", "serial", "rewrites", "cluster", "micro_batches", "scalar_bytes",
-            "optimizer", "nodes", "order", "pipeline", "predicted"});
+  r.object({"tensorpar_plan", "hash", "checksum", "model", "batch", "graph", "serial", "rewrites", "cluster", "micro_batches", "reduction",
+            "scalar_bytes", "optimizer", "nodes", "order", "pipeline", "predicted"});
   plan p;
   p.model = r["model"].text();
   if (from.contains("batch")) p.batch = r["batch"].integer(1, INT64_MAX);
@@ -241,6 +244,10 @@ inline plan decode(json const& from, std::string const& where) {
   }
   p.cluster = detail::decode_machine(r["cluster"]);
   p.micro_batches = r["micro_batches"].bounded(1, plan_max_micro_batches);
+  if (from.contains("reduction")) {
+    p.reduction = static_cast<loss_reduction>(r["reduction"].one_of(detail::reduction_names));
+    if (p.reduction != loss_reduction::sum) r["reduction"].fail("says nothing", "sum, or no such key for a mean");
+  }
   p.scalar_bytes = r["scalar_bytes"].integer(1, 64);
   detail::plan_reader const o = r["optimizer"];
   o.object({"kind", "momentum", "beta1", "beta2", "eps", "weight_decay", "clip_norm", "on_non_finite"});

@@ -60,11 +60,14 @@ class pipeline_expander {
   void differentiate_all(std::string const& loss) {
     int const y = forward_.output(loss);
     int const last = y < 0 ? -1 : forward_.value(y).producer;
+    bool const several = last >= 0 && pipe_.mini_batch > pipe_.unit;
+    r_.graph.reduction = y < 0 ? plan_.reduction : reduction_of(forward_, y, plan_.reduction, several, true);
     for (pipeline_stage const& s : pipe_.stages) {
       if (made_.contains(s.micro_batch)) continue;
       training_options o;
       o.loss = loss;
       o.optimizer = plan_.optimizer;
+      o.reduction = r_.graph.reduction;
       o.micro_batches = last < 0 ? 1 : count(stage_[z(last)]);          // the gradient starts there, whatever the sizes elsewhere
       made_.emplace(s.micro_batch, differentiate(rebatch(forward_, s.micro_batch / pipe_.unit), o));
     }
@@ -382,6 +385,7 @@ inline pipelined_step expand(computation_graph const& forward, plan const& p, st
   q.model = p.model;
   q.cluster = p.cluster;
   q.optimizer = p.optimizer;
+  q.reduction = r.graph.reduction;
   q.scalar_bytes = p.scalar_bytes;
   q.cost = p.cost;
   q.bound = p.bound;

@@ -4,6 +4,7 @@
 #include <tensorpar/ir/layout.hpp>
 #include <tensorpar/ir/machine.hpp>
 #include <tensorpar/ir/sharded_update.hpp>
+#include <tensorpar/op/loss.hpp>
 #include <tensorpar/op/update.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 #include <tensorpar/plan/shortage.hpp>
@@ -30,6 +31,7 @@ struct plan {
   std::vector<node_choice> nodes;        // by forward node id
   std::vector<int> order;                // forward node ids as they run, empty: by number; the rest follows (plan/operator_order.hpp)
   int micro_batches = 1;                 // gradients of so many micro-batches are added before an update
+  loss_reduction reduction = loss_reduction::mean;   // what the loss is of those of micro-batches: mean or sum
   optimizer_choice optimizer;
   i64 scalar_bytes = 4;                  // size of a real number on the devices
   tensorpar::pipeline pipeline;          // empty: every micro-batch runs through all operators before the next (see plan/expand.hpp)
@@ -73,6 +75,7 @@ struct plan {
     if (!rewrites.empty()) h.add(serial).add(rewrites.size());
     for (rewrite_record const& r : rewrites) add_to(h, r);
     if (!scratch.empty()) h.add(std::string_view(scratch));
+    if (reduction != loss_reduction::mean) h.add(std::string_view("reduction")).add(reduction);
     if (tasks || offsets) h.add(tasks).add(offsets);
     return h.value();
   }

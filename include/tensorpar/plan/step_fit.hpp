@@ -20,7 +20,13 @@ inline std::string disagreement(training_graph const& t, plan const& p) {
     graph_node const& n = g.node(v);
     if (!found && n.phase == step_phase::backward && n.op.is<constant>() && n.origin == last) {
       found = true;                                                               // the first one is the gradient of the loss
-      if (n.op == any_op(constant{1.0 / (static_cast<double>(p.micro_batches) * held), 0, {}})) continue;
+      double const terms = t.reduction == loss_reduction::sum ? 1 : static_cast<double>(p.micro_batches) * held;
+      bool const several = p.micro_batches > 1 || held > 1, open = p.reduction == loss_reduction::as_graph;
+      if (several && !open && t.reduction != p.reduction)
+        return std::string("the graph was differentiated for a loss that is a ") +
+               (t.reduction == loss_reduction::sum ? "sum over samples, the plan says mean" : "mean over samples, the plan says sum");
+      if (n.op == any_op(constant{1.0 / terms, 0, {}})) continue;
+      if (t.reduction == loss_reduction::sum) return "the gradient of the graph's loss does not begin with 1, as that of a sum does";
       char parts[32];
       std::snprintf(parts, sizeof parts, "%g", 1 / n.op.as<constant>().value / held);
       return "the graph was differentiated for micro_batches = " + std::string(parts) + ", the plan has " + std::to_string(p.micro_batches);

@@ -9,11 +9,13 @@ namespace tensorpar {
 
 /// What `differentiate` has to be told so that its graph is the one that this plan runs: the plan's optimizer and micro-batches.
 /// `loss`: the output that the plan was searched for.
-inline training_options training_of(plan const& p, std::string loss = "loss") { return {std::move(loss), p.optimizer, p.micro_batches}; }
+inline training_options training_of(plan const& p, std::string loss = "loss") {
+  return {std::move(loss), p.optimizer, p.micro_batches, p.reduction};
+}
 
 /// Every operator on one device whose memory is never short: serial training, to compare other plans with. Not sealed.
 /// Law: an executor of it and one of any other plan for this graph and these options have equal parameters after equal steps, exactly in a
-/// prime field. O(operators).
+/// prime field. Throws `error` for several micro-batches of a loss that is no clear mean or sum. O(operators).
 inline plan one_device_plan(computation_graph const& forward, training_options const& o = {}) {
   device_kind kind = kinds::logical();
   kind.memory = std::numeric_limits<i64>::max();
@@ -22,6 +24,8 @@ inline plan one_device_plan(computation_graph const& forward, training_options c
   p.cluster = make_cluster("one device", kind, 1, 1, {}, {});
   p.nodes.resize(forward.nodes.size());
   p.micro_batches = o.micro_batches;
+  int const loss = forward.output(o.loss);
+  p.reduction = loss < 0 ? loss_reduction::mean : reduction_of(forward, loss, o.reduction, o.micro_batches > 1);
   p.optimizer = o.optimizer;
   return p;
 }

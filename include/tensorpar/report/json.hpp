@@ -39,6 +39,7 @@ inline json to_json(plan_summary const& s) {
   r["cluster"] = s.cluster;
   r["devices"] = s.devices.size();
   r["micro_batches"] = s.micro_batches;
+  r["reduction"] = s.summed ? "sum" : "mean";
   r["ordered"] = s.ordered;
   r["predicted_step_s"] = s.seconds;
   r["cost_s"] = s.cost;

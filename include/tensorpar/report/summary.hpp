@@ -36,6 +36,7 @@ struct device_summary {
 struct plan_summary {
   std::string name, model, cluster;
   int micro_batches = 1;
+  bool summed = false;                 // the loss is the sum of micro-batches' losses, else their mean
   bool ordered = false;                     // operators run in an order that the plan gives, not by number
   std::string scratch;                      // whose scratch space is in `peak`, in words
   double seconds = 0, bound = 0, cost = 0;  // simulated step; the search's lower bound and its own estimate (0: none)
@@ -196,6 +197,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   s.model = p.model;
   s.cluster = p.cluster.name;
   s.micro_batches = p.micro_batches;
+  s.summed = t.reduction == loss_reduction::sum;
   s.ordered = !p.order.empty();
   s.scratch = q.scratch && p.scratch.empty() ? "with kernels' scratch" : scratch_text(q.scratch ? p.scratch : "");
   s.seconds = time.seconds;

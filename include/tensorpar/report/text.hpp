@@ -34,6 +34,7 @@ inline std::string explain(plan_summary const& s) {
                   (s.devices.size() == 1 ? " device" : " devices");
   if (!s.cluster.empty()) r += " (" + s.cluster + ")";
   if (s.micro_batches > 1) r += ", " + std::to_string(s.micro_batches) + " micro-batches";
+  if (s.summed) r += ", the loss is a sum over samples";
   if (s.ordered) r += ", operators in the plan's own order";
   r += "\n  predicted step " + seconds_text(s.seconds);
   if (s.bound > 0 && s.cost > 0)

@@ -201,6 +201,7 @@ developed develop(computation_graph const& declared, machine const& on, M const&
   t.loss = o.search.loss;
   t.optimizer = o.search.optimizer;
   t.micro_batches = o.search.micro_batches;
+  t.reduction = o.search.reduction;
   search_space const space = space_for(on, o.search);
   training_graph const step = differentiate(declared, t);
   open_graph whole(unspread(declared));

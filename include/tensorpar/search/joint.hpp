@@ -30,7 +30,7 @@ joint_result optimize_changed(computation_graph const& declared, developed::choi
     activated_graph a = activate(c.open, c.number, with.chosen, r.plan.nodes);
     plan p = r.plan;
     p.graph = a.graph.hash();
-    training_graph const step = differentiate(a.graph, {o.loss, o.optimizer, o.micro_batches});
+    training_graph const step = differentiate(a.graph, training_of(p, o.loss));
     std::vector<i64> const bytes = arena_sizes(step, p, o.scratch.rule)(a.nodes);
     std::vector<i64> room;
     for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
@@ -145,7 +145,7 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
     alone.push_back(d.bound);
     note(d.statistics);
   }
-  training_options const training{o.search.loss, o.search.optimizer, o.search.micro_batches};
+  training_options const training{o.search.loss, o.search.optimizer, o.search.micro_batches, o.search.reduction};
   double const kept = kept_bytes(differentiate(declared, training), o.search.scalar_bytes);
   part_list const list = parts_of(on, alone);
   auto const cost = [&] { return best.feasible() ? best.cost.seconds : never; };

@@ -15,6 +15,7 @@ struct search_options {
   std::string loss = "loss";                  // the output to minimise
   optimizer_choice optimizer;
   int micro_batches = 1;
+  loss_reduction reduction = loss_reduction::as_graph;   // of their losses, as in training_options
   i64 scalar_bytes = 4;
   std::optional<spread_limits> spreads;       // nothing: by the size of graph and machine, see `usual_limits`
   bool fewer_devices = true;                  // try parts of the machine too, where spreads and grain are not given
@@ -128,6 +129,7 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   t.loss = o.loss;
   t.optimizer = o.optimizer;
   t.micro_batches = o.micro_batches;
+  t.reduction = o.reduction;
   training_graph const graph = differentiate(forward, t);
   choice_book<M> book(on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches, o.save_memory}, prices);
   std::vector<activation_site> sites;
@@ -166,6 +168,7 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   r.plan.graph = forward.hash();
   r.plan.cluster = on;
   r.plan.micro_batches = o.micro_batches;
+  r.plan.reduction = graph.reduction;
   r.plan.optimizer = o.optimizer;
   r.plan.scalar_bytes = o.scalar_bytes;
   r.plan.batch = samples_of(forward) * o.micro_batches;
@@ -263,7 +266,7 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
                             std::shared_ptr<layout_prices<M>> const& prices, activation_choice* activation = nullptr) {
   search_result best = optimize_whole(forward, on, model, o, prices, activation);
   if (!o.fewer_devices || o.spreads || o.grain > 0) return best;
-  training_graph const t = differentiate(forward, {o.loss, o.optimizer, o.micro_batches});
+  training_graph const t = differentiate(forward, {o.loss, o.optimizer, o.micro_batches, o.reduction});
   std::vector<double> const alone = seconds_alone(t, on, model, o.micro_batches, o.scalar_bytes);
   double const kept = kept_bytes(t, o.scalar_bytes);
   part_list const list = parts_of(on, alone);
@@ -298,7 +301,7 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
 /// Operators that stand on different devices, in an order that is faster than their numbers, where one is found.
 template <cost_model M> void reorder(computation_graph const& forward, M const& model, search_options const& o, search_result& r) {
   if (!o.reorder || !r.feasible()) return;
-  program_order found = greedy_order(differentiate(forward, {o.loss, o.optimizer, o.micro_batches}), r.plan, model, 0.01, o.scratch.rule);
+  program_order found = greedy_order(differentiate(forward, training_of(r.plan, o.loss)), r.plan, model, 0.01, o.scratch.rule);
   if (found.order.empty()) return;
   r.plan.order = std::move(found.order);
   r.cost.bytes = std::move(found.bytes);

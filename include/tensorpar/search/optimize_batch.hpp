@@ -78,6 +78,7 @@ template <cost_model M> class batch_search {
   batch_options const& o_;
   batch_rules const* rules_;
   batch_axes axes_;
+  loss_reduction reduction_ = loss_reduction::as_graph;  // the same in all of them
   double plain_ = std::numeric_limits<double>::infinity(), rewritten_ = plain_;      // seconds of the fastest spreads
   batch_result r_;
 
@@ -133,6 +134,7 @@ template <cost_model M> class batch_search {
     }
     search_options s = o_.search;
     s.micro_batches = micro_batches;
+    s.reduction = reduction_;
     s.compare = false;
     s.order.clear();
     computation_graph const graph = rebatch(given_, batch_ / micro_batches / axes_.own());
@@ -160,6 +162,7 @@ template <cost_model M> class batch_search {
     g.mini_batch = batch_;
     g.loss = o_.search.loss;
     g.optimizer = o_.search.optimizer;
+    g.reduction = reduction_;
     g.scalar_bytes = o_.search.scalar_bytes;
     g.scratch = o_.search.scratch;
     g.most_tensor = o_.most_tensor > 0 ? o_.most_tensor : on_.links.empty() ? 1 : static_cast<int>(on_.links.front().group);
@@ -217,6 +220,8 @@ template <cost_model M> class batch_search {
       throw error("a batch of " + std::to_string(samples) + " samples for a graph of " + std::to_string(axes_.own()), "optimize_batch",
                   "a multiple of the graph's batch");
     i64 const parts = samples / axes_.own();
+    bool const several = parts > 1 && (o.micro_batches != std::vector{1} || !o.schedules.empty());
+    if (int const loss = given.output(o.search.loss); loss >= 0) reduction_ = reduction_of(given, loss, o.search.reduction, several, true);
     std::string const whole = std::to_string(parts) + ", the batch by the graph's own";
     for (int k : o.micro_batches)
       if (k < 1 || k > most_micro_batches || parts % k)

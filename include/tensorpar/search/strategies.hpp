@@ -143,6 +143,7 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   to.loss = o.loss;
   to.optimizer = o.optimizer;
   to.micro_batches = o.micro_batches;
+  to.reduction = o.reduction;
   training_graph const t = differentiate(forward, to);
   choice_book<M> book(on, model, objective_options{on.size(), o.scalar_bytes, o.micro_batches});
   detail::saving_builder<M> build(t, book, std::vector<char>(detail::idx(t.forward_nodes), 0), o.order);
@@ -158,6 +159,7 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   like.cluster = on;
   like.optimizer = o.optimizer;
   like.micro_batches = o.micro_batches;
+  like.reduction = t.reduction;
   like.scalar_bytes = o.scalar_bytes;
   arena_sizes arenas(t, like, require_scratch(o.scratch, o.scalar_bytes, "strategies").rule);
   std::vector<baseline> r;

@@ -23,6 +23,7 @@ struct graph_stage_options {
   scratch_space scratch;                            // of programs that fit_stages unrolls; estimates of memory know nothing of it
   int most_data = 1 << 20, most_tensor = 1;         // powers of two up to these and the number of devices
   bool recompute = false, shard_optimizer = false;  // offer these too
+  loss_reduction reduction = loss_reduction::as_graph;   // of micro-batches' losses, as in training_options
 };
 
 /// A model of `stage_model`: the operators of a forward graph with all that is derived from them (ir/differentiate), priced by a cost

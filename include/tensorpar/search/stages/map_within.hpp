@@ -65,7 +65,8 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
     if (group.count < 2) continue;
     machine const on = detail::part_of(p.cluster, group);
     int const times = line.micro_batches(static_cast<int>(s));
-    training_graph const t = differentiate(rebatch(forward, stage.micro_batch / line.unit), training_options{o.loss, o.optimizer, times});
+    training_options const trained{o.loss, o.optimizer, times, p.reduction};
+    training_graph const t = differentiate(rebatch(forward, stage.micro_batch / line.unit), trained);
     choice_book<M> book(on, model, objective_options{group.count, o.scalar_bytes, times});
     detail::objective_builder<M> build(t, book);
     mapping_problem const problem = detail::problem_of(build.make(o.spreads ? *o.spreads : usual_limits(group.count)), stage.nodes);

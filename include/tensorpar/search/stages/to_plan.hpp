@@ -18,6 +18,8 @@ plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C
   r.cluster = on;
   r.optimizer = m.options().optimizer;
   r.scalar_bytes = m.options().scalar_bytes;
+  if (int const loss = forward.output(m.options().loss); loss >= 0)
+    r.reduction = reduction_of(forward, loss, m.options().reduction, m.options().mini_batch > m.own_batch(), true);
   r.nodes.resize(forward.nodes.size());
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     stage_choice const& c = choices[s];
