@@ -6,6 +6,7 @@
 #include <tensorpar/plan/tasks.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/search/optimize.hpp>
+#include <tensorpar/search/strategies.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 using namespace tensorpar;
@@ -286,4 +287,19 @@ TEST_CASE("search: bad input is refused in one sentence") {
   int const x = g.add_input("x", shape{dim(axis("batch")), dim(4)});
   g.add_output("loss", apply(g, mean_squared_error{}, {apply(g, relu{}, {x}), x}));
   CHECK_THROWS_AS(optimize(g, devices(2, 2), model), error);
+}
+
+TEST_CASE("more micro-batches than can be listed are refused at once, by number; fewer are planned") {
+  search_options o;
+  for (int n : {100'000, 1'000'000, std::numeric_limits<int>::max()}) {
+    o.micro_batches = n;
+    std::string const said = std::to_string(n) + " micro-batches of ";
+    CHECK_THROWS_WITH_AS(optimize(mlp(), devices(2, 2), analytical{}, o), doctest::Contains(said.c_str()), error);
+    CHECK_THROWS_WITH_AS(strategies(mlp(), devices(2, 2), analytical{}, o), doctest::Contains("a larger most_listed"), error);
+  }
+  o.micro_batches = 20;
+  o.most_listed = 20 * differentiate(mlp()).graph.node_count();
+  CHECK(optimize(mlp(), devices(2, 2), analytical{}, o).feasible());
+  ++o.micro_batches;
+  CHECK_THROWS_WITH_AS(optimize(mlp(), devices(2, 2), analytical{}, o), doctest::Contains("valid: at most 20 micro-batches"), error);
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <tensorpar/core/config.hpp>
 #include <tensorpar/core/error.hpp>
 
 namespace tensorpar {

@@ -323,6 +323,7 @@ class unroller : step_grids {
 };
 
 inline int require_device(int device, plan const& p) {
+  require_feasible(p);
   if (device < 0 || device >= p.cluster.size())
     throw error("device " + std::to_string(device) + " does not exist", "unroll", "devices 0 to " + std::to_string(p.cluster.size() - 1));
   return device;

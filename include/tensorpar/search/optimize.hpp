@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/search/fitting.hpp>
+#include <tensorpar/search/idle_recomputation.hpp>
 #include <tensorpar/search/part_list.hpp>
 #include <tensorpar/search/program_order.hpp>
 #include <tensorpar/search/savings.hpp>
@@ -24,6 +25,7 @@ struct search_options {
   bool save_memory = true;                    // where the fastest does not fit: shard updates and weights, compute again
   bool reorder = true;                        // where operators stand apart, look for an order in which they wait less (plan.order)
   scratch_space scratch;                      // of the policy that will run the plan (exec/scratch_of.hpp); by default scratch is not counted
+  i64 most_listed = i64{1} << 20;             // operators of a step times micro-batches, each of which arenas and programs list
   mapping_options mapping;
   int threads = 0;                            // 0: one per processor. The result is the same for any number; the cost model is asked by
                                               // the calling thread alone
@@ -83,6 +85,13 @@ inline void require_bound(computation_graph const& g) {
       throw error("value " + std::to_string(x) + " has shape " + spell(g.values[x].type) + " with an unbound size", "optimize",
                   "a graph whose symbols are bound");
 }
+/// A million micro-batches of a step would take hours and all memory before anything is said.
+inline void require_listable(training_graph const& t, int micro_batches, i64 most) {
+  i64 const each = std::max<i64>(1, t.graph.node_count());
+  if (micro_batches > 1 && micro_batches > most / each)
+    throw error(std::to_string(micro_batches) + " micro-batches of " + std::to_string(each) + " operators", "optimize",
+                "at most " + std::to_string(std::max<i64>(1, most / each)) + " micro-batches, or a larger most_listed");
+}
 /// Bytes of weights and optimizer state, once: they must be somewhere.
 inline double kept_bytes(training_graph const& t, i64 scalar_bytes) {
   double sum = 0;
@@ -131,6 +140,7 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   t.micro_batches = o.micro_batches;
   t.reduction = o.reduction;
   training_graph const graph = differentiate(forward, t);
+  require_listable(graph, o.micro_batches, o.most_listed);
   choice_book<M> book(on, model, objective_options{r.space.grain, o.scalar_bytes, o.micro_batches, o.save_memory}, prices);
   std::vector<activation_site> sites;
   if (activation) sites = activation_sites(forward, forward.node_count(), activation->rules);
@@ -298,10 +308,14 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
   best.plan.bound = best.bound;
   return best;
 }
-/// Operators that stand on different devices, in an order that is faster than their numbers, where one is found.
+/// Operators that stand on different devices, in an order that is faster than their numbers, where one is found; none computed again in
+/// vain.
 template <cost_model M> void reorder(computation_graph const& forward, M const& model, search_options const& o, search_result& r) {
-  if (!o.reorder || !r.feasible()) return;
-  program_order found = greedy_order(differentiate(forward, training_of(r.plan, o.loss)), r.plan, model, 0.01, o.scratch.rule);
+  if (!r.feasible()) return;
+  training_graph const t = differentiate(forward, training_of(r.plan, o.loss));
+  drop_idle_recomputation(t, r.plan);
+  if (!o.reorder) return;
+  program_order found = greedy_order(t, r.plan, model, 0.01, o.scratch.rule);
   if (found.order.empty()) return;
   r.plan.order = std::move(found.order);
   r.cost.bytes = std::move(found.bytes);
@@ -325,7 +339,8 @@ template <class Options> Options shared_by(team& workers, Options o) {
 /// devices that are joined alike.
 /// What is found runs its operators by number, or in a greedy order where that is simulated to be faster (search/program_order.hpp); the
 /// objective's seconds know no order.
-/// Throws `error` for a graph without the loss, with unbound sizes, or a machine that means nothing (ir/machine_check.hpp).
+/// Throws `error` for a graph without the loss, with unbound sizes, or a machine that means nothing (ir/machine_check.hpp), and for more
+/// micro-batches than `most_listed` lets be listed.
 template <cost_model M>
 search_result optimize(computation_graph const& forward, machine const& on, M const& model, search_options const& o = {}) {
   team workers(o.threads);

@@ -136,6 +136,7 @@ template <cost_model M> class batch_search {
     s.micro_batches = micro_batches;
     s.reduction = reduction_;
     s.compare = false;
+    s.most_listed = std::numeric_limits<i64>::max();                // most_placed is what counts here
     s.order.clear();
     computation_graph const graph = rebatch(given_, batch_ / micro_batches / axes_.own());
     // each is compared with its like, so that rules end no search that goes on without them

@@ -153,6 +153,7 @@ struct program_order {
 template <cost_model M>
 program_order greedy_order(training_graph const& t, plan p, M const& model, double least_gain = 0.01,
                            workspace_rule w = no_workspace) {
+  require_feasible(p);
   program_order r;
   constexpr std::size_t most_placed = 1 << 17;
   p.order.clear();

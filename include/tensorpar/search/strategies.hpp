@@ -145,6 +145,7 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   to.micro_batches = o.micro_batches;
   to.reduction = o.reduction;
   training_graph const t = differentiate(forward, to);
+  detail::require_listable(t, o.micro_batches, o.most_listed);
   choice_book<M> book(on, model, objective_options{on.size(), o.scalar_bytes, o.micro_batches});
   detail::saving_builder<M> build(t, book, std::vector<char>(detail::idx(t.forward_nodes), 0), o.order);
   spread_limits limits = space_for(on, o).spreads;

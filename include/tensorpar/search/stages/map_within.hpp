@@ -52,6 +52,7 @@ struct mapped_stages {
 /// has no pipeline, and as `rebatch` and `differentiate` do. Per stage as `optimize` of the whole graph on the stage's devices.
 template <cost_model M>
 mapped_stages map_within(computation_graph const& forward, plan p, M const& model, search_options const& o = {}) {
+  require_feasible(p);
   if (p.pipeline.empty()) throw error("a plan without a pipeline", "map_within", "a plan with stages");
   if (p.graph != forward.hash() || p.nodes.size() != forward.nodes.size())
     throw error("a plan of another graph", "map_within", "the graph that it was made for");
