@@ -13,6 +13,7 @@
 
 #include "support/effort.hpp"
 #include "support/random_network.hpp"
+#include "support/random_pipeline.hpp"
 
 using namespace tests;
 using detail::check::is_fused;
@@ -87,6 +88,30 @@ TEST_CASE("fused programs of any spreads, savings, orders and micro-batches are 
     CAPTURE(name);
     CHECK(std::any_of(kinds.begin(), kinds.end(), [&](std::string const& k) { return k.starts_with(name); }));
   }
+}
+
+TEST_CASE("fused pipelines are accepted, and products that are added where the sum lies") {
+  int in_place = 0;
+  for (int trial = 0; trial < effort::cases(24); ++trial) {
+    CAPTURE(trial);
+    std::mt19937 draw(static_cast<unsigned>(trial));
+    computation_graph const g = trial % 3 == 0   ? small_transformer()
+                                : trial % 3 == 1 ? residual_mlp()
+                                                 : random_network({.samples = 1, .operators = 5}, draw);
+    plan const p = random_pipeline(g, {.devices = 1 + trial % 4, .sizes = false, .shared_groups = trial % 2 == 1}, 1, 1 + trial % 4, draw);
+    pipelined_step const s = expand(g, p);
+    program q = fuse_tasks(unroll(s), s.plan.cluster, &everything, &no_workspace);
+    for (finding const& f : check(s.graph, s.plan, q)) FAIL_CHECK(f.text);
+    for (task& t : q.tasks) {
+      if (t.kind != task_kind::compute || !is_fused(t.op) || q.buffers[static_cast<std::size_t>(t.out[0])].in_place_of < 0) continue;
+      ++in_place;
+      task const good = t;
+      std::swap(t.in[0], t.in.back());                       // the product reads what it writes
+      CHECK_FALSE(check(s.graph, s.plan, q).empty());
+      t = good;
+    }
+  }
+  CHECK(in_place > effort::cases(24));
 }
 
 TEST_CASE("a fused task with other operands, results or attributes is found, and nothing crashes") {

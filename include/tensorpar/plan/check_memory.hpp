@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/op/fused.hpp>
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/plan/check_form.hpp>
 
@@ -11,6 +12,16 @@ namespace tensorpar::detail::check {
 
 /// What starts here is aligned for every scalar and vector unit.
 inline constexpr i64 alignment = 64;
+
+/// Does the task add to what lies in buffer `from`, element by element, and leave the sum in buffer `to`, which may have the same bytes?
+inline bool adds_in_place(task const& t, int from, int to) {
+  if (!t.op.op || t.out.empty() || t.out[0] != to || std::count(t.in.begin(), t.in.end(), from) != 1) return false;
+  if (t.op.is<tensorpar::add>()) return t.in.size() == 2 && t.in[0] == from && t.out.size() == 1;
+  bool const plus = (t.op.is<linear_with>() && t.op.as<linear_with>().plus) ||
+                    (t.op.is<contraction_with>() && t.op.as<contraction_with>().plus) ||
+                    (t.op.is<norm_grads>() && t.op.as<norm_grads>().plus);
+  return plus && t.in.back() == from;
+}
 
 /// A buffer on one device, and where.
 struct stay { int buffer; i64 at; };
@@ -85,8 +96,7 @@ inline void check_memory(computation_graph const& g, plan const& p, program cons
     if (x.in_place_of < 0) continue;
     buffer const& y = q.buffers[z(x.in_place_of)];
     task const& t = q.tasks[z(x.first)];
-    if (y.last != x.first || y.offset != x.offset || !t.op.op || !t.op.is<tensorpar::add>() || t.in.size() != 2 ||
-        t.in[0] != x.in_place_of || t.in[1] == x.in_place_of || t.out != std::vector<int>{b})
+    if (y.last != x.first || y.offset != x.offset || !adds_in_place(t, x.in_place_of, b))
       out.add({fault::overlap, x.first, b, -1, -1,
                sentence("buffer ", b, " takes over the bytes of buffer ", x.in_place_of, " in a task that does not add to it in place")});
   }
