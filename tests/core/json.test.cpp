@@ -1,7 +1,6 @@
 // tests/core/json.test.cpp - values survive, order is kept, and bad text is refused with its place
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -9,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <support/cpu_seconds.hpp>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/json.hpp>
 
@@ -148,15 +148,7 @@ TEST_CASE("what is no UTF-8 is not echoed") {
 }
 
 TEST_CASE("time grows with the text, not with its square: lists, objects, keys, depths") {
-  auto seconds = [](std::string const& text) {
-    double least = 1e9;
-    for (int k = 0; k < 3; ++k) {
-      auto const t = std::chrono::steady_clock::now();
-      parse_json(text, "text");
-      least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count());
-    }
-    return least;
-  };
+  auto seconds = [](std::string const& text) { return tests::cpu_seconds([&] { parse_json(text, "text"); }); };
   auto list = [](int n, auto const& entry, char const* open, char const* shut) {
     std::string s = open;
     for (int i = 0; i < n; ++i) s += (i ? "," : "") + entry(i);

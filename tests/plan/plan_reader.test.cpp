@@ -23,7 +23,7 @@ TEST_CASE("what is right is read") {
   CHECK(plan_reader{wholes, "f", ""}[std::size_t{1}].integer() == -2);
   CHECK(plan_reader{wholes, "f", ""}[std::size_t{2}].integer() == 9'200'000'000'000'000'000);
   CHECK(r["hash"].hex() == 0x00ff00ff00ff00ff);
-  CHECK(list[2].path == "a.list[2]");
+  CHECK(list[2].path.text() == "a.list[2]");
 }
 
 TEST_CASE("what is wrong is named") {

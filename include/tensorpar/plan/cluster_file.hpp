@@ -49,7 +49,7 @@ inline machine decode_cluster(plan_reader const& r) {
     m.device.insert(m.device.end(), static_cast<std::size_t>(count), static_cast<int>(k));
   }
   m.links = decode_links(links);
-  require_machine(m, r.file + ": ");
+  require_machine(m, std::string(r.file) + ": ");
   return m;
 }
 

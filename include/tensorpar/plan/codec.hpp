@@ -1,6 +1,7 @@
 // tensorpar/plan/codec.hpp - a plan as JSON: canonical, versioned, checksummed
 #pragma once
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/ir/machine_check.hpp>
@@ -55,7 +56,7 @@ inline machine decode_machine(plan_reader const& r) {
   for (std::size_t i = 0, n = kinds.array(1, plan_max_devices); i < n; ++i) m.kinds.push_back(decode_kind(kinds[i]));
   for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i) m.device.push_back(device[i].bounded(INT32_MIN, INT32_MAX));
   m.links = decode_links(links);
-  require_machine(m, r.file + ": " + r.child(""));
+  require_machine(m, std::string(r.file) + ": " + r.child(""));
   return m;
 }
 
@@ -77,6 +78,29 @@ inline json encode_node(node_choice const& n) {
   if (n.sharding != weight_sharding::none) json_append(r, "sharding", sharding_names[static_cast<int>(n.sharding)]);
   if (n.recompute) json_append(r, "recompute", true);
   return r;
+}
+
+/// encode_node(n) as it stands in the canonical text, without the values between: a plan may have a million of them.
+inline void put_node(std::string& out, node_choice const& n) {
+  auto const number = [&](i64 x) {
+    char digits[24];
+    out.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+  };
+  out += "{\"start\":";
+  number(n.spread.start);
+  out += ",\"axes\":[";
+  for (grid_axis const& a : n.spread.axes) {
+    out += &a == n.spread.axes.data() ? "{\"letter\":\"" : ",{\"letter\":\"";
+    if (a.letter) out += a.letter;
+    out += "\",\"degree\":";
+    number(a.degree);
+    out += ",\"stride\":";
+    number(a.stride);
+    out += '}';
+  }
+  out += ']';
+  if (n.sharding != weight_sharding::none) out.append(",\"sharding\":\"").append(sharding_names[static_cast<int>(n.sharding)]).append("\"");
+  out += n.recompute ? ",\"recompute\":true}" : "}";
 }
 
 inline node_choice decode_node(plan_reader const& r, int devices) {
@@ -154,18 +178,20 @@ inline std::vector<int> decode_order(plan_reader const& r, bool pipeline, int op
 }
 
 /// Of the canonical text of everything but itself.
-inline std::string plan_checksum(json const& body) { return hex_of(hasher().add(std::string_view(body.dump(-1, ' ', true))).value()); }
+inline std::string text_checksum(std::string_view canonical) { return hex_of(hasher().add(canonical).value()); }
+inline std::string plan_checksum(json const& body) { return text_checksum(body.dump(-1, ' ', true)); }
+inline std::string canonical_text(json const& plan_as_json) {
+  try {
+    return plan_as_json.dump(-1, ' ', true);
+  } catch (json::exception const&) { throw error("a plan with a name that is not UTF-8", "model, device or link names", "UTF-8"); }
+}
 
-}  // namespace detail
-
-/// The plan as JSON: schema version first, keys in one order, reals with all their digits, hashes as text.
-/// Throws `error` where a number is infinite or not a number, or a name is not UTF-8: JSON cannot hold them; and where no plan fits.
-/// O(plan).
-inline json encode(plan const& p) {
+/// encode(p) with an empty checksum and these nodes.
+inline json encode_around(plan const& p, json nodes) {
   require_feasible(p);
   json r = json::object();
   r["tensorpar_plan"] = plan::schema;
-  r["hash"] = detail::hex_of(p.hash());
+  r["hash"] = hex_of(p.hash());
   r["checksum"] = "";
   r["model"] = p.model;
   if (p.batch > 0) r["batch"] = p.batch;
@@ -188,8 +214,6 @@ inline json encode(plan const& p) {
   o["clip_norm"] = p.optimizer.clip_norm;
   if (auto const x = p.optimizer.on_non_finite; x != non_finite::error) o["on_non_finite"] = detail::non_finite_names[static_cast<int>(x)];
   r["optimizer"] = std::move(o);
-  json nodes = json::array();
-  for (node_choice const& n : p.nodes) nodes.push_back(detail::encode_node(n));
   r["nodes"] = std::move(nodes);
   if (!p.order.empty()) r["order"] = p.order;
   if (!p.pipeline.empty()) r["pipeline"] = detail::encode_pipeline(p.pipeline);
@@ -212,11 +236,32 @@ inline json encode(plan const& p) {
   if (p.serial && p.rewrites.empty()) throw error("a plan with a serial graph and no rewrites", p.model, "both or neither");
   for (double x : reals)
     if (!std::isfinite(x)) throw error("a plan with a number that is infinite or undefined", p.model, "finite numbers");
-  try {
-    r["checksum"] = detail::plan_checksum(r);
-  } catch (json::exception const&) {
-    throw error("a plan with a name that is not UTF-8", "model, device or link names", "UTF-8");
+  return r;
+}
+/// The checksum that encode(p) says. O(plan), without the values of the nodes.
+inline std::string checksum_of(plan const& p) {
+  constexpr std::string_view place = "\"nodes\":\"\"";                      // no text holds a bare quote, and all other nodes are lists
+  std::string text = canonical_text(encode_around(p, ""));
+  std::string nodes = "\"nodes\":[";
+  for (node_choice const& n : p.nodes) {
+    if (&n != p.nodes.data()) nodes += ',';
+    put_node(nodes, n);
   }
+  nodes += ']';
+  text.replace(text.find(place), place.size(), nodes);
+  return text_checksum(text);
+}
+
+}  // namespace detail
+
+/// The plan as JSON: schema version first, keys in one order, reals with all their digits, hashes as text.
+/// Throws `error` where a number is infinite or not a number, or a name is not UTF-8: JSON cannot hold them; and where no plan fits.
+/// O(plan).
+inline json encode(plan const& p) {
+  json nodes = json::array();
+  for (node_choice const& n : p.nodes) nodes.push_back(detail::encode_node(n));
+  json r = detail::encode_around(p, std::move(nodes));
+  r["checksum"] = detail::text_checksum(detail::canonical_text(r));
   return r;
 }
 
@@ -283,8 +328,7 @@ inline plan decode(json const& from, std::string const& where) {
     p.tasks = said["tasks"].hex();
     p.offsets = said["offsets"].hex();
   }
-  json const again = encode(p);
-  if (r["checksum"].hex() != detail::plan_reader{again, where, ""}["checksum"].hex())
+  if (r["checksum"].hex(); r["checksum"].text() != detail::checksum_of(p))
     r["checksum"].fail("the plan was edited or damaged: its content is not what the checksum says",
                        "a plan as it was written; to change one, plan again");
   if (r["hash"].hex() != p.hash()) r["hash"].fail("the hash is not the plan's", detail::hex_of(p.hash()));

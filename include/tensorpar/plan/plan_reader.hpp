@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/core/json.hpp>
@@ -17,23 +19,54 @@ inline constexpr int plan_max_micro_batches = 1 << 20;
 
 namespace detail {
 
-/// A JSON value and the path that leads to it, read with errors that say file, key and what is valid.
+/// The way from a file's value to one within: "links[0].bandwidth". Made text only where an error says it: files hold millions of values.
+class json_path {
+  struct step { char const* key; std::size_t index; };
+  static constexpr int most = 8;         // deeper than any format of ours
+  step steps_[most]{};
+  int length_ = 0;
+
+  json_path with(step s) const {
+    json_path r = *this;
+    r.steps_[r.length_ < most ? r.length_++ : most - 1] = s;
+    return r;
+  }
+
+ public:
+  json_path(char const* key = "") {
+    if (*key) *this = with({key, 0});
+  }
+  /// Precondition: the key lives as long as the path.
+  json_path operator/(char const* key) const { return with({key, 0}); }
+  json_path operator/(std::size_t index) const { return with({nullptr, index}); }
+  bool empty() const { return length_ == 0; }
+  std::string text() const {
+    std::string r;
+    for (step const& s : std::span(steps_, static_cast<std::size_t>(length_)))
+      if (s.key) r.append(r.empty() ? "" : ".").append(s.key);
+      else r += "[" + std::to_string(s.index) + "]";
+    return r;
+  }
+};
+
+/// A JSON value and the path that leads to it, read with errors that say file, key and what is valid. Refers to the file's name.
 struct plan_reader {
   json const& at;
-  std::string file, path;
+  std::string_view file;
+  json_path path;
   static constexpr i64 any_integer = INT64_MIN;
   static constexpr double any_real = std::numeric_limits<double>::lowest();
 
   [[noreturn]] void fail(std::string const& what, std::string const& valid) const {
-    throw error(what, file + (path.empty() ? "" : ": " + path), valid);
+    throw error(what, std::string(file) + (path.empty() ? "" : ": " + path.text()), valid);
   }
-  std::string child(std::string const& key) const { return path.empty() ? key : path + "." + key; }
+  std::string child(std::string const& key) const { return path.empty() ? key : path.text() + "." + key; }
   plan_reader operator[](char const* key) const {
     auto const it = at.find(key);
     if (it == at.end()) fail("the key \"" + std::string(key) + "\" is missing", "an object that has it");
-    return {*it, file, child(key)};
+    return {*it, file, path / key};
   }
-  plan_reader operator[](std::size_t i) const { return {at[i], file, path + "[" + std::to_string(i) + "]"}; }
+  plan_reader operator[](std::size_t i) const { return {at[i], file, path / i}; }
   void object(std::initializer_list<char const*> keys) const {
     if (!at.is_object()) fail("not an object", "an object");
     for (auto const& [key, value] : at.items()) {
@@ -42,7 +75,7 @@ struct plan_reader {
       if (known) continue;
       std::string valid;
       for (char const* k : keys) valid += (valid.empty() ? "" : ", ") + std::string(k);
-      throw error("unknown key", file + ": " + child(json(key).dump(-1, ' ', true, json::error_handler_t::replace)), valid);
+      throw error("unknown key", std::string(file) + ": " + child(json(key).dump(-1, ' ', true, json::error_handler_t::replace)), valid);
     }
   }
   std::size_t array(std::size_t least, std::size_t most) const {

@@ -157,7 +157,7 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
     note(r.rewriting);
     double const bound = r.bound;
     if (!r.feasible() || !p.at.count) return bound;
-    put_on(on, p.at, differentiate(r.graph, training), model, r);
+    put_on(on, p.at, differentiate(r.graph, training), model, o.search.scratch.rule, r);
     if (!r.feasible() || r.cost.seconds >= cost() * (1 - 1e-9)) return bound;
     best.infeasible.reset();
     best.plan = std::move(r.plan);
