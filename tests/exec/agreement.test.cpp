@@ -11,7 +11,7 @@ using namespace tests;
 
 namespace {
 
-using run = executor<compute::eigen<float>, part>;
+using run = executor<compute::eigen<float>, played_rank>;
 
 training_options options() {
   training_options o;

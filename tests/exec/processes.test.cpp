@@ -10,11 +10,11 @@ using namespace tests;
 
 namespace {
 
-static_assert(spans_processes<part_hub>);
+static_assert(spans_processes<played_hub>);
 static_assert(!spans_processes<comm::threads_hub>, "all its ranks are threads of one process");
-struct no_sum : part_hub { void add_up(double*, int) = delete; };
+struct no_sum : played_hub { void add_up(double*, int) = delete; };
 static_assert(!spans_processes<no_sum>);
-static_assert(full_communicator<part, float>);
+static_assert(full_communicator<played_rank, float>);
 
 struct broken : compute::eigen<float> {
   static inline bool whole = false, foreign = false;       // is it not broken at all? Is what it throws none of the library's?
@@ -54,7 +54,7 @@ TEST_CASE("processes that drive some devices each do together what one does") {
     comm::threads_hub hub(n), second(n);
     std::vector<char> good(static_cast<std::size_t>(processes), 0);
     CHECK(run_processes(hub, processes, [&](int process) {
-            executor<compute::eigen<prime_field>, part> mine(differentiate(g), p);
+            executor<compute::eigen<prime_field>, played_rank> mine(differentiate(g), p);
             bool right = train(mine, 2) == want && mine.copies_agree();
             for (int d = 0; d < n; ++d)
               right = right && mine.allocated_bytes()[static_cast<std::size_t>(d)] ==
@@ -62,7 +62,7 @@ TEST_CASE("processes that drive some devices each do together what one does") {
             good[static_cast<std::size_t>(process)] = right;
           }) == std::vector<std::string>(static_cast<std::size_t>(processes)));
     CHECK(run_processes(second, processes, [&](int process) {
-            executor<compute::eigen<double>, part> mine(differentiate(g), p);
+            executor<compute::eigen<double>, played_rank> mine(differentiate(g), p);
             mine.initialise(1);
             bool const same = mine.step(random_batch(g, 1, 1), 0.1).loss == loss && parameters_of(mine) == values;
             good[static_cast<std::size_t>(process)] = good[static_cast<std::size_t>(process)] && same;
@@ -80,7 +80,7 @@ TEST_CASE("copies that differ on another process are seen by all") {
   comm::threads_hub hub(2);
   std::vector<char> before(2), after(2);
   CHECK(run_processes(hub, 2, [&](int process) {
-          executor<compute::eigen<float>, part> mine(differentiate(g), p);
+          executor<compute::eigen<float>, played_rank> mine(differentiate(g), p);
           mine.initialise(1);
           before[static_cast<std::size_t>(process)] = mine.copies_agree();
           for (buffer const& b : mine.program().buffers) {
@@ -108,7 +108,7 @@ TEST_CASE("processes of another plan, graph or optimizer are found when the run 
             computation_graph const& mine = how == 2 && process ? h : g;
             plan p = random_plan(mine, 4, draw);
             p.optimizer = o.optimizer;
-            executor<compute::eigen<float>, part>(differentiate(mine, o), p);
+            executor<compute::eigen<float>, played_rank>(differentiate(mine, o), p);
           }) == std::vector<std::string>{want, want});
   }
 }
@@ -119,7 +119,7 @@ TEST_CASE("a failure tells every process the device and its task") {
   plan const p = random_plan(g, 4, draw);
   comm::threads_hub hub(4);
   auto const said = run_processes(hub, 2, [&](int) {
-    executor<broken, part> mine(differentiate(g), p);
+    executor<broken, played_rank> mine(differentiate(g), p);
     mine.initialise(1);
     try {
       mine.step(random_batch(g, 1, 1), 0.1);
@@ -151,7 +151,7 @@ TEST_CASE("so does an exception that is none of the library's") {
   comm::threads_hub hub(4);
   broken::foreign = true;
   auto const said = run_processes(hub, 2, [&](int) {
-    executor<broken, part> mine(differentiate(g), p);
+    executor<broken, played_rank> mine(differentiate(g), p);
     mine.initialise(1);
     mine.step(random_batch(g, 1, 1), 0.1);
   });
@@ -162,7 +162,7 @@ TEST_CASE("an evaluation that fails in a kernel leaves an executor of one proces
   computation_graph const g = small_transformer();
   std::mt19937 draw(6);
   host_batch const b = random_batch(g, 1, 1);
-  auto const told = [&](executor<broken, part>& run) {
+  auto const told = [&](executor<broken, played_rank>& run) {
     try { run.evaluate(b); } catch (error const& e) {
       return e.problem() == "the kernel's own words" && e.where().find(" in task ") != std::string::npos;
     }
@@ -173,7 +173,7 @@ TEST_CASE("an evaluation that fails in a kernel leaves an executor of one proces
     plan const p = random_plan(g, 3, draw);
     comm::threads_hub hub(3), other(3);
     CHECK(run_processes(hub, 1, [&](int) {
-            executor<broken, part> mine(differentiate(g), p), twin(differentiate(g), p);
+            executor<broken, played_rank> mine(differentiate(g), p), twin(differentiate(g), p);
             mine.initialise(1);
             twin.initialise(1);
             bool right = told(mine) && told(mine) && !mine.failed();
@@ -184,7 +184,7 @@ TEST_CASE("an evaluation that fails in a kernel leaves an executor of one proces
             CHECK((right && told(mine) && !mine.failed()));
           }) == std::vector<std::string>(1));
     run_processes(other, 2, [&](int) {
-      executor<broken, part> mine(differentiate(g), p);
+      executor<broken, played_rank> mine(differentiate(g), p);
       mine.initialise(1);
       CHECK((told(mine) && mine.failed()));
     });
@@ -206,7 +206,7 @@ TEST_CASE("processes save together what any other number of them loads; what the
   std::vector<std::string> paths(2), refused(2);
   CHECK(run_processes(hub, 2, [&](int process) {
           auto const i = static_cast<std::size_t>(process);
-          executor<compute::eigen<float>, part> mine(differentiate(g, o), p);
+          executor<compute::eigen<float>, played_rank> mine(differentiate(g, o), p);
           CHECK(mine.leads() == (process == 0));
           saved[i] = train(mine, 2);
           paths[i] = save_checkpoint(mine, there);
@@ -223,7 +223,7 @@ TEST_CASE("processes save together what any other number of them loads; what the
   CHECK(parameters_of(alone) == saved[0]);
   std::vector<char> same(3);
   CHECK(run_processes(other, 3, [&](int process) {
-          executor<compute::eigen<float>, part> mine(differentiate(g, o), q);
+          executor<compute::eigen<float>, played_rank> mine(differentiate(g, o), q);
           load_checkpoint(mine, there);
           same[static_cast<std::size_t>(process)] = mine.steps() == 2 && parameters_of(mine) == saved[1];
         }) == std::vector<std::string>(3));
