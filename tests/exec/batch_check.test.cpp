@@ -23,16 +23,16 @@ computation_graph shifted_tokens() {
   g.add_output("loss", out(g, v));
   return g;
 }
-struct fault {
+struct mistake {
   char const* words;
   std::function<void(host_batch&)> make;
 };
 /// What may be wrong with input `name` of a batch.
-std::vector<fault> faults_of(host_batch const& good, std::string const& name) {
+std::vector<mistake> faults_of(host_batch const& good, std::string const& name) {
   host_tensor const& t = good.at(name);
   bool const integer = t.real.empty();
   char const* const number = integer ? " integers (at batch)" : " real numbers (at batch)";
-  std::vector<fault> r{
+  std::vector<mistake> r{
       {"the batch lacks input '", [=](host_batch& b) { b.erase(name); }},
       {"which is no input of the model (at batch); valid: '", [](host_batch& b) { b["mask"] = {{4}, {1, 1, 1, 1}, {}}; }},
       {" has shape ", [=](host_batch& b) { b[name].shape.d[0].n += 1; }},
@@ -77,7 +77,7 @@ TEST_CASE("no bad batch harms an executor: every fault of every input, in steps 
       e.initialise(1);
       twin.initialise(1);
       for (auto const& [name, tensor] : good)
-        for (fault const& f : faults_of(good, name)) {
+        for (mistake const& f : faults_of(good, name)) {
           host_batch bad = good;
           f.make(bad);
           bool const evaluates = draw() % 2;

@@ -7,13 +7,13 @@
 namespace tests {
 
 /// One process of several: the ranks with rank % processes == own, all over one hub of threads.
-struct part_hub {
+struct played_hub {
   struct {
     comm::threads_hub* hub;
     int own, processes;
   } at;
   static thread_local inline decltype(at) next{};
-  explicit part_hub(int n) : at(next) { REQUIRE(at.hub->size() == n); }
+  explicit played_hub(int n) : at(next) { REQUIRE(at.hub->size() == n); }
   void fail(std::exception_ptr e, int rank) { at.hub->fail(std::move(e), rank); }
   void recover() { at.hub->recover(); }                    // asked of a process that has all ranks
   void leave(std::exception_ptr e, int rank) { fail(std::move(e), rank); }
@@ -39,7 +39,7 @@ struct part_hub {
   }
 };
 struct played_rank : comm::threads {
-  using hub = part_hub;
+  using hub = played_hub;
   played_rank(hub& h, int rank) : comm::threads(*h.at.hub, rank) {}
 };
 
@@ -49,7 +49,7 @@ template <class Work> std::vector<std::string> run_processes(comm::threads_hub& 
   std::vector<std::thread> all;
   for (int i = 0; i < processes; ++i)
     all.emplace_back([&, i] {
-      part_hub::next = {&hub, i, processes};
+      played_hub::next = {&hub, i, processes};
       try {
         work(i);
       } catch (std::exception const& e) {

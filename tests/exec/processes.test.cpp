@@ -10,9 +10,9 @@ using namespace tests;
 
 namespace {
 
-static_assert(spans_processes<part_hub>);
+static_assert(spans_processes<played_hub>);
 static_assert(!spans_processes<comm::threads_hub>, "all its ranks are threads of one process");
-struct no_sum : part_hub { void add_up(double*, int) = delete; };
+struct no_sum : played_hub { void add_up(double*, int) = delete; };
 static_assert(!spans_processes<no_sum>);
 static_assert(full_communicator<played_rank, float>);
 

@@ -167,6 +167,7 @@ void agree(Hub& h, run_seats const& s, std::exception_ptr const& mine, u64 diges
   if (std::all_of(all.begin(), all.end(), [&](double x) { return x == all[0]; })) return;
   require_same_call(h, s, where);
   require_alike(h, s, facts(), where);
+  throw error("the processes differ in what no fact tells", where, "one program and one call on every process");
 }
 /// f() on every process of the run, as `executor::together` has it; a run that knows of no other processes calls it.
 template <class Run, class F> void on_all(Run const& run, std::string const& where, F const& f, bool anew = false) {
