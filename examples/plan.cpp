@@ -293,6 +293,8 @@ int work(settings const& s) {
                 on.name.c_str(), r.operators, seconds_text(took).c_str());
     std::printf("step %s, no plan of the space below %s (gap %s)\n", seconds_text(r.cost.seconds).c_str(), seconds_text(r.bound).c_str(),
                 percent_text(r.gap).c_str());
+    if (r.statistics.branches_left)
+      std::printf("the gap may be wide: not all ways to lay branches side by side were looked at, the bound shares work evenly\n");
     if (r.rewriting.parts)
       std::printf("%d parts, %d of them different; %d graphs priced%s; %d rules applied\n", r.rewriting.parts, r.rewriting.kinds,
                   r.rewriting.candidates, r.rewriting.exhausted ? "" : " (the budget ended)", r.rewriting.steps);
@@ -328,7 +330,7 @@ int work(settings const& s) {
     }
     std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
                                      {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap}, {"baselines", names}, {"baselines_lack_bytes", lack},
-                                     {"scratch", scratch_text(r.plan.scratch)},
+                                     {"scratch", scratch_text(r.plan.scratch)}, {"branches_left", r.statistics.branches_left},
                                      {"candidates", r.rewriting.candidates}, {"cache_hits", r.rewriting.remembered},
                                      {"rewrites", r.rewriting.steps}, {"rss_bytes", resident_bytes()},
                                      {"peak_bytes", r.plan.peak_bytes}});

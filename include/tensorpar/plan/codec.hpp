@@ -230,8 +230,8 @@ inline plan decode(json const& from, std::string const& where) {
   if (i64 const v = r["tensorpar_plan"].integer(0, INT64_MAX); v != plan::schema)
     r["tensorpar_plan"].fail("a plan of schema version " + std::to_string(v),
                              "version " + std::to_string(plan::schema) + "; make the plan again with this release");
-  r.object({"tensorpar_plan", "hash", "checksum", "model", "batch", "graph", "serial", "rewrites", "cluster", "micro_batches", "scalar_bytes",
-            "optimizer", "nodes", "order", "pipeline", "predicted"});
+  r.object({"tensorpar_plan", "hash", "checksum", "model", "batch", "graph", "serial", "rewrites", "cluster", "micro_batches",
+            "scalar_bytes", "optimizer", "nodes", "order", "pipeline", "predicted"});
   plan p;
   p.model = r["model"].text();
   if (from.contains("batch")) p.batch = r["batch"].integer(1, INT64_MAX);
