@@ -290,6 +290,8 @@ int work(settings const& s) {
                 on.name.c_str(), r.operators, seconds_text(took).c_str());
     std::printf("step %s, no plan of the space on %s below %s (gap %s)\n", seconds_text(r.cost.seconds).c_str(),
                 bound_holds_for(r.space, on.size()).c_str(), seconds_text(r.bound).c_str(), gap_text(r.cost.seconds, r.bound).c_str());
+    if (r.statistics.branches_left)
+      std::printf("the gap may be wide: not all ways to lay branches side by side were looked at, the bound shares work evenly\n");
     if (r.rewriting.parts)
       std::printf("%d parts, %d of them different; %d graphs priced%s; %d rules applied\n", r.rewriting.parts, r.rewriting.kinds,
                   r.rewriting.candidates, r.rewriting.exhausted ? "" : " (the budget ended)", r.rewriting.steps);
@@ -327,6 +329,7 @@ int work(settings const& s) {
                                      {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap},
                                      {"bound_on", bound_holds_for(r.space, on.size())}, {"baselines", names},
                                      {"baselines_lack_bytes", lack}, {"scratch", scratch_text(r.plan.scratch)},
+                                     {"branches_left", r.statistics.branches_left},
                                      {"candidates", r.rewriting.candidates}, {"cache_hits", r.rewriting.remembered},
                                      {"rewrites", r.rewriting.steps}, {"rss_bytes", resident_bytes()},
                                      {"peak_bytes", r.plan.peak_bytes}});

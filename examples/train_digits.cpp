@@ -133,7 +133,7 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   if (!s.plan_file.empty()) {
     p = read_plan(s.plan_file);
     if (p.graph != forward.hash())
-      throw error("this plan is of " + detail::training_text(p), s.plan_file,
+      throw error("this plan was made for another model or batch: it is of " + detail::training_text(p), s.plan_file,
                   "a plan of " + model + " with --batch " + std::to_string(s.batch) + " and --micro-batches " +
                       std::to_string(s.micro_batches));
     if (!(p.optimizer == options.optimizer) || p.micro_batches != s.micro_batches)

@@ -163,11 +163,16 @@ TEST_CASE("search: branches run side by side where that is faster") {
   search_result const t = optimize(towers(8), devices(2, 2), eager{}, rough);
   CHECK(t.cost.seconds == r.cost.seconds);             // from fork to join
   CHECK(t.gap < 1e-9);
+  CHECK_FALSE(r.statistics.branches_left);
+  CHECK_FALSE(t.statistics.branches_left);
+  rough.mapping.branch_budget = 1;
+  CHECK(optimize(towers(8), devices(2, 2), eager{}, rough).statistics.branches_left);       // says why its gap is wide
   rough.mapping.branch_budget = 0;
   search_result const s = optimize(towers(8), devices(2, 2), eager{}, rough);
   CHECK(s.cost.seconds > r.cost.seconds);              // found in sequence only
   CHECK(s.bound <= r.cost.seconds);
   CHECK(s.gap > 0);
+  CHECK(s.statistics.branches_left);
 }
 
 TEST_CASE("search: branches that were priced side by side run side by side, forwards and backwards") {

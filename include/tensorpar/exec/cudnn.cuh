@@ -86,8 +86,8 @@ class basic_cudnn_teams : public basic_cuda_teams<Floats> {
  public:
   /// By all that scratch depends on.
   static std::string name() {
-    return std::string("cudnn") + (Floats == float_products::full ? "" : " with rounded products") + (InOrder ? "" : " in any order") + ", " +
-           std::to_string(Scratch) + " bytes at most";
+    return std::string("cudnn") + (Floats == float_products::full ? "" : " with rounded products") +
+           (InOrder ? "" : " in any order") + ", " + std::to_string(Scratch) + " bytes at most";
   }
   explicit basic_cudnn_teams(device_place at) : basic_cudnn_teams(cuda_memory(at)) {}
   explicit basic_cudnn_teams(cuda_memory m) : base(std::move(m)), library_(base::device_memory()) {}

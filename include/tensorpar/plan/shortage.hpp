@@ -19,7 +19,8 @@ struct shortage {
 /// "no plan fits: device 0 lacks 12 bytes, needs 112 and has 100"; of a shortage that is not proven also that others may.
 inline std::string text_of(shortage const& s) {
   return "no plan fits: device " + std::to_string(s.device) + " lacks " + std::to_string(s.missing) + " bytes, needs " +
-         std::to_string(s.needed) + " and has " + std::to_string(s.capacity) + (s.proven ? "" : " in the best of the plans that were tried");
+         std::to_string(s.needed) + " and has " + std::to_string(s.capacity) +
+         (s.proven ? "" : " in the best of the plans that were tried");
 }
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_infeasible(shortage const& s, std::string const& where) {
   throw error(text_of(s), where, "a plan of a search whose result is feasible(): more memory, more devices, or a smaller batch");

@@ -24,6 +24,8 @@ struct mapping_statistics {
   int rounds = 0;                       // sums minimised
   bool exact_program = false;           // the dynamic program over the tree decided
   bool time_only_fits = false;          // the fastest assignment without regard to memory fits
+  bool branches_left = false;           // branches lie side by side in more ways than `branch_budget` let be looked at: plan and bound
+                                        // are those in sequence and of work that is shared evenly, which may be far apart
 };
 
 struct mapping_result {
@@ -242,8 +244,10 @@ class mapper {
         fastest = best->front().choices;
         bound_ = best->front().cost.seconds;
         closed = r_.statistics.exact_program = true;
-      } else if (o_.branch_budget > 0 && bound_ < seconds * (1 - 1e-3)) {      // less is not worth the time
-        if (auto const some = map_branches(p_, o_.branch_budget)) {
+      } else if (bound_ < seconds * (1 - 1e-3)) {                             // less is not worth the time
+        auto const some = o_.branch_budget > 0 ? map_branches(p_, o_.branch_budget) : std::nullopt;
+        r_.statistics.branches_left = !some;
+        if (some) {
           raise(some->bound);
           double const beside = price_(some->choices).seconds;
           if (beside < seconds) fastest = some->choices;

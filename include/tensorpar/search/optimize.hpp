@@ -24,7 +24,7 @@ struct search_options {
   bool compare = true;                        // price the baselines too
   bool save_memory = true;                    // where the fastest does not fit: shard updates and weights, compute again
   bool reorder = true;                        // where operators stand apart, look for an order in which they wait less (plan.order)
-  scratch_space scratch;                      // of the policy that will run the plan (exec/scratch_of.hpp); by default scratch is not counted
+  scratch_space scratch;                      // of the policy that will run the plan (exec/scratch_of.hpp); by default it is not counted
   i64 most_listed = i64{1} << 20;             // operators of a step times micro-batches, each of which arenas and programs list
   mapping_options mapping;
   int threads = 0;                            // 0: one per processor. The result is the same for any number; the cost model is asked by
@@ -202,8 +202,10 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
       choice_book<M> saving(on, model, all, prices);
       p = saving_builder<M>(graph, saving, recomputable(forward, graph), o.order).make(r.space.spreads);
     } else p = (apart ? *apart : build).make(r.space.spreads);
+    bool const left = m.statistics.branches_left;
     m = !o.scratch.counted() ? fit_arenas(p, o.mapping, need)
                              : fit_arenas(p, o.mapping, need, scratch_by_choice(graph, p, o.scratch.rule, o.scalar_bytes));
+    m.statistics.branches_left = left;
     m.bound = m.found() ? std::min(bound, m.cost.seconds) : bound;
     if (!m.found()) m.infeasible->proven = kept_bytes(graph, o.scalar_bytes) > all_memory(on);
   }

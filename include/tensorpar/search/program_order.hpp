@@ -148,8 +148,8 @@ struct program_order {
 /// simulated step, and its arenas fit the devices. The orders: forward operators as list scheduling starts them, by what the forward pass
 /// takes, by what both passes take, and the backward pass scheduled so and turned round. Nothing is tried where all operators run on the
 /// same devices, and where listing all tasks of all devices would take longer than searches do. What the plan says of an order is not
-/// regarded. `w`: the scratch space in those arenas. `t`: the step before anything is saved (plan/memory_saving.hpp). Precondition: no pipeline. Deterministic.
-/// O(unrolling + pricing + simulations + operators * operators that are ready).
+/// regarded. `w`: the scratch space in those arenas. `t`: the step before anything is saved (plan/memory_saving.hpp).
+/// Precondition: no pipeline. Deterministic. O(unrolling + pricing + simulations + operators * operators that are ready).
 template <cost_model M>
 program_order greedy_order(training_graph const& t, plan p, M const& model, double least_gain = 0.01,
                            workspace_rule w = no_workspace) {
@@ -199,11 +199,13 @@ cost_model_lack<M> greedy_order(training_graph const&, plan, M const&, double = 
 /// `scratch`: of the policy whose scratch space the plan counts, if it does.
 /// Throws `error` where the plan does not fit the graph, and for a pipeline, whose groups have orders of their own.
 template <cost_model M>
-plan ordered(computation_graph const& forward, plan p, M const& model, std::string const& loss = "loss", scratch_space const& scratch = {}) {
+plan ordered(computation_graph const& forward, plan p, M const& model, std::string const& loss = "loss",
+             scratch_space const& scratch = {}) {
   require_feasible(p);
   if (!p.pipeline.empty()) throw error("the plan has a pipeline", "ordered", "a plan without: its groups have orders of their own");
   if (p.scratch != scratch.policy)
-    throw error("the plan counts the scratch space of " + (p.scratch.empty() ? "no policy" : p.scratch), "ordered", "the same scratch space");
+    throw error("the plan counts the scratch space of " + (p.scratch.empty() ? "no policy" : p.scratch), "ordered",
+                "the same scratch space");
   workspace_rule const w = require_scratch(scratch, p.scalar_bytes, "ordered").rule;
   program_order o = greedy_order(differentiate(forward, training_of(p, loss)), p, model, 0.01, w);
   p.order = std::move(o.order);
@@ -215,6 +217,7 @@ plan ordered(computation_graph const& forward, plan p, M const& model, std::stri
 }
 template <class M>
   requires(!cost_model<M>)
-cost_model_lack<M> ordered(computation_graph const&, plan, M const&, std::string const& = "loss", scratch_space const& = {});
+cost_model_lack<M> ordered(computation_graph const&, plan, M const&, std::string const& = "loss",
+                           scratch_space const& = {});
 
 }  // namespace tensorpar

@@ -11,7 +11,8 @@ namespace tensorpar {
 /// By choice set and choice: bytes of the most scratch that an operator of the choice takes, forward, backward or in its update. Kernels
 /// run one after another, so scratch does not add up over operators as the bytes of choices do. Choices that save memory count as the
 /// spread by itself. Operators of one set look alike: one is asked about. O(choices * operators of a group).
-inline std::vector<std::vector<i64>> scratch_by_choice(training_graph const& t, mapping_problem const& p, workspace_rule w, i64 scalar_bytes) {
+inline std::vector<std::vector<i64>> scratch_by_choice(training_graph const& t, mapping_problem const& p, workspace_rule w,
+                                                       i64 scalar_bytes) {
   computation_graph const& g = t.graph;
   std::vector<std::vector<int>> groups(detail::idx(t.forward_nodes));
   for (int v = 0; v < g.node_count(); ++v) if (int const f = g.node(v).origin; f >= 0) groups[detail::idx(f)].push_back(v);
@@ -75,7 +76,8 @@ inline std::vector<i64> scratch_levels(mapping_problem const& p, std::vector<std
 /// that take most of it, level by level, and the fastest of what fits is taken. `scratch`: by set and choice (scratch_by_choice).
 /// O(levels * fit_arenas), 9 at most where there are few different amounts, else as many as halves.
 template <class Arenas>
-mapping_result fit_arenas(mapping_problem const& p, mapping_options const& o, Arenas const& arenas, std::vector<std::vector<i64>> const& scratch) {
+mapping_result fit_arenas(mapping_problem const& p, mapping_options const& o, Arenas const& arenas,
+                          std::vector<std::vector<i64>> const& scratch) {
   mapping_result best = fit_arenas(p, o, arenas);
   std::vector<i64> const least = detail::least_scratch(p, scratch);
   for (i64 const level : detail::scratch_levels(p, scratch)) {

@@ -105,7 +105,8 @@ template <cost_model C> class program_judge final : public step_judge {
     int const n = static_cast<int>(found.size());
     workers_.run(n, [&](int k, int) {
       std::size_t const i = static_cast<std::size_t>(k);
-      attempt(i, [&](program_of& p) { programs[i] = unroll(expand(forward_, p.plan, model_.options().loss), model_.options().scratch.rule); });
+      graph_stage_options const& asked = model_.options();
+      attempt(i, [&](program_of& p) { programs[i] = unroll(expand(forward_, p.plan, asked.loss), asked.scratch.rule); });
     });
     for (std::size_t i = 0; i < found.size(); ++i)
       attempt(i, [&](program_of&) { prices[i] = price(*programs[i], on_, model_.prices()); });
