@@ -76,7 +76,7 @@ struct moving {
     };
     made r;
     std::vector<std::vector<i64>> now = axes;
-    shape s = shape::blank();
+    shape s;
     for (auto const& f : now) s.d[s.rank++] = dim(extent(f));
     int x = r.graph.add_input("x", s);
     i64 const each = s.elements() / samples;

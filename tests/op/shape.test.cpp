@@ -1,14 +1,17 @@
 // tests/op/shape.test.cpp - axes, extents and shapes: names in one integer, what fits what, symbols bound
+#include <tensorpar/op/inference.hpp>
 #include <tensorpar/op/shape.hpp>
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <map>
+#include <new>
 #include <string>
 #include <type_traits>
 
 using namespace tensorpar;
 
-static_assert(std::is_trivially_copyable_v<shape> && std::is_trivially_default_constructible_v<shape>);
+static_assert(std::is_trivially_copyable_v<shape>);
 static_assert(std::regular<dim> && std::regular<axis>);
 
 namespace {
@@ -76,4 +79,23 @@ TEST_CASE("binding replaces a symbol wherever it stands, and leaves the others")
   CHECK(part[1] == s[1]);
   CHECK(bind(b, {sizes, 2}) == b);
   CHECK(bind(s, {}) == s);
+}
+
+TEST_CASE("a shape that is declared without a value is a scalar, whatever its memory held") {
+  alignas(shape) unsigned char memory[sizeof(shape)];
+  for (int before : {0x00, 0x5a, 0xff}) {
+    std::memset(memory, before, sizeof memory);
+    shape const* const s = new (memory) shape;
+    CHECK(*s == scalar);
+    CHECK(s->elements() == 1);
+    CHECK(s->bytes() == 4);
+    for (dim const& d : s->d) CHECK((d.n == 0 && !d.name && !d.sym));
+  }
+  alignas(weight_list) unsigned char list[sizeof(weight_list)];
+  std::memset(list, 0xff, sizeof list);
+  weight_list const* const w = new (list) weight_list;
+  CHECK(w->n == 0);
+  for (weight const& x : w->w) CHECK((x.type == scalar && x.start == init::zeros));
+  constexpr auto made = [] { shape s; s.rank = 2; s.d[1] = dim(3); return s; }();
+  static_assert(made.d[0].n == 0 && made.d[1].n == 3);
 }

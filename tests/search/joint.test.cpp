@@ -270,7 +270,7 @@ TEST_CASE("bad input is refused as by optimize") {
 
 TEST_CASE("what follows a loss is in the last part, and outputs where a network is cut stay") {
   computation_graph g;
-  auto const put = [&](any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), "n")).out[0]; };
+  auto const put = [&](any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), "n" + std::to_string(g.node_count()))).out[0]; };
   int x = g.add_input("x", {8, 8});
   for (int k = 0; k < 4; ++k) {
     x = put(linear{8, false}, {x});

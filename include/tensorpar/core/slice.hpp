@@ -37,7 +37,7 @@ template <class T> class pool {
   }
   // not inlined: every use of a pool would compile it
   [[gnu::noinline]] constexpr void grow(int least) {
-    if constexpr (std::is_trivially_default_constructible_v<T>)
+    if constexpr (std::is_trivially_copyable_v<T>)
       if (std::is_constant_evaluated() && !p_ && least <= 4096) { room_ = new room{}; p_ = room_->x; cap_ = 4096; return; }
     int c = cap_ ? 4 * cap_ : std::is_constant_evaluated() ? 64 : 8;
     if (c < least) c = least;

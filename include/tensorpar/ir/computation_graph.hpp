@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/name_index.hpp>
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/op/spelling.hpp>
 #include <vector>
@@ -89,10 +90,25 @@ class computation_graph {
     return r;
   }
 
-  int add_input(std::string name, shape const& s) { return add_value(s, value_role::input, std::move(name), init::zeros); }
-  int add_parameter(std::string name, shape const& s, init start) { return add_value(s, value_role::parameter, std::move(name), start); }
-  int add_state(std::string name, shape const& s) { return add_value(s, value_role::state, std::move(name), init::zeros); }
+  /// Appends a value that nothing makes; its id. Throws `error` for an extent below 1, for more than 2^48 elements, and for a name that
+  /// another input (parameter, state) has.
+  int add_input(std::string name, shape const& s) { return add_named(value_role::input, std::move(name), s, init::zeros); }
+  int add_parameter(std::string name, shape const& s, init start) { return add_named(value_role::parameter, std::move(name), s, start); }
+  int add_state(std::string name, shape const& s) { return add_named(value_role::state, std::move(name), s, init::zeros); }
+  /// The same for passes whose names may stand for several values.
+  int append_value(value_role role, std::string name, shape const& s, init start = init::zeros) {
+    names_.insert(key_of(static_cast<int>(role), name));
+    return add_value(s, role, std::move(name), start);
+  }
+  /// Throws `error` for no value of this graph, and for a name that another output has.
   [[gnu::cold]] void add_output(std::string name, int x) {
+    if (x < 0 || static_cast<std::size_t>(x) >= values.size()) refuse_value("output '" + name + "'", x);
+    if (names_.contains(key_of(outputs_key, name)) && output(name) >= 0) refuse_name("outputs", name);
+    append_output(std::move(name), x);
+  }
+  /// The same for passes that make an output of several micro-batches.
+  [[gnu::cold]] void append_output(std::string name, int x) {
+    names_.insert(key_of(outputs_key, name));
     graph_port& p = outputs.emplace_back();
     p.name = std::move(name);
     p.value = x;
@@ -110,8 +126,12 @@ class computation_graph {
   }
   /// The same with the operator as it is: for passes that repeat one, whose mask is drawn once more.
   [[gnu::cold]] int append(any_op const& o, std::vector<int> operands, std::string name = {}) {
+    for (int x : operands)
+      if (x < 0 || static_cast<std::size_t>(x) >= values.size()) refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
     inference const r = accepted(o, types_of(operands).view(), activations, name);
+    for (int i = 0; i < r.n; ++i)
+      if (char const* const why = wrong_size(r.out[i])) refuse_size(o, name, "a result", r.out[i], why);
     int const id = node_count();
     any_op const op = o;                   // it may be of a node of this graph
     graph_node& n = nodes.emplace_back();
@@ -129,16 +149,27 @@ class computation_graph {
     return id;
   }
   /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...; none are where it throws.
+  /// Where several operators have no name, all but the first are called by operator and number.
   int add_with_weights(any_op const& o, std::vector<int> operands, std::string name) {
+    for (int x : operands)
+      if (x < 0 || static_cast<std::size_t>(x) >= values.size()) refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
     pool<shape> const in = types_of(operands);
     accepted(o, in.view(), o.op->arity < 0 ? in.size() : o.op->arity, name);       // weights follow from operands that the rule accepts
     weight_list const w = o.op->weights(o.attr, in.view());
-    for (int i = 0; i < w.n; ++i) {
-      std::string weight = name;
-      detail::put_text(weight, ".");
-      detail::put_text(weight, i64{i});
-      operands.push_back(add_parameter(std::move(weight), w.w[i].type, w.w[i].start));
+    for (int i = 0; i < w.n; ++i)
+      if (char const* const why = wrong_size(w.w[i].type)) refuse_size(o, name, "a weight", w.w[i].type, why);
+    if (name.empty() && w.n > 0 && names_.contains(key_of(static_cast<int>(value_role::parameter), ".0"))) {
+      detail::put_text(name, o.op->name);
+      detail::put_text(name, i64{node_count()});
     }
+    std::string weight[weight_list::max];
+    for (int i = 0; i < w.n; ++i) {
+      weight[i] = name;
+      detail::put_text(weight[i], ".");
+      detail::put_text(weight[i], i64{i});
+      require_own_name(value_role::parameter, weight[i]);
+    }
+    for (int i = 0; i < w.n; ++i) operands.push_back(append_value(value_role::parameter, std::move(weight[i]), w.w[i].type, w.w[i].start));
     return add(o, std::move(operands), std::move(name));
   }
 
@@ -159,6 +190,27 @@ class computation_graph {
   }
 
  private:
+  static constexpr int outputs_key = -1;
+  detail::name_index names_;               // of inputs, parameters, states and outputs
+
+  static u64 key_of(int kind, std::string_view name) { return hasher().add(kind).add(name).value(); }
+  [[gnu::noinline, gnu::cold]] void require_own_name(value_role role, std::string const& name) const {
+    if (!names_.contains(key_of(static_cast<int>(role), name))) return;
+    for (graph_value const& v : values)
+      if (v.role == role && v.producer < 0 && v.name == name)
+        refuse_name(role == value_role::input ? "inputs" : role == value_role::parameter ? "parameters" : "states", name);
+  }
+  int add_named(value_role role, std::string&& name, shape const& s, init start) {
+    require_own_name(role, name);
+    return append_value(role, std::move(name), s, start);
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_name(char const* kind, std::string const& name) {
+    throw error("two " + std::string(kind) + " named '" + name + "'", "computation_graph", "a name of its own for each");
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] void refuse_value(std::string const& reader, int x) const {
+    throw error(reader + " reads value " + std::to_string(x), "computation_graph",
+                values.empty() ? "values of the graph, which has none yet" : "values 0 to " + std::to_string(values.size() - 1));
+  }
   pool<shape> types_of(std::vector<int> const& operands) const {
     pool<shape> in;
     shape* const types = in.extend(static_cast<int>(operands.size()));
@@ -182,8 +234,30 @@ class computation_graph {
     if (!r.ok()) refuse(o, name, nullptr, &r);
     return r;
   }
+  /// Why no value may have this shape, or null.
+  static char const* wrong_size(shape const& s) {
+    for (int i = 0; i < s.rank; ++i) if (s.d[i].n < 1) return " has an extent below 1";
+    return s.elements() > most_elements ? " has more than 2^48 elements" : nullptr;
+  }
+  static constexpr char const* valid_size = "extents of 1 or more, at most 2^48 elements";
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_size(any_op const& o, std::string const& name, char const* which,
+                                                                 shape const& s, char const* why) {
+    std::string what = ": ";
+    for (char const* text : {which, " of shape "}) detail::put_text(what, text);
+    detail::put_text(what, s);
+    detail::put_text(what, why);
+    refuse_with(o, name, std::move(what), valid_size);
+  }
   [[gnu::noinline, gnu::cold]] int add_value(shape const& s, value_role role, std::string&& name, init start) {
     shape const type = s;                  // it may be of a value of this graph
+    if (char const* const why = wrong_size(type)) {
+      std::string what = role == value_role::input ? "input '" : role == value_role::parameter ? "parameter '" : "state '";
+      detail::put_text(what, name);
+      detail::put_text(what, "' of shape ");
+      detail::put_text(what, type);
+      detail::put_text(what, why);
+      throw error(std::move(what), "computation_graph", valid_size);
+    }
     graph_value& v = values.emplace_back();
     v.type = type;
     v.role = role;
@@ -194,10 +268,7 @@ class computation_graph {
   /// Out of the way of what is compiled everywhere: `why`, or the complaint of the shape rule.
   [[noreturn, gnu::noinline, gnu::cold]] static void refuse(any_op const& o, std::string const& name, char const* why, inference const* r) {
     using detail::put_text;
-    std::string what, where, valid;
-    put_text(what, "operator ");
-    put_text(what, o.op->name);
-    if (!name.empty()) { put_text(what, " '"); put_text(what, name); put_text(what, "'"); }
+    std::string what, valid;
     if (why) { put_text(what, why); put_text(valid, i64{o.op->arity}); put_text(valid, " operands"); }
     if (r) {
       put_text(what, ": ");
@@ -207,6 +278,16 @@ class computation_graph {
       put_text(what, ", ");
       put_text(what, r->out[1]);
     }
+    refuse_with(o, name, std::move(what), std::move(valid));
+  }
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_with(any_op const& o, std::string const& name, std::string&& text,
+                                                                 std::string&& valid) {
+    using detail::put_text;
+    std::string what, where;
+    put_text(what, "operator ");
+    put_text(what, o.op->name);
+    if (!name.empty()) { put_text(what, " '"); put_text(what, name); put_text(what, "'"); }
+    what += text;
     if (o.at.file) { put_text(where, o.at.file); put_text(where, ":"); put_text(where, i64{o.at.line}); }
     throw error(std::move(what), std::move(where), std::move(valid));
   }

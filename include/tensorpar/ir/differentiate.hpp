@@ -225,14 +225,14 @@ class differentiator final : public gradient_builder {
     std::vector<int> in{x, complete(x)}, stored{x};
     int const states = options_.optimizer.kind == optimizer_kind::sgd ? 0 : options_.optimizer.kind == optimizer_kind::momentum ? 1 : 2;
     for (int k = 0; k < states; ++k) {
-      int const s = t.graph.add_state(t.graph.value(x).name + (k ? ".v" : ".m"), t.graph.type(x).of(dtype::f32));
+      int const s = t.graph.append_value(value_role::state, t.graph.value(x).name + (k ? ".v" : ".m"), t.graph.type(x).of(dtype::f32));
       follows_[s] = letters;
       in.push_back(s);
       stored.push_back(s);
     }
     bool const narrow = is_narrow(t.graph.type(x).type);
     if (narrow) {
-      int const s = t.graph.add_state(t.graph.value(x).name + ".master", t.graph.type(x).of(dtype::f32));
+      int const s = t.graph.append_value(value_role::state, t.graph.value(x).name + ".master", t.graph.type(x).of(dtype::f32));
       t.graph.value(s).start = t.graph.value(x).start;
       follows_[s] = letters;
       in.push_back(s);

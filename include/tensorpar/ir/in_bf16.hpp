@@ -49,7 +49,7 @@ inline computation_graph in_bf16(computation_graph const& forward) {
   for (graph_node const& n : forward.nodes) {
     computation_graph one;                   // its operands alone, for the shape rule
     std::vector<int> in;
-    for (int x : n.in) in.push_back(one.add_input({}, r.type(x)));
+    for (int x : n.in) in.push_back(one.append_value(value_role::input, {}, r.type(x)));
     graph_node const& again = one.node(one.add(n.op, in, n.name));
     for (std::size_t k = 0; k < n.out.size(); ++k) r.value(n.out[k]).type.type = one.type(again.out[k]).type;
     r.nodes.push_back(n);

@@ -31,9 +31,7 @@ inline parallel_graph parallelize(computation_graph const& g, std::vector<spread
   for (std::size_t x = 0; x < g.values.size(); ++x) {
     graph_value const& v = g.values[x];
     if (v.producer >= 0) continue;
-    int const y = v.role == value_role::input   ? p.graph.add_input(v.name, v.type)
-                  : v.role == value_role::state ? p.graph.add_state(v.name, v.type)
-                                                : p.graph.add_parameter(v.name, v.type, v.start);
+    int const y = p.graph.append_value(v.role, v.name, v.type, v.start);
     note(y, parallel_shape(v.type));
     have[x].push_back({layout{}, y});
   }
@@ -93,7 +91,7 @@ inline parallel_graph parallelize(computation_graph const& g, std::vector<spread
       have[static_cast<std::size_t>(n.out[k])].push_back({l, m.out[k]});
     }
   }
-  for (graph_port const& o : g.outputs) p.graph.add_output(o.name, have[static_cast<std::size_t>(o.value)].front().value);
+  for (graph_port const& o : g.outputs) p.graph.append_output(o.name, have[static_cast<std::size_t>(o.value)].front().value);
   return p;
 }
 

@@ -25,6 +25,8 @@ constexpr complaint check_image(char const* what, shape const& x, window const& 
     return mismatch("channels, height and width must be static", x, scalar);
   if (w.kernel_h < 1 || w.kernel_w < 1 || w.stride < 1)
     return mismatch("kernel and stride must be positive", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
+  for (i64 n : {w.kernel_h, w.kernel_w, w.stride, w.pad_h, w.pad_w})
+    if (n > most_elements) return mismatch("kernel, stride and padding must be at most 2^48", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
   if (x.d[2].n + 2 * w.pad_h < w.kernel_h || x.d[3].n + 2 * w.pad_w < w.kernel_w)
     return mismatch("the window is larger than the image", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
   return {nullptr, scalar, scalar};
@@ -70,7 +72,8 @@ struct conv2d {
   }
   constexpr double flops(shapes in, shapes y) const {
     auto const w = window();
-    return 2.0 * static_cast<double>(y[0].elements()) * static_cast<double>(in[0].d[1].n / groups * w.kernel_h * w.kernel_w);
+    return 2.0 * static_cast<double>(y[0].elements()) * static_cast<double>(in[0].d[1].n / groups) * static_cast<double>(w.kernel_h) *
+           static_cast<double>(w.kernel_w);
   }
   [[gnu::cold]] void derive(auto& g) const;
 };

@@ -54,7 +54,7 @@ struct embedding_bag_grad {
   constexpr i64 units(char letter, shapes) const { return letter == 'v' ? rows : 0; }
   constexpr inference infer(shapes in) const { return shape{dim(rows), in[0].last()}; }
   constexpr i64 index_extent(int k, shapes) const { return k == 1 ? rows : 0; }
-  constexpr double flops(shapes in, shapes) const { return static_cast<double>(in[1].elements() * in[0].last().n); }
+  constexpr double flops(shapes in, shapes) const { return static_cast<double>(in[1].elements()) * static_cast<double>(in[0].last().n); }
 };
 /// y[..., e] = sum_l table[x[..., l], e].
 struct embedding_bag {
@@ -67,7 +67,9 @@ struct embedding_bag {
   constexpr inference infer(shapes in) const { return detail::embed(in, rows, width, true, to); }
   constexpr weight_list weights(shapes) const { return detail::table(rows, width, to); }
   constexpr i64 index_extent(int k, shapes) const { return k == 0 ? rows : 0; }
-  constexpr double flops(shapes in, shapes out) const { return static_cast<double>(out[0].elements() * in[0].last().n); }
+  constexpr double flops(shapes in, shapes out) const {
+    return static_cast<double>(out[0].elements()) * static_cast<double>(in[0].last().n);
+  }
   [[gnu::cold]] void derive(auto& g) const { if (g.wanted(1)) g.give(1, g.emit(embedding_bag_grad{rows}, {g.gradient(0), g.operand(0)})); }
 };
 

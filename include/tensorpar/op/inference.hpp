@@ -7,7 +7,7 @@ namespace tensorpar {
 
 /// Why a shape rule refuses; keeps both shapes. rule == nullptr: no complaint.
 struct complaint {
-  char const* rule;
+  char const* rule = nullptr;
   shape lhs, rhs;
 };
 [[gnu::noinline, gnu::cold]] constexpr complaint mismatch(char const* rule, shape const& a, shape const& b) { return {rule, a, b}; }
@@ -15,22 +15,14 @@ struct complaint {
 /// The answer of a shape rule: result shapes, or a complaint.
 struct inference {
   static constexpr int max_out = 8;
-  int n;
-  char const* rule;              // nullptr: no complaint
+  int n = 0;
+  char const* rule = nullptr;    // no complaint
   shape out[max_out];            // [0, n), or the two shapes that clash
-  constexpr inference(shape const& s) : inference(blank()) { n = 1; out[0] = s; }
-  [[gnu::noinline, gnu::cold]] constexpr inference(complaint const& c) : inference(blank()) {
-    rule = c.rule;
-    out[0] = c.lhs;
-    out[1] = c.rhs;
-  }
-  constexpr inference(int k, shape const& s) : inference(blank()) { n = k; for (int i = 0; i < k; ++i) out[i] = s; }
-  constexpr inference(std::initializer_list<shape> l) : inference(blank()) { for (shape const& s : l) out[n++] = s; }
+  constexpr inference(shape const& s) : n(1), out{s} {}
+  [[gnu::noinline, gnu::cold]] constexpr inference(complaint const& c) : rule(c.rule), out{c.lhs, c.rhs} {}
+  constexpr inference(int k, shape const& s) : n(k) { for (int i = 0; i < k; ++i) out[i] = s; }
+  constexpr inference(std::initializer_list<shape> l) { for (shape const& s : l) out[n++] = s; }
   constexpr bool ok() const { return rule == nullptr; }
-
- private:
-  inference() = default;
-  static constexpr inference blank() { inference r{}; return r; }   // see shape::blank
 };
 
 /// How a parameter starts. fan_in: normal with variance 2 / (product of all extents but the first) (He et al. 2015).
@@ -39,14 +31,14 @@ enum class init : int { zeros, ones, fan_in, normal_02 };
 /// A parameter that an operator brings along.
 struct weight {
   shape type;
-  tensorpar::init start;
+  tensorpar::init start = init::zeros;
 };
 struct weight_list {
   static constexpr int max = 4;
-  int n;
+  int n = 0;
   weight w[max];
-  weight_list() = default;   // `weight_list{}` is empty
-  constexpr weight_list(std::initializer_list<weight> l) : weight_list(blank()) {
+  weight_list() = default;   // empty
+  constexpr weight_list(std::initializer_list<weight> l) {
     n = static_cast<int>(l.size());
     weight const* const from = l.begin();
     for (int i = 0; i < n; ++i) w[i] = from[i];
@@ -63,9 +55,6 @@ struct weight_list {
     w[n - 1].type.rank = 2;
     w[n - 1].type.d[1] = b;
   }
-
- private:
-  static constexpr weight_list blank() { weight_list r{}; return r; }   // see shape::blank
 };
 
 }  // namespace tensorpar

@@ -21,7 +21,9 @@ struct pool2d_grad {
   }
   constexpr detail::window window() const { return detail::make_window(kernel, stride, pad, 0, -1); }
   constexpr inference infer(shapes in) const { return in[1]; }
-  constexpr double flops(shapes in, shapes) const { return static_cast<double>(in[0].elements() * kernel * kernel); }
+  constexpr double flops(shapes in, shapes) const {
+    return static_cast<double>(in[0].elements()) * static_cast<double>(kernel) * static_cast<double>(kernel);
+  }
 };
 /// Maximum or average over kernel x kernel windows of [n,c,h,w]. Padding never wins a maximum, NaN always does; an average divides by
 /// kernel * kernel.
@@ -46,7 +48,9 @@ struct pool2d {
     if (2 * w.pad_h > kernel) return mismatch("pool2d: padding over half the kernel", x, shape{dim(kernel), dim(w.pad_h)});
     return x.with(2, dim(x.d[2].name, w.out_h(x.d[2].n), axis{})).with(3, dim(x.d[3].name, w.out_w(x.d[3].n), axis{}));
   }
-  constexpr double flops(shapes, shapes out) const { return static_cast<double>(out[0].elements() * kernel * kernel); }
+  constexpr double flops(shapes, shapes out) const {
+    return static_cast<double>(out[0].elements()) * static_cast<double>(kernel) * static_cast<double>(kernel);
+  }
   [[gnu::cold]] void derive(auto& g) const {
     if (g.wanted(0)) g.give(0, g.emit(pool2d_grad{kernel, stride, pad, average}, {g.gradient(0), g.operand(0), g.result(0)}));
   }

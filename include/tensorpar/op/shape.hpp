@@ -2,7 +2,7 @@
 #pragma once
 #include <concepts>
 #include <initializer_list>
-#include <tensorpar/core/config.hpp>
+#include <tensorpar/core/checked.hpp>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/core/slice.hpp>
 
@@ -89,25 +89,23 @@ struct shape {
   int rank;
   dtype type;
   dim d[max_rank];
-  shape() = default;
-  constexpr shape(std::initializer_list<dim> l, dtype t = dtype::f32) : shape(blank()) {
-    type = t;
+  /// A scalar of real numbers: rank 0.
+  constexpr shape() : rank(0), type(dtype::f32), d{} {}
+  constexpr shape(std::initializer_list<dim> l, dtype t = dtype::f32) : rank(0), type(t), d{} {
     int const n = static_cast<int>(l.size());
     if (n > max_rank) detail::refuse("a shape of more than 6 axes", "shape", "at most 6 axes");
     dim const* const from = l.begin();
     for (int i = 0; i < n; ++i) d[i] = from[i];
     rank = n;
   }
-  /// All zero. Constant evaluation takes it whole, where it would take an array of dims, which have constructors, one by one.
-  static constexpr shape blank() { shape r{}; return r; }
   /// Negative indices count from the last axis.
   constexpr dim operator[](int i) const { return d[i < 0 ? rank + i : i]; }
   constexpr dim last() const { return d[rank - 1]; }
   constexpr shape with(int i, dim x) const { shape r = *this; r.d[i < 0 ? rank + i : i] = x; return r; }
   constexpr shape of(dtype t) const { shape r = *this; r.type = t; return r; }
-  /// Product of the extents; a symbol counts as one.
-  constexpr i64 elements() const { i64 e = 1; for (int i = 0; i < rank; ++i) e *= d[i].n; return e; }
-  constexpr i64 bytes() const { return elements() * bytes_of(type); }
+  /// Product of the extents, or the largest number if that is less; a symbol counts as one.
+  constexpr i64 elements() const { i64 e = 1; for (int i = 0; i < rank; ++i) e = saturating_mul(e, d[i].n); return e; }
+  constexpr i64 bytes() const { return saturating_mul(elements(), bytes_of(type)); }
   constexpr bool is_static() const { for (int i = 0; i < rank; ++i) if (!d[i].is_static()) return false; return true; }
   friend constexpr bool operator==(shape const& a, shape const& b) {
     if (a.rank != b.rank || a.type != b.type) return false;
@@ -134,7 +132,7 @@ constexpr bool fits(shape const& a, shape const& b) {
 constexpr shape bind(shape s, slice<binding> b) {
   for (int i = 0; i < s.rank; ++i)
     for (binding const& x : b)
-      if (s.d[i].sym && x.sym == s.d[i].sym) { s.d[i].n *= x.n; s.d[i].sym = axis{}; }
+      if (s.d[i].sym && x.sym == s.d[i].sym) { s.d[i].n = saturating_mul(s.d[i].n, x.n); s.d[i].sym = axis{}; }
   return s;
 }
 

@@ -66,7 +66,7 @@ struct concat {
       for (int i = 0; i < r.rank; ++i)
         if (i != a && !fits(r.d[i], in[k].d[i])) return mismatch("dimensions off the concat axis differ", in[0], in[k]);
       if (!r.d[a].is_static() || !in[k].d[a].is_static()) return mismatch("concat: the joined axis must be static", in[0], in[k]);
-      r.d[a].n += in[k].d[a].n;
+      r.d[a].n = saturating_add(r.d[a].n, in[k].d[a].n);
     }
     return r;
   }
@@ -159,12 +159,12 @@ struct reshape {
     for (int i = 0; i < keep; ++i) r.d[r.rank++] = x.d[i];
     for (int i = static_cast<int>(keep); i < x.rank; ++i) {
       if (!x.d[i].is_static()) return mismatch("reshape: a changed axis must be static", x, scalar);
-      from *= x.d[i].n;
+      from = saturating_mul(from, x.d[i].n);
     }
     for (int i = 0; i < rank; ++i) {
       if (d[i] < 1) return mismatch("reshape: an extent below 1", x, scalar);
       r.d[r.rank++] = dim(d[i]);
-      to *= d[i];
+      to = saturating_mul(to, d[i]);
     }
     if (from != to) return mismatch("reshape: element counts differ", x, r);
     return r;
@@ -202,7 +202,7 @@ struct flatten {
     for (int i = 0; i < x.rank; ++i) {
       if (i < keep) { r.d[r.rank++] = x.d[i]; continue; }
       if (!x.d[i].is_static()) return mismatch("flatten: a joined axis must be static", x, scalar);
-      e *= x.d[i].n;
+      e = saturating_mul(e, x.d[i].n);
     }
     r.d[r.rank++] = dim(to, e, axis{});
     return r;
@@ -237,7 +237,7 @@ struct merge_axes {
     if (f < 0 || f + 1 >= x.rank) return mismatch("no such pair of axes", x, scalar);
     if (x.d[f].sym && x.d[f + 1].sym) return mismatch("two symbolic extents cannot be merged", x, scalar);
     shape r = x;
-    r.d[f] = dim(to, x.d[f].n * x.d[f + 1].n, x.d[f].sym ? x.d[f].sym : x.d[f + 1].sym);
+    r.d[f] = dim(to, saturating_mul(x.d[f].n, x.d[f + 1].n), x.d[f].sym ? x.d[f].sym : x.d[f + 1].sym);
     for (int i = f + 1; i + 1 < x.rank; ++i) r.d[i] = x.d[i + 1];
     --r.rank;
     return r;

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <map>
 #include <set>
+#include <string>
+#include <tensorpar/core/checked.hpp>
 #include <tensorpar/plan/program.hpp>
 #include <utility>
 
@@ -11,7 +13,15 @@ namespace tensorpar {
 
 /// Every buffer starts at a multiple of this (a cache line, and what vector units and GPUs like).
 inline constexpr i64 arena_alignment = 64;
-constexpr i64 aligned(i64 bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
+constexpr i64 aligned(i64 bytes) { return saturating_add(bytes, arena_alignment - 1) / arena_alignment * arena_alignment; }
+
+namespace detail {
+/// Beyond that, sums of offsets could wrap around.
+inline void require_bytes(i64 together) {
+  if (together > most_bytes)
+    throw error("buffers of more than 2^62 bytes on one device", "plan: memory", "smaller tensors, or more devices");
+}
+}  // namespace detail
 
 /// Bytes that are needed from task `first` to task `last`, inclusive.
 struct lifetime {
@@ -24,8 +34,11 @@ struct packing {
   i64 bytes = 0;               // end of the highest one
 };
 
-/// The most bytes that live at once: no packing needs less. O(n log n).
+/// The most bytes that live at once: no packing needs less. Throws `error` where all together are more than 2^62. O(n log n).
 inline i64 most_live(std::vector<lifetime> const& all) {
+  i64 together = 0;
+  for (lifetime const& x : all) together = saturating_add(together, aligned(x.bytes));
+  detail::require_bytes(together);
   std::vector<std::pair<int, i64>> events;
   for (lifetime const& x : all) {
     events.push_back({x.first, aligned(x.bytes)});
@@ -244,13 +257,13 @@ inline void assign_offsets(program& p, int devices) {
     offsets[d].assign(held[d].size(), 0);
     for (std::size_t i = 0; i < held[d].size(); ++i) {
       buffer const& x = at(held[d][i]);
-      if (x.persistent) { offsets[d][i] = base; base += aligned(x.bytes); }
+      if (x.persistent) { offsets[d][i] = base; base = saturating_add(base, aligned(x.bytes)); }
       else if (x.in_place_of < 0) { lives.push_back({x.bytes, x.first, end[static_cast<std::size_t>(held[d][i])]}); who.push_back(i); }
     }
     packing const q = pack(lives);
     for (std::size_t k = 0; k < who.size(); ++k) offsets[d][who[k]] = base + q.offset[k];
     for (std::size_t i = 0; i < held[d].size(); ++i) offsets[d][i] = offsets[d][static_cast<std::size_t>(place_of_root(d, i))];
-    p.arena[d] = base + q.bytes;
+    detail::require_bytes(p.arena[d] = saturating_add(base, q.bytes));
   }
   std::vector<std::size_t> next(n, 0);
   for (buffer& x : p.buffers)
@@ -266,10 +279,10 @@ inline i64 arena_bound(program const& p, int dev) {
   std::vector<lifetime> lives;
   for (buffer const& x : p.buffers) {
     if (!std::binary_search(x.devices.begin(), x.devices.end(), dev)) continue;
-    if (x.persistent) base += aligned(x.bytes);
+    if (x.persistent) base = saturating_add(base, aligned(x.bytes));
     else lives.push_back({x.bytes, x.first + (x.in_place_of >= 0), x.last});       // its first task still counts the one before
   }
-  return base + most_live(lives);
+  return saturating_add(base, most_live(lives));
 }
 
 }  // namespace tensorpar

@@ -92,7 +92,7 @@ inline void check_program_form(training_graph const& t, plan const& p, program c
     placement const& at = known.placed(known.layout_number(b.where, b.type));
     if (at.devices.empty()) return say(fault::malformed, "has a layout that does not fit ", tensorpar::spell(b.type));
     if (!known.lists(b.devices, at.devices)) return say(fault::devices, "lists other devices than its layout");
-    i64 const bytes = at.elements * bytes_of(b.type.type, q.scalar_bytes);
+    i64 const bytes = saturating_mul(at.elements, bytes_of(b.type.type, q.scalar_bytes));
     if (b.bytes != bytes) say(fault::bytes, "has ", b.bytes, " bytes for a part of ", bytes);
   };
   for (int i = 0; i < buffers && !out.full(); ++i) check_buffer(i, q.buffers[z(i)]);

@@ -77,7 +77,8 @@ inline bool replay::receive() {
 /// Does the task have room to pack and unpack so many numbers of buffer b in? Devices that take no part need none.
 inline void replay::packing_space(i64 scalars, int b) {
   int const w = task_().workspace;
-  i64 const have = w < 0 ? 0 : buf(w).bytes, need = task_().devices.empty() ? 0 : scalars * bytes_of(buf(b).type.type, q_.scalar_bytes);
+  i64 const have = w < 0 ? 0 : buf(w).bytes;
+  i64 const need = task_().devices.empty() ? 0 : saturating_mul(scalars, bytes_of(buf(b).type.type, q_.scalar_bytes));
   if (have < need) say(fault::bytes, w, -1, "has ", have, " bytes to pack in and needs ", need);
 }
 

@@ -359,7 +359,7 @@ class pipeline_expander {
     r_.graph.losses = value_[z(t.loss)];
     r_.graph.loss = r_.graph.losses.front();
     for (graph_port const& o : forward_.outputs)
-      for (int y : value_[z(o.value)]) out().add_output(o.name, y);
+      for (int y : value_[z(o.value)]) out().append_output(o.name, y);
     r_.order = merge_orders(out(), r_.passes, pipe_);
     return std::move(r_);
   }

@@ -134,7 +134,7 @@ class unroller : step_grids {
     buffer b;
     b.value = value;
     b.type = type;
-    b.bytes = part_of(l, type).elements() * bytes_of(type.type, plan_.scalar_bytes);
+    b.bytes = saturating_mul(part_of(l, type).elements(), bytes_of(type.type, plan_.scalar_bytes));
     b.devices = devices(l);
     b.where = std::move(l);
     b.persistent = persistent;

@@ -102,7 +102,8 @@ inline json report_data(training_graph const& t, plan_summary const& s, program 
       if (double const b = o.bytes[static_cast<std::size_t>(k)]; b > 0) bytes[move_text(static_cast<move_kind>(k))] = std::llround(b);
     i64 parameters = 0;
     for (int v : n.in)
-      if (g.value(v).role == value_role::parameter) parameters += g.type(v).elements() * bytes_of(g.type(v).type, q.scalar_bytes);
+      if (g.value(v).role == value_role::parameter)
+        parameters = saturating_add(parameters, saturating_mul(g.type(v).elements(), bytes_of(g.type(v).type, q.scalar_bytes)));
     x["node"] = o.node;
     x["name"] = o.name;
     x["op"] = o.op;

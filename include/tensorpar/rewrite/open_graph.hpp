@@ -157,9 +157,7 @@ class open_graph {
       value_info const& v = value(x);
       if (v.producer >= 0 || !v.alive) continue;
       graph_value const& o = v.origin;
-      note(x, o.role == value_role::input   ? g.graph.add_input(o.name, o.type)
-              : o.role == value_role::state ? g.graph.add_state(o.name, o.type)
-                                            : g.graph.add_parameter(o.name, o.type, o.start));
+      note(x, g.graph.append_value(o.role, o.name, o.type, o.start));
     }
     std::vector<std::pair<int, int>> ready;   // (place, number): a heap, smallest first
     auto push = [&](int v) { ready.push_back({node(v).place, v}); std::push_heap(ready.begin(), ready.end(), std::greater<>()); };
@@ -182,7 +180,7 @@ class open_graph {
           if (--open[static_cast<std::size_t>(u)] == 0) push(u);
       }
     }
-    for (graph_port const& o : outputs_) g.graph.add_output(o.name, number[static_cast<std::size_t>(o.value)]);
+    for (graph_port const& o : outputs_) g.graph.append_output(o.name, number[static_cast<std::size_t>(o.value)]);
     return g;
   }
 

@@ -62,8 +62,8 @@ class substitution_search {
     if (!(o_.alpha >= 1)) throw error("alpha is " + std::to_string(o_.alpha), "substitutions", "1 or more");
     if (o_.priced < 1) throw error("a budget of " + std::to_string(o_.priced) + " graphs", "substitutions", "1 or more");
     computation_graph first = p.graph;
-    if (p.ends.readers) first.add_output(beyond_last, first.node(p.ends.last).out[0]);
-    if (p.ends.anchor >= 0) first.add_output(beyond_anchor, first.node(p.ends.anchor).out[0]);
+    if (p.ends.readers) first.append_output(beyond_last, first.node(p.ends.last).out[0]);
+    if (p.ends.anchor >= 0) first.append_output(beyond_anchor, first.node(p.ends.anchor).out[0]);
     // an end keeps its number in every open graph made from this one
     int const anchor = p.ends.anchor, last = p.ends.readers ? p.ends.last : -1;
     canonical_forms form;

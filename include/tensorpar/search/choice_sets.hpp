@@ -353,7 +353,7 @@ template <cost_model M> class choice_sets {
       for (std::size_t i = 0; i < c.bytes.size(); ++i) {
         i64& b = of_kind[shared ? detail::idx(alike[i]) : i];
         if (b < 0) b = prices_.bytes(l[i], g.type(x));
-        c.bytes[i] += times * b;
+        c.bytes[i] = saturating_add(c.bytes[i], saturating_mul(times, b));
       }
     };
     auto const add = [&](int x, value_slot const& s, i64 times) {

@@ -42,7 +42,10 @@ inline std::vector<i64> assignment_bytes(mapping_problem const& p, assignment co
   for (int v = 0; v < p.operators(); ++v) {
     choice_set const& c = p.choices(v);
     auto const i = detail::idx(a[detail::idx(v)]);
-    for (int k = 0; k < c.sizes[i]; ++k) b[detail::idx(c.spreads[i].start + k)] += c.bytes[i];
+    for (int k = 0; k < c.sizes[i]; ++k) {
+      i64& on = b[detail::idx(c.spreads[i].start + k)];
+      on = saturating_add(on, c.bytes[i]);
+    }
   }
   return b;
 }

@@ -201,7 +201,7 @@ template <cost_model M> class layout_prices {
   }
   layout const& layout_of(int i) const { return layouts_[static_cast<std::size_t>(i)]; }
   i64 bytes(int layout_id, shape const& s) const {
-    return part_of(layout_of(layout_id), s).elements() * bytes_of(s.type, scalar_bytes_);
+    return saturating_mul(part_of(layout_of(layout_id), s).elements(), bytes_of(s.type, scalar_bytes_));
   }
   std::size_t asked() const { return known_.size(); }
 

@@ -111,11 +111,11 @@ template <cost_model M> class piece_prices {
     int const y = h.node(last).out[0];
     std::vector<int> losses;
     for (int i = 0; i < readers; ++i) {
-      int const target = h.add_input("what comes after", h.type(y));
+      int const target = h.append_value(value_role::input, "what comes after", h.type(y));
       losses.push_back(h.node(h.add(mean_squared_error{}, {y, target})).out[0]);
     }
     std::erase_if(h.outputs, [&](graph_port const& o) { return o.name == training_.loss; });
-    h.add_output(training_.loss, readers == 1 ? losses[0] : h.node(h.add(add{}, losses)).out[0]);
+    h.append_output(training_.loss, readers == 1 ? losses[0] : h.node(h.add(add{}, losses)).out[0]);
   }
   /// The first `operators` of a graph. Parts follow each other: what does not depend on the anchor, a product of weights, is after it too.
   problem problem_of(computation_graph const& h, int operators, int anchor) {
@@ -166,7 +166,8 @@ template <cost_model M> class piece_prices {
     for (int x : h.node(ends.anchor).in) {
       graph_value const& v = h.value(x);
       auto const [at, fresh] = here.try_emplace(x, -1);
-      if (fresh) at->second = v.role == value_role::input ? one.add_input(v.name, v.type) : one.add_parameter(v.name, v.type, v.start);
+      if (fresh) at->second = v.role == value_role::input ? one.append_value(value_role::input, v.name, v.type)
+                                                           : one.append_value(value_role::parameter, v.name, v.type, v.start);
       in.push_back(at->second);
     }
     one.add(h.node(ends.anchor).op, in, h.node(ends.anchor).name);

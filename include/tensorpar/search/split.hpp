@@ -189,9 +189,8 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
       bool const made = v.producer >= 0, foreign = !of_anchor && home[static_cast<std::size_t>(x)] < static_cast<int>(k);
       std::string const name = v.name.empty() ? "value " + std::to_string(x) : v.name;
       bool const learns_here = learns[static_cast<std::size_t>(x)] && (made || !foreign);
-      int const y = v.role == value_role::state ? p.graph.add_state(name, v.type)
-                    : learns_here               ? p.graph.add_parameter(name, v.type, v.start)
-                                                : p.graph.add_input(name, v.type);
+      value_role const role = v.role == value_role::state ? v.role : learns_here ? value_role::parameter : value_role::input;
+      int const y = p.graph.append_value(role, name, v.type, learns_here ? v.start : init::zeros);      // anchors may read one twice
       p.value.resize(p.graph.values.size(), -1);
       p.value[static_cast<std::size_t>(y)] = x;
       // what an anchor reads of a parameter that lives elsewhere is no home for its readers here
@@ -224,7 +223,7 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
       for (int w = 0; w < p.graph.node_count(); ++w) if (p.node[static_cast<std::size_t>(w)] == cuts[k]) p.ends.last = w;
     for (graph_port const& o : g.outputs)
       if (int const y = here[static_cast<std::size_t>(o.value)]; y >= 0 && p.graph.value(y).producer >= (k > 0 ? 1 : 0))
-        p.graph.add_output(o.name, y);
+        p.graph.append_output(o.name, y);
   }
   return r;
 }

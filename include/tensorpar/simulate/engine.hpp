@@ -199,7 +199,7 @@ class simulator {
       buffer const& x = p_.buffers[b];
       for (std::size_t i = 0; i < x.devices.size(); ++i) {
         std::size_t const d = static_cast<std::size_t>(x.devices[i]), place = first_place_[b] + i;
-        if (x.persistent) { always[d] += x.bytes; continue; }
+        if (x.persistent) { always[d] = saturating_add(always[d], x.bytes); continue; }
         if (touched_[place] < 0 || x.bytes == 0) continue;
         // bytes taken over are counted from when their last owner was done with them
         double const from = x.in_place_of < 0 ? touched_[place]

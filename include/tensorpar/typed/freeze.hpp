@@ -26,7 +26,7 @@ template <table_sizes const& Z> struct frozen {
   row<model_port, Z.weights> weights;
   row<model_port, Z.outputs> outputs;
 };
-inline constexpr table_sizes draft_sizes{4096, 8192, 8192, 8192, 8192, 256, 1024, 1024, 1024};
+inline constexpr table_sizes draft_sizes{4096, 2048, 8192, 8192, 8192, 256, 1024, 1024, 1024};
 
 /// What one evaluation of a model's define leaves, with room for most models (untouched elements cost nothing, see pool): the sizes that
 /// the type of its tables needs, and where it fits the tables as well, so that define need not run again.

@@ -31,7 +31,7 @@ struct written_shape {
   int axes;
   constexpr written_shape(shape const& s) : type(s), axes(s.rank) {}
   constexpr written_shape(std::initializer_list<dim> l, dtype t = dtype::f32)
-      : type(l.size() <= std::size_t{shape::max_rank} ? shape(l, t) : shape::blank()), axes(static_cast<int>(l.size())) {}
+      : type(l.size() <= std::size_t{shape::max_rank} ? shape(l, t) : shape()), axes(static_cast<int>(l.size())) {}
 };
 
 /// Records operators and checks their shapes. Never stops at a mistake: it keeps a complaint and stays silent about what follows from it.
