@@ -35,7 +35,7 @@ template <class F> bool with_structural(any_op const& o, F const& f) {
   auto const of = [&]<class... Op>(Op const*... p) { return (one(p) || ...); };
   return of(static_cast<reshape*>(nullptr), static_cast<flatten*>(nullptr), static_cast<merge_axes*>(nullptr),
             static_cast<split_axis*>(nullptr), static_cast<slice_axis*>(nullptr), static_cast<unslice_axis*>(nullptr),
-            static_cast<concat*>(nullptr), static_cast<split_axes*>(nullptr), static_cast<transpose*>(nullptr),
+            static_cast<concat*>(nullptr), static_cast<split_axes*>(nullptr), static_cast<tensorpar::transpose*>(nullptr),
             static_cast<parallel::partition*>(nullptr), static_cast<parallel::combine*>(nullptr),
             static_cast<parallel::replicate*>(nullptr), static_cast<parallel::pipeline*>(nullptr), static_cast<parallel::batch*>(nullptr));
 }
