@@ -267,7 +267,7 @@ class task_fuser {
 /// (exec/fuse.hpp).
 /// Most arenas shrink, some grow a little, for scratch lives at other times. Where one would outgrow what it was and what its device of the
 /// cluster has, nothing is kept for attention's gradients, and if that is not enough, the program comes back as it is.
-/// The checker (plan/check.hpp) knows the tasks of graphs: check the program before. O(tasks * readers of a buffer + packing).
+/// The checker (plan/check.hpp) takes fused tasks apart. O(tasks * readers of a buffer + packing).
 /// Laws (tests/exec/fuse.test.cpp): steps give the same parameters, exactly in the prime field; fusing again changes nothing.
 inline program fuse_tasks(program const& p, machine const& cluster, kernel_rule can, workspace_rule workspace) {
   require_machine(cluster);
