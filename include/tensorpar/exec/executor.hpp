@@ -133,7 +133,7 @@ class executor {
 
   /// One training step on micro_batches * the graph's own batch. `record`, if given, receives what happened when on this process's devices.
   /// Throws `error` for a batch that lacks something, a rate that is negative or not finite, and parameters without values
-  /// (exec/step_check.hpp): all is as it was then. Also on every process, as `optimizer.on_non_finite` says, where loss or norm are not.
+  /// (exec/step_check.hpp): all is as it was then. Also, on every process, for a loss or norm that is not finite, see `on_non_finite`.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     require_alive();
     detail::check_step(graph_, plan_, memory_, given_, used_input_, batch, learning_rate);
