@@ -117,7 +117,8 @@ struct recipe {
     g.add_output("loss", g.node(g.add(judge{}, ends, "loss")).out[0]);
     training_options o;
     o.optimizer.kind = optimizer;
-    o.optimizer.clip_norm = clip ? 1 : 0;
+    o.optimizer.clip_norm = clip && devices % 2 == 0 ? 1 : 0;
+    if (clip && devices % 2) o.optimizer.on_non_finite = non_finite::skip;
     o.micro_batches = micro_batches;
     return differentiate(g, o);
   }

@@ -164,7 +164,7 @@ class executor {
   /// One training step on micro_batches * the graph's own batch. `record`, if given, receives what happened when on this process's devices.
   /// Throws `error` for a batch that is not what the model takes, a rate that is negative or not finite, and parameters without values
   /// (exec/step_check.hpp): all is as it was then, on every process, though the batch of one alone is wrong. So it is where they would go
-  /// on from different steps, seeds, rates or values. `optimizer.on_non_finite` says what a loss or norm that is not finite does.
+  /// on from different steps, seeds, rates or values. Also, on every process, for a loss or norm that is not finite, see `on_non_finite`.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     begin("step", [&] {
       detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);

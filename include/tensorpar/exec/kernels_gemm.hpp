@@ -31,20 +31,25 @@ template <class Scalar, class Term> Scalar sum_of(i64 n, Term&& f) {
   return total;
 }
 
-/// The largest of the numbers that each(visit) visits, by scalar_traits::greater, from the first on: NaN where one is. Real numbers take
-/// one maximum and one sum each, which processors need no branch for; only where the sum is NaN they are looked at again.
-template <class Scalar, class Each> Scalar largest_of(Scalar first, Each const& each) {
-  Scalar top = first;
+/// The largest of `top` and the numbers that each(visit) visits, by scalar_traits::greater.
+template <class Scalar, class Each> [[gnu::noinline]] Scalar largest_by_order(Scalar top, Each const& each) {
+  each([&](Scalar x) { if (scalar_traits<Scalar>::greater(x, top)) top = x; });
+  return top;
+}
+/// The same, where real numbers take one maximum and one sum each, which processors need no branch for; only where the sum is NaN they are
+/// looked at again, and NaN is the largest.
+template <class Scalar, class Each> Scalar largest_of(Scalar top, Each const& each) {
   if constexpr (std::floating_point<Scalar>) {
-    Scalar sum(0);
+    Scalar const first = top;
+    Scalar sum = top;
     each([&](Scalar x) {
       top = x > top ? x : top;
       sum += x;
     });
     if (sum == sum) return top;
+    top = first;
   }
-  each([&](Scalar x) { if (scalar_traits<Scalar>::greater(x, top)) top = x; });
-  return top;
+  return largest_by_order(top, each);
 }
 
 /// c (+)= a b with a: [m, k], b: [k, n], c: [m, n], summed in the order of k. O(m n k).

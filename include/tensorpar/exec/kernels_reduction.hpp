@@ -10,12 +10,27 @@ namespace detail {
 /// does not obey the law that would make the subtraction harmless.
 template <class Scalar> Scalar top_of(Scalar const* x, i64 n) {
   if constexpr (scalar_traits<Scalar>::exact) return Scalar(0);
-  else return largest_of(x[0], [x, n](auto&& visit) { for (i64 i = 0; i < n; ++i) visit(x[i]); });
+  else return largest_of(x[0], [x, n](auto&& visit) { for (i64 i = 1; i < n; ++i) visit(x[i]); });
+}
+/// The same, but NaN may be passed over: what follows is exp(x - top), which is NaN then.
+template <class Scalar> Scalar shift_of_row(Scalar const* x, i64 n) {
+  if constexpr (!std::floating_point<Scalar>) {
+    return top_of(x, n);
+  } else {
+    constexpr i64 lanes = 4;
+    Scalar top[lanes] = {x[0], x[0], x[0], x[0]};
+    i64 i = 1;
+    for (; i + lanes <= n; i += lanes)
+      for (i64 j = 0; j < lanes; ++j) top[j] = x[i + j] > top[j] ? x[i + j] : top[j];
+    for (; i < n; ++i) top[0] = x[i] > top[0] ? x[i] : top[0];
+    for (i64 j = 1; j < lanes; ++j) top[0] = top[j] > top[0] ? top[j] : top[0];
+    return top[0];
+  }
 }
 /// y = exp(x) / sum(exp(x)) over n elements, in place allowed.
 template <class Scalar> void softmax_row(Scalar const* x, Scalar* y, i64 n) {
   using traits = scalar_traits<Scalar>;
-  Scalar const top = top_of(x, n);
+  Scalar const top = shift_of_row(x, n);
   for (i64 i = 0; i < n; ++i) y[i] = traits::exp(x[i] - top);
   Scalar const f = traits::reciprocal(sum_of<Scalar>(n, [y](i64 i) { return y[i]; }));
   for (i64 i = 0; i < n; ++i) y[i] = y[i] * f;
@@ -23,7 +38,7 @@ template <class Scalar> void softmax_row(Scalar const* x, Scalar* y, i64 n) {
 /// log(sum(exp(x))) over n elements.
 template <class Scalar> Scalar log_sum_exp(Scalar const* x, i64 n) {
   using traits = scalar_traits<Scalar>;
-  Scalar const top = top_of(x, n);
+  Scalar const top = shift_of_row(x, n);
   return top + traits::log(sum_of<Scalar>(n, [x, top](i64 i) { return traits::exp(x[i] - top); }));
 }
 template <class Scalar> struct row_moments {
