@@ -211,7 +211,7 @@ TEST_CASE("20,000 buffers on 64 devices") {
 }
 
 TEST_CASE("bytes beyond 2^62 are refused, never packed into less") {
-  i64 const third = most_bytes / 3 + 64;
+  i64 const third = most_device_bytes / 3 + 64;
   CHECK_NOTHROW(pack({{third, 0, 5}, {third, 1, 3}}));
   CHECK_THROWS_WITH_AS(pack({{third, 0, 5}, {third, 1, 3}, {third, 2, 4}}), doctest::Contains("more than 2^62 bytes"), error);
   i64 const most = std::numeric_limits<i64>::max();
@@ -219,7 +219,7 @@ TEST_CASE("bytes beyond 2^62 are refused, never packed into less") {
   program p;
   for (int k = 0; k < 8; ++k) {
     buffer b;
-    b.bytes = most_bytes / 4;
+    b.bytes = most_device_bytes / 4;
     b.devices = {0};
     b.persistent = true;
     p.buffers.push_back(b);

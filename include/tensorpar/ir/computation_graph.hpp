@@ -237,7 +237,7 @@ class computation_graph {
   /// Why no value may have this shape, or null.
   static char const* wrong_size(shape const& s) {
     for (int i = 0; i < s.rank; ++i) if (s.d[i].n < 1) return " has an extent below 1";
-    return s.elements() > most_elements ? " has more than 2^48 elements" : nullptr;
+    return s.elements() > most_tensor_elements ? " has more than 2^48 elements" : nullptr;
   }
   static constexpr char const* valid_size = "extents of 1 or more, at most 2^48 elements";
   [[noreturn, gnu::noinline, gnu::cold]] static void refuse_size(any_op const& o, std::string const& name, char const* which,

@@ -26,7 +26,8 @@ constexpr complaint check_image(char const* what, shape const& x, window const& 
   if (w.kernel_h < 1 || w.kernel_w < 1 || w.stride < 1)
     return mismatch("kernel and stride must be positive", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
   for (i64 n : {w.kernel_h, w.kernel_w, w.stride, w.pad_h, w.pad_w})
-    if (n > most_elements) return mismatch("kernel, stride and padding must be at most 2^48", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
+    if (n > most_tensor_elements)
+      return mismatch("kernel, stride and padding must be at most 2^48", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
   if (x.d[2].n + 2 * w.pad_h < w.kernel_h || x.d[3].n + 2 * w.pad_w < w.kernel_w)
     return mismatch("the window is larger than the image", x, shape{dim(w.kernel_h), dim(w.kernel_w)});
   return {nullptr, scalar, scalar};

@@ -18,7 +18,7 @@ constexpr i64 aligned(i64 bytes) { return saturating_add(bytes, arena_alignment 
 namespace detail {
 /// Beyond that, sums of offsets could wrap around.
 inline void require_bytes(i64 together) {
-  if (together > most_bytes)
+  if (together > most_device_bytes)
     throw error("buffers of more than 2^62 bytes on one device", "plan: memory", "smaller tensors, or more devices");
 }
 }  // namespace detail
