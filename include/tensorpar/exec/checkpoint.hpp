@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <tensorpar/exec/checkpoint_folder.hpp>
+#include <tensorpar/exec/different_tensors.hpp>
 #include <tensorpar/exec/safetensors_file.hpp>
 #include <tensorpar/plan/program.hpp>
 
@@ -61,6 +62,14 @@ template <class Run> checkpoint_part save_payload(Run const& run, std::string co
 }
 
 inline std::string extents_text(std::vector<i64> const& e) { return json(e).dump(); }
+
+/// What parameters tell a checkpoint's model from the run's: "; <the first>", or that these are the same. O(parameters).
+template <class Run> std::string how_other(Run const& run, std::string const& folder) {
+  std::vector<stored_tensor> ours;
+  for (int x : saved_values(run, 0)) ours.push_back(tensor_of(run, x));
+  std::string const text = different_tensors(safetensors_file(folder + "/" + payload_names[0]).header(), ours);
+  return "; " + (text.empty() ? "parameters are the same, operators are others" : text);
+}
 
 /// Throws `error` unless the file holds tensor `name` as the run's `w` is: of its shape and its type, or if `any_real` of any real type.
 /// `valid`: what to say where it is missing.
@@ -222,7 +231,7 @@ template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string 
   if (m.optimizer != kind) throw error("a checkpoint of a run with " + optimizer(m.optimizer), place + ": optimizer", optimizer(kind));
   if (u64 const h = training_hash(run.graph()); m.graph != h)
     throw error("a checkpoint of another model, \"" + m.model + "\"", place + ": graph",
-                "graph " + detail::hex_of(h) + ", \"" + run.plan_value().model + "\"");
+                "graph " + detail::hex_of(h) + ", \"" + run.plan_value().model + "\"" + detail::how_other(run, r.path));
   if (m.files.size() != 2 || m.files[0].name != detail::payload_names[0] || m.files[1].name != detail::payload_names[1])
     throw error("not the files of a checkpoint", place + ": files",
                 std::string(detail::payload_names[0]) + ", " + detail::payload_names[1]);
