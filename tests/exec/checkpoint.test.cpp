@@ -219,6 +219,7 @@ TEST_CASE("a checkpoint of something else is refused, in one sentence, before an
   CHECK(load_refused(momentum, path) == "a checkpoint of a run with adamw (at " + path + "/manifest.json: optimizer); valid: momentum");
   CHECK(load_refused(wide, path).find("a checkpoint of another model, \"small\" (at " + path + "/manifest.json: graph); valid: graph ") ==
         0);
+  CHECK(load_refused(wide, path).find("] in the file and [7") != std::string::npos);          // names and shapes of the first that differ
   computation_graph const g = residual_mlp();
   executor_of<float> f(differentiate(g), serial_plan(g));
   CHECK_THROWS_WITH_AS(load_checkpoint(f, path), doctest::Contains("a checkpoint of elements of type F64"), error);

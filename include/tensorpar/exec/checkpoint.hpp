@@ -4,6 +4,7 @@
 #include <optional>
 #include <tensorpar/exec/agreement.hpp>
 #include <tensorpar/exec/checkpoint_folder.hpp>
+#include <tensorpar/exec/different_tensors.hpp>
 #include <tensorpar/exec/finite_check.hpp>
 #include <tensorpar/exec/safetensors_file.hpp>
 #include <tensorpar/plan/program.hpp>
@@ -77,6 +78,14 @@ checkpoint_part save_payload(Run const& run, std::string const& path, int kind, 
 }
 
 inline std::string extents_text(std::vector<i64> const& e) { return json(e).dump(); }
+
+/// What parameters tell a checkpoint's model from the run's: "; <the first>", or that these are the same. O(parameters).
+template <class Run> std::string how_other(Run const& run, std::string const& folder) {
+  std::vector<stored_tensor> ours;
+  for (int x : saved_values(run, 0)) ours.push_back(tensor_of(run, x));
+  std::string const text = different_tensors(safetensors_file(folder + "/" + payload_names[0]).header(), ours);
+  return "; " + (text.empty() ? "parameters are the same, operators are others" : text);
+}
 
 /// Throws `error` unless the file holds tensor `name` as the run's `w` is: of its shape and its type, or if `any_real` of any real type.
 /// `valid`: what to say where it is missing.
@@ -244,7 +253,7 @@ struct open_checkpoint {
     if (m.optimizer != kind) throw error("a checkpoint of a run with " + optimizer(m.optimizer), place + ": optimizer", optimizer(kind));
     if (u64 const h = training_hash(run.graph()); m.graph != h)
       throw error("a checkpoint of another model, \"" + m.model + "\"", place + ": graph",
-                  "graph " + hex_of(h) + ", \"" + run.plan_value().model + "\"");
+                  "graph " + hex_of(h) + ", \"" + run.plan_value().model + "\"" + how_other(run, found.path));
     if (m.files.size() != 2 || m.files[0].name != payload_names[0] || m.files[1].name != payload_names[1])
       throw error("not the files of a checkpoint", place + ": files", std::string(payload_names[0]) + ", " + payload_names[1]);
     for (int k : {0, 1}) payload.emplace_back(found.path + "/" + m.files[static_cast<std::size_t>(k)].name);
