@@ -1,6 +1,7 @@
 // examples/check_plan.cpp - a plan that is sealed and kept, then run beside serial training in a prime field
 #include "standard_output.hpp"
 #include <cstdio>
+#include <filesystem>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
@@ -53,12 +54,13 @@ plan planned(computation_graph const& graph, machine const& cluster) {
 
 int main() {
   computation_graph const graph = lower(typed<mlp>, {batch = 8});
-  write_plan(planned(graph, logical(4)), "check_plan.json");
+  std::string const file = (std::filesystem::temp_directory_path() / "tensorpar_check_plan.json").string();
+  write_plan(planned(graph, logical(4)), file);
   host_batch data{{"x", {{16, 16}, std::vector<float>(16 * 16, 0.5f), {}}},      // two micro-batches of 8
                   {"label", {shape({16}, dtype::i32), {}, std::vector<std::int32_t>(16, 3)}}};
   for (std::size_t i = 0; i < data["x"].real.size(); ++i) data["x"].real[i] = static_cast<float>(i % 7);
   // [quoted: use]
-  plan const p = read_plan("check_plan.json");
+  plan const p = read_plan(file);
   training_graph const step = differentiate(graph, training_of(p));              // the plan's optimizer and micro-batches
   bool const equal = trained(step, p, data) == trained(step, one_device_plan(graph, p), data);
   // [end]

@@ -38,7 +38,7 @@ struct settings {
   std::vector<int> devices{4};
   std::string cluster;
   std::string data = TENSORPAR_EXAMPLE_DATA "/digits.csv";
-  std::string out = ".";
+  std::string out;                       // empty: nothing is written
   std::string plan_file;
   i64 batch = 96;
   int micro_batches = 1;
@@ -237,14 +237,16 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
              "; each arena is " + (e.allocated_bytes() == p.peak_bytes ? "what was planned, to the byte" : "NOT what was planned") + "\n");
 
   // write
-  std::filesystem::path dir(s.out);
-  if (!alone) dir /= model + "-" + std::to_string(n);
-  std::filesystem::create_directories(dir);
-  std::vector<named_timeline> const shown{{"expected on this machine", expected}, {"measured on this machine", measured}};
-  write_plan(p, (dir / "plan.json").string());
-  write_whole_file((dir / "plan.html").string(), html_report(step.graph, step.plan, q, predicted, shown, table));
-  write_whole_file((dir / "trace.json").string(), chrome_trace(expected, &measured));
-  say(s, "wrote " + (dir / "plan.json").string() + ", plan.html, trace.json\n");
+  if (!s.out.empty()) {
+    std::filesystem::path dir(s.out);
+    if (!alone) dir /= model + "-" + std::to_string(n);
+    std::filesystem::create_directories(dir);
+    std::vector<named_timeline> const shown{{"expected on this machine", expected}, {"measured on this machine", measured}};
+    write_plan(p, (dir / "plan.json").string());
+    write_whole_file((dir / "plan.html").string(), html_report(step.graph, step.plan, q, predicted, shown, table));
+    write_whole_file((dir / "trace.json").string(), chrome_trace(expected, &measured, &q));
+    say(s, "wrote " + (dir / "plan.json").string() + ", plan.html, trace.json\n");
+  }
   event(s, {{"event", "result"},
             {"model", model},
             {"devices", n},
@@ -288,7 +290,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--field-steps", s.field_steps, "steps compared in the prime field")->check(CLI::Range(1, 100000))->capture_default_str();
   app.add_option("--data", s.data, "the digits, as csv")->capture_default_str();
-  app.add_option("--out", s.out, "folder for plan.json, plan.html, trace.json")->capture_default_str();
+  app.add_option("--out", s.out, "folder for plan.json, plan.html, trace.json; without it nothing is written");
   app.add_flag("--json", s.json, "one JSON object per line instead of text");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -65,3 +65,19 @@ TEST_CASE("a single or empty timeline is valid too") {
   t.spans.push_back({0, lane::compute, 0, "\xff not utf-8", 0, 1});
   CHECK(parse_json(chrome_trace(t), "trace.json")["traceEvents"].size() == 5);
 }
+
+TEST_CASE("with the program categories are what tasks do, the same in both timelines and whatever the lane") {
+  auto s = tests::report_of(tests::hostile_names(30), 4, 7, 2);
+  for (span& x : s.predicted.spans) x.where = lane::compute;                // a simulation without overlap
+  json const trace = parse_json(chrome_trace(s.predicted, &s.measured, &s.q), "trace.json");
+  std::map<std::string, int> count[2];
+  for (json const& e : trace["traceEvents"]) {
+    if (e["ph"] != "X") continue;
+    task const& t = s.q.tasks[e["args"]["task"].get<std::size_t>()];
+    CHECK(e["cat"] == (t.kind == task_kind::compute ? "compute" : move_text(t.step.kind)));
+    ++count[e["pid"].get<int>() - 1][e["cat"]];
+  }
+  CHECK(count[0].size() > 1);
+  CHECK(count[0].count("communication") == 0);
+  CHECK(count[0] == count[1]);
+}

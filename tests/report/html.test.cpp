@@ -196,3 +196,15 @@ TEST_CASE("a box has a segment for every device, or one bar for runs of many") {
 TEST_CASE("text cannot become markup") {
   CHECK(html_text("<a href=\"x\">'&'\n</a>") == "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39; &lt;/a&gt;");
 }
+
+TEST_CASE("a memory bar is full where the device is, not where the fullest device is") {
+  device_summary x;
+  x.peak = 25;
+  x.capacity = 100;
+  CHECK(detail::filled(x, 25) == 0.25);
+  x.peak = 120;                                     // too much: the bar ends
+  CHECK(detail::filled(x, 120) == 1);
+  x.capacity = 0;                                   // not known
+  CHECK(detail::filled(x, 240) == 0.5);
+  CHECK(detail::filled(x, 0) == 0);
+}

@@ -79,6 +79,9 @@ TEST_CASE("numbers before a degree count, for every prime") {
       {"replicate{k}(x) => replicate{k}(x)", proof_status::proved},
       {"replicate{1}(x) => x", proof_status::proved},
       {"partition{d,2}(x) => partition{d,2}(x)", proof_status::proved},
+      {"attention_parts{heads=2}(combine{dim=-1,degree=k}(x), combine{dim=-1,degree=k}(y), combine{dim=-1,degree=k}(z)) => "
+       "combine{dim=-1,degree=k}(attention_parts(x, y, z))", proof_status::unproved},           // 2 was the only number of heads tried
+      {"softmax_merge{heads=2}(x) => combine{dim=-1,degree=k}(softmax_merge(partition{dim=-1,degree=k}(x)))", proof_status::unproved},
       {"attention{heads=2*h,causal=0}(q, k, v) => combine{2,n}(attention{heads=2*h,causal=0}(partition{2,n}(q), partition{2,n}(k), "
        "partition{2,n}(v)))", proof_status::proved},
   };

@@ -5,12 +5,19 @@
 #include <set>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/plan/timeline.hpp>
+#include <tensorpar/report/summary.hpp>
 
 namespace tensorpar {
 
 namespace detail {
 
-inline void trace_process(std::string& out, timeline const& t, int pid, std::string const& name) {
+/// What a span is: "compute", or the kind of its movement ("all-reduce"). Without a program: its lane, which may hold both.
+inline std::string category(span const& s, program const* of) {
+  if (!of || s.task < 0 || s.task >= static_cast<int>(of->tasks.size())) return s.where == lane::compute ? "compute" : "communication";
+  task const& t = of->tasks[static_cast<std::size_t>(s.task)];
+  return t.kind == task_kind::compute ? "compute" : move_text(t.step.kind);
+}
+inline void trace_process(std::string& out, timeline const& t, int pid, std::string const& name, program const* of) {
   auto line = [&](json const& e) { out += (out.back() == '[' ? "\n" : ",\n") + e.dump(-1, ' ', false, json::error_handler_t::replace); };
   auto meta = [&](char const* what, int tid, json const& args) {
     line({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", args}});
@@ -36,7 +43,7 @@ inline void trace_process(std::string& out, timeline const& t, int pid, std::str
   std::string const process = ",\"pid\":" + std::to_string(pid);
   for (span const& s : t.spans)
     out += ",\n{\"ph\":\"X\",\"name\":" + json(s.name).dump(-1, ' ', false, json::error_handler_t::replace) +
-           (s.where == lane::compute ? ",\"cat\":\"compute\"" : ",\"cat\":\"communication\"") + process +
+           ",\"cat\":\"" + category(s, of) + "\"" + process +
            ",\"tid\":" + std::to_string(thread(s.device, s.where)) + ",\"ts\":" + micro(s.start) +
            ",\"dur\":" + micro(whole(s.end) - whole(s.start)) + ",\"args\":{\"task\":" + std::to_string(s.task) + "}}";
   for (memory_sample const& m : t.memory)
@@ -47,11 +54,12 @@ inline void trace_process(std::string& out, timeline const& t, int pid, std::str
 }  // namespace detail
 
 /// The trace event format (JSON object form, times in microseconds): devices as threads, one per lane, memory as counters. Every span of
-/// both timelines is there once, about 130 bytes each. O(spans + samples).
-inline std::string chrome_trace(timeline const& predicted, timeline const* measured = nullptr) {
+/// both timelines is there once, about 130 bytes each. `of`: the program that both are of; then categories are kinds of movement, the same
+/// in both, whatever lane a span is in. O(spans + samples).
+inline std::string chrome_trace(timeline const& predicted, timeline const* measured = nullptr, program const* of = nullptr) {
   std::string r = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
-  detail::trace_process(r, predicted, 1, "predicted");
-  if (measured) detail::trace_process(r, *measured, 2, "measured");
+  detail::trace_process(r, predicted, 1, "predicted", of);
+  if (measured) detail::trace_process(r, *measured, 2, "measured", of);
   return r + "\n]}\n";
 }
 

@@ -27,6 +27,12 @@ inline std::string legend(std::vector<std::pair<std::string, std::string>> const
   return r + "</div>\n";
 }
 
+/// How full a device's memory is; where its size is not known, beside the fullest device.
+inline double filled(device_summary const& x, i64 fullest) {
+  i64 const of = x.capacity > 0 ? x.capacity : fullest;
+  return of > 0 ? std::min(1.0, static_cast<double>(x.peak) / static_cast<double>(of)) : 0;
+}
+
 /// The plan beside others, and which operators make the difference; nothing for fewer than two.
 inline std::string comparison_section(std::vector<plan_summary> const& all) {
   if (all.size() < 2) return "";
@@ -135,7 +141,7 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
     auto alike = [&](device_summary const& y) { return y.peak == x.peak && y.capacity == x.capacity; };
     for (next = d + 1; devices > 16 && next < devices && alike(s.devices[static_cast<std::size_t>(next)]);) ++next;
     r += meter_row("device " + std::to_string(d) + (next > d + 1 ? "-" + std::to_string(next - 1) : ""),
-                   bytes_text(static_cast<double>(x.peak)), s.peak() > 0 ? static_cast<double>(x.peak) / static_cast<double>(s.peak()) : 0,
+                   bytes_text(static_cast<double>(x.peak)), filled(x, s.peak()),
                    x.capacity > 0 ? "of " + bytes_text(static_cast<double>(x.capacity)) : "", palette(d, devices));
   }
   r += "</tbody></table></div></section>\n</div>\n<section><h2>Operators</h2><div class=\"table\"><table "

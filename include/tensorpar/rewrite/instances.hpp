@@ -48,12 +48,16 @@ inline std::vector<bool> reaching(rule const& r, std::initializer_list<std::stri
 /// What numbers a parameter is tried with, by the attribute that it stands for.
 inline std::vector<i64> number_choices(rule const& r, int p) {
   std::vector<i64> c;
+  std::string_view attribute;
+  bool sampled = false;
   for (pattern_graph const* g : {&r.source, &r.target})
     for (pattern_node const& n : g->nodes)
       for (std::size_t i = 0; i < n.attr.size(); ++i)
         for (rule_factor const& f : n.attr[i].factors) {
           if (f.kind != term_kind::parameter || f.index != p || !c.empty()) continue;
           std::string_view const name = n.op->attr_name(static_cast<int>(i));
+          attribute = name;
+          sampled = n.op->attr_kind(static_cast<int>(i)) != 'b' && n.op->attr_kind(static_cast<int>(i)) != 'f';
           if (n.op->attr_kind(static_cast<int>(i)) == 'b') c = {0, 1};
           else if (n.op->attr_kind(static_cast<int>(i)) == 'f') c = {std::bit_cast<i64>(0.5)};   // decides nothing
           else if (name == "pad") c = {0, 1};
@@ -63,6 +67,19 @@ inline std::vector<i64> number_choices(rule const& r, int p) {
           else c = {1, 2};
         }
   if (c.empty()) c = {1};
+  // a number of the same attribute that the rule writes out must not be all that is tried
+  std::vector<i64> written;
+  for (pattern_graph const* g : {&r.source, &r.target})
+    for (pattern_node const& n : g->nodes)
+      for (std::size_t i = 0; i < n.attr.size() && sampled; ++i)
+        if (!n.attr[i].open && n.attr[i].factors.empty() && n.op->attr_name(static_cast<int>(i)) == attribute)
+          written.push_back(n.attr[i].number);
+  auto holds = [](std::vector<i64> const& all, i64 x) { return std::find(all.begin(), all.end(), x) != all.end(); };
+  for (i64 x : {3, 4, 6, 12})
+    if (!written.empty() && !holds(written, x) && !holds(c, x)) {
+      c.push_back(x);
+      break;
+    }
   return c;
 }
 
