@@ -99,17 +99,8 @@ class pipeline_expander {
       int const origin = made != summed_.end() ? made->second.first : g.node(a).origin;
       std::string const& theirs = made != summed_.end() ? made->second.second : g.node(a).letters;
       if (origin < 0) continue;
-      iteration_space const from = space_of(g, a);
-      std::size_t const slot = z(g.value(n.in[0]).slot);
-      std::string letters;
-      for (node_loop const& l : space_of(g, v).loops) {
-        char c = '\0';
-        for (std::size_t i = 0; i < from.loops.size(); ++i)
-          if (from.loops[i].out[slot] == l.out[0] && l.out[0] >= 0) c = theirs.empty() ? from.loops[i].letter : theirs[i];
-        letters.push_back(c);
-      }
       stage_[z(v)] = stage_[z(a)];
-      summed_[v] = {origin, std::move(letters)};
+      summed_[v] = {origin, letters_from(g, v, a, theirs)};
     }
   }
 

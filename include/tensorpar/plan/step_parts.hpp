@@ -1,6 +1,8 @@
 // tensorpar/plan/step_parts.hpp - which operators of a step serve the weights alone: what a pipeline may put off, and what it need not cut
 #pragma once
+#include <string>
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/op/pointwise.hpp>
 #include <tensorpar/op/structural.hpp>
 
@@ -42,6 +44,21 @@ inline std::vector<bool> made_of_parameters(computation_graph const& forward) {
     r[static_cast<std::size_t>(v)] = all;
   }
   return r;
+}
+
+/// By loop of v, whose first operand `maker` makes: the letter of the maker's loop over the same axis, in `theirs` if there are any; 0 where
+/// it has none.
+inline std::string letters_from(computation_graph const& g, int v, int maker, std::string const& theirs) {
+  iteration_space const from = space_of(g, maker);
+  auto const slot = static_cast<std::size_t>(g.value(g.node(v).in[0]).slot);
+  std::string letters;
+  for (node_loop const& l : space_of(g, v).loops) {
+    char c = '\0';
+    for (std::size_t i = 0; i < from.loops.size(); ++i)
+      if (from.loops[i].out[slot] == l.out[0] && l.out[0] >= 0) c = theirs.empty() ? from.loops[i].letter : theirs[i];
+    letters.push_back(c);
+  }
+  return letters;
 }
 
 }  // namespace tensorpar::detail
