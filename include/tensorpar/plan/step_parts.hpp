@@ -46,8 +46,8 @@ inline std::vector<bool> made_of_parameters(computation_graph const& forward) {
   return r;
 }
 
-/// By loop of v, whose first operand `maker` makes: the letter of the maker's loop over the same axis, in `theirs` if there are any; 0 where
-/// it has none.
+/// By loop of v, whose first operand `maker` makes: the letter of the maker's loop over the same axis, in `theirs` if there are any.
+/// 0 where it has none.
 inline std::string letters_from(computation_graph const& g, int v, int maker, std::string const& theirs) {
   iteration_space const from = space_of(g, maker);
   auto const slot = static_cast<std::size_t>(g.value(g.node(v).in[0]).slot);
