@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <tensorpar/cost/analytical.hpp>
+#include <tensorpar/ir/in_bf16.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/precision.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/certificate.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
@@ -25,6 +29,7 @@
 #include <tensorpar/search/strategies.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
+#include <thread>
 
 #include "flags.hpp"
 
@@ -33,12 +38,27 @@ using namespace tensorpar;
 namespace {
 
 struct settings {
-  std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html, verify;
+  std::string model = "bert_large", cluster = "summit:1", search = "unity", optimizer = "sgd", plan_file, html, verify, precision = "f32", numbers;   // numbers: what the precision means here
   i64 batch = 0;
   int graphs = 200;
   u64 seed = 1;
   double budget = 0, alpha = 1.05;
   bool reduced = false, json = false, list = false, whole = false, check = false, simulate = false, distribute = false, explain = false, progress = false;
+};
+
+/// While it lives, a line on standard error every ten seconds: a long search is not silent.
+class still_here {
+  std::mutex m_;
+  std::condition_variable_any ended_;
+  std::string doing_;
+  std::jthread thread_;
+
+ public:
+  explicit still_here(std::string doing) : doing_(std::move(doing)), thread_([this](std::stop_token stop) {
+    std::unique_lock lock(m_);
+    for (int seconds = 10; !ended_.wait_for(lock, stop, std::chrono::seconds(10), [&] { return stop.stop_requested(); }); seconds += 10)
+      std::fprintf(stderr, "plan: %s, %d s\n", doing_.c_str(), seconds);
+  }) {}
 };
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
@@ -73,6 +93,12 @@ std::string name_of_search(std::string const& given) {
       {"grid", "uniformgrid"}, {"mcmc", "randomwalk"}, {"sequential", "oneaftertheother"}};
   for (auto const& [form, whole] : forms) if (plain == form) plain = whole;
   return plain;
+}
+
+/// The model for a batch, in the numbers that are asked for.
+computation_graph declared_for(settings const& s, i64 batch) {
+  computation_graph g = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
+  return s.precision == "bf16" ? in_bf16(g) : g;
 }
 
 joint_result search(settings const& s, computation_graph const& g, machine const& on, joint_options const& o) {
@@ -206,11 +232,16 @@ void print_rules(plan const& p) {
 
 /// Rules, micro-batches, spreads or stages: whatever is fastest for a batch.
 int any_kind(settings const& s, machine const& on, i64 batch, joint_options const& rules) {
-  computation_graph const one = s.reduced ? zoo::make_reduced(s.model, 1) : zoo::make(s.model, 1);
+  computation_graph const one = declared_for(s, 1);
   batch_options o;
   o.search = rules.search;
   auto const start = std::chrono::steady_clock::now();
-  batch_result r = optimize_batch_jointly(one, batch, on, analytical{}, o, rules);
+  std::fprintf(stderr, "plan: searching micro-batches, spreads and stages, with rules and without, for %lld samples on %d devices\n",
+               static_cast<long long>(batch), on.size());
+  batch_result r = [&] {
+    still_here const note("searching");
+    return optimize_batch_jointly(one, batch, on, analytical{}, o, rules);
+  }();
   double const took = seconds_since(start);
   for (std::size_t i = 0; i < r.tried.size(); ++i) {
     batch_candidate const& c = r.tried[i];
@@ -231,6 +262,7 @@ int any_kind(settings const& s, machine const& on, i64 batch, joint_options cons
     std::printf("%s, %lld samples on %d devices of %s: planned in %s; %zu rules applied; %s\n", s.model.c_str(),
                 static_cast<long long>(batch), on.size(), on.name.c_str(), seconds_text(took).c_str(), r.plan.rewrites.size(),
                 scratch_text(r.plan.scratch).c_str());
+    std::printf("numbers in %s\n", s.numbers.c_str());
     print_rules(r.plan);
   }
   seal(r.graph, r.plan);
@@ -238,25 +270,30 @@ int any_kind(settings const& s, machine const& on, i64 batch, joint_options cons
   if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan);
   if (!s.plan_file.empty()) write_plan(r.plan, s.plan_file);
   if (s.json)
-    std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
+    std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},
+                                     {"precision", s.precision}, {"numbers", s.numbers}, {"search_s", took},
                                      {"step_s", r.plan.step_seconds}, {"rewrites", r.plan.rewrites.size()},
                                      {"rss_bytes", resident_bytes()}, {"peak_bytes", r.plan.peak_bytes},
                                      {"scratch", scratch_text(r.plan.scratch)}});
   return 0;
 }
 
-int work(settings const& s) {
+int work(settings s) {
   if (s.list) { list_models(); return 0; }
   std::optional<plan> stored;
   if (!s.verify.empty()) stored = read_plan(s.verify);
-  machine const on = stored ? stored->cluster : find_cluster(s.cluster);
+  precision const format = precision_of(s.precision);
+  machine const given = stored ? stored->cluster : find_cluster(s.cluster);
+  machine on = stored ? given : at_precision(given, format);
+  s.numbers = precision_text(given, on, format);
+  if (!stored) on.name += " in " + s.precision;             // pages and plan files say it by the cluster's name
   i64 const batch = s.batch ? s.batch : samples_per_device(s.model) * on.size();
   bool const any = !stored && name_of_search(s.search) == "any";
   computation_graph declared;
-  if (!any) declared = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
+  if (!any) declared = declared_for(s, batch);
   if (stored) {
     if ((stored->rewrites.empty() ? stored->graph : stored->serial) != declared.hash())   // a plan of any kind may run parts of the batch
-      declared = graph_of(s.reduced ? zoo::make_reduced(s.model, 1) : zoo::make(s.model, 1), *stored, batch);
+      declared = graph_of(declared_for(s, 1), *stored, batch);
     verify(s, declared, *stored);
     return 0;
   }
@@ -280,7 +317,10 @@ int work(settings const& s) {
   } watch(s, start);
   o.watch = &watch;
   if (any) return any_kind(s, on, batch, o);
-  joint_result r = search(s, declared, on, o);
+  joint_result r = [&] {
+    still_here const note("searching for " + s.model + " on " + std::to_string(on.size()) + " devices");
+    return search(s, declared, on, o);
+  }();
   double const took = seconds_since(start);
   if (std::string const name = name_of_search(s.search); name == "unity" || name == "oneaftertheother" || name == "mapping")
     for (baseline& b : strategies(declared, on, analytical{}, o.search, {.seed = s.seed})) r.baselines.push_back(std::move(b));
@@ -292,6 +332,7 @@ int work(settings const& s) {
                 bound_holds_for(r.space, on.size()).c_str(), seconds_text(r.bound).c_str(), gap_text(r.cost.seconds, r.bound).c_str());
     if (r.statistics.branches_left)
       std::printf("the gap may be wide: not all ways to lay branches side by side were looked at, the bound shares work evenly\n");
+    std::printf("numbers in %s\n", s.numbers.c_str());
     if (r.rewriting.parts)
       std::printf("%d parts, %d of them different; %d graphs priced%s; %d rules applied\n", r.rewriting.parts, r.rewriting.kinds,
                   r.rewriting.candidates, r.rewriting.exhausted ? "" : " (the budget ended)", r.rewriting.steps);
@@ -325,7 +366,8 @@ int work(settings const& s) {
       names[b.name] = b.cost.seconds;
       if (i64 const bytes = lacks(b.cost.bytes, on); bytes > 0) lack[b.name] = bytes;
     }
-    std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search}, {"search_s", took},
+    std::cout << event_line("plan", {{"model", s.model}, {"devices", on.size()}, {"search", s.search},
+                                     {"precision", s.precision}, {"numbers", s.numbers}, {"search_s", took},
                                      {"cost_s", r.cost.seconds}, {"bound_s", r.bound}, {"gap", r.gap},
                                      {"bound_on", bound_holds_for(r.space, on.size())}, {"baselines", names},
                                      {"baselines_lack_bytes", lack}, {"scratch", scratch_text(r.plan.scratch)},
@@ -363,6 +405,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--distribute", s.distribute, "try products of parts instead of long concatenations too (takes longer)");
   app.add_flag("--whole", s.whole, "do not cut the model into parts");
+  app.add_option("--precision", s.precision,
+                 "f32, tf32 (f32's four bytes, products at the rate of tf32) or bf16 (two bytes, weights kept in f32 too); bytes and a preset's FLOP/s follow; a cluster file's are taken as they are")
+      ->check(CLI::IsMember({"f32", "tf32", "bf16"}))
+      ->capture_default_str();
   app.add_option("--optimizer", s.optimizer)->check(CLI::IsMember({"sgd", "momentum", "adamw"}))->capture_default_str();
   app.add_flag("--check", s.check, "replay the plan's evidence: its rules, and every task that the plan makes");
   app.add_option("--verify", s.verify, "no search: replay the evidence of this plan file, made for this model and batch");

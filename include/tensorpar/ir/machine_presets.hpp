@@ -7,7 +7,8 @@
 namespace tensorpar {
 
 /// Device kinds. FLOP/s are dense peaks of the scalar that the source trains with (fp32 on the older ones, bf16 on H100 and H200), memory
-/// in bytes. Data sheets of the makers; the H100/H200 bf16 dense peak is 989 TFLOP/s (1979 is the figure with sparsity).
+/// in bytes. Data sheets of the makers; the H100/H200 bf16 dense peak is 989 TFLOP/s (1979 is the figure with sparsity). A graph in another
+/// format takes `at_precision` (ir/precision.hpp): bf16's rates with the bytes of f32 are those of no machine.
 namespace kinds {
 inline device_kind v100() { return {"V100-SXM2-16GB", 15.7e12, 900e9, i64{16} << 30, 6e-6}; }
 inline device_kind h100() { return {"H100-SXM5-80GB", 989e12, 3.35e12, 80'000'000'000, 4e-6}; }

@@ -1,0 +1,55 @@
+// tests/ir/precision.test.cpp - FLOP/s follow the format of numbers, and it is said which they are
+#include <tensorpar/ir/precision.hpp>
+#include <doctest/doctest.h>
+
+#include <tensorpar/ir/machine_presets.hpp>
+
+using namespace tensorpar;
+
+TEST_CASE("every preset has FLOP/s in the format that they are said to be for, and in f32") {
+  for (std::string const& name : preset_names()) {
+    CAPTURE(name);
+    machine const m = preset(name);
+    for (device_kind const& k : m.kinds) {
+      format_rates const* const r = rates_of(k);
+      REQUIRE(r);
+      CHECK(r->rate[static_cast<int>(r->preset)] == k.flops);
+      CHECK(r->rate[0] > 0);
+      for (int f = 0; f + 1 < 3; ++f) CHECK((r->rate[f + 1] == 0 || r->rate[f + 1] > r->rate[f]));
+    }
+    machine const f32 = at_precision(m, precision::f32);
+    CHECK(f32.device == m.device);
+    CHECK(f32.links == m.links);
+    CHECK(precision_text(m, f32, precision::f32).starts_with("f32: 4 bytes a number, " + m.kinds[0].name));
+  }
+}
+
+TEST_CASE("an H100 computes less in f32 than in bf16, and a V100 not at all in bf16") {
+  machine const h = preset("dgx-h100:2");
+  CHECK(at_precision(h, precision::bf16) == h);
+  CHECK(at_precision(h, precision::tf32).kinds[0].flops == 494.5e12);
+  CHECK(at_precision(h, precision::f32).kinds[0].flops == 67e12);
+  CHECK(precision_text(h, h, precision::bf16) == "bf16: 2 bytes a number, H100-SXM5-80GB 989 TFLOP/s");
+  for (precision p : {precision::tf32, precision::bf16}) {
+    try {
+      at_precision(preset("summit:1"), p);
+      FAIL("a V100 has no such rate");
+    } catch (error const& e) {
+      CHECK(e.problem().find("V100-SXM2-16GB") != std::string::npos);
+      CHECK(e.valid() == "f32");
+    }
+  }
+  CHECK_THROWS_AS(precision_of("fp8"), error);
+  CHECK(precision_of("tf32") == precision::tf32);
+}
+
+TEST_CASE("a device of one's own keeps its FLOP/s, and the text says that they were given") {
+  machine m = preset("logical:2");
+  m.kinds[0] = {"mine", 5e12, 1e11, i64{1} << 34, 1e-6};
+  machine const same = at_precision(m, precision::bf16);
+  CHECK(same == m);
+  CHECK(precision_text(m, same, precision::bf16) == "bf16: 2 bytes a number, mine 5 TFLOP/s as given");
+  m.kinds[0] = kinds::h100();
+  m.kinds[0].flops = 800e12;                       // measured: not a data sheet's
+  CHECK(at_precision(m, precision::f32).kinds[0].flops == 800e12);
+}
