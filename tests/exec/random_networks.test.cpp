@@ -69,8 +69,8 @@ template <class S> void equal(computation_graph const& g, planned_step const& s,
   if constexpr (std::is_same_v<S, double>) CHECK(distance(a, b) < 1e-11);
   else CHECK(a == b);
 }
-template <class S> int count_for(int trial) {
-  auto const all = micro_batch_counts(!std::is_same_v<S, double>);
+int count_for(int trial) {
+  auto const all = micro_batch_counts();
   return all[static_cast<std::size_t>(trial) % all.size()];
 }
 
@@ -93,7 +93,7 @@ template <class S> void under_spreads(int trials, unsigned seed) {
     CAPTURE(trial);
     std::mt19937 draw(seed + static_cast<unsigned>(trial));
     computation_graph const g = random_network({.operators = 2 + trial % 6, .fixed_batch = trial % 2 == 0}, draw);
-    int const micro = count_for<S>(trial);
+    int const micro = count_for(trial);
     read_twice += micro > 1 && second_readers(g) > 0;
     plan p = random_plan(g, 1 + trial % 4, draw);
     p.micro_batches = micro;
@@ -114,7 +114,7 @@ template <class S> void in_stages(int trials, unsigned seed) {
     std::mt19937 draw(seed + static_cast<unsigned>(trial));
     bool const sizes = trial % 3 == 1;
     computation_graph const g = random_network({.samples = 1, .operators = 2 + trial % 6, .fixed_batch = trial % 3 == 0}, draw);
-    int const micro = count_for<S>(trial / 3) * (sizes ? 2 : 1);
+    int const micro = count_for(trial / 3) * (sizes ? 2 : 1);
     pipeline_kind const kind{.devices = 1 + trial % 4, .sizes = sizes, .shared_groups = trial % 2 == 1};
     plan p = random_pipeline(g, kind, 1, micro, draw);
     if (trial % 4 == 0)

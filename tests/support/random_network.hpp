@@ -23,9 +23,7 @@ computation_graph random_network(network_kind k, std::mt19937& draw);
 /// How often is the gradient of a parameter read, but by updates? 0 for most networks of layers.
 int second_readers(computation_graph const& g);
 
-/// Numbers of micro-batches that are drawn. In the prime field 1/n has to be exact.
-inline std::vector<int> micro_batch_counts(bool field) {
-  return field ? std::vector<int>{1, 2, 4, 8} : std::vector<int>{1, 2, 3, 4, 5, 6, 7};
-}
+/// Numbers of micro-batches that are drawn.
+inline std::vector<int> micro_batch_counts() { return {1, 2, 3, 4, 5, 6, 7, 8}; }
 
 }  // namespace tests
