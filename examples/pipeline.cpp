@@ -108,15 +108,12 @@ profiled_stages profile_stages(settings const& s) {
   return stages_of(decode_piper(j, s.profile, u));
 }
 
-/// `turns` stages share every device: so many devices with a part of the memory each, nodes as large. The last node may be filled in part.
+/// `turns` stages share every device: so many devices with a part of the memory each, nodes as large.
 machine cluster(settings const& s, int turns = 1) {
   device_kind k = kinds::v100();
   k.memory = static_cast<i64>(s.memory / turns);
-  int const devices = s.devices * turns, node = std::min(4, s.devices) * turns, nodes = (devices + node - 1) / node;
-  machine m = make_cluster("nodes of four", k, nodes * node, node, {"NVLink", node, 3e-6, 50e9}, {"network", devices, 6e-6, s.bandwidth});
-  m.device.resize(static_cast<std::size_t>(devices));
-  m.links.back().group = devices;
-  return m;
+  int const devices = s.devices * turns, node = std::min(4, s.devices) * turns;
+  return make_cluster("nodes of four", k, devices, node, {"NVLink", node, 3e-6, 50e9}, {"network", devices, 6e-6, s.bandwidth});
 }
 
 json stages_json(planned const& p, pipeline const& scheduled, pipeline_run const& run) {

@@ -108,7 +108,10 @@ TEST_CASE("parts: all of a small machine, each once, most devices first") {
     counts += p.counts;
     if (p.at.count) CHECK(p.as == detail::part_of(mixed, p.at));
   }
-  CHECK(counts == 3);                                                        // the first 3, 2 and 1 of the sorted ones
+  CHECK(counts == 0);                                                        // what counts are those of the sorted machine
+  detail::part_list const sorted_parts = detail::parts_of(sorted, alone);
+  CHECK_FALSE(sorted_parts.reordered);
+  for (detail::machine_part const& p : sorted_parts.parts) CHECK(p.counts == (p.at.first == 0));
   CHECK(detail::parts_of(equal(40), {1}).every == false);
   machine const nodes = make_cluster("nodes", base, 10, 5, {"in", 5, 3e-6, 50e9}, {"out", 10, 2e-5, 1e9});
   std::vector<std::string> shares;

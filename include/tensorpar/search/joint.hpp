@@ -166,7 +166,13 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
     best.rewriting.steps = r.rewriting.steps;
     return bound;
   };
-  best.bound = over_parts(list, list.reordered ? never : best.bound, cost, least, attempt);
+  double bound = best.bound;
+  if (list.reordered) {                                             // the same for all numbers of the same devices
+    joint_result const sorted = optimize_jointly_with(declared, fastest_first(on, alone), model, o);
+    note(sorted.rewriting);
+    bound = sorted.feasible() ? std::min(sorted.bound, sorted.cost.seconds) : sorted.bound;
+  }
+  best.bound = over_parts(list, bound, cost, least, attempt);
   name_parts(list, on, alone, cost(), best.space);
   return best;
 }

@@ -301,7 +301,15 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
     best.cost = std::move(r.cost);
     return bound;
   };
-  best.bound = over_parts(list, list.reordered ? never : best.bound, cost, least, attempt);
+  double bound = best.bound;
+  if (list.reordered) {                                 // the same for all numbers of the same devices
+    machine const sorted = fastest_first(on, alone);
+    std::optional<activation_choice> with;
+    if (activation) with = activation_choice{activation->rules, {}};
+    auto const own = std::make_shared<layout_prices<M>>(model, sorted, o.scalar_bytes);
+    bound = optimize_with(forward, sorted, model, o, own, with ? &*with : nullptr).bound;
+  }
+  best.bound = over_parts(list, bound, cost, least, attempt);
   name_parts(list, on, alone, cost(), best.space);
   if (!best.feasible()) return best;
   best.bound = std::min(best.bound, best.cost.seconds);

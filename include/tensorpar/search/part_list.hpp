@@ -16,13 +16,13 @@ struct machine_part {
   bool counts = true;           // for the bound; else another part of as many devices is at least as fast
 };
 
-/// All of the machine is not among them, unless devices in another order are what counts (`reordered`).
+/// All of the machine is not among them.
 struct part_list {
   std::vector<machine_part> parts;
   bool every = false;           // nothing is left out that is a part: of equal devices the first n and equal shares of all groups; of
                                 // devices of which some are faster in everything, on one level of links, any; else neighbours that cut
                                 // one group of links at most
-  bool reordered = false;       // the bound counts the machine with the fastest devices of every group first, not the machine itself
+  bool reordered = false;       // the bound is that of the machine with the fastest devices of every group first, and counts none of these
 };
 
 /// Devices of kind a before those of kind b: the faster ones first, as far as that can be said of kinds.
@@ -145,27 +145,12 @@ inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
     in_order();
     return r;
   }
-  if (r.reordered) put({0, 0}, sorted, true);
   i64 const group = one_level ? 1 : on.links.front().group;
-  auto const cut_once = [&](int first, int last) {
-    return first % group == 0 || last % group == 0 || first / group == (last - 1) / group;
-  };
-  auto const neighbours = [&](machine const& m, bool there, bool counts) {
-    for (int k = n - 1; k > 0; --k)
-      for (int first = 0; first + k <= n; ++first)
-        if (cut_once(first, first + k)) put({first, there ? k : 0}, part_of(m, {first, k}), counts && (!ordered || first == 0));
-  };
-  if (!r.reordered) neighbours(on, true, true);
-  else {
-    neighbours(sorted, false, true);
-    std::vector<machine_part> const counted = std::exchange(r.parts, {});
-    neighbours(on, true, false);
-    for (machine_part const& p : counted) {
-      auto const at = std::find_if(r.parts.begin(), r.parts.end(), [&](machine_part const& q) { return q.as == p.as; });
-      if (at != r.parts.end()) at->counts = p.counts;
-      else if (p.counts) r.parts.push_back(p);
+  for (int k = n - 1; k > 0; --k)
+    for (int first = 0; first + k <= n; ++first) {
+      bool const cut_once = first % group == 0 || (first + k) % group == 0 || first / group == (first + k - 1) / group;
+      if (cut_once) put({first, k}, part_of(on, {first, k}), !r.reordered && (!ordered || first == 0));
     }
-  }
   in_order();
   return r;
 }
@@ -184,7 +169,7 @@ double over_parts(part_list const& list, double bound, Cost const& cost, Least c
     double const b = quick >= bar ? quick : attempt(p, bar);
     if (!p.counts) continue;
     bound = std::min(bound, b);
-    if (p.at.count || list.reordered) by_count.try_emplace(p.as.size(), b);
+    if (p.at.count) by_count.try_emplace(p.as.size(), b);
   }
   return bound;
 }
