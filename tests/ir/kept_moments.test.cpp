@@ -146,7 +146,8 @@ TEST_CASE("names that are missing or taken are one error") {
     int y = g.add_input("x", {4, 3, 2, 2});
     for (std::string const& name : {first, second}) {
       int const m = out(g, g.add(channel_moments{}, {y}));
-      y = out(g, g.add(normalize{}, {y, m, g.add_parameter(name + "!0", {3}, init::ones), g.add_parameter(name + "!1", {3}, init::zeros)}, name));
+      std::string const own = "weights of " + std::to_string(m);
+      y = out(g, g.add(normalize{}, {y, m, g.add_parameter(own + "!0", {3}, init::ones), g.add_parameter(own + "!1", {3}, init::zeros)}, name));
     }
     g.add_output(more, y);
     g.add_parameter(more, {3}, init::zeros);

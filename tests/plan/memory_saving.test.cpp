@@ -118,9 +118,9 @@ TEST_CASE("recomputing what stands between two kept results takes memory off the
   int x = g.add_input("x", {512, 16});
   std::vector<bool> inner;
   for (int k = 0; k < 4; ++k) {
-    int v = g.add_with_weights(linear{64}, {x}, "up");
+    int v = g.add_with_weights(linear{64}, {x}, "up" + std::to_string(k));
     v = g.add_with_weights(gelu{}, {out(g, v)}, "gelu");
-    v = g.add_with_weights(linear{16}, {out(g, v)}, "down");
+    v = g.add_with_weights(linear{16}, {out(g, v)}, "down" + std::to_string(k));
     x = out(g, v);
     inner.insert(inner.end(), {true, true, false});
   }
