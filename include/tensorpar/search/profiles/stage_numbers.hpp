@@ -67,7 +67,7 @@ struct partitioning_operators {
   std::vector<std::pair<int, int>> order;       // of operators
   int count = 0;
 };
-inline partitioning_operators operators_of(dnn_partitioning_profile const& p) {
+inline partitioning_operators merged_operators(dnn_partitioning_profile const& p) {
   int const n = p.node_count();
   std::vector<int> mate(uz(p.colours), -1), entry(uz(n), -1);        // mate: what a colour's backward nodes belong to
   std::vector<char> alone(uz(p.colours), 0);                         // has it no forward node?
@@ -120,7 +120,7 @@ inline partitioning_operators operators_of(dnn_partitioning_profile const& p) {
 /// file's unit of time, so the stage model's bandwidth is 1: forward results with their readers, whose gradients are as large; what
 /// backward operators exchange besides is not counted. O((V + E) log E).
 inline profiled_stages stages_of(dnn_partitioning_profile const& p) {
-  detail::partitioning_operators const all = detail::operators_of(p);
+  detail::partitioning_operators const all = detail::merged_operators(p);
   profiled_stages r;
   r.operators.resize(detail::uz(all.count));
   r.graph.resize(detail::uz(all.count));
