@@ -45,9 +45,9 @@ computation_graph random_flow(std::mt19937& draw, std::set<std::string>& drawn) 
     i64 const extent = 2 + any(6);
     if (logits.rank == shape::max_rank) continue;
     switch (any(3)) {
-      case 0: g.add(embedding{extent, 3}, {x, g.add_parameter("t", {extent, 3}, init::zeros)}); break;
+      case 0: g.add(embedding{extent, 3}, {x, g.add_parameter("t" + std::to_string(g.values.size()), {extent, 3}, init::zeros)}); break;
       case 1:
-        if (logits.rank) g.add(embedding_bag{extent, 3}, {x, g.add_parameter("t", {extent, 3}, init::zeros)});
+        if (logits.rank) g.add(embedding_bag{extent, 3}, {x, g.add_parameter("t" + std::to_string(g.values.size()), {extent, 3}, init::zeros)});
         break;
       default:
         logits.d[logits.rank++] = dim(extent);

@@ -201,8 +201,9 @@ TEST_CASE("every operator of the library but attention in parts, and what its de
     if (!narrow_teams::supports_narrow(s.op)) continue;
     computation_graph g;
     std::vector<int> operands;
+    auto const own = [&](char const* name) { return name + std::to_string(g.values.size()); };
     for (shape const& x : s.in)
-      operands.push_back(is_integer(x.type) ? g.add_input("i", x) : g.add_parameter("p", x, init::normal_02));
+      operands.push_back(is_integer(x.type) ? g.add_input(own("i"), x) : g.add_parameter(own("p"), x, init::normal_02));
     CAPTURE(spell(s.op));
     int loss = -1;
     for (int y : g.node(g.add(s.op, operands)).out) {
@@ -211,7 +212,7 @@ TEST_CASE("every operator of the library but attention in parts, and what its de
       // what stays in f32 goes on through f32 alone
       int const l = is_loss ? y
                     : sums  ? out(g, g.add(contraction("ab,ab->"), {y, y}))
-                            : out(g, g.add(mean_squared_error{}, {y, g.add_input("t", g.type(y))}));
+                            : out(g, g.add(mean_squared_error{}, {y, g.add_input(own("t"), g.type(y))}));
       loss = loss < 0 ? l : out(g, g.add(add{}, {loss, l}));
     }
     left.erase(std::string(s.op.op->name));

@@ -27,6 +27,7 @@ template <compute_policy Compute> class forward_pass {
     }
     detail::require_kernels<Compute>(forward, "forward_pass");
     plan p;
+    p.graph = forward_part_hash(graph_);
     p.cluster = make_cluster("one device", {}, 1, 1, {}, {});
     p.nodes.resize(forward.nodes.size());
     p.scalar_bytes = sizeof(scalar);
