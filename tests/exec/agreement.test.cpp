@@ -1,5 +1,6 @@
 // tests/exec/agreement.test.cpp - processes that go on from other steps, seeds, rates or values, or of which one fails: all are told
 #include <doctest/doctest.h>
+#include <limits>
 #include <tensorpar/exec/agreement.hpp>
 
 #include "played_processes.hpp"
@@ -54,10 +55,10 @@ std::vector<float> filled(run const& r, int value, float with) {
 
 TEST_CASE("one that goes on from something else is an error on all before anything is run, and all can be mended") {
   computation_graph const g = residual_mlp();
-  char const* const named[] = {"step", "seed", "learning rate", "parameter '", "optimizer state '", "call", "outputs", "call"};
+  char const* const named[] = {"step", "seed", "learning rate", "parameter '", "optimizer state '", "call", "outputs", "call", "parameter '"};
   std::mt19937 draw(1);
-  for (int trial = 0, n = effort::cases(24); trial < n; ++trial) {
-    int const kind = trial % 8, ranks = 2 + static_cast<int>(draw() % 3);
+  for (int trial = 0, n = effort::cases(27); trial < n; ++trial) {
+    int const kind = trial % 9, ranks = 2 + static_cast<int>(draw() % 3);
     int const processes = 2 + static_cast<int>(draw() % static_cast<unsigned>(ranks - 1));
     std::vector<char> odd(static_cast<std::size_t>(processes));
     for (char& x : odd) x = static_cast<char>(draw() % 2);
@@ -81,13 +82,15 @@ TEST_CASE("one that goes on from something else is an error on all before anythi
             auto const i = static_cast<std::size_t>(process);
             run r(differentiate(g, options()), p);
             r.initialise(3);
-            r.step(random_batch(g, 1, 0), 0.125);
             int const w = value_of(r, value_role::parameter), s = value_of(r, value_role::state);
+            auto const first_w = r.fetch(w);
+            r.step(random_batch(g, 1, 0), 0.125);
             auto const here_w = r.fetch(w), here_s = r.fetch(s);
             if (odd[i] && kind == 0) r.set_steps(7);
             if (odd[i] && kind == 1) r.set_seed(9);
             if (odd[i] && kind == 3) r.store(w, filled(r, w, 0.25f));
             if (odd[i] && kind == 4) r.store(s, filled(r, s, 0.25f));
+            if (odd[i] && kind == 8) r.store(w, first_w);              // what it was given before the step
             host_batch const b = random_batch(g, 1, 1);
             said[i] = words_of([&] {
               if (kind == 5 && odd[i]) r.evaluate(b);
@@ -237,7 +240,7 @@ TEST_CASE("an exception that takes a process out of the run stops the others at 
   std::mt19937 draw(5);
   plan const p = any_plan(g, 3, draw);
   scratch_folder const dir;
-  for (int how = 0; how < 4; ++how) {
+  for (int how = 0; how < 5; ++how) {
     CAPTURE(how);
     comm::threads_hub hub(3, std::chrono::seconds(600));   // nobody waits for the deadline
     std::vector<std::string> said(3);
@@ -248,7 +251,9 @@ TEST_CASE("an exception that takes a process out of the run stops the others at 
               if (how == 0 && process == 1) throw std::runtime_error("no more data");
               if (how == 1 && process == 1) r.store(value_of(r, value_role::parameter), std::vector<float>(1));
               if (how == 2) load_checkpoint(r, dir.path());
-              r.step(random_batch(g, 1, 1), how == 3 && process == 1 ? -1 : 0.125);
+              host_batch b = random_batch(g, 1, 1);
+              if (how == 4) for (auto& [name, t] : b) std::fill(t.real.begin(), t.real.end(), std::numeric_limits<float>::quiet_NaN());
+              r.step(b, how == 3 && process == 1 ? -1 : 0.125);
             });
           }) == std::vector<std::string>(3));
     CHECK((hub.failure() != nullptr) == (how < 2));

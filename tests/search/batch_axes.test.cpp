@@ -105,7 +105,7 @@ TEST_CASE("each operator on inputs: the axes that grow with the inputs, or a ref
       bool equal = true;
       i64 samples = 0;
       for (shape const& t : s.in) {
-        in.push_back(g.add_input("x", t));
+        in.push_back(g.add_input("x" + std::to_string(in.size()), t));
         if (t.rank == 0) continue;
         equal = equal && (samples == 0 || t.d[0].n == samples);
         samples = t.d[0].n;

@@ -22,7 +22,7 @@ computation_graph chain() {
   computation_graph g;
   int x = g.add_input("x", shape{dim(16), dim(8)});
   int const y = g.add_input("y", shape({dim(16)}, dtype::i32));
-  for (int k = 0; k < 3; ++k) x = apply(g, gelu{}, {apply(g, linear{16}, {x}, "up")});
+  for (int k = 0; k < 3; ++k) x = apply(g, gelu{}, {apply(g, linear{16}, {x}, "up" + std::to_string(k))});
   g.add_output("loss", apply(g, cross_entropy{}, {apply(g, linear{8}, {x}, "head"), y}));
   return g;
 }

@@ -43,7 +43,7 @@ namespace tensorpar {
 /// `evaluate` runs of the same program, in the same memory, the forward operators alone (exec/evaluation.hpp).
 /// The program is checked before anything is made for it (plan/check.hpp): one that is no correct step of the graph is an error that says
 /// why. Behind a program, `already_checked{}` says that its caller did so.
-/// A failing task stops every device; `step` and `evaluate` throw that task's error, and after a step the executor refuses both from then
+/// A failing task stops every device; `step` and `evaluate` throw that task's error. After a step's the executor refuses both from then
 /// on, as it does after an evaluation whose hub cannot `recover` (comm::threads_hub can).
 /// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
 /// runs the tasks of its own devices; all call `step`, `evaluate`, `fetch` and `copies_agree` together and get the same answers. Another
@@ -164,7 +164,8 @@ class executor {
   /// One training step on micro_batches * the graph's own batch. `record`, if given, receives what happened when on this process's devices.
   /// Throws `error` for a batch that is not what the model takes, a rate that is negative or not finite, and parameters without values
   /// (exec/step_check.hpp): all is as it was then, on every process, though the batch of one alone is wrong. So it is where they would go
-  /// on from different steps, seeds, rates or values. Also, on every process, for a loss or norm that is not finite, see `on_non_finite`.
+  /// on from different steps, seeds, rates or values. Also, on every process, for a loss or norm that is not finite, see `on_non_finite`:
+  /// parameters are updated then, the step is not counted, and the executor goes on.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     begin("step", [&] {
       detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);
@@ -172,10 +173,13 @@ class executor {
     });
     auto const t0 = std::chrono::steady_clock::now();
     run_all(batch, {.step = steps_, .seed = seed_, .learning_rate = learning_rate}, record, nullptr);
+    content_.ran();
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
+    departure_.together(true);                      // all throw what is not finite
     attempt([&] { detail::read_step(r, program_, told_, memory_, hub_); });
     steps_ += detail::counts(r, plan_.optimizer, steps_);
+    departure_.together(false);
     return r;
   }
 
@@ -255,9 +259,9 @@ class executor {
         memory_(program_, local_, detail::memories_of(compute_, local_)) {
     for (int d : local_) detail::join(endpoints_[static_cast<std::size_t>(d)], hub_, d, memory_.memory(d));
     departure_.together(true);
-    if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_ = detail::announced(graph_, program_), workers_);
+    if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_ = detail::announced(graph_, plan_, program_), workers_);
     else if constexpr (spans_processes<typename Comm::hub>)
-      detail::require_one_program(hub_, local_, devices(), detail::whole_hash(graph_, program_));
+      detail::require_one_program(hub_, local_, devices(), detail::whole_hash(graph_, plan_, program_));
     departure_.together(false);
     given_.assign(graph_.graph.values.size(), false);
     master_ = detail::masters_of(graph_.graph);

@@ -8,11 +8,11 @@
 
 namespace tensorpar::detail {
 
-/// By value, a hash of what was stored last. Equal programs keep equal values equal, so processes that were given the same, and that have
-/// taken the same steps since, hold the same.
+/// By value, a hash of what was stored last and of how many steps came before. Equal programs keep equal values equal, so processes that
+/// were given the same between the same steps hold the same.
 class given_values {
   std::vector<u64> hash_;                  // by value; 0: nothing yet
-  u64 digest_ = 0;
+  u64 digest_ = 0, ran_ = 0;               // ran_: steps since the run was made, whatever number they have
 
   static u64 mark(int value, u64 hash) { return hash ? hasher{}.add(value).add(hash).value() : 0; }
 
@@ -21,10 +21,12 @@ class given_values {
   void take(int value, void const* data, std::size_t bytes) {
     auto const x = static_cast<std::size_t>(value);
     if (hash_.size() <= x) hash_.resize(x + 1, 0);
-    u64 const now = content_hash{}.add(data, bytes).value();
+    u64 const now = hasher{}.add(content_hash{}.add(data, bytes).value()).add(ran_).value();
     digest_ ^= mark(value, hash_[x]) ^ mark(value, now);
     hash_[x] = now;
   }
+  /// A step has run: the same content is another from now on.
+  void ran() { ++ran_; }
   /// Of all of them.
   u64 digest() const { return digest_; }
   /// All parameters and states of the graph, by name.

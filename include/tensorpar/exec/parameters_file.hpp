@@ -21,6 +21,7 @@ void save_parameters(Run const& run, std::string const& path, saved_numbers numb
     detail::save_payload(all, path, 0, numbers, "save_parameters");
     return path;
   });
+  detail::on_all(run, "save_parameters", [] { return std::vector<shared_fact>{}; });
 }
 
 namespace detail {

@@ -35,11 +35,13 @@ template <class Compute> program unrolled_pipeline(pipelined_step s) {
   return as_sealed(unroll(s, &Compute::workspace), s.plan);
 }
 /// Of what all processes of a run have alike.
-inline u64 whole_hash(training_graph const& t, program const& q) { return hasher{}.add(t.graph.hash()).add(task_hash(q)).value(); }
+inline u64 whole_hash(training_graph const& t, plan const& p, program const& q) {
+  return hasher{}.add(t.graph.hash()).add(task_hash(q)).add(p.optimizer.on_non_finite).value();
+}
 /// What ranks are told before a run of it.
-inline traffic announced(training_graph const& t, program const& q) {
+inline traffic announced(training_graph const& t, plan const& p, program const& q) {
   traffic r = traffic_of(q);
-  r.program = whole_hash(t, q);
+  r.program = whole_hash(t, p, q);
   return r;
 }
 
