@@ -78,7 +78,6 @@ struct apart_program {
 
 /// Takes fused tasks apart and says where one does not compute what the graph has. Precondition: check_program_form found nothing.
 class taker_apart {
-  training_graph const& t_;
   computation_graph const& g_;
   plan const& plan_;
   program const& q_;
@@ -209,7 +208,7 @@ class taker_apart {
   }
 
  public:
-  taker_apart(training_graph const& t, plan const& p, program const& q, findings& out) : t_(t), g_(t.graph), plan_(p), q_(q), out_(out) {}
+  taker_apart(training_graph const& t, plan const& p, program const& q, findings& out) : g_(t.graph), plan_(p), q_(q), out_(out) {}
 
   /// Empty of tasks after a finding. O(tasks + buffers).
   apart_program run() {
