@@ -189,7 +189,7 @@ void explain(joint_result const& r, machine const& on, search_options o) {
 /// Flags that this mode does not look at are refused.
 void require_flags(CLI::App const& app, settings const& s) {
   if (s.list) return flags::refuse_all_but(app, "--list", {"--list"});
-  if (!s.verify.empty()) return flags::refuse_all_but(app, "--verify", {"--verify", "--model", "--reduced", "--batch", "--json"});
+  if (!s.verify.empty()) return flags::refuse_all_but(app, "--verify", {"--verify", "--model", "--reduced", "--batch", "--precision", "--json"});
   std::string const name = name_of_search(s.search), mode = "--search " + s.search;
   bool const rules = name == "unity" || name == "oneaftertheother" || name == "any";
   if (!rules) flags::refuse(app, mode, {"--graphs", "--alpha", "--distribute", "--whole", "--budget", "--progress"});
