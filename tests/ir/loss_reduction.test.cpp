@@ -52,6 +52,14 @@ TEST_CASE("means, sums, what is neither, and what cannot be told") {
       {scaled, [](parts& p) { return p.made(scale{1.0 / 18}, {p.sum()}); }},
       {scaled, [](parts& p) { return p.made(scale{1.0 / 3}, {p.made(scale{1.0 / 6}, {p.sum()})}); }},
       {scaled, [](parts& p) { return p.made(mul{}, {p.sum(), p.made(constant{1.0 / 12, 0, {}}, {})}); }},
+      {scaled, [](parts& p) { return p.made(sum_axis{0}, {p.made(scale{1.0 / 6}, {p.made(sum_axis{1}, {p.h})})}); }},
+      {scaled, [](parts& p) { return p.made(sum_axis{0}, {p.made(sum_axis{0}, {p.made(scale{1.0 / 6}, {p.h})})}); }},
+      {scaled, [](parts& p) { return p.made(contraction("b,b->"), {p.made(sum_axis{1}, {p.h}), p.made(constant{1.0 / 6, 1, {6}}, {})}); }},
+      {scaled, [](parts& p) {
+         return p.made(sum_axis{0}, {p.made(mul{}, {p.made(constant{1.0 / 6, 1, {6}}, {}), p.made(sum_axis{1}, {p.h})})});
+       }},
+      {scaled, [](parts& p) { return p.made(contraction("be,be->"), {p.made(scale{1.0 / 6}, {p.h}), p.h}); }},
+      {sum, [](parts& p) { return p.made(sum_axis{0}, {p.made(scale{2.5}, {p.made(sum_axis{1}, {p.h})})}); }},
       {mixed, [](parts& p) { return p.made(add{}, {p.sum(), p.mean()}); }},
       {mixed, [](parts& p) { return p.made(add{}, {p.sum(), p.own()}); }},
       {mixed, [](parts& p) { return p.made(scale{2}, {p.made(add{}, {p.made(add{}, {p.mean(), p.own()}), p.sum()})}); }},

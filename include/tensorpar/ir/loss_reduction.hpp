@@ -25,7 +25,7 @@ namespace detail {
 struct reduced_value {
   bool samples = false;                // it has some of its own
   reduced_samples kind = reduced_samples::none;
-  double factor = 1;                   // of a sum
+  double factor = 1;                   // of a sum, or of the samples that it will be of
   bool scaled = false;
   friend bool operator==(reduced_value const&, reduced_value const&) = default;
 };
@@ -70,6 +70,27 @@ inline reduced_value combined(computation_graph const& g, graph_node const& n, s
   return by >= 0 && g.node(by).op.is<constant>() ? times(at(k), g.node(by).op.as<constant>().value) : at(k);
 }
 
+/// What linear operators did to the samples that node v reads: a factor of one summand counts.
+inline reduced_value factor_so_far(computation_graph const& g, graph_node const& n, std::vector<reduced_value> const& of) {
+  reduced_value r;
+  std::size_t with = 0, at = 0;
+  for (std::size_t k = 0; k < n.in.size(); ++k)
+    if (reduced_value const& x = of[static_cast<std::size_t>(n.in[k])]; x.samples && (++with == 1 || x.scaled)) r = x, at = k;
+  auto const times = [&](double factor) { r.factor *= factor, r.scaled = true; };
+  if (n.op.is<scale>()) {
+    times(n.op.as<scale>().factor);
+  } else if (is_bilinear(n.op) && n.in.size() == 2 && with == 1) {
+    int const by = g.value(n.in[1 - at]).producer;
+    if (by >= 0 && g.node(by).op.is<constant>()) times(g.node(by).op.as<constant>().value);
+  } else if (is_bilinear(n.op) && with == 2) {
+    reduced_value const &a = of[static_cast<std::size_t>(n.in[0])], &b = of[static_cast<std::size_t>(n.in[1])];
+    r.factor = a.factor * b.factor, r.scaled = a.scaled || b.scaled;
+  } else if (!is_bilinear(n.op) && !is_linear(n.op) && !n.op.is<add>() && !n.op.is<concat>()) {
+    return {};
+  }
+  return {false, reduced_samples::none, r.factor, r.scaled};
+}
+
 }  // namespace detail
 
 /// How the scalar `loss` of a forward graph depends on its samples, as far as operators tell: losses of the library are means, sums and
@@ -94,9 +115,10 @@ inline reduced_samples reduction_in(computation_graph const& g, int loss, std::v
       reduced_value& r = of[static_cast<std::size_t>(y)];
       bool const mean_of = n.op.is<cross_entropy>() || n.op.is<mean_squared_error>();
       if (!from_samples) r = mean_of && from_reduced ? reduced_value{false, other} : combined(g, n, of);
-      else if (runs[static_cast<std::size_t>(y)].run != sample_run::none) r.samples = true;
+      else if (runs[static_cast<std::size_t>(y)].run != sample_run::none) r = factor_so_far(g, n, of), r.samples = true;
       else if (from_reduced) r.kind = other;
-      else r.kind = mean_of ? mean : n.op.is<sum_axis>() || is_bilinear(n.op) ? sum : other;
+      else if (n.op.is<sum_axis>() || is_bilinear(n.op)) r = factor_so_far(g, n, of), r.kind = sum;
+      else r.kind = mean_of ? mean : other;
     }
   }
   reduced_value const& r = of[static_cast<std::size_t>(loss)];

@@ -138,6 +138,7 @@ class taker_apart {
            std::equal(f.in.begin(), f.in.end(), k.in.begin() + 1, k.in.begin() + static_cast<std::ptrdiff_t>(operands));
   }
   bool whole(task const& k) {
+    if (k.in.empty() || k.out.empty()) return say("has no operands or no results");
     bool const accumulates = !k.in.empty() && !k.out.empty() && k.in.back() == k.out[0];
     int const last = k.out.empty() ? -1 : maker(k.out[0]);
     if (last < 0) return say("makes no result of an operator");

@@ -30,7 +30,7 @@ inline auto speed_of(device_kind const& k, double alone) {
   return std::tuple(alone, -k.flops, -k.memory_bandwidth, k.launch, -k.memory);
 }
 inline bool as_fast(device_kind const& a, device_kind const& b) {
-  return a.flops >= b.flops && a.memory_bandwidth >= b.memory_bandwidth && a.launch <= b.launch;
+  return a.flops >= b.flops && a.memory_bandwidth >= b.memory_bandwidth && a.launch <= b.launch && a.memory >= b.memory;
 }
 
 /// The same machine numbered so that the faster devices of a group come first, and of equal levels the groups with faster ones;
