@@ -91,7 +91,7 @@ TEST_CASE("no bad batch harms an executor: every fault of every input, in steps 
       for (u64 k = 0; k < 2; ++k) CHECK(e.step(random_batch(g, times, k), 0.125).loss == twin.step(random_batch(g, times, k), 0.125).loss);
       CHECK(parameters_of(e) == parameters_of(twin));
     }
-  CHECK(faults > 200);
+  CHECK(faults > effort::cases(200));
 }
 
 TEST_CASE("indices are checked where they are read: parts of one input have ranges of their own, in every micro-batch") {

@@ -139,8 +139,8 @@ TEST_CASE("every element has the least limit of the operators that read with it,
       }
     }
   }
-  CHECK(limited > 1000);
-  CHECK(parts > 300);
+  CHECK(limited > effort::cases(1000));
+  CHECK(parts > effort::cases(300));
   CHECK(drawn.size() == 12);
 }
 

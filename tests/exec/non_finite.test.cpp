@@ -29,7 +29,7 @@ TEST_CASE("what is infinite or no number in a result is what the plain formula h
     CHECK_MESSAGE(got == right, (spell(o) + " with " + std::to_string(x[k].real[e]) + " at element " + std::to_string(e) + " of operand " +
                                  std::to_string(k) + ": " + got + "instead of " + right));
   });
-  CHECK(tried > 1000);
+  CHECK(tried > effort::cases(1000));
 }
 
 TEST_CASE("a NaN is in every number that would be another one if it were another number") {
@@ -57,7 +57,7 @@ TEST_CASE("a NaN is in every number that would be another one if it were another
     CHECK_MESSAGE(!lost, (spell(o) + " loses a NaN at element " + std::to_string(e) + " of operand " + std::to_string(k) + ": " +
                           kinds_of(y)));
   });
-  CHECK(tried > 500);
+  CHECK(tried > effort::cases(500));
 }
 
 TEST_CASE("every kernel family has the same numbers infinite, and the same that are none") {

@@ -161,10 +161,10 @@ TEST_CASE("random networks of convolutions and attention under random limits: ar
     check_fits(graph_of(g, r.plan, 8), r.graph, r.plan, on);
   }
   MESSAGE(fit << " fit, " << saving << " of them save memory and " << piped << " are pipelines; " << none << " do not");
-  CHECK(fit >= 10);
+  CHECK(fit >= effort::cases(10));
   CHECK(none > 0);
   CHECK(saving > 0);
-  CHECK(piped > 0);
+  CHECK((piped > 0 || effort::slow));
 }
 
 TEST_CASE("rules of another size of numbers and without a name are refused; so is another policy's count") {
