@@ -189,7 +189,7 @@ TEST_CASE("parameters of different files are found before the next step; a file 
   plan const p = any_plan(g, 2, draw);
   scratch_folder const dir;
   std::string parameter;
-  for (u64 seed : {1, 2})
+  for (u64 seed : {u64{1}, u64{2}})
     alone(g, [&](run& r) {
       r.initialise(seed);
       save_parameters(r, dir / ("of" + std::to_string(seed)));

@@ -324,7 +324,7 @@ TEST_CASE("processes that would go on from other steps, or of which one has a ba
   CHECK(said[2] == said[0]);
   REQUIRE(said[0].size() == 4);
   CHECK(said[0][0] == "processes 0 and 2 have step 1, process 1 has step 9 (at step); valid: the same step on every process");
-  for (std::size_t k : {1, 2}) CHECK(said[0][k].starts_with("the batch has 'extra', which is no input of the model (at batch, process 2); valid: '"));
+  for (std::size_t k : {std::size_t{1}, std::size_t{2}}) CHECK(said[0][k].starts_with("the batch has 'extra', which is no input of the model (at batch, process 2); valid: '"));
   CHECK(said[0][3].starts_with("process 0 has learning rate 0.25, processes 1 and 2 have learning rate 0.125 (at step)"));
   for (auto const& x : got) CHECK(x == want);
 }
