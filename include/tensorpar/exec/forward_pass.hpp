@@ -2,6 +2,8 @@
 #pragma once
 #include <tensorpar/exec/batch_check.hpp>
 #include <tensorpar/exec/executor.hpp>
+#include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/training.hpp>
 
 namespace tensorpar {
 
@@ -11,7 +13,8 @@ template <compute_policy Compute> class forward_pass {
  public:
   using scalar = typename Compute::scalar_type;
 
-  /// `forward` has its symbols bound; its batch need not be that of the training graph.
+  /// `forward` has its symbols bound; its batch need not be that of the training graph. The program is checked before it is kept
+  /// (plan/check.hpp). Throws `error` for operators without kernels.
   explicit forward_pass(computation_graph const& forward) {
     graph_.graph = forward;
     graph_.forward_nodes = forward.node_count();
@@ -25,11 +28,11 @@ template <compute_policy Compute> class forward_pass {
           graph_.home[static_cast<std::size_t>(x)] = v;
     }
     detail::require_kernels<Compute>(forward, "forward_pass");
-    plan p;
-    p.cluster = make_cluster("one device", {}, 1, 1, {}, {});
-    p.nodes.resize(forward.nodes.size());
+    plan p = one_device_plan(graph_.graph);
+    p.graph = forward_part_hash(graph_);
     p.scalar_bytes = sizeof(scalar);
     program_ = unroll_forward(graph_, p, &Compute::workspace);
+    require_correct(graph_, p, program_, "forward_pass", false);
     memory_ = memory(program_.arena[0], detail::memory_in(compute_));
     given_.assign(forward.values.size(), false);
     used_.assign(forward.values.size(), false);
