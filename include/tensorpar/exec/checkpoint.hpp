@@ -6,6 +6,7 @@
 #include <tensorpar/exec/checkpoint_folder.hpp>
 #include <tensorpar/exec/different_tensors.hpp>
 #include <tensorpar/exec/finite_check.hpp>
+#include <tensorpar/exec/has_parameters.hpp>
 #include <tensorpar/exec/safetensors_file.hpp>
 #include <tensorpar/plan/program.hpp>
 
@@ -273,12 +274,14 @@ struct open_checkpoint {
 /// has been checked. Throws `error`: no complete checkpoint, damage, another model, optimizer or scalar, tensors that are missing, too
 /// many, or of another shape.
 /// Several processes (exec/processes.hpp) call it together, each with a folder that it can read. Where one of them cannot, all throw what
-/// it does; where they find checkpoints of different steps, seeds or contents, all throw who found which. No run is changed then.
+/// it does; where they find checkpoints of different steps, seeds or contents, all throw who found which. No run is changed then. Where a
+/// file can no longer be read after that, no run is left with some of it: its parameters have no values then.
 template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string const& from) {
   std::optional<detail::open_checkpoint> c;
   detail::on_all(run, "load_checkpoint", [&] { return c.emplace(run, from).facts(); }, true);
   detail::on_all(run, "load_checkpoint", [&] {
-    for (int k : {0, 1})
+    detail::forget_values(run);
+    for (int k : {1, 0})                                   // parameters last: whoever has them all has the optimizer's state too
       for (int x : detail::saved_values(run, k))
         run.store(x, c->payload[static_cast<std::size_t>(k)].template read<typename Run::scalar>(run.graph().graph.value(x).name));
     run.set_steps(c->found.manifest.step);

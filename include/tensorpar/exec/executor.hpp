@@ -151,6 +151,8 @@ class executor {
   /// Do all copies of every parameter and state agree in every bit?
   bool copies_agree() const { return memory_.copies_agree(hub_); }
 
+  /// No parameter has values any more, until each is stored again: what is about to be read from a file may break off in the middle.
+  void forget() { given_.assign(given_.size(), false); }
   /// Has every parameter that a task reads been given values?
   bool has_values() const { return detail::without_values(graph_, memory_, given_) < 0; }
   /// Has a step failed in the middle, where parameters may be half updated, or the hub? An evaluation on threads of one process that fails

@@ -70,6 +70,8 @@ template <compute_policy Compute> class forward_pass {
       store(b.value, all);
     }
   }
+  /// No parameter has values any more, until each is stored again.
+  void forget() { given_.assign(given_.size(), false); }
   bool has_values() const {
     for (buffer const& b : program_.buffers) if (b.persistent && !given_[static_cast<std::size_t>(b.value)]) return false;
     return true;

@@ -8,7 +8,8 @@
 
 namespace tensorpar {
 
-/// Whose parameters can be fetched and stored by value id, as whole row-major tensors. Models: `executor`, `forward_pass`.
+/// Whose parameters can be fetched and stored by value id, as whole row-major tensors. Optional: `run.forget()`, no parameter has values
+/// until each is stored again; without it a file that cannot be read to its end leaves what came before. Models: `executor`, `forward_pass`.
 template <class Run>
 concept has_parameters = requires(Run& run, Run const& from, int value, std::vector<typename Run::scalar> const& all) {
   { stored_as<typename Run::scalar>::type } -> std::convertible_to<stored_type>;
@@ -17,5 +18,12 @@ concept has_parameters = requires(Run& run, Run const& from, int value, std::vec
   { from.fetch(value) } -> std::same_as<std::vector<typename Run::scalar>>;
   run.store(value, all);
 };
+
+namespace detail {
+/// All parameters are about to be replaced.
+template <class Run> void forget_values(Run& run) {
+  if constexpr (requires { run.forget(); }) run.forget();
+}
+}  // namespace detail
 
 }  // namespace tensorpar

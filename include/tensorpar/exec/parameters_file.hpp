@@ -34,7 +34,10 @@ template <class Run, class Check> void load_tensors(Run& run, std::string const&
     detail::on_all(run, "load_parameters", [&] { f(); return std::vector<shared_fact>{}; }, true);
   };
   on_all([&] { wanted = check(file.emplace(path)); });
-  on_all([&] { for (auto const& [x, name] : wanted) run.store(x, file->template read<typename Run::scalar>(name)); });
+  on_all([&] {
+    forget_values(run);
+    for (auto const& [x, name] : wanted) run.store(x, file->template read<typename Run::scalar>(name));
+  });
 }
 }  // namespace detail
 
@@ -43,6 +46,7 @@ template <class Run, class Check> void load_tensors(Run& run, std::string const&
 /// are. Runs in float or double take any real type (exec/stored_type.hpp), others their own. Throws `error` for tensors that are missing,
 /// too many, of another shape or element type, before any is stored.
 /// Several processes (exec/processes.hpp) call it together; where one cannot read its file, all throw what it does, and none is changed.
+/// Where a file can no longer be read after it was checked, no run is left with some of it: its parameters have no values then.
 template <has_parameters Run> void load_parameters(Run& run, std::string const& path) {
   detail::load_tensors(run, path, [&](safetensors_file const& file) {
     detail::check_payload(run, file, 0, std::floating_point<typename Run::scalar>);
