@@ -314,6 +314,12 @@ TEST_CASE("a step tells the norm of all gradients before they are clipped, under
       auto many = made(p);
       many.initialise(7);
       CHECK(many.step(random_batch(g, 1, 3), 0.25).gradient_norm.value_or(0) == doctest::Approx(*first.gradient_norm).epsilon(1e-9));
+      p.cluster = tests::devices(devices + 3);                // the last three are idle, and nobody asks them
+      auto idle = made(p);
+      for (task const& k : idle.program().tasks) CHECK(k.devices.back() < devices);
+      idle.initialise(7);
+      CHECK(idle.step(random_batch(g, 1, 3), 0.25).gradient_norm.value_or(0) == doctest::Approx(*first.gradient_norm).epsilon(1e-9));
+      CHECK(parameters_of(idle) == parameters_of(many));
     }
     executor_of<double> free(differentiate(g), serial_plan(g));
     free.initialise(7);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <tensorpar/ir/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/tasks.hpp>
 
 using namespace tensorpar;
@@ -11,10 +12,10 @@ using namespace tensorpar;
 namespace {
 /// A fork to two towers of two layers each, and their sum.
 struct forked {
+  computation_graph g;
   training_graph t;
   plan p;
   explicit forked(std::vector<spread> const& s) {
-    computation_graph g;
     auto apply = [&](any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; };
     int const x = g.add_input("x", shape{dim(8), dim(8)}), a = apply(relu{}, {x});
     int const left = apply(relu{}, {apply(linear{8}, {a})}), right = apply(relu{}, {apply(linear{8}, {a})});
@@ -55,6 +56,36 @@ TEST_CASE("grids of a step: a branch elsewhere gets what it starts from before t
   forked const busy({at(0, 2), at(1, 2), at(1, 2), at(2, 2), at(2, 2), at(0, 2), at(0, 2)});
   CHECK(exchanges_before(unroll(busy.t, busy.p), 1) == 1);                     // to the first branch: the second's devices are among its
   for (int d = 0; d < 4; ++d) CHECK(arena_on(d, idle.t, idle.p) == unroll(idle.t, idle.p).arena[static_cast<std::size_t>(d)]);
+}
+
+TEST_CASE("grids of a step: what belongs to no operator, such as the norm, stands on the devices in use, and idle ones do nothing") {
+  training_options o;
+  o.optimizer.clip_norm = 0.5;
+  auto const step_on = [&](int devices, int start) {
+    forked f(std::vector<spread>(7, at(start, 2)));
+    f.p.cluster = preset("logical:" + std::to_string(devices));
+    f.p.optimizer = o.optimizer;
+    training_graph const t = differentiate(f.g, o);
+    f.p.graph = forward_part_hash(t);
+    program const q = unroll(t, f.p);
+    CHECK(check(t, f.p, q).empty());
+    std::vector<std::string> names;
+    for (task const& k : q.tasks) {
+      names.push_back(k.name);
+      for (int d : k.devices) { CHECK(d >= start); CHECK(d < start + 2); }
+    }
+    return names;
+  };
+  std::vector<std::string> const two = step_on(2, 0);
+  CHECK(step_on(4, 0) == two);
+  CHECK(step_on(8, 5) == two);
+  plan p;
+  p.cluster = preset("logical:8");
+  CHECK(grid_in_use(p) == at(0, 8));                                           // a graph without operators
+  p.nodes = {{at(4, 1)}, {{6, {{'\0', 2, -1}}}}, {{3, {{'\0', 2, 2}}}}};
+  CHECK(grid_in_use(p) == at(3, 4));                                           // 4; 6 and 5; 3 and 5
+  p.nodes = {{at(4, 1)}};
+  CHECK(grid_in_use(p) == spread{4, {{'\0', 1, 1}}});
 }
 
 TEST_CASE("grids of a step: spreads that cannot be are refused with what would be valid") {

@@ -26,7 +26,7 @@ inline bool replay::compute() {
   bool lie_alike = sum && n.phase == step_phase::backward && buf(k.in[0]).where == buf(k.in[1]).where;
   for (grid_axis const& a : k.grid.axes) lie_alike = lie_alike && !a.letter;
   if (lie_alike) return add_where_they_lie();
-  spread const planned = n.origin >= 0 ? plan_.nodes[z(n.origin)].spread : spread{0, {{'\0', facts_.devices(), 1}}};
+  spread const planned = n.origin >= 0 ? plan_.nodes[z(n.origin)].spread : of_all_;
   if (!(k.grid == planned)) return say(fault::grid, -1, -1, "is not spread as the plan says");
   int const run = facts_.run_number(operator_of(k.node), k.grid);
   running const& r = facts_.runs(run);

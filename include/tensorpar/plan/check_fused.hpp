@@ -80,6 +80,7 @@ struct apart_program {
 class taker_apart {
   computation_graph const& g_;
   plan const& plan_;
+  spread of_all_;                                         // of operators that belong to no other
   program const& q_;
   findings& out_;
   apart_program r_;
@@ -114,7 +115,7 @@ class taker_apart {
     if (where_they_lie) {
       s.grid = {buf(in[0]).where.start, {}};
       for (layout_axis const& a : buf(in[0]).where.axes) s.grid.axes.push_back({'\0', a.degree, a.stride});
-    } else s.grid = origin >= 0 ? plan_.nodes[z(origin)].spread : spread{0, {{'\0', plan_.cluster.size(), 1}}};
+    } else s.grid = origin >= 0 ? plan_.nodes[z(origin)].spread : of_all_;
     s.in = std::move(in);
     s.out = std::move(out);
     r_.tasks.tasks.push_back(std::move(s));
@@ -209,7 +210,8 @@ class taker_apart {
   }
 
  public:
-  taker_apart(training_graph const& t, plan const& p, program const& q, findings& out) : g_(t.graph), plan_(p), q_(q), out_(out) {}
+  taker_apart(training_graph const& t, plan const& p, program const& q, findings& out)
+      : g_(t.graph), plan_(p), of_all_(grid_in_use(p)), q_(q), out_(out) {}
 
   /// Empty of tasks after a finding. O(tasks + buffers).
   apart_program run() {

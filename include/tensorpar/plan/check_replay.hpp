@@ -38,7 +38,7 @@ class replay {
  public:
   /// `numbers`: of tasks, in findings; empty: their own.
   replay(training_graph const& t, plan const& p, program const& q, facts& known, findings& out, std::vector<int> numbers = {})
-      : t_(t), g_(t.graph), plan_(p), q_(q), facts_(known), out_(out), numbers_(std::move(numbers)) {
+      : t_(t), g_(t.graph), plan_(p), of_all_(grid_in_use(p)), q_(q), facts_(known), out_(out), numbers_(std::move(numbers)) {
     held_.resize(q.buffers.size());
     for (buffer const& b : q.buffers) layout_.push_back(b.value < 0 ? -1 : facts_.layout_number(b.where, b.type));
     operator_.assign(g_.nodes.size(), -1);
@@ -67,6 +67,7 @@ class replay {
   training_graph const& t_;
   computation_graph const& g_;
   plan const& plan_;
+  spread of_all_;                                         // of operators that belong to no other
   program const& q_;
   facts& facts_;
   findings& out_;

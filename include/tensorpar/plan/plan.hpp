@@ -1,5 +1,6 @@
 // tensorpar/plan/plan.hpp - every decision about a training run, as one value
 #pragma once
+#include <algorithm>
 #include <string>
 #include <tensorpar/ir/layout.hpp>
 #include <tensorpar/ir/machine.hpp>
@@ -84,6 +85,20 @@ struct plan {
 namespace detail {
 inline std::string plan_named(plan const& p) { return p.model.empty() ? "plan" : "plan " + p.model; }
 }  // namespace detail
+
+/// From the first device that an operator stands on to the last: where operators stand that belong to no other, such as the norm of all
+/// gradients. Precondition: operators stand on devices of the cluster. O(operators).
+inline spread grid_in_use(plan const& p) {
+  i64 from = p.cluster.size(), to = -1;
+  for (node_choice const& n : p.nodes) {
+    i64 first = n.spread.start, last = first;
+    for (grid_axis const& a : n.spread.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
+    from = std::min(from, first);
+    to = std::max(to, last);
+  }
+  if (to < from) return {0, {{'\0', p.cluster.size(), 1}}};
+  return {static_cast<int>(from), {{'\0', to - from + 1, 1}}};
+}
 
 /// Throws `error` "no plan fits: device 0 lacks ..." for what a search leaves that found no plan. Returns the plan.
 inline plan const& require_feasible(plan const& p) {

@@ -23,6 +23,7 @@ class node_order {
 class step_grids {
   computation_graph const& g_;
   plan const& plan_;
+  spread of_all_;                                               // of operators that belong to no other
 
  public:
   step_grids(training_graph const& t, plan const& p) : g_(t.graph), plan_(p) {}
@@ -46,15 +47,14 @@ class step_grids {
     return a;
   }
 
-  /// Operators that belong to no other stand on all devices.
+  /// Operators that belong to no other stand on all devices that are in use. Precondition: `require` has been called.
   spread grid_of(int v) const {
     int const o = g_.node(v).origin;
-    if (o >= 0) return plan_.nodes[static_cast<std::size_t>(o)].spread;
-    return {0, {{'\0', plan_.cluster.size(), 1}}};
+    return o >= 0 ? plan_.nodes[static_cast<std::size_t>(o)].spread : of_all_;
   }
 
   /// Throws `error` unless every operator up to `operators` can be spread so, and on devices that there are.
-  void require(int operators, std::vector<iteration_space> const& spaces) const {
+  void require(int operators, std::vector<iteration_space> const& spaces) {
     std::vector<spread> good;                                   // whose devices are known to be
     for (int v = 0; v < operators; ++v) {
       spread const& s = plan_.nodes[static_cast<std::size_t>(v)].spread;
@@ -76,6 +76,7 @@ class step_grids {
         throw error("device " + std::to_string(d.front() < 0 ? d.front() : d.back()) + " does not exist", where,
                     "devices 0 to " + std::to_string(plan_.cluster.size() - 1));
     }
+    of_all_ = grid_in_use(plan_);
   }
 
   /// Of those who read in layout `there` what lies in layout `here`: have the ones that do not hold it nothing to do between operators v
