@@ -13,6 +13,8 @@ TEST_CASE("a bound is about a device, its part, or the parts that were looked at
   CHECK(bound_holds_for(s, 48) == "these devices, or on 24, 8 of them");
   s.part_sizes = {90, 80, 70, 60, 50, 40, 30, 20, 10};
   CHECK(bound_holds_for(s, 96) == "these devices, or on 90, 80, 70, 60, 50, 40, 30, 20 ... of them");
+  s.neighbours = true;
+  CHECK(bound_holds_for(s, 96) == "these devices or neighbours among them, of which one group at most is cut");
   s.every_part = true;
   CHECK(bound_holds_for(s, 96) == "these devices or a part of them");
 }

@@ -2,7 +2,10 @@
 #include "handmade.hpp"
 
 #include <doctest/doctest.h>
+#include <support/effort.hpp>
+#include <random>
 #include <tensorpar/search/exact.hpp>
+#include <tensorpar/search/mapping.hpp>
 #include <tensorpar/search/reduced.hpp>
 
 using namespace tensorpar;
@@ -107,4 +110,41 @@ TEST_CASE("search: bounds of reduced problems") {
   CHECK(r.sets[0].seconds[0] == 1);                    // outside of branches nothing changes
   CHECK(r.sets[1].seconds[0] == 4);                    // on 2 of 4 devices: half
   CHECK(r.sets[1].seconds[1] == 9);                    // b fits the whole range alone
+}
+
+TEST_CASE("search: slower assignments than asked for are left out, and no others") {
+  std::mt19937 draw(11);
+  char const* const trees[] = {"S(0,P(1,2),3)", "P(S(0,1),S(2,3))", "S(0,P(1,S(2,3)))", "P(0,P(1,P(2,3)))"};
+  int sooner = 0;
+  for (int turn = 0; turn < effort::cases(200); ++turn) {
+    int const devices = 2 + static_cast<int>(draw() % 3);
+    auto const seconds = [&] { return static_cast<double>(1 + draw() % 12); };
+    std::vector<std::vector<choice>> all(4);
+    for (std::vector<choice>& some : all)
+      for (int start = 0; start < devices; ++start)
+        for (int size = 1; start + size <= devices; ++size) some.push_back({start, size, seconds() / size, 0});
+    mapping_problem p = handmade(devices, trees[turn % 4], all);
+    std::vector<double> moves;
+    for (std::size_t k = 0; k < all[0].size() * all[0].size(); ++k) moves.push_back(draw() % 2 ? 0 : seconds() / 4);
+    std::size_t const n = all[0].size();
+    for (int v : {1, 3}) connect(p, v - 1, v, [&](int i, int j) { return moves[static_cast<std::size_t>(i) * n + static_cast<std::size_t>(j)]; });
+    exact_point const best = only(p);
+    for (double share : {1.0, 1.1, 2.0}) {
+      exact_point const again = only(p, {.most = best.cost.seconds * share});
+      CHECK(again.cost.seconds == best.cost.seconds);
+      CHECK(again.choices == best.choices);
+    }
+    auto const none = exact_mappings(p, {.most = best.cost.seconds * (1 - 1e-6)});
+    REQUIRE(none);
+    CHECK(none->empty());
+    i64 enough = 1;                                    // a budget that suffices
+    while (!exact_mappings(p, {.budget = enough})) enough *= 2;
+    sooner += exact_mappings(p, {.budget = enough / 4, .most = best.cost.seconds}).has_value();
+    mapping_options o;
+    o.memory = false;
+    o.enough = best.cost.seconds * 0.9;
+    CHECK(best_mapping(p, o).time_bound >= o.enough * (1 - 2e-9));
+    CHECK(best_mapping(p, o).time_bound <= best.cost.seconds * (1 + 1e-9));
+  }
+  CHECK((sooner > 0 || effort::slow));
 }

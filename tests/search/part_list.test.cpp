@@ -40,8 +40,10 @@ struct drawn_case {
   std::string what;
   computation_graph graph;
   machine on;
+  bool crossed;                 // of some two kinds neither is as fast in everything
 };
-/// Small models with branches and without, on devices that are equal or of two or three kinds in any order, in nodes or not.
+/// Small models with branches and without, on devices that are equal or of two or three kinds in any order, in nodes or not. Kinds are
+/// slower in everything, or have less FLOP/s and more bandwidth, or less memory, than others.
 drawn_case draw_case(std::mt19937& draw) {
   char const* const models[] = {"dlrm:rows=1000,width=16",
                                 "dlrm:tables=2,rows=5000",
@@ -60,6 +62,12 @@ drawn_case draw_case(std::mt19937& draw) {
     kinds.push_back(slower(k * 1e4 / speed, ("kind" + std::to_string(kinds.size())).c_str()));
     kinds.back().launch = base.launch * k / static_cast<double>(1 + draw() % 20);
   }
+  bool const cross = draw() % 3 == 0;
+  if (cross) {
+    for (device_kind& k : kinds) k.memory_bandwidth *= std::pow(4, static_cast<double>(draw() % 4) - 1);
+    kinds[draw() % 3].flops *= 5;
+    kinds[draw() % 3].memory /= 4;
+  }
   int const n = 2 + static_cast<int>(draw() % 6);
   double const net = 1e7 * std::pow(10, static_cast<double>(draw() % 4));
   machine on;
@@ -67,16 +75,36 @@ drawn_case draw_case(std::mt19937& draw) {
     int const per = 2 + static_cast<int>(draw() % 3), count = per * 2;
     double const inside = net * static_cast<double>(1 + draw() % 10);
     on = make_cluster("nodes", kinds[0], count, per, {"in", per, 3e-6, inside}, {"out", count, 2e-5, net});
+    if (draw() % 2) {
+      on.kinds = kinds;
+      for (int& d : on.device) d = static_cast<int>(draw() % 3);
+    }
   } else {
     std::vector<int> d;
     int const most = 1 + static_cast<int>(draw() % 3);
     for (int k = 0; k < n; ++k) d.push_back(static_cast<int>(draw()) & 7 ? static_cast<int>(draw() % static_cast<unsigned>(most)) : 0);
     on = one_level(d, kinds, net);
   }
-  return {model + " batch " + std::to_string(batch), zoo::make(model, batch), on};
+  bool apart = false;
+  for (int a : on.device)
+    for (int b : on.device) {
+      auto const &x = on.kinds[static_cast<std::size_t>(a)], &y = on.kinds[static_cast<std::size_t>(b)];
+      apart = apart || (!detail::as_fast(x, y) && !detail::as_fast(y, x));
+    }
+  return {model + " batch " + std::to_string(batch), zoo::make(model, batch), on, apart};
 }
-/// Any part of a drawn machine as a machine of its own: of a flat one any devices in any order, of nodes the first ones or equal shares.
-machine draw_part(machine const& on, std::mt19937& draw) {
+/// Any part of a drawn machine as a machine of its own, of those that its bound is about: of a flat one whose kinds are not crossed any
+/// devices in any order, else neighbours; of nodes of equal devices the first ones or equal shares, else neighbours that cut one node.
+machine draw_part(drawn_case const& c, std::mt19937& draw) {
+  machine const& on = c.on;
+  auto const among = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
+  if (!on.uniform() && (c.crossed || on.links.size() > 1)) {
+    int const group = on.links.size() > 1 ? static_cast<int>(on.links.front().group) : 1;
+    for (;;) {
+      int const k = 1 + among(on.size() - 1), first = among(on.size() - k + 1), end = first + k;
+      if (first % group == 0 || end % group == 0 || first / group == (end - 1) / group) return detail::part_of(on, {first, k});
+    }
+  }
   if (on.links.size() > 1) {
     auto shares = detail::equal_shares(on);
     if (!shares.empty() && draw() % 2) return shares[draw() % shares.size()];
@@ -118,6 +146,44 @@ TEST_CASE("parts: all of a small machine, each once, most devices first") {
   for (machine const& m : detail::equal_shares(nodes))
     shares.push_back(std::to_string(m.size()) + "/" + std::to_string(m.links.front().group));
   CHECK(shares == std::vector<std::string>{"2/2", "3/3", "4/4", "5/5", "4/2", "6/3", "8/4"});
+}
+
+TEST_CASE("parts: of crossed kinds none counts for another, nor do faster devices with less memory count for slower ones") {
+  device_kind const fast = slower(0.5, "fast"), slow = slower(1, "slow");
+  CHECK(detail::as_fast(fast, slow));
+  CHECK_FALSE(detail::as_fast(slow, fast));
+  auto const changed = [&](auto change) { device_kind k = fast; change(k); return k; };
+  for (device_kind const& k : {changed([](device_kind& x) { x.memory = slower(1, "").memory - 1; }), changed([](device_kind& x) { x.flops /= 4; }),
+                               changed([](device_kind& x) { x.memory_bandwidth /= 4; }), changed([](device_kind& x) { x.launch *= 4; })}) {
+    CHECK_FALSE(detail::as_fast(k, slow));
+    for (std::vector<int> const& d : {std::vector<int>{0, 1, 1}, std::vector<int>{1, 0, 1}, std::vector<int>{1, 1, 0}}) {
+      detail::part_list const all = detail::parts_of(one_level(d, {k, slow}), {1, 2});
+      CHECK_FALSE(all.every);
+      CHECK(all.neighbours);
+      for (detail::machine_part const& p : all.parts) CHECK(p.counts);
+    }
+  }
+  // the last node is not full: what ends there does not cut it
+  machine nodes = make_cluster("nodes", slow, 8, 4, {"in", 4, 3e-6, 50e9}, {"out", 8, 2e-5, 1e9});
+  nodes.kinds = {fast, slow};
+  nodes.device = {0, 1, 0, 1, 1};
+  auto const parts = detail::parts_of(nodes, {1, 2}).parts;
+  CHECK(std::any_of(parts.begin(), parts.end(), [](detail::machine_part const& p) { return p.at == device_group{2, 3}; }));
+}
+
+TEST_CASE("search: the slower devices' plan is not below the bound where the faster ones lack memory") {
+  computation_graph const g = zoo::make("mlp_unify:layers=2,hidden=256,features=64", 32);
+  for (bool less_flops : {false, true}) {
+    device_kind fast = slower(0.5, "fast"), slow = slower(1, "slow");
+    if (less_flops) fast.flops /= 64;
+    fast.memory = 1000;
+    machine const on = one_level({0, 1, 0, 1}, {fast, slow}), second = detail::part_of(on, {1, 1});
+    search_result const r = optimize(g, on, analytical{}), s = optimize(g, second, analytical{});
+    REQUIRE(r.feasible());
+    REQUIRE(s.feasible());
+    CHECK(r.cost.seconds <= s.cost.seconds * (1 + 1e-9));
+    CHECK(r.bound <= s.cost.seconds * (1 + 1e-9));
+  }
 }
 
 TEST_CASE("parts: renumbered machines are the same, fastest first") {
@@ -164,7 +230,7 @@ TEST_CASE("search: a slow device more, and a device that divides nothing, do not
 
 TEST_CASE("search: plans on parts of a machine are not below its bound, and not faster where a plan may use them") {
   std::mt19937 draw(47);
-  int tight = 0, faster = 0, renumbered = 0;
+  int tight = 0, faster = 0, renumbered = 0, crossed = 0, nodes = 0;
   int const cases = effort::cases(10);
   for (int turn = 0; turn < cases; ++turn) {
     drawn_case const c = draw_case(draw);
@@ -175,7 +241,7 @@ TEST_CASE("search: plans on parts of a machine are not below its bound, and not 
     CHECK(r.bound <= r.cost.seconds);
     tight += r.gap < 1e-6;
     for (int k = 0; k < 3; ++k) {
-      machine const part = draw_part(c.on, draw);
+      machine const part = draw_part(c, draw);
       search_result const s = optimize(c.graph, part, analytical{});
       CHECK(r.bound <= s.cost.seconds * (1 + 1e-9));
       faster += s.cost.seconds < r.cost.seconds;
@@ -183,12 +249,16 @@ TEST_CASE("search: plans on parts of a machine are not below its bound, and not 
     machine const fewer = detail::part_of(c.on, {0, c.on.size() - 1});
     CHECK(r.cost.seconds <= optimize(c.graph, fewer, analytical{}).cost.seconds * (1 + 1e-9));
     if (turn % 5 == 0) {
-      joint_result const j = optimize_jointly(c.graph, c.on, analytical{});
-      machine const part = draw_part(c.on, draw);
-      CHECK(j.bound <= optimize_jointly(c.graph, part, analytical{}).cost.seconds * (1 + 1e-9));
-      CHECK(j.cost.seconds <= optimize_jointly(c.graph, fewer, analytical{}).cost.seconds * (1 + 1e-9));
+      joint_options o;
+      o.rewriting.distribute = turn % 10 == 5;
+      joint_result const j = optimize_jointly(c.graph, c.on, analytical{}, o);
+      machine const part = draw_part(c, draw);
+      CHECK(j.bound <= optimize_jointly(c.graph, part, analytical{}, o).cost.seconds * (1 + 1e-9));
+      CHECK(j.cost.seconds <= optimize_jointly(c.graph, fewer, analytical{}, o).cost.seconds * (1 + 1e-9));
     }
-    if (c.on.links.size() > 1) continue;
+    crossed += c.crossed;
+    nodes += c.on.links.size() > 1 && !c.on.uniform();
+    if (c.on.links.size() > 1 || c.crossed) continue;
     std::vector<int> all(static_cast<std::size_t>(c.on.size()));
     std::iota(all.begin(), all.end(), 0);
     std::shuffle(all.begin(), all.end(), draw);
@@ -198,7 +268,8 @@ TEST_CASE("search: plans on parts of a machine are not below its bound, and not 
   }
   CHECK((tight > 0 || effort::slow));
   CHECK((renumbered > 0 || effort::slow));
-  MESSAGE(cases << " machines and models: " << tight << " bounds reached, " << faster << " plans on some devices faster than on all");
+  MESSAGE(cases << " machines and models: " << tight << " bounds reached, " << faster << " plans on some devices faster than on all; "
+                << crossed << " with crossed kinds, " << nodes << " with kinds mixed within nodes, " << renumbered << " numbered otherwise");
 }
 
 TEST_CASE("search: fewer devices are never faster where memory is short either") {

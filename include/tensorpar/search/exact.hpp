@@ -1,6 +1,7 @@
 // tensorpar/search/exact.hpp - the exact dynamic program over the series-parallel tree: every structure, time and memory
 #pragma once
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tensorpar/search/evaluate.hpp>
@@ -12,6 +13,7 @@ struct exact_options {
   bool memory = false;           // keep the frontier of seconds and bytes; points beyond capacity are dropped
   bool bytes_only = false;       // with memory: seconds count as nothing and capacities are ignored (how little memory is enough?)
   i64 budget = 1'000'000;        // combinations looked at before giving up
+  double most = std::numeric_limits<double>::infinity();   // seconds; of slower assignments none need be found
 };
 
 /// One best or Pareto-optimal assignment.
@@ -35,6 +37,7 @@ class exact_mapper {
   std::vector<std::vector<int>> open_;                                         // by tree entry: operators with partners outside
   std::vector<std::vector<int>> class_, of_class_;                             // by operator: choice -> joint class, class -> a choice
   std::vector<int> first_;                                                     // by operator: classes on the range of all devices
+  std::vector<double> beside_;                                                 // by tree entry: seconds that the rest takes at least
   std::map<std::vector<int>, int> memo_;
   std::vector<solved> solved_;
 
@@ -81,6 +84,22 @@ class exact_mapper {
     }
   }
 
+  /// What happens on k of n devices counts k/n, as in search/reduced.hpp: no assignment takes less than the sum.
+  void find_rest() {
+    std::vector<double> own;
+    for (int i = 0; i < p_.tree.size(); ++i) {
+      auto const& e = p_.tree[i];
+      if (e.kind != sp_kind::leaf) { own.push_back(own[at(e.left)] + own[at(e.right)]); continue; }
+      choice_set const& c = p_.choices(e.left);
+      own.push_back(std::numeric_limits<double>::infinity());
+      for (std::size_t k = 0; k < c.seconds.size(); ++k) own.back() = std::min(own.back(), c.seconds[k] * c.sizes[k] / p_.devices);
+    }
+    for (double x : own) beside_.push_back(own.back() - x);
+  }
+  /// Can it be a part of an assignment that is fast enough?
+  bool fast_enough(int entry, device_range r, double seconds) const {
+    return o_.most == never || seconds * r.size / p_.devices + beside_[at(entry)] <= o_.most * (1 + 1e-9);
+  }
   bool within(cost_point const& c) const {
     if (o_.bytes_only) return true;
     for (std::size_t d = 0; d < c.bytes.size(); ++d) if (c.bytes[d] > p_.capacity[d]) return false;
@@ -119,6 +138,7 @@ class exact_mapper {
       for (int i = 0; i < c.count(); ++i) {
         if (!p_.fits(v, i, r)) continue;
         cost_point x{o_.bytes_only ? 0 : c.seconds[at(i)], {}};
+        if (!fast_enough(entry, r, x.seconds)) continue;
         if (o_.memory) {
           x.bytes.assign(at(p_.devices), 0);
           for (int k = 0; k < c.sizes[at(i)]; ++k) x.bytes[at(r.start + k)] = c.bytes[at(i)];
@@ -129,16 +149,16 @@ class exact_mapper {
         by_key[key].insert(std::move(x), {i, -1, -1, -1, -1});
       }
     } else {
-      if (!combine(entry, r, r, false, by_key)) return -1;
+      if (!combine(entry, r, r, r, false, by_key)) return -1;
       if (e.kind == sp_kind::parallel)
-        for (auto const& [a, b] : divisions(r, p_.grain)) if (!combine(entry, a, b, true, by_key)) return -1;
+        for (auto const& [a, b] : divisions(r, p_.grain)) if (!combine(entry, r, a, b, true, by_key)) return -1;
     }
     int const id = store(by_key);
     memo_[{entry, r.start, r.size}] = id;
     return id;
   }
 
-  bool combine(int entry, device_range ra, device_range rb, bool side, std::map<std::vector<int>, points>& by_key) {
+  bool combine(int entry, device_range r, device_range ra, device_range rb, bool side, std::map<std::vector<int>, points>& by_key) {
     auto const& e = p_.tree[entry];
     int const a = solve(e.left, ra), b = a < 0 ? -1 : solve(e.right, rb);
     if (b < 0) return false;
@@ -166,12 +186,13 @@ class exact_mapper {
         state const &x = solved_[at(a)].states[at(i)], &y = solved_[at(b)].states[at(j)];
         double between = 0;
         for (meeting const& m : meet) {
-          int const l = of_class_[at(open_a[at(m.left)])][at(x.key[at(m.left)])],
-                    r = of_class_[at(open_b[at(m.right)])][at(y.key[at(m.right)])];
-          between += m.first_left ? p_.seconds(*m.pair, l, r) : p_.seconds(*m.pair, r, l);
+          int const i_left = of_class_[at(open_a[at(m.left)])][at(x.key[at(m.left)])],
+                    i_right = of_class_[at(open_b[at(m.right)])][at(y.key[at(m.right)])];
+          between += m.first_left ? p_.seconds(*m.pair, i_left, i_right) : p_.seconds(*m.pair, i_right, i_left);
         }
         cost_point c = side ? side_by_side(x.point.cost, y.point.cost) : in_sequence(x.point.cost, y.point.cost);
         c.seconds += between;
+        if (!fast_enough(entry, r, c.seconds)) continue;
         if (o_.memory && !within(c)) continue;
         for (std::size_t k = 0; k < key.size(); ++k) key[k] = from_a[k] >= 0 ? x.key[at(from_a[k])] : y.key[at(from_b[k])];
         points& best = by_key[key];
@@ -193,6 +214,7 @@ class exact_mapper {
   exact_mapper(mapping_problem const& p, exact_options o) : p_(p), o_(o), left_(o.budget), pairs_(pairs_at(p)) {
     find_open();
     find_classes();
+    find_rest();
   }
   std::optional<std::vector<exact_point>> run() {
     if (least_work() > static_cast<double>(o_.budget)) return std::nullopt;
@@ -212,7 +234,7 @@ class exact_mapper {
 }  // namespace detail
 
 /// All that is worth choosing from: without `memory` the one fastest assignment; with it the Pareto frontier of seconds and bytes per
-/// device within capacity, fastest first, empty if nothing fits. Nothing at all if the budget does not suffice.
+/// device within capacity, fastest first, empty if nothing fits or is fast enough. Nothing at all if the budget does not suffice.
 /// A dynamic program over the tree: for every sub-tree and device range a table by the layout classes of the operators that have partners
 /// outside (exact, as the cost of the rest depends on nothing else). Exponential in the number of such operators at one time.
 inline std::optional<std::vector<exact_point>> exact_mappings(mapping_problem const& p, exact_options o = {}) {

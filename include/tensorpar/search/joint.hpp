@@ -141,39 +141,34 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
   one.search.compare = false;
   for (machine const& m : one_of_each(on)) {
     auto const prices = std::make_shared<layout_prices<M>>(model, m, o.search.scalar_bytes);
-    developed const d = develop(declared, m, model, one, prices);
-    alone.push_back(d.bound);
-    note(d.statistics);
+    alone.push_back(never);
+    for (bool long_ones : {false, true}) {
+      if (long_ones && !o.rewriting.distribute) continue;
+      one.rewriting.distribute = long_ones;
+      developed const d = develop(declared, m, model, one, prices);
+      alone.back() = std::min(alone.back(), d.bound);
+      note(d.statistics);
+    }
   }
   training_options const training{o.search.loss, o.search.optimizer, o.search.micro_batches, o.search.reduction};
   double const kept = kept_bytes(differentiate(declared, training), o.search.scalar_bytes);
-  part_list const list = parts_of(on, alone);
-  auto const cost = [&] { return best.feasible() ? best.cost.seconds : never; };
-  auto const least = [&](machine_part const& p) {
-    return kept > all_memory(p.as) ? never : shared_evenly(alone, p.as, {0, p.as.size()}) * (1 - 1e-9);
+  bool exhausted = best.rewriting.exhausted;
+  auto const whole = [&](machine const& m, double bar) {
+    joint_result r = optimize_jointly_whole(declared, m, model, o, bar);
+    watch.before += r.rewriting.candidates;
+    exhausted = exhausted && r.rewriting.exhausted;
+    return r;
   };
-  auto const attempt = [&](machine_part const& p, double bar) {
-    joint_result r = optimize_jointly_whole(declared, p.as, model, o, bar);
-    note(r.rewriting);
-    double const bound = r.bound;
-    if (!r.feasible() || !p.at.count) return bound;
-    put_on(on, p.at, differentiate(r.graph, training), model, o.search.scratch.rule, r);
-    if (!r.feasible() || r.cost.seconds >= cost() * (1 - 1e-9)) return bound;
-    best.infeasible.reset();
-    best.plan = std::move(r.plan);
-    best.graph = std::move(r.graph);
-    best.cost = std::move(r.cost);
-    best.rewriting.steps = r.rewriting.steps;
-    return bound;
+  auto const put = [&](machine const& m, device_group at, joint_result& r) {
+    put_on(m, at, differentiate(r.graph, training), model, o.search.scratch.rule, r);
   };
-  double bound = best.bound;
-  if (list.reordered) {                                             // the same for all numbers of the same devices
-    joint_result const sorted = optimize_jointly_with(declared, fastest_first(on, alone), model, o);
-    note(sorted.rewriting);
-    bound = sorted.feasible() ? std::min(sorted.bound, sorted.cost.seconds) : sorted.bound;
-  }
-  best.bound = over_parts(list, bound, cost, least, attempt);
-  name_parts(list, on, alone, cost(), best.space);
+  best = with_parts(on, alone, kept, std::move(best), whole, put, [](joint_result& to, joint_result& r) {
+    to.plan = std::move(r.plan);
+    to.graph = std::move(r.graph);
+    to.cost = std::move(r.cost);
+    to.rewriting.steps = r.rewriting.steps;
+  });
+  best.rewriting.exhausted = exhausted;
   return best;
 }
 }  // namespace detail

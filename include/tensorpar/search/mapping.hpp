@@ -106,9 +106,9 @@ class mapper {
     bound_ = value == never ? never : std::max(bound_, value - 1e-9 * (value < 0 ? -value : value));     // never: nothing is left
   }
 
-  std::optional<std::vector<exact_point>> exactly(bool memory, bool bytes_only) const {
+  std::optional<std::vector<exact_point>> exactly(bool memory, bool bytes_only, double most = never) const {
     if (o_.exact_budget <= 0) return std::nullopt;
-    return exact_mappings(p_, {memory, bytes_only, o_.exact_budget});
+    return exact_mappings(p_, {memory, bytes_only, o_.exact_budget, most});
   }
   void settle(exact_point const& x) {
     r_.choices = x.choices;
@@ -240,7 +240,9 @@ class mapper {
     if (!branches_) raise(value);
     bool closed = branches_ ? bound_ >= seconds * (1 - 2e-9) : exact_;
     if (branches_ && !closed && bound_ < o_.enough) {
-      if (auto const best = exactly(false, false)) {
+      if (auto const best = exactly(false, false, std::min(seconds, o_.enough)); best && best->empty()) {
+        bound_ = std::min(seconds, o_.enough);                                // no assignment is faster
+      } else if (best) {
         fastest = best->front().choices;
         bound_ = best->front().cost.seconds;
         closed = r_.statistics.exact_program = true;

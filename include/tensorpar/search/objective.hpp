@@ -34,16 +34,10 @@ template <cost_model M> class objective_builder {
     std::vector<int> const sets = plain ? choose(choice_saving{}) : choose();
     return put_together(sets, worth_having < never ? relaxed_costs(sets) : relaxed_seconds{}, worth_having);
   }
-  /// Is there an assignment of less than `bar` seconds? A bound on all that there are: quickly, as if nothing ever moved, or by the choices
-  /// that such an assignment may have. The book starts afresh.
-  double least(spread_limits const& l, double bar, mapping_options o) {
-    o.memory = false;
-    o.enough = bar;
+  /// Seconds that no assignment is below, quickly: as if nothing ever moved. The book starts afresh.
+  double least(spread_limits const& l) {
     book_.start(l);
-    std::vector<int> const sets = choose();
-    relaxed_seconds const apart = relaxed_costs(sets);
-    if (double const sum = apart.sum * (1 - 1e-9); sum >= bar) return sum;
-    return std::min(bar, best_mapping(put_together(sets, apart, bar), o).time_bound);
+    return relaxed_costs(choose()).sum * (1 - 1e-9);
   }
   /// All of a problem but its choices and their costs.
   mapping_problem frame() const {

@@ -25,7 +25,7 @@ struct search_options {
   bool save_memory = true;                    // where the fastest does not fit: shard updates and weights, compute again
   bool reorder = true;                        // where operators stand apart, look for an order in which they wait less (plan.order)
   scratch_space scratch;                      // of the policy that will run the plan (exec/scratch_of.hpp); by default it is not counted
-  i64 most_listed = i64{1} << 20;             // operators of a step times micro-batches, each of which arenas and programs list
+  i64 most_listed = i64{1} << 22;             // operators of a step times micro-batches, each of which arenas and programs list
   mapping_options mapping;
   int threads = 0;                            // 0: one per processor. The result is the same for any number; the cost model is asked by
                                               // the calling thread alone
@@ -39,7 +39,8 @@ struct search_space {
   int grain = 1;
   bool relaxed = false;                       // the graph is not series-parallel: placement follows a tree that orders more than it does
   std::vector<int> part_sizes;                // devices of the parts of the machine that were looked at too, most first
-  bool every_part = false;                    // no part was left out (search/part_list.hpp)
+  bool every_part = false;                    // no part was left out, of any devices (search/part_list.hpp)
+  bool neighbours = false;                    // no part of neighbours was left out that cuts one group of links at most
   friend bool operator==(search_space const&, search_space const&) = default;
 };
 
@@ -145,21 +146,19 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   std::vector<activation_site> sites;
   if (activation) sites = activation_sites(forward, forward.node_count(), activation->rules);
   objective_builder<M> build(graph, book, o.order, false, sites);
-  if (bar < never) {
-    r.bound = build.least(r.space.spreads, bar, o.mapping);
-    r.infeasible = shortage{};
-    if (r.bound >= bar) return r;
-  }
   std::optional<objective_builder<M>> apart;
   if (!sites.empty()) apart.emplace(graph, book, o.order);
+  mapping_options time_only = o.mapping;
+  time_only.memory = false;
+  time_only.enough = bar;
+  r.infeasible = shortage{};
+  if (bar < never)
+    if (r.bound = build.least(r.space.spreads); r.bound >= bar) return r;
   // One axis per operator holds the baselines, and its fastest assignment is a bar that many choices of the whole space cannot clear.
   spread_limits one_axis = r.space.spreads;
   one_axis.max_axes = std::min(one_axis.max_axes, 1);
   one_axis.least_part = on.size();                     // baselines may leave devices idle
   mapping_problem const narrow = (apart ? *apart : build).make(one_axis, never, true);
-  if (o.compare) r.baselines = baselines(narrow, forward);
-  std::vector<baseline> others;                        // the same strategies, functions computed with their operators; and where
-  std::vector<std::vector<activation_site>> other_sites;
   auto const chosen = [&](mapping_problem const& q, assignment const& a) {
     std::vector<activation_site> some;
     for (activation_site const& s : sites) {
@@ -168,12 +167,17 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
     }
     return some;
   };
-  if (apart && o.compare) {
+  std::vector<baseline> others;                        // the same strategies, functions computed with their operators; and where
+  std::vector<std::vector<activation_site>> other_sites;
+  auto const strategies_of_others = [&] {
+    r.baselines = baselines(narrow, forward);
+    if (!apart) return;
     mapping_problem const with = build.make(one_axis, never, true);
     others = baselines(with, forward);
     for (baseline const& b : others) other_sites.push_back(chosen(with, b.choices));
-  }
-  mapping_problem p = build.make(r.space.spreads, quick_bar(narrow, r.space.spreads, o.mapping));
+  };
+  if (o.compare && bar == never) strategies_of_others();
+  mapping_problem p = build.make(r.space.spreads, std::min(bar, quick_bar(narrow, r.space.spreads, o.mapping)));
   r.plan.model = o.model;
   r.plan.graph = forward.hash();
   r.plan.cluster = on;
@@ -186,14 +190,13 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   r.moves_priced = static_cast<i64>(prices->asked());
   arena_sizes arenas(graph, r.plan, o.scratch.rule);
   auto const need = [&](assignment const& a) { return arenas(node_choices(p, a)); };
-  mapping_options time_only = o.mapping;
-  time_only.memory = false;
   mapping_result m = best_mapping(p, time_only);
-  r.bound = m.time_bound;
-  if (m.time_bound >= bar) return r;
+  r.bound = std::min(bar, m.time_bound);
+  if (m.time_bound >= bar * (1 - 2e-9)) return r;
   m.cost.bytes = need(m.choices);
   m.infeasible = shortage_in(m.cost.bytes, p.capacity, false);
-  sites = m.infeasible ? std::vector<activation_site>{} : chosen(p, m.choices);
+  std::vector<activation_site> with_operators = m.infeasible ? std::vector<activation_site>{} : chosen(p, m.choices);
+  bool const best = !m.infeasible && m.time_bound >= m.cost.seconds * (1 - 2e-9);
   if (m.infeasible) {                                  // what fits may be slower than the bar
     double const bound = m.time_bound;
     if (o.save_memory) {
@@ -209,6 +212,7 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
     m.bound = m.found() ? std::min(bound, m.cost.seconds) : bound;
     if (!m.found()) m.infeasible->proven = kept_bytes(graph, o.scalar_bytes) > all_memory(on);
   }
+  if (o.compare && bar < never && !best) strategies_of_others();
   r.space.relaxed = p.relaxed;
   r.operators = p.operators();
   r.kinds = static_cast<int>(p.sets.size());
@@ -223,7 +227,7 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
     b.cost.bytes = arenas(b.nodes);
     if (shortage_in(b.cost.bytes, narrow.capacity, false) || (!nodes.empty() && b.cost.seconds >= r.cost.seconds)) return;
     nodes = node_choices(narrow, b.choices);
-    sites = with;
+    with_operators = with;
     r.cost = b.cost;
     r.bound = std::min(r.bound, r.cost.seconds);
     r.infeasible.reset();
@@ -231,7 +235,7 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   for (baseline& b : r.baselines) consider(b, {});
   for (std::size_t k = 0; k < others.size(); ++k) consider(others[k], other_sites[k]);
   if (r.infeasible) return r;
-  if (activation) activation->chosen = std::move(sites);
+  if (activation) activation->chosen = std::move(with_operators);
   r.gap = r.cost.seconds > 0 ? (r.cost.seconds - r.bound) / r.cost.seconds : 0;
   r.plan.nodes = std::move(nodes);
   r.plan.cost = r.cost.seconds;
@@ -263,56 +267,74 @@ inline void name_parts(part_list const& list, machine const& on, std::vector<dou
   std::vector<char> seen(idx(on.size()) + 1, 0);
   for (machine_part const& p : list.parts) seen[idx(p.as.size())] = 1;
   s.every_part = list.every;
+  s.neighbours = list.neighbours;
   s.part_sizes.clear();
   for (int k = on.size() - 1; k > 0; --k) if (seen[idx(k)]) s.part_sizes.push_back(k);
-  if (list.every || !on.uniform()) return;
-  s.every_part = true;
-  for (int k = 1; k < on.size(); ++k) s.every_part = s.every_part && (seen[idx(k)] || shared_evenly(alone, on, {0, k}) >= best);
+  if (list.neighbours || !on.uniform()) return;
+  bool all = true;
+  for (int k = 1; k < on.size(); ++k) all = all && (seen[idx(k)] || shared_evenly(alone, on, {0, k}) >= best);
+  s.neighbours = all;
+  s.every_part = all && (on.links.size() <= 1 || on.links.front().group >= on.size());
 }
 
-/// `optimize` with such prices: on all devices, and on parts of the machine that could be faster. On many devices grids of few are not in
-/// the space, a device that is slower than the others sets the pace of all, and branches of a large machine have more places than can be
-/// tried. The bound is the least of all parts' bounds.
-template <cost_model M>
-search_result optimize_with(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
-                            std::shared_ptr<layout_prices<M>> const& prices, activation_choice* activation = nullptr) {
-  search_result best = optimize_whole(forward, on, model, o, prices, activation);
-  if (!o.fewer_devices || o.spreads || o.grain > 0) return best;
-  training_graph const t = differentiate(forward, {o.loss, o.optimizer, o.micro_batches, o.reduction});
-  std::vector<double> const alone = seconds_alone(t, on, model, o.micro_batches, o.scalar_bytes);
-  double const kept = kept_bytes(t, o.scalar_bytes);
+/// The best plan on a machine and on its parts, with the least bound of them and of the machine that is numbered with its fastest devices
+/// first, parts included. On many devices grids of few are not in the space, a device that is slower than the others sets the pace of all,
+/// and branches of a large machine have more places than can be tried. `best`: what all of the machine does; `alone`: seconds of a step on
+/// a device, by kind; `kept`: bytes that must be somewhere; `whole(machine, bar)` searches all of a machine for a plan of less than `bar`
+/// seconds; `put(machine, part, result)` makes a part's plan one of the machine; `take(best, result)` replaces the best. `told`: what
+/// over_parts knows in the end by numbers of devices.
+template <class Result, class Whole, class Put, class Take>
+Result with_parts(machine const& on, std::vector<double> const& alone, double kept, Result best, Whole const& whole, Put const& put,
+                  Take const& take, std::map<int, double>* told = nullptr) {
+  std::map<int, double> by_count;
   part_list const list = parts_of(on, alone);
   auto const cost = [&] { return best.feasible() ? best.cost.seconds : never; };
   auto const least = [&](machine_part const& p) {
     return kept > all_memory(p.as) ? never : shared_evenly(alone, p.as, {0, p.as.size()}) * (1 - 1e-9);
   };
+  bool left = best.statistics.branches_left;
   auto const attempt = [&](machine_part const& p, double bar) {
-    std::optional<activation_choice> with;
-    if (activation) with = activation_choice{activation->rules, {}};
-    auto const own = std::make_shared<layout_prices<M>>(model, p.as, o.scalar_bytes);
-    search_result r = optimize_whole(forward, p.as, model, o, own, with ? &*with : nullptr, bar);
+    Result r = whole(p.as, bar);
     double const bound = r.bound;
+    left = left || (bound < bar && r.statistics.branches_left);
     if (!r.feasible() || !p.at.count) return bound;
-    put_on(on, p.at, t, model, o.scratch.rule, r);
+    put(on, p.at, r);
     if (!r.feasible() || r.cost.seconds >= cost() * (1 - 1e-9)) return bound;
-    if (activation) activation->chosen = std::move(with->chosen);
     best.infeasible.reset();
-    best.plan = std::move(r.plan);
-    best.cost = std::move(r.cost);
+    take(best, r);
     return bound;
   };
   double bound = best.bound;
-  if (list.reordered) {                                 // the same for all numbers of the same devices
+  if (list.reordered) {
     machine const sorted = fastest_first(on, alone);
-    std::optional<activation_choice> with;
-    if (activation) with = activation_choice{activation->rules, {}};
-    auto const own = std::make_shared<layout_prices<M>>(model, sorted, o.scalar_bytes);
-    bound = optimize_with(forward, sorted, model, o, own, with ? &*with : nullptr).bound;
+    Result const first = with_parts(sorted, alone, kept, whole(sorted, never), whole, put, take, &by_count);
+    bound = std::min(bound, first.bound);
+    left = left || first.statistics.branches_left;
   }
-  best.bound = over_parts(list, bound, cost, least, attempt);
+  best.bound = std::min(over_parts(list, bound, by_count, cost, least, attempt), cost());
+  if (told) *told = std::move(by_count);
+  best.statistics.branches_left = left;
   name_parts(list, on, alone, cost(), best.space);
+  return best;
+}
+
+/// `optimize` with such prices: on all devices, and on parts of the machine that could be faster.
+template <cost_model M>
+search_result optimize_with(computation_graph const& forward, machine const& on, M const& model, search_options const& o,
+                            std::shared_ptr<layout_prices<M>> const& prices) {
+  search_result best = optimize_whole(forward, on, model, o, prices);
+  if (!o.fewer_devices || o.spreads || o.grain > 0) return best;
+  training_graph const t = differentiate(forward, {o.loss, o.optimizer, o.micro_batches, o.reduction});
+  std::vector<double> const alone = seconds_alone(t, on, model, o.micro_batches, o.scalar_bytes);
+  auto const whole = [&](machine const& m, double bar) {
+    return optimize_whole<M>(forward, m, model, o, std::make_shared<layout_prices<M>>(model, m, o.scalar_bytes), nullptr, bar);
+  };
+  auto const put = [&](machine const& m, device_group at, search_result& r) { put_on(m, at, t, model, o.scratch.rule, r); };
+  best = with_parts(on, alone, kept_bytes(t, o.scalar_bytes), std::move(best), whole, put, [](search_result& to, search_result& r) {
+    to.plan = std::move(r.plan);
+    to.cost = std::move(r.cost);
+  });
   if (!best.feasible()) return best;
-  best.bound = std::min(best.bound, best.cost.seconds);
   best.gap = best.cost.seconds > 0 ? (best.cost.seconds - best.bound) / best.cost.seconds : 0;
   best.plan.cost = best.cost.seconds;
   best.plan.bound = best.bound;
@@ -345,8 +367,8 @@ template <class Options> Options shared_by(team& workers, Options o) {
 /// where the weights and the optimizer's state alone exceed all memory there is. Deterministic: equal arguments, equal results.
 /// Fewer devices than there are may be faster: parts of the machine are searched too where that could be (search/part_list.hpp), on up to
 /// 16 devices all of them, so that more devices are never slower. That a part cannot be faster follows from the seconds of its devices
-/// where no operator gets more than n times as fast on n devices. The bound counts these parts, and does not change with the numbers of
-/// devices that are joined alike.
+/// where no operator gets more than n times as fast on n devices. The bound counts these parts, and is
+/// not above that of the same devices numbered with the fastest first.
 /// What is found runs its operators by number, or in a greedy order where that is simulated to be faster (search/program_order.hpp); the
 /// objective's seconds know no order.
 /// Throws `error` for a graph without the loss, with unbound sizes, or a machine that means nothing (ir/machine_check.hpp), and for more

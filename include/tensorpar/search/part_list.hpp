@@ -13,16 +13,16 @@ inline constexpr int every_part_up_to = 16;
 struct machine_part {
   device_group at;              // a plan for it is put here; of count 0: nowhere in a row, it is there for the bound
   machine as;
-  bool counts = true;           // for the bound; else another part of as many devices is at least as fast
+  bool counts = true;           // else another part of as many devices, perhaps of the renumbered machine, is at least as fast
 };
 
 /// All of the machine is not among them.
 struct part_list {
   std::vector<machine_part> parts;
-  bool every = false;           // nothing is left out that is a part: of equal devices the first n and equal shares of all groups; of
-                                // devices of which some are faster in everything, on one level of links, any; else neighbours that cut
-                                // one group of links at most
-  bool reordered = false;       // the bound is that of the machine with the fastest devices of every group first, and counts none of these
+  bool every = false;           // any devices at all are no faster than a part that counts: on one level of links, and of any two kinds
+                                // one is as fast in everything
+  bool neighbours = false;      // all neighbours that cut one group of links at most
+  bool reordered = false;       // the machine is not numbered with the fastest devices of every group first
 };
 
 /// Devices of kind a before those of kind b: the faster ones first, as far as that can be said of kinds.
@@ -133,12 +133,13 @@ inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
     in_order();
     return r;
   }
-  r.every = true;
+  r.neighbours = true;
   machine const sorted = fastest_first(on, alone);
   r.reordered = sorted.device != on.device;
   bool const one_level = on.links.size() <= 1 || on.links.front().group >= n;
   bool ordered = one_level;                                         // the first n of `sorted` are as fast as any n
   for (int d = 1; d < n; ++d) ordered = ordered && as_fast(sorted.kind_of(d - 1), sorted.kind_of(d));
+  r.every = ordered;
   if (on.uniform()) {
     for (int k = n - 1; k > 0; --k) put({0, k}, part_of(on, {0, k}), true);
     for (machine& m : equal_shares(on)) put({0, 0}, std::move(m), true);
@@ -148,8 +149,8 @@ inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
   i64 const group = one_level ? 1 : on.links.front().group;
   for (int k = n - 1; k > 0; --k)
     for (int first = 0; first + k <= n; ++first) {
-      bool const cut_once = first % group == 0 || (first + k) % group == 0 || first / group == (first + k - 1) / group;
-      if (cut_once) put({first, k}, part_of(on, {first, k}), !r.reordered && (!ordered || first == 0));
+      bool const cut_once = first % group == 0 || (first + k) % group == 0 || first + k == n || first / group == (first + k - 1) / group;
+      if (cut_once) put({first, k}, part_of(on, {first, k}), !ordered || (!r.reordered && first == 0));
     }
   in_order();
   return r;
@@ -157,19 +158,19 @@ inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
 
 /// Looks at parts of a machine, one after another. `cost()`: seconds of the best plan there is, or `never`; `least(part)`: seconds that
 /// no plan on a part is below, found quickly; `attempt(part, bar)`: searches it for a plan of less than `bar` seconds, and returns a
-/// bound on all of them. Returns the least bound of all parts that count (and of `bound`), as far as it is below `cost()`.
+/// bound on all of them. Returns the least bound of all parts (and of `bound`), as far as it is below `cost()`. `by_count`: of any so many
+/// devices, where some parts do not count; what is known of the renumbered machine goes in.
 template <class Cost, class Least, class Attempt>
-double over_parts(part_list const& list, double bound, Cost const& cost, Least const& least, Attempt const& attempt) {
-  std::map<int, double> by_count;                                   // devices -> bound on any so many
+double over_parts(part_list const& list, double bound, std::map<int, double>& by_count, Cost const& cost, Least const& least,
+                  Attempt const& attempt) {
   for (machine_part const& p : list.parts) {
     double const bar = cost();
     auto const fastest = by_count.find(p.as.size());
     if (!p.counts && fastest != by_count.end() && fastest->second >= bar * (1 - 2e-9)) continue;
     double const quick = least(p);
     double const b = quick >= bar ? quick : attempt(p, bar);
-    if (!p.counts) continue;
     bound = std::min(bound, b);
-    if (p.at.count) by_count.try_emplace(p.as.size(), b);
+    if (p.counts && p.at.count) by_count.try_emplace(p.as.size(), b);
   }
   return bound;
 }
