@@ -75,7 +75,8 @@ inline import_verdict judge(foreign_rule const& f, bool replicas, std::string co
     v.reason = "unsupported: it is not known what " + t.unknown + " computes";
   } else if (!t.counterexample.empty()) {
     bool const other_values = t.counterexample.find(": other values, ") != std::string::npos;
-    v.reason = other_values ? detail::how_false(*v.what, instances, name_hash(name), words) : "replica semantics: the two sides lie differently";
+    v.reason = other_values ? detail::how_false(*v.what, instances, name_hash(name), words)
+                            : "replica semantics: the two sides lie differently";
     v.counterexample = t.counterexample;
   } else if (t.undecided > 0) {
     v.undecided = true;
