@@ -2,6 +2,9 @@
 #include <tensorpar/rewrite/instances.hpp>
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <cmath>
+#include <map>
 #include <set>
 #include <support/effort.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
@@ -31,6 +34,30 @@ TEST_CASE("the cases of a rule are its ranks, axes, deciding numbers and partial
   }
   // extents that add up are found too
   CHECK(!cases_of(parse_rule("add(concat{d}(x, y), z) => add(z, concat{d}(x, y))")).empty());
+}
+
+TEST_CASE("real numbers are drawn of either sign, whole and not, near zero and far") {
+  std::mt19937 draw(1);
+  rule const r = parse_rule("scale{s}(x) => scale{s}(x)");
+  auto const cases = cases_of(r);
+  std::map<std::string, int> met;
+  int const wanted = effort::cases(400);
+  for (int n = 0, made = 0; made < wanted; ++n) {
+    REQUIRE(n < 10 * wanted);
+    auto const g = random_instance(r, cases[draw() % cases.size()], draw);
+    if (!g) continue;
+    ++made;
+    double const x = std::bit_cast<double>(g->at.parameter[0]);
+    CHECK(std::abs(x) <= 125);
+    ++met[x < 0 ? "below zero" : x > 0 ? "above" : "zero"];
+    ++met[x == std::floor(x) ? "whole" : "not whole"];
+    ++met[std::abs(x) <= 1 ? "at most one" : std::abs(x) > 4 ? "above four" : "between"];
+  }
+  for (char const* kind : {"below zero", "above", "whole", "not whole", "at most one", "above four", "between"}) {
+    CAPTURE(std::string(kind));
+    CHECK(met[kind] > wanted / 12);
+  }
+  CHECK(met["zero"] > 0);
 }
 
 TEST_CASE("instances have degrees of 1, 2, 3, 4 and 6, mostly above one, and both sides typed") {

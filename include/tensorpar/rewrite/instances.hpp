@@ -1,5 +1,7 @@
 // tensorpar/rewrite/instances.hpp - rules with everything filled in: ranks, extents, degrees, at random or all of them
 #pragma once
+#include <bit>
+#include <cmath>
 #include <random>
 #include <tensorpar/rewrite/exponents.hpp>
 
@@ -45,6 +47,16 @@ inline std::vector<bool> reaching(rule const& r, std::initializer_list<std::stri
   return is;
 }
 
+/// Stands in a case for a real number, which decides no shape: every instance draws one of its own.
+inline constexpr i64 any_real = std::bit_cast<i64>(0.5);
+/// A real number that a parameter is tried with: of either sign, a whole one or not. One in eight is 0, 1, -1, 2 or -2. The others are
+/// eighths: half of all from [-4, 4), where functions are not flat, the rest from [-125, 125).
+inline i64 random_real(auto& draw) {
+  unsigned const way = static_cast<unsigned>(draw() % 8), n = static_cast<unsigned>(draw() % 2000);
+  double const x = n;
+  return std::bit_cast<i64>(way == 0 ? std::fmod(x, 5) - 2 : way % 2 ? std::fmod(x, 64) / 8 - 4 : x / 8 - 125);
+}
+
 /// What numbers a parameter is tried with, by the attribute that it stands for.
 inline std::vector<i64> number_choices(rule const& r, int p) {
   std::vector<i64> c;
@@ -59,7 +71,7 @@ inline std::vector<i64> number_choices(rule const& r, int p) {
           attribute = name;
           sampled = n.op->attr_kind(static_cast<int>(i)) != 'b' && n.op->attr_kind(static_cast<int>(i)) != 'f';
           if (n.op->attr_kind(static_cast<int>(i)) == 'b') c = {0, 1};
-          else if (n.op->attr_kind(static_cast<int>(i)) == 'f') c = {std::bit_cast<i64>(0.5)};   // decides nothing
+          else if (n.op->attr_kind(static_cast<int>(i)) == 'f') c = {any_real};
           else if (name == "pad") c = {0, 1};
           else if (name == "pad_w") c = {-1};
           else if (name == "parts") c = {2, 3};
@@ -295,7 +307,7 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
   rule_instance g;
   g.at = c.at;
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
-    if (c.at.parameter[p] == std::bit_cast<i64>(0.5)) g.at.parameter[p] = std::bit_cast<i64>(static_cast<double>(draw() % 1000) / 8);
+    if (c.at.parameter[p] == detail::any_real) g.at.parameter[p] = detail::random_real(draw);
     if (r.parameters[p].kind == parameter_kind::function) g.at.parameter[p] = static_cast<i64>(draw() % 64);
   }
   for (shape s : c.tensors) g.tensors.emplace_back(s);

@@ -15,8 +15,9 @@ struct trial {
   int instances = 0;                     // on which both sides were valid and equal
   int refused = 0;                       // where only the source was valid
   int undecided = 0;                     // on which both sides were valid and differ where functions are random ones alone
+  int agreed = 0;                        // of these: on which the sides are equal in real numbers, up to rounding
   std::string counterexample;            // empty: none was found
-  std::string open;                      // the first undecided instance
+  std::string open;                      // the first undecided instance, and what real numbers say of it
   std::string unknown;                   // an operator that `evaluate` does not know
 };
 
@@ -77,16 +78,18 @@ inline std::string spell(rule const& r, rule_instance const& g) {
 }  // namespace detail
 
 /// Both sides of an instance. `difference`: how they differ; empty: they are equal. `by_functions`: in values, where functions are random
-/// ones alone. `unknown`: an operator of which it is not known what it computes.
+/// ones alone; `in_reals` is then what real numbers say. `unknown`: an operator of which it is not known what it computes.
+enum class real_verdict : int { equal, differ, not_finite, function_not_known };
 struct compared_sides {
   bool source_valid = false, target_valid = false, by_functions = false;
+  real_verdict in_reals = real_verdict::equal;
   std::string difference, unknown;
 };
 
 namespace detail {
 
-/// Do the sides differ in real numbers too, under the functions that they name? Both are valid.
-inline bool differ_in_reals(rule_instance const& g, rule const& r, u64 seed) {
+/// How the sides compare in real numbers, under the functions that they name. Both are valid.
+inline real_verdict compare_in_reals(rule_instance const& g, rule const& r, u64 seed) {
   std::mt19937 draw(static_cast<std::uint32_t>(mix(seed)));
   real_numbers a;
   std::string unknown;
@@ -97,11 +100,18 @@ inline bool differ_in_reals(rule_instance const& g, rule const& r, u64 seed) {
     tensors.push_back(std::move(t));
   }
   auto const left = run_side(a, r.source, g.source, tensors, unknown), right = run_side(a, r.target, g.target, tensors, unknown);
-  if (!left || !right || a.unknown) return false;
-  for (std::size_t k = 0; k < left->size(); ++k)
-    if (compare_reals(whole(a, (*left)[k]), whole(a, (*right)[k])) == closeness::apart) return true;
-  return false;
+  if (!left || !right || a.unknown) return real_verdict::function_not_known;
+  bool finite = true;
+  for (std::size_t k = 0; k < left->size(); ++k) {
+    closeness const c = compare_reals(whole(a, (*left)[k]), whole(a, (*right)[k]));
+    if (c == closeness::apart) return real_verdict::differ;
+    finite = finite && c == closeness::close;
+  }
+  return finite ? real_verdict::equal : real_verdict::not_finite;
 }
+inline constexpr char const* said_of_reals[] = {"equal in real numbers", "other real numbers",
+                                                "real numbers that are not finite decide nothing",
+                                                "a function is not known in real numbers"};
 
 }  // namespace detail
 
@@ -132,7 +142,9 @@ inline compared_sides compare_sides(rule_instance const& g, rule const& r, auto&
     std::string const which = left->size() > 1 ? "output " + std::to_string(k) + ": " : "";
     if (!(u.data == v.data && u.index == v.index)) c.difference = which + "other values, " + spell((*left)[k].where);
   }
-  c.by_functions = !c.difference.empty() && a.stood_in && !detail::differ_in_reals(g, r, a.seed);
+  if (c.difference.empty() || !a.stood_in) return c;
+  c.in_reals = detail::compare_in_reals(g, r, a.seed);
+  c.by_functions = c.in_reals != real_verdict::differ;
   return c;
 }
 
@@ -157,7 +169,9 @@ inline trial try_rule(rule const& r, int wanted, u64 seed, vocabulary const& wor
     t.refused += c.source_valid && !c.target_valid;
     if (!c.target_valid) continue;
     if (c.by_functions) {
-      if (t.undecided++ == 0) t.open = detail::spell(r, *g) + ": " + c.difference;
+      t.agreed += c.in_reals == real_verdict::equal;
+      char const* const said = detail::said_of_reals[static_cast<int>(c.in_reals)];
+      if (t.undecided++ == 0) t.open = detail::spell(r, *g) + ": " + c.difference + "; " + said;
       continue;
     }
     if (!c.difference.empty()) {
