@@ -2,10 +2,14 @@
 #include <tensorpar/search/choice_sets.hpp>
 #include <doctest/doctest.h>
 
-#include "random_problem.hpp"
-#include <tensorpar/cost/analytical.hpp>
+#include "support/effort.hpp"
+#include "support/random_network.hpp"
+#include "support/search_once.hpp"
+#include "task_sums.hpp"
 #include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/op/operators.hpp>
 #include <tensorpar/search/objective.hpp>
+#include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
@@ -34,7 +38,99 @@ void same_tables(training_graph const& t, machine const& on, objective_options c
   REQUIRE(a.costs.size() == b.costs.size());
   for (std::size_t k = 0; k < a.costs.size(); ++k) CHECK(a.costs[k].seconds == b.costs[k].seconds);
 }
+
+/// Operators take what they take, movements nothing: what is left is how often each operator runs, and on which parts.
+struct no_movements {
+  analytical compute;
+  double seconds(compute_query const& q) const { return compute.seconds(q); }
+  double seconds(move_query const&) const { return 0; }
+};
+training_graph step_of(computation_graph const& g, int micro) {
+  training_options o;
+  o.micro_batches = micro;
+  return differentiate(g, o);
+}
+int apply(computation_graph& g, any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; }
+/// Gradients that an operator makes and another one's update reads: of a parameter that is added to an activation, of two such parameters,
+/// of one that is learned in the loss, and of one that three operators read.
+computation_graph gradients_of_others(int kind) {
+  computation_graph g;
+  shape const s{dim(4), dim(8)};
+  int const x = g.add_input("x", s), p = g.add_parameter("p", s, init::ones);
+  int h = apply(g, linear{8}, {x});
+  if (kind == 0) h = apply(g, add{}, {h, p});
+  if (kind == 1) h = apply(g, add{}, {g.add_parameter("q", s, init::ones), p});
+  if (kind == 3) h = apply(g, mul{}, {apply(g, add{}, {apply(g, add{}, {h, p}), p}), p});
+  int loss = apply(g, mean_squared_error{}, {apply(g, linear{8}, {apply(g, relu{}, {h})}), x});
+  if (kind == 2) loss = apply(g, add{}, {loss, g.add_parameter("c", scalar, init::ones)});
+  g.add_output("loss", loss);
+  return g;
+}
+/// Does the program add gradients of an operator elsewhere than the operator's spread says, because they lie alike there?
+bool adds_elsewhere(training_graph const& t, mapping_problem const& p, assignment const& a, machine const& on, int micro) {
+  plan q;
+  q.cluster = on;
+  q.nodes = node_choices(p, a);
+  q.micro_batches = micro;
+  program const all = unroll(t, q);
+  for (task const& x : all.tasks) {
+    graph_node const& n = t.graph.node(x.node);
+    if (x.kind != task_kind::compute || !n.op.is<add>() || n.phase != step_phase::backward) continue;
+    spread const& own = q.nodes[static_cast<std::size_t>(n.origin)].spread;
+    layout const should = result_layout(space_of(t.graph, x.node), n.letters, own, 0);
+    if (!(all.buffers[static_cast<std::size_t>(x.out[0])].where == should)) return true;
+  }
+  return false;
+}
 }  // namespace
+
+TEST_CASE("gradients are added up over micro-batches as often as the program does it, whoever reads the sum") {
+  no_movements const model;
+  int same = 0, elsewhere = 0;
+  auto const compare = [&](computation_graph const& g, int devices, u64 seed) {
+    machine const on = make_cluster("t", {"d", 1e12, 1e11, i64{1} << 40, 1e-6}, devices, devices, {"in", devices, 1e-6, 1e10}, {});
+    for (int micro = 1; micro <= 4; ++micro) {
+      training_graph const t = step_of(g, micro);
+      mapping_problem const p = make_problem(t, on, model, {}, {devices, 4, micro});
+      evaluator const price(p);
+      std::mt19937_64 r(seed);
+      for (int i = 0; i < 4; ++i) {
+        assignment const a = random_in_sequence(p, r);
+        if (adds_elsewhere(t, p, a, on, micro)) { ++elsewhere; continue; }
+        double const tasks = all_tasks(t, p, a, on, model, micro), said = price(a).seconds;
+        ++same;
+        if (std::abs(tasks - said) > 1e-9 * tasks) FAIL_CHECK("seed " << seed << ", " << micro << " micro-batches: " << said << " for " << tasks);
+      }
+    }
+  };
+  for (int kind = 0; kind < 4; ++kind) for (int devices : {1, 2, 4}) compare(gradients_of_others(kind), devices, static_cast<u64>(kind));
+  int const drawn = effort::cases(40);
+  for (int seed = 0; seed < drawn; ++seed) {
+    std::mt19937 draw(static_cast<unsigned>(seed));
+    compare(tests::random_network({2, 3 + seed % 5}, draw), 1 + seed % 4, static_cast<u64>(seed));
+  }
+  CHECK(same >= 4 * elsewhere);
+}
+
+TEST_CASE("what a search says of a plan is what the simulator says of it, where operators stand in sequence") {
+  int const drawn = effort::cases(25);
+  for (int seed = 0; seed < drawn; ++seed) {
+    std::mt19937 draw(static_cast<unsigned>(seed));
+    computation_graph const g = tests::random_network({2, 3 + seed % 5}, draw);
+    for (int micro = 1; micro <= 4; ++micro) {
+      int const n = 1 + seed % 4;
+      machine const on = make_cluster("t", {"d", 1e12, 1e11, i64{1} << 40, 1e-6}, n, n, {"in", n, 1e-6, 1e10}, {});
+      search_options o;
+      o.micro_batches = micro;
+      o.grain = n;
+      o.compare = o.reorder = false;
+      search_result const r = optimize(g, on, analytical{}, o);
+      saving_step const step = save_memory(step_of(g, micro), r.plan);
+      double const run = simulate(unroll(step.graph, step.plan), on, analytical{}, simulation_options{false, false}).seconds;
+      CHECK_MESSAGE(r.cost.seconds == doctest::Approx(run).epsilon(1e-9), "seed " << seed << ", " << micro << " micro-batches");
+    }
+  }
+}
 
 TEST_CASE("seconds and bytes of every choice, with and without updates in parts, and with a bar") {
   for (u64 seed = 0; seed < 30; ++seed) {

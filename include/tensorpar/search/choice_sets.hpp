@@ -257,11 +257,6 @@ template <cost_model M> class choice_sets {
     return worst;
   }
 
-  static bool updated_with(computation_graph const& g, operator_group const& q, int x) {
-    auto const reads = [&](graph_node const& n) { return std::find(n.in.begin(), n.in.end(), x) != n.in.end(); };
-    return std::any_of(q.nodes.begin(), q.nodes.end(), [&](int u) { return g.node(u).phase == step_phase::update && reads(g.node(u)); });
-  }
-
   void price(training_graph const& t, int set, operator_group const& q) {
     computation_graph const& g = t.graph;
     choice_set& c = tables.sets[detail::idx(set)];
@@ -271,7 +266,6 @@ template <cost_model M> class choice_sets {
     std::vector<shape> in, out;
     std::vector<std::vector<int> const*> read, made;
     std::vector<int> const& alike = alike_in(set);
-    std::vector<double> of_kind;
     for (std::size_t k0 = 0; k0 < q.nodes.size(); ++k0) {
       graph_node const& node = g.node(q.nodes[k0]);
       int const local = static_cast<int>(k0);
@@ -282,18 +276,13 @@ template <cost_model M> class choice_sets {
       for (std::size_t k = 0; k < node.out.size(); ++k) made.push_back(&layouts(set, {local, static_cast<int>(k), true}));
       bool const shared = on_.kinds.size() == 1 && !in_parts(set, local);      // equal parts on equal devices
       auto const each = [&](any_op const& op, auto&& visit) {
-        of_kind.assign(n, -1);
-        for (std::size_t i = 0; i < n; ++i) {
-          double& seconds = of_kind[shared ? detail::idx(alike[i]) : i];
-          if (seconds < 0) {
-            in.clear();
-            out.clear();
-            for (std::size_t k = 0; k < node.in.size(); ++k) in.push_back(part_of(prices_.layout_of((*read[k])[i]), g.type(node.in[k])));
-            for (std::size_t k = 0; k < node.out.size(); ++k) out.push_back(part_of(prices_.layout_of((*made[k])[i]), g.type(node.out[k])));
-            seconds = compute_seconds(op, in, out, c.spreads[i].start, c.sizes[i]);
-          }
-          visit(i, times * seconds);
-        }
+        each_kind(shared ? &alike : nullptr, n, [&](std::size_t i) {
+          in.clear();
+          out.clear();
+          for (std::size_t k = 0; k < node.in.size(); ++k) in.push_back(part_of(prices_.layout_of((*read[k])[i]), g.type(node.in[k])));
+          for (std::size_t k = 0; k < node.out.size(); ++k) out.push_back(part_of(prices_.layout_of((*made[k])[i]), g.type(node.out[k])));
+          return compute_seconds(op, in, out, c.spreads[i].start, c.sizes[i]);
+        }, [&](std::size_t i, double seconds) { visit(i, times * seconds); });
       };
       kind_of_group& kind = kinds_[detail::idx(set)];
       bool const forward = local == 0;
@@ -307,17 +296,8 @@ template <cost_model M> class choice_sets {
         if (forward && q.apart) kind.own.push_back(x);
         else c.seconds[i] += x;
       });
-      for (std::size_t k = 0; k < node.out.size() && o_.micro_batches > 1; ++k) {     // later gradients are added to the first one's
-        if (node.phase != step_phase::backward || !updated_with(g, q, node.out[k])) continue;
-        of_kind.assign(n, -1);
-        for (std::size_t i = 0; i < n; ++i) {
-          double& seconds = of_kind[shared ? detail::idx(alike[i]) : i];
-          shape const part = part_of(prices_.layout_of((*made[k])[i]), g.type(node.out[k]));
-          if (seconds < 0) seconds = compute_seconds(add{}, {part, part}, {part}, c.spreads[i].start, c.sizes[i]);
-          c.seconds[i] += (o_.micro_batches - 1) * seconds;
-        }
-      }
     }
+    if (o_.micro_batches > 1) add_sums(t, set, q);
     std::vector<int> wanted;
     for (value_flow const& f : q.inner) {
       std::vector<int> const& have = layouts(set, f.from);
@@ -335,6 +315,19 @@ template <cost_model M> class choice_sets {
     add_bytes(t, set, q);
   }
 
+  /// Gradients of later micro-batches are added to the first one's where they are made, whoever reads the sum.
+  void add_sums(training_graph const& t, int set, operator_group const& q) {
+    choice_set& c = tables.sets[detail::idx(set)];
+    for (value_slot const& s : q.summed) {
+      std::vector<int> const& made = layouts(set, s);
+      shape const whole = t.graph.type(t.graph.node(q.nodes[detail::idx(s.local)]).out[detail::idx(s.port)]);
+      each_kind(on_.kinds.size() == 1 ? &alike_in(set) : nullptr, c.seconds.size(), [&](std::size_t i) {
+        shape const part = part_of(prices_.layout_of(made[i]), whole);
+        return compute_seconds(add{}, {part, part}, {part}, c.spreads[i].start, c.sizes[i]);
+      }, [&](std::size_t i, double seconds) { c.seconds[i] += (o_.micro_batches - 1) * seconds; });
+    }
+  }
+
   /// An estimate that adds up over operators: parameters in their home layout and their gradients, optimizer state, results, and operands
   /// as this operator wants them (its own copies where they were moved). Gradients of activations, which come and go, and scratch space
   /// are not counted; counting moved and unmoved operands alike makes up for them in deep networks. An operator that is recomputed keeps
@@ -344,17 +337,11 @@ template <cost_model M> class choice_sets {
     choice_set& c = tables.sets[detail::idx(set)];
     bool const recompute = c.count() > 0 && c.saving(0).recompute;
     std::vector<int> counted;
-    std::vector<int> const& alike = alike_in(set);
-    std::vector<i64> of_kind;
     auto const put = [&](int x, value_slot const& s, i64 times) {
       auto const& l = layouts(set, s);
-      bool const shared = !in_parts(set, s.local);
-      of_kind.assign(c.bytes.size(), -1);
-      for (std::size_t i = 0; i < c.bytes.size(); ++i) {
-        i64& b = of_kind[shared ? detail::idx(alike[i]) : i];
-        if (b < 0) b = prices_.bytes(l[i], g.type(x));
-        c.bytes[i] = saturating_add(c.bytes[i], saturating_mul(times, b));
-      }
+      each_kind(in_parts(set, s.local) ? nullptr : &alike_in(set), c.bytes.size(),
+                [&](std::size_t i) { return prices_.bytes(l[i], g.type(x)); },
+                [&](std::size_t i, i64 b) { c.bytes[i] = saturating_add(c.bytes[i], saturating_mul(times, b)); });
     };
     auto const add = [&](int x, value_slot const& s, i64 times) {
       if (std::find(counted.begin(), counted.end(), x) != counted.end()) return;
@@ -381,6 +368,16 @@ template <cost_model M> class choice_sets {
     for (std::size_t k = 0; k < forward.out.size() && !recompute; ++k) add(forward.out[k], {0, static_cast<int>(k), true}, 1);
   }
 
+  /// `visit(i, x)` for every choice, x = make(j) of the first one that is alike; without `alike` of each itself.
+  template <class Make, class Visit>
+  static void each_kind(std::vector<int> const* alike, std::size_t n, Make const& make, Visit const& visit) {
+    std::vector<decltype(make(n))> known(n, -1);
+    for (std::size_t i = 0; i < n; ++i) {
+      auto& x = known[alike ? detail::idx((*alike)[i]) : i];
+      if (x < 0) x = make(i);
+      visit(i, x);
+    }
+  }
   /// Choice -> number of those with parts of the same sizes.
   std::vector<int> const& alike_in(int set) {
     spread_list& k = *kinds_[detail::idx(set)].choices;

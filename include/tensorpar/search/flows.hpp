@@ -37,6 +37,7 @@ struct operator_group {
   std::vector<int> nodes;         // of the training graph, ascending, the forward operator first
   value_flows inner;
   std::vector<value_everywhere> everywhere;
+  std::vector<value_slot> summed;           // gradients that updates read, of whichever operator: micro-batches' are added up here
   op_info const* with_function = nullptr;   // the operator that is the forward one and the function of its result in one
   bool apart = false;             // it is such a function: what it takes by itself is a matter of both
 };
@@ -62,6 +63,10 @@ class training_flows {
     auto const& in = g_.node(node).in;
     int const port = made ? v.slot : static_cast<int>(std::find(in.begin(), in.end(), x) - in.begin());
     return {g_.node(node).origin, {local_[static_cast<std::size_t>(node)], port, made}};
+  }
+
+  bool read_by_update(std::vector<std::pair<int, int>> const& reads) const {
+    return std::any_of(reads.begin(), reads.end(), [&](auto const& r) { return g_.node(r.first).phase == step_phase::update; });
   }
 
   static void put(std::vector<i64>& key, shape const& s) {
@@ -93,6 +98,8 @@ class training_flows {
       if (reads.empty()) continue;
       auto const [a, from] = source_of(x, reads.front().first);
       if (a < 0) continue;
+      if (from.result && g_.node(g_.value(x).producer).phase == step_phase::backward && read_by_update(reads))
+        groups[static_cast<std::size_t>(a)].summed.push_back(from);
       bool const in_parts = x < static_cast<int>(t_.home.size()) && t_.home[static_cast<std::size_t>(x)] >= t_.forward_nodes;
       std::map<std::array<int, 3>, value_flow> to;                              // by (group, how often it moves, backward?)
       for (auto const& [v, k] : reads) {
@@ -166,6 +173,8 @@ class training_flows {
     }
     key.push_back(q.apart ? 1 : q.with_function ? static_cast<i64>(q.with_function->id) : 0);
     put(key, q.inner);
+    key.push_back(static_cast<i64>(q.summed.size()));
+    for (value_slot const& s : q.summed) put(key, s);
     for (value_everywhere const& e : q.everywhere) {
       put(key, e.from);
       put(key, g_.type(e.value));
