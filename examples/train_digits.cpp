@@ -15,6 +15,7 @@
 #include <tensorpar/exec/profile.hpp>
 #include <tensorpar/exec/scratch_of.hpp>
 #include <tensorpar/exec/threads.hpp>
+#include <tensorpar/ir/precision.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
@@ -113,7 +114,9 @@ checks compare_with_serial(training_graph const& graph, plan const& p, plan cons
 
 void run(settings const& s, std::string const& model, graph_view const& net, int devices, bool alone,
          std::vector<digits::sample> const& all) {
-  machine const cluster = s.cluster.empty() ? logical(devices) : find_cluster(s.cluster);
+  machine const given = s.cluster.empty() ? logical(devices) : find_cluster(s.cluster);
+  machine cluster = at_precision(given, precision::f32);               // what this program trains with
+  if (cluster != given) cluster.name += " in f32";
   int const n = cluster.size();
   if (s.batch % s.micro_batches)
     throw error("a batch of " + std::to_string(s.batch) + " in " + std::to_string(s.micro_batches) + " micro-batches", "--micro-batches",
@@ -162,12 +165,14 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
   require_accepted(check(step.graph, step.plan, q), "train_digits");
   double const search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
   table.insert(table.begin(), summary_of("chosen", step.graph, step.plan, q, predicted));
+  std::string const numbers = precision_text(p.cluster, p.cluster, precision::f32);
   say(s, "\n== " + model + " on " + p.cluster.name + " (" + std::to_string(p.cluster.size()) + " devices)\n" +
-             explain(table[0]) + "\n" + comparison(table) + reasons(table));
+             explain(table[0]) + "\nnumbers in " + numbers + "\n" + comparison(table) + reasons(table));
   event(s, {{"event", "plan"},
             {"model", model},
             {"devices", p.cluster.size()},
             {"cluster", p.cluster.name},
+            {"numbers", numbers},
             {"search_s", search_s},
             {"cost_s", p.cost},
             {"bound_s", p.bound},

@@ -2,6 +2,7 @@
 #include <tensorpar/ir/precision.hpp>
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <tensorpar/ir/machine_presets.hpp>
 
 using namespace tensorpar;
@@ -22,6 +23,35 @@ TEST_CASE("every preset has FLOP/s in the format that they are said to be for, a
     CHECK(f32.links == m.links);
     CHECK(precision_text(m, f32, precision::f32).starts_with("f32: 4 bytes a number, " + m.kinds[0].name));
   }
+}
+
+TEST_CASE("the last format that a machine is put into is the one it has, whatever came before") {
+  auto const in = [](machine const& m, precision p) -> std::optional<machine> {
+    try { return at_precision(m, p); } catch (error const&) { return std::nullopt; }      // not published
+  };
+  int pairs = 0, changed = 0;
+  for (std::string const& name : preset_names()) {
+    machine const m = preset(name);
+    for (int a = 0; a < 3; ++a) {
+      std::optional<machine> const first = in(m, static_cast<precision>(a));
+      if (!first) continue;
+      for (int b = 0; b < 3; ++b) {
+        CAPTURE(name);
+        CAPTURE(precision_names[a]);
+        CAPTURE(precision_names[b]);
+        CHECK(in(*first, static_cast<precision>(b)) == in(m, static_cast<precision>(b)));
+        if (std::optional<machine> const there = in(*first, static_cast<precision>(b))) {
+          CHECK(in(*there, static_cast<precision>(a)) == first);
+          CHECK(precision_text(*first, *there, static_cast<precision>(b)) == precision_text(m, *there, static_cast<precision>(b)));
+          changed += *there != *first;
+          ++pairs;
+        }
+      }
+    }
+    if (m.kinds.size() == 1) CHECK(in(m, rates_of(m.kinds[0])->preset) == m);
+  }
+  CHECK(pairs >= 3 * 9);            // H100, H200 and A40 have all three
+  CHECK(changed >= 3 * 6);
 }
 
 TEST_CASE("an H100 computes less in f32 than in bf16, and a V100 not at all in bf16") {

@@ -30,15 +30,17 @@ inline constexpr format_rates known_rates[] = {
     {"GeForce TITAN X", {6.7e12, 0, 0}, precision::f32},  {"A40", {37.4e12, 74.8e12, 149.7e12}, precision::f32},
     {"RTX A5500", {34.1e12, 0, 0}, precision::f32},       {"logical", {20e9, 0, 0}, precision::f32}};
 
-/// nullptr: a kind of the user's own, whose FLOP/s are for whatever format he measured or wrote down.
+/// Of a known kind with FLOP/s that its maker publishes for some format, whichever. nullptr: a kind of the user's own, or a known one with
+/// FLOP/s that he measured or wrote down himself.
 inline format_rates const* rates_of(device_kind const& k) {
   for (format_rates const& r : known_rates)
-    if (r.kind == k.name && r.rate[static_cast<int>(r.preset)] == k.flops) return &r;
+    if (r.kind == k.name)
+      for (double rate : r.rate) if (rate > 0 && rate == k.flops) return &r;
   return nullptr;
 }
 
 /// The machine with the FLOP/s that its devices have in this format. Kinds that are not known keep theirs. Throws `error` where a known
-/// kind has none in it. O(kinds).
+/// kind has none in it. O(kinds). Law: at_precision(at_precision(m, p), q) == at_precision(m, q).
 inline machine at_precision(machine m, precision p) {
   for (device_kind& k : m.kinds) {
     format_rates const* const r = rates_of(k);
