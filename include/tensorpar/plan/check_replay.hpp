@@ -13,6 +13,11 @@ inline atoms atom_range(i64 from, i64 n) {
   for (i64 i = 0; i < n; ++i) a[z(i)] = from + i;
   return a;
 }
+inline bool is_range(atoms const& a, i64 from, i64 n) {
+  bool same = a.size() == z(n);
+  for (std::size_t i = 0; same && i < a.size(); ++i) same = a[i] == from + static_cast<i64>(i);
+  return same;
+}
 /// Puts lists together that were appended to one another; false if something is in two: it would be added twice.
 inline bool apart(atoms& joined) {
   if (!std::is_sorted(joined.begin(), joined.end())) std::sort(joined.begin(), joined.end());
@@ -104,13 +109,12 @@ class replay {
     return r == value_role::parameter || r == value_role::state || (p >= 0 && g_.node(p).phase == step_phase::update);
   }
   atoms of_batch(int x, int m) const { return atom_range(once(x) ? 0 : m * shares_[z(x)], shares_[z(x)]); }
-  atoms all_of(int x) const { return atom_range(0, (once(x) ? 1 : q_.micro_batches) * shares_[z(x)]); }
 
   i64 share_count(int b) const { return facts_.placed(layout_[z(b)]).shares; }
   std::vector<int> const& devices_of(int b) const { return facts_.placed(layout_[z(b)]).devices; }
   int operator_of(int v) {
     int& n = operator_[z(v)];
-    if (n < 0) n = facts_.operator_number(g_.node(v), types(g_, g_.node(v).in), types(g_, g_.node(v).out));
+    if (n < 0) n = facts_.operator_number(g_, v);
     return n;
   }
 
