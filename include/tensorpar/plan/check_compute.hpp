@@ -22,7 +22,7 @@ inline bool replay::compute() {
     for (int b : k.in) fits = fits && (b != k.out[i] || at_home);
   }
   if (!fits) return say(fault::wrong_operand, -1, -1, "does not read and write the values of ", label(g_, k.node));
-  ++done_[z(k.node)][z(k.micro_batch)];
+  ++done(k.node, k.micro_batch);
   bool lie_alike = sum && n.phase == step_phase::backward && buf(k.in[0]).where == buf(k.in[1]).where;
   for (grid_axis const& a : k.grid.axes) lie_alike = lie_alike && !a.letter;
   if (lie_alike) return add_where_they_lie();
