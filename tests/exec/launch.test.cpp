@@ -152,6 +152,22 @@ TEST_CASE("launchers that other launchers started: what they say themselves coun
   CHECK(told(with(torchrun, one_each)) == want);
 }
 
+TEST_CASE("a plain prterun says the rank alone: what is missing is named, on a host of one's own and in a job of Slurm") {
+  variables const plain{{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "prterun-n1-77@1"}, {"PMIX_VERSION", "5.0.1"}, {"PMIX_HOSTNAME", "n1"},
+                        {"PMIX_SERVER_URI41", "prterun-n1-77@0.0;tcp4://10.0.0.7:4"}};
+  variables const job{{"SLURM_JOB_ID", "12"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_LOCALID", "0"},
+                      {"SLURM_STEP_NODELIST", "n1"}};
+  for (variables const& around : {variables{}, job}) {
+    variables const here = with(plain, around);
+    CHECK(told(here).starts_with("PMIX_RANK is 1, but nobody says how many processes there are: no WORLD_SIZE"));
+    CHECK(told(with(here, {{"WORLD_SIZE", "2"}})) ==
+          "LOCAL_RANK is missing (at the environment that PRRTE made); valid: a number from 0 to 1");
+    CHECK(told(with(here, {{"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}})) ==
+          "PMIX_RANK is '1' (at the environment that PRRTE made); valid: a number from 0 to 0");
+    CHECK(told(with(with(here, {{"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}}), master)) == "1/2 local 1 at h:29500 by PRRTE");
+  }
+}
+
 TEST_CASE("whoever contradicts another is named, with both variables and both values") {
   std::pair<variables, char const*> const cases[] = {
       {with(with(pmi2, slurm_of_four), {{"PMI_RANK", "2"}}), "PMI_RANK is 2, but SLURM_PROCID of Slurm is 1"},

@@ -22,11 +22,11 @@ inline bool replay::compute() {
     for (int b : k.in) fits = fits && (b != k.out[i] || at_home);
   }
   if (!fits) return say(fault::wrong_operand, -1, -1, "does not read and write the values of ", label(g_, k.node));
-  ++done_[z(k.node)][z(k.micro_batch)];
+  ++done(k.node, k.micro_batch);
   bool lie_alike = sum && n.phase == step_phase::backward && buf(k.in[0]).where == buf(k.in[1]).where;
   for (grid_axis const& a : k.grid.axes) lie_alike = lie_alike && !a.letter;
   if (lie_alike) return add_where_they_lie();
-  spread const planned = n.origin >= 0 ? plan_.nodes[z(n.origin)].spread : of_all_;
+  spread const& planned = n.origin >= 0 ? plan_.nodes[z(n.origin)].spread : of_all_;
   if (!(k.grid == planned)) return say(fault::grid, -1, -1, "is not spread as the plan says");
   int const run = facts_.run_number(operator_of(k.node), k.grid);
   running const& r = facts_.runs(run);
@@ -63,10 +63,11 @@ inline bool replay::operand(int b, int run, int k) {
   bool const update = g_.node(task_().node).phase == step_phase::update;
   if (c->updated && !update) return say(fault::stale, b, -1, "reads ", named(b), " after its update");
   bool const gathers = update && g_.value(x).producer >= 0 && !once(x);
-  atoms const mine = of_batch(x, m), all = gathers ? all_of(x) : mine;
+  i64 const s = shares_[z(x)], first = once(x) || gathers ? 0 : m * s, n = gathers ? q_.micro_batches * s : s;
   for (i64 share : r.shares) {
     atoms const& has = c->has[z(share)];
-    if (has == all) continue;
+    if (is_range(has, first, n)) continue;
+    atoms const mine = of_batch(x, m);
     bool const whole_batch = std::includes(has.begin(), has.end(), mine.begin(), mine.end());
     bool const others = !std::includes(mine.begin(), mine.end(), has.begin(), has.end());
     if (gathers ? !whole_batch : !others) return say(fault::partial, b, -1, "reads partial sums of ", named(b));

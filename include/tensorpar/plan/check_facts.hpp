@@ -47,50 +47,40 @@ class facts {
 
   // Numbers for layouts, operators and operators under grids: equal ones have the same.
   int layout_number(layout const& l, shape const& s) {
-    std::vector<i64> key = words(s);
-    append(key, l);
-    auto const [it, fresh] = layouts_.insert({std::move(key), static_cast<int>(layout_.size())});
+    key_.clear();
+    add(s);
+    key_.push_back(l.start);
+    for (layout_axis const& a : l.axes) key_.insert(key_.end(), {static_cast<i64>(a.kind), a.dim, a.degree, a.stride});
+    auto const [number, fresh] = numbered(layouts_, layout_.size());
     if (fresh) {
       layout_.push_back({l, s});
-      std::vector<place> const& at = places_of(it->second);
+      std::vector<place> const& at = places_of(number);
       placement p;
       p.devices = devices_of(at);
       for (layout_axis const& a : l.axes) if (!at.empty() && a.kind == part_kind::sum) p.shares *= a.degree;
       if (!at.empty()) p.elements = at.front().at.volume();
       placed_.push_back(std::move(p));
     }
-    return it->second;
+    return number;
   }
-  int operator_number(graph_node const& n, std::vector<shape> in, std::vector<shape> out) {
-    std::vector<i64> key{static_cast<i64>(n.op.op->id), n.phase == step_phase::forward, static_cast<i64>(in.size())};
-    key.insert(key.end(), std::begin(n.op.attr), std::end(n.op.attr));
-    key.push_back(static_cast<i64>(n.letters.size()));
-    key.insert(key.end(), n.letters.begin(), n.letters.end());
-    for (auto const* side : {&in, &out})
-      for (shape const& s : *side) {
-        key.push_back(static_cast<i64>(s.type));
-        for (i64 x : words(s)) key.push_back(x);
-      }
-    auto const [it, fresh] = operators_.insert({std::move(key), static_cast<int>(operator_.size())});
-    if (!fresh) return it->second;
-    iteration_space space = space_of(n.op, in, out);
-    graph_node alone;
-    alone.op = n.op;
-    alone.phase = n.phase;
-    alone.letters = n.letters;
-    operator_.push_back({std::move(alone), std::move(space), std::move(in), std::move(out)});
-    return it->second;
+  int operator_number(graph_node const& n, std::vector<shape> const& in, std::vector<shape> const& out) {
+    auto const itself = [](shape const& s) -> shape const& { return s; };
+    return operator_number(n, in, out, itself);
+  }
+  int operator_number(computation_graph const& g, int v) {
+    graph_node const& n = g.node(v);
+    return operator_number(n, n.in, n.out, [&](int value) -> shape const& { return g.type(value); });
   }
   int run_number(int op, spread const& grid) {
-    std::vector<i64> key{op, grid.start};
-    for (grid_axis const& a : grid.axes) key.insert(key.end(), {a.letter, a.degree, a.stride});
-    auto const [it, fresh] = runs_.insert({std::move(key), static_cast<int>(run_.size())});
+    key_.assign({op, grid.start});
+    for (grid_axis const& a : grid.axes) key_.insert(key_.end(), {a.letter, a.degree, a.stride});
+    auto const [number, fresh] = numbered(runs_, run_.size());
     if (fresh) {
       run_.push_back({op, grid});
-      spread_work const& w = work_of(it->second);
+      spread_work const& w = work_of(number);
       running_.push_back({w.why, w.devices, w.shares});
     }
-    return it->second;
+    return number;
   }
   /// The devices that a grid names, ascending; none: it means nothing here.
   std::vector<int> const& devices_of_grid(spread const& grid) {
@@ -137,6 +127,7 @@ class facts {
   template <class T> using kept = std::map<std::array<int, 3>, T>;
 
   int devices_, only_;
+  std::vector<i64> key_;                    // what is looked for, without a new list each time
   std::map<std::vector<i64>, int> layouts_, operators_, runs_;
   std::vector<std::pair<layout, shape>> layout_;
   std::vector<placement> placed_;
@@ -152,14 +143,40 @@ class facts {
   std::vector<std::pair<int, std::vector<place>>> recent_places_;
   std::pair<int, spread_work> recent_work_{-1, {}};
 
-  static std::vector<i64> words(shape const& s) {
-    std::vector<i64> w{s.rank};
-    for (int d = 0; d < s.rank; ++d) w.push_back(s.d[d].n);
-    return w;
+  void add(shape const& s) {
+    key_.push_back(s.rank);
+    for (int d = 0; d < s.rank; ++d) key_.push_back(s.d[d].n);
   }
-  static void append(std::vector<i64>& key, layout const& l) {
-    key.push_back(l.start);
-    for (layout_axis const& a : l.axes) key.insert(key.end(), {static_cast<i64>(a.kind), a.dim, a.degree, a.stride});
+  /// The number of `key_`, which is `next` if there is none yet; and whether it is new.
+  std::pair<int, bool> numbered(std::map<std::vector<i64>, int>& known, std::size_t next) const {
+    auto const it = known.lower_bound(key_);
+    if (it != known.end() && it->first == key_) return {it->second, false};
+    known.emplace_hint(it, key_, static_cast<int>(next));
+    return {static_cast<int>(next), true};
+  }
+  /// `type` of what `in` and `out` list: their shapes.
+  template <class Operand, class Type>
+  int operator_number(graph_node const& n, std::vector<Operand> const& in, std::vector<Operand> const& out, Type const& type) {
+    key_.assign({static_cast<i64>(n.op.op->id), n.phase == step_phase::forward, static_cast<i64>(in.size())});
+    key_.insert(key_.end(), std::begin(n.op.attr), std::end(n.op.attr));
+    key_.push_back(static_cast<i64>(n.letters.size()));
+    key_.insert(key_.end(), n.letters.begin(), n.letters.end());
+    for (auto const* side : {&in, &out})
+      for (Operand const& x : *side) {
+        key_.push_back(static_cast<i64>(type(x).type));
+        add(type(x));
+      }
+    auto const [number, fresh] = numbered(operators_, operator_.size());
+    if (!fresh) return number;
+    op_facts made;
+    for (Operand const& x : in) made.in.push_back(type(x));
+    for (Operand const& x : out) made.out.push_back(type(x));
+    made.space = space_of(n.op, made.in, made.out);
+    made.node.op = n.op;
+    made.node.phase = n.phase;
+    made.node.letters = n.letters;
+    operator_.push_back(std::move(made));
+    return number;
   }
   /// Until the next eight layouts are asked for.
   std::vector<place> const& places_of(int layout) {

@@ -21,11 +21,6 @@ inline std::string label(computation_graph const& g, program const& p, int task,
 inline std::string value_label(computation_graph const& g, int x) {
   return sentence("value ", x, g.value(x).name.empty() ? "" : " '" + g.value(x).name + "'");
 }
-inline std::vector<shape> types(computation_graph const& g, std::vector<int> const& values) {
-  std::vector<shape> r;
-  for (int x : values) r.push_back(g.type(x));
-  return r;
-}
 
 /// Graph, cluster and spreads. O(nodes + different spread operators * devices).
 inline void check_plan(training_graph const& t, plan const& p, facts& known, findings& out) {
@@ -52,9 +47,7 @@ inline void check_plan(training_graph const& t, plan const& p, facts& known, fin
   if (std::optional<order_fault> const f = fault_of_order(t.graph, p.order, t.forward_nodes))
     out.add({fault::malformed, -1, -1, -1, -1, "the plan's " + f->where() + ": " + f->what});
   for (int v = 0; v < t.forward_nodes; ++v) {
-    graph_node const& n = t.graph.node(v);
-    int const op = known.operator_number(n, types(t.graph, n.in), types(t.graph, n.out));
-    std::string const& why = known.runs(known.run_number(op, p.nodes[z(v)].spread)).why;
+    std::string const& why = known.runs(known.run_number(known.operator_number(t.graph, v), p.nodes[z(v)].spread)).why;
     if (!why.empty()) out.add({fault::spread, -1, -1, -1, v, label(t.graph, v) + " cannot be spread as planned: " + why});
   }
 }

@@ -1,6 +1,7 @@
 // tensorpar/plan/check_replay.hpp - runs a program without numbers: which box and which contributions every device holds, task by task
 #pragma once
 #include <map>
+#include <numeric>
 #include <tensorpar/plan/check_form.hpp>
 #include <tensorpar/plan/check_geometry.hpp>
 
@@ -12,6 +13,11 @@ inline atoms atom_range(i64 from, i64 n) {
   atoms a(z(n));
   for (i64 i = 0; i < n; ++i) a[z(i)] = from + i;
   return a;
+}
+inline bool is_range(atoms const& a, i64 from, i64 n) {
+  bool same = a.size() == z(n);
+  for (std::size_t i = 0; same && i < a.size(); ++i) same = a[i] == from + static_cast<i64>(i);
+  return same;
 }
 /// Puts lists together that were appended to one another; false if something is in two: it would be added twice.
 inline bool apart(atoms& joined) {
@@ -43,7 +49,7 @@ class replay {
     for (buffer const& b : q.buffers) layout_.push_back(b.value < 0 ? -1 : facts_.layout_number(b.where, b.type));
     operator_.assign(g_.nodes.size(), -1);
     for (graph_value const& v : g_.values) shares_.push_back(v.producer < 0 ? 1 : 0);
-    done_.assign(g_.nodes.size(), std::vector<int>(z(q.micro_batches), 0));
+    done_.assign(g_.nodes.size() * z(q.micro_batches), 0);
   }
 
   /// `updates`: a whole training step; else the forward operators alone. O(tasks), plus facts that are new: O(devices) each, of exchanges
@@ -57,7 +63,7 @@ class replay {
         case task_kind::send: send(); break;
         case task_kind::receive: receive(); break;
       }
-      for (int b : ends_[z(now_)]) held_[z(b)] = {};
+      for (int i = ends_from_[z(now_)]; i < ends_from_[z(now_) + 1]; ++i) held_[z(ends_[z(i)])] = {};
     }
     now_ = -1;
     if (!out_.full()) finish(updates);
@@ -75,9 +81,9 @@ class replay {
   int now_ = -1;
   std::vector<content> held_;               // by buffer; let go after its last task
   std::vector<int> layout_, operator_;      // their numbers among the facts: of buffers; of nodes, -1: not asked for yet
-  std::vector<std::vector<int>> ends_;      // by task: buffers that die with it
+  std::vector<int> ends_, ends_from_;       // buffers by the task that they die with; where those of a task begin
   std::vector<i64> shares_;                 // by value: in how many shares its sum came; 0: not computed yet
-  std::vector<std::vector<int>> done_;      // by node and micro-batch: how often it ran
+  std::vector<int> done_;                   // by node and micro-batch: how often it ran
   struct message { content what; int layout = -1; };
   std::map<int, message> sent_;             // by task: what senders gave away
 
@@ -105,25 +111,29 @@ class replay {
     return r == value_role::parameter || r == value_role::state || (p >= 0 && g_.node(p).phase == step_phase::update);
   }
   atoms of_batch(int x, int m) const { return atom_range(once(x) ? 0 : m * shares_[z(x)], shares_[z(x)]); }
-  atoms all_of(int x) const { return atom_range(0, (once(x) ? 1 : q_.micro_batches) * shares_[z(x)]); }
 
   i64 share_count(int b) const { return facts_.placed(layout_[z(b)]).shares; }
   std::vector<int> const& devices_of(int b) const { return facts_.placed(layout_[z(b)]).devices; }
   int operator_of(int v) {
     int& n = operator_[z(v)];
-    if (n < 0) n = facts_.operator_number(g_.node(v), types(g_, g_.node(v).in), types(g_, g_.node(v).out));
+    if (n < 0) n = facts_.operator_number(g_, v);
     return n;
   }
 
+  int& done(int v, int m) { return done_[z(v) * z(q_.micro_batches) + z(m)]; }
+  bool dies(buffer const& x) const { return !x.persistent && x.value >= 0; }
+
   void start() {
-    ends_.resize(q_.tasks.size());
+    ends_from_.assign(q_.tasks.size() + 1, 0);
+    for (buffer const& x : q_.buffers) if (dies(x)) ++ends_from_[z(x.last) + 1];
+    std::partial_sum(ends_from_.begin(), ends_from_.end(), ends_from_.begin());
+    ends_.resize(z(ends_from_.back()));
+    std::vector<int> next(ends_from_);
     std::vector<int> homes(g_.values.size(), 0);
     for (int b = 0; b < static_cast<int>(q_.buffers.size()); ++b) {
       buffer const& x = buf(b);
-      if (!x.persistent) {
-        if (x.value >= 0) ends_[z(x.last)].push_back(b);
-        continue;
-      }
+      if (dies(x)) ends_[z(next[z(x.last)]++)] = b;
+      if (!x.persistent) continue;
       if (++homes[z(x.value)] > 1) say(fault::repeated, b, -1, value_label(g_, x.value) + " has two homes");
       fill(b, atom_range(0, 1));
       if (share_count(b) > 1) say(fault::partial, b, -1, value_label(g_, x.value) + " is kept as partial sums");
@@ -170,7 +180,7 @@ class replay {
       bool const update = g_.node(v).phase == step_phase::update;
       int runs = 0;
       for (int m = 0; m < q_.micro_batches; ++m) {
-        int const n = done_[z(v)][z(m)];
+        int const n = done(v, m);
         runs += n;
         if (!update && n == 0) lacks(fault::missing, v, " does not run for micro-batch ", m);
         if (n > 1) lacks(fault::repeated, v, " runs ", n, " times for micro-batch ", m);
