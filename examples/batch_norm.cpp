@@ -1,7 +1,7 @@
 // examples/batch_norm.cpp - batch norm evaluated with statistics of many batches instead of the present one's, and saved with the weights
+#include "scratch_folder.hpp"
 #include "standard_output.hpp"
 #include <cstdio>
-#include <filesystem>
 #include <tensorpar/exec/batch_moments.hpp>
 #include <tensorpar/exec/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
@@ -39,7 +39,8 @@ host_batch images(i64 n, u64 from) {
 }
 
 int main() {
-  std::string const file = (std::filesystem::temp_directory_path() / "tensorpar_batch_norm.safetensors").string();
+  scratch_folder const folder;
+  std::string const file = folder.path() + "/batch_norm.safetensors";
   training_options o;
   o.optimizer.kind = optimizer_kind::adamw;
   computation_graph const graph = with_moments_as_outputs(lower(typed<net>, {batch = 64}));
@@ -67,7 +68,6 @@ int main() {
 
   forward_pass<compute::eigen<float>> again(with_kept_moments(lower(typed<net>, {batch = 1})));
   load_parameters(again, file);
-  std::filesystem::remove(file);
   int right = 0;
   for (u64 i = 0; i < 200; ++i) {                                        // one at a time: no batch to take statistics from
     host_batch const one = images(1, 1000000 + i);

@@ -1,7 +1,7 @@
 // examples/check_plan.cpp - a plan that is sealed and kept, then run beside serial training in a prime field
+#include "scratch_folder.hpp"
 #include "standard_output.hpp"
 #include <cstdio>
-#include <filesystem>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
@@ -54,7 +54,8 @@ plan planned(computation_graph const& graph, machine const& cluster) {
 
 int main() {
   computation_graph const graph = lower(typed<mlp>, {batch = 8});
-  std::string const file = (std::filesystem::temp_directory_path() / "tensorpar_check_plan.json").string();
+  scratch_folder const folder;
+  std::string const file = folder.path() + "/plan.json";
   write_plan(planned(graph, logical(4)), file);
   host_batch data{{"x", {{16, 16}, std::vector<float>(16 * 16, 0.5f), {}}},      // two micro-batches of 8
                   {"label", {shape({16}, dtype::i32), {}, std::vector<std::int32_t>(16, 3)}}};

@@ -1,7 +1,7 @@
 // examples/evaluate.cpp - outputs of a trained model, under its plan or for batches of any size, and its weights as a file
+#include "scratch_folder.hpp"
 #include "standard_output.hpp"
 #include <cstdio>
-#include <filesystem>
 #include <tensorpar/exec/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/forward_pass.hpp>
@@ -44,7 +44,8 @@ int parameter(computation_graph const& g, std::string const& name) {
 }
 
 int main() {
-  std::string const file = (std::filesystem::temp_directory_path() / "tensorpar_evaluate.safetensors").string();
+  scratch_folder const folder;
+  std::string const file = folder.path() + "/evaluate.safetensors";
   training_options o;
   o.optimizer.kind = optimizer_kind::adamw;
   computation_graph const graph = lower(typed<net>, {batch = 128});
@@ -94,6 +95,5 @@ int main() {
   });
   // [end]
   served.run(unseen);
-  std::filesystem::remove(file);
   return right > 40 && same && served.output("hidden") == pass.output("hidden") ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 // examples/save_and_use.cpp - a run that is saved, resumed by another plan, and whose network is then used
+#include "scratch_folder.hpp"
 #include "standard_output.hpp"
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <tensorpar/exec/checkpoint.hpp>
 #include <tensorpar/exec/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
@@ -52,8 +52,8 @@ template <class Run> void train(Run& run, u64 steps, std::string const& folder) 
 
 int main() {
   using trainer = executor<compute::eigen<float>, comm::threads>;
-  std::string const folder = (std::filesystem::temp_directory_path() / "tensorpar_save_and_use").string();
-  std::filesystem::remove_all(folder);                                       // of an earlier run
+  scratch_folder const scratch;
+  std::string const folder = scratch.path() + "/run";
   computation_graph const whole = lower(typed<mlp>, {batch = 16}), half = lower(typed<mlp>, {batch = 8});
   training_options halves;
   halves.micro_batches = 2;

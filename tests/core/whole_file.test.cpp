@@ -148,7 +148,7 @@ TEST_CASE("permissions: those of the file that is replaced, else what the proces
   tests::scratch_folder const dir;
   for (unsigned mask : {0u, 022u, 027u, 077u}) {
     std::string const path = dir / std::to_string(mask);
-    auto const old = ::umask(mask);
+    tests::file_mask const lacking(mask);
     write_whole_file(path, "new");
     CHECK(permissions_of(path) == (0666 & ~mask));
     for (unsigned mode : {0600u, 0640u, 0666u, 0755u}) {
@@ -156,11 +156,18 @@ TEST_CASE("permissions: those of the file that is replaced, else what the proces
       write_whole_file(path, "again");
       CHECK(permissions_of(path) == mode);
     }
-    ::umask(old);
   }
   write_whole_file(dir / "fixed", "old");
   ::chmod((dir / "fixed").c_str(), 0444);
+  write_whole_file(dir / "open", "old");
+  ::chmod((dir / "open").c_str(), 0666);
+  ::chmod(dir.path().c_str(), 0777);                              // nothing but the file's own permissions can forbid it
+  if (!tests::has_users(dir.path())) {
+    MESSAGE("skipped: no process of an ordinary user can be had here, so that permissions forbid nothing");
+    return;
+  }
   auto const before = entries(dir.path());
+  CHECK(tests::as_user([&] { return refused(dir / "open") == "written"; }));
   CHECK(tests::as_user([&] { return refused(dir / "fixed") == "cannot write the file: Permission denied"; }));
   ::chmod(dir.path().c_str(), 0555);
   CHECK(tests::as_user([&] { return refused(dir / "none") == "cannot write the file: Permission denied"; }));

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "support/laws/cost_model.hpp"
+#include "support/scratch_folder.hpp"
 
 using namespace tensorpar;
 
@@ -82,7 +83,8 @@ TEST_CASE("the table survives its file to the last bit, and is written the same 
   CHECK(parse_profiles(text, "p.txt") == t);
   CHECK(write_profiles(parse_profiles(text, "p.txt")) == text);
   CHECK(parse_profiles(write_profiles({}), "p.txt") == profile_table{});
-  auto const path = (std::filesystem::temp_directory_path() / ("tensorpar_profiles_" + std::to_string(std::random_device{}()))).string();
+  tests::scratch_folder const folder;
+  std::string const path = folder / "profiles";
   save_profiles(t, path);
   CHECK(read_profiles(path) == t);
   CHECK_FALSE(std::filesystem::exists(path + ".part"));

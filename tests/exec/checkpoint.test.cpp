@@ -340,6 +340,10 @@ TEST_CASE("a process killed at any system call of a save leaves a complete check
     u64 next;
     int keep;
   };
+  if (!may_trace()) {
+    MESSAGE("skipped: no process may trace another here, so that none is killed at its system calls");
+    return;
+  }
   for (scene const& s : {scene{{1}, 2, 2}, scene{{1, 2}, 3, 1}, scene{{1}, 1, 1}}) {
     int kills = 0;
     scratch_folder const start;

@@ -119,7 +119,8 @@ TEST_CASE("a disk that is full, and a folder or a disk that may not be written: 
       ::chmod(dir.path().c_str(), mode);
     };
     permissions(0555);                                                     // all may be read, nothing written
-    CHECK(as_user([&] { return k.holds(dir / "it", 1) && refusal([&] { k.write(dir / "it", 2); }).find("Permission denied") != std::string::npos; }));
+    if (!has_users(dir.path())) MESSAGE("skipped: no process of an ordinary user can be had here, so that permissions forbid nothing");
+    else CHECK(as_user([&] { return k.holds(dir / "it", 1) && refusal([&] { k.write(dir / "it", 2); }).find("Permission denied") != std::string::npos; }));
     permissions(0755);
     CHECK(content(dir.path()) == before);
     if (!k.folder) {
@@ -151,6 +152,11 @@ TEST_CASE("a disk that is full, and a folder or a disk that may not be written: 
 }
 
 TEST_CASE("a writer killed at any system call leaves the old file or the new one, and the next writer is not in its way") {
+  if (!may_trace()) {
+    MESSAGE("skipped: no process may trace another here, so that none is killed at its system calls");
+    return;
+  }
+  int kills = 0;
   for (kind_of_file const& k : every_kind()) {
     CAPTURE(k.name);
     scratch_folder const dir;
@@ -169,11 +175,13 @@ TEST_CASE("a writer killed at any system call leaves the old file or the new one
       }
       REQUIRE(n < 2000);
     }
+    kills += old + fresh - 1;
     CHECK(old > 0);
     CHECK(fresh > 0);
     k.write(dir / "it", 3);
     CHECK(k.holds(dir / "it", 3));
   }
+  MESSAGE(kills << " writers killed");
 }
 
 TEST_CASE("two writers of one path: one of them has the last word, whole, and nothing else is left") {

@@ -20,6 +20,7 @@
 #include "../support/random_pipeline.hpp"
 #include "../support/spine.hpp"
 #include "each_call.hpp"
+#include "support/scratch_folder.hpp"
 #include "support/teams_once.hpp"
 
 using namespace tests;
@@ -355,11 +356,10 @@ TEST_CASE("a checkpoint keeps weights and masters, to the bit, for another plan 
   training_graph const t = differentiate(g, o);
   narrow_executor a(t, with(random_plan(g, 3, draw), o)), b(t, with(random_plan(g, 2, draw), o));
   train(a, 3);
-  auto const folder = std::filesystem::temp_directory_path() / ("tensorpar_narrow_" + std::to_string(::getpid()));
-  save_checkpoint(a, folder.string());
+  scratch_folder const folder;
+  save_checkpoint(a, folder.path());
   b.initialise(99);
-  load_checkpoint(b, folder.string());
-  std::filesystem::remove_all(folder);
+  load_checkpoint(b, folder.path());
   for (std::size_t x = 0; x < t.graph.values.size(); ++x)
     if (auto const r = t.graph.values[x].role; r == value_role::parameter || r == value_role::state)
       CHECK(a.fetch(static_cast<int>(x)) == b.fetch(static_cast<int>(x)));

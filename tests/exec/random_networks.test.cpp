@@ -32,6 +32,15 @@ host_batch part_of_batch(host_batch const& all, int j, int parts) {
   }
   return r;
 }
+/// What parameters_of fetched.
+template <class S> void store_all(executor_of<S>& e, numbers<S> const& from) {
+  std::size_t i = 0;
+  for (std::size_t x = 0; x < e.graph().gradient.size(); ++x) {
+    if (e.graph().graph.values[x].role != value_role::parameter) continue;
+    if (!from[i].empty()) e.store(static_cast<int>(x), from[i]);
+    ++i;
+  }
+}
 /// Training by definition, with no notion of micro-batches: each gives a step of its own from the same parameters, and these are added.
 template <class S> numbers<S> by_definition(computation_graph const& g, int micro_batches, int steps) {
   executor_of<S> e(differentiate(g), serial_plan(g));
@@ -54,20 +63,36 @@ template <class S> numbers<S> by_definition(computation_graph const& g, int micr
   }
   return now;
 }
-template <class S> numbers<S> trained(computation_graph const& g, planned_step const& s, int micro_batches, int steps) {
+/// after(executor, k) is called after step k.
+template <class S> numbers<S> trained(computation_graph const& g, planned_step const& s, int micro_batches, int steps,
+                                      auto const& after) {
   auto const found = check(s.graph, s.plan, s.program);
   for (finding const& f : found) FAIL_CHECK(f.text);
   executor_of<S> e(s);
   e.initialise(7);
-  for (int k = 0; k < steps; ++k) e.step(random_batch(g, micro_batches, static_cast<u64>(k)), rate);
+  for (int k = 0; k < steps; ++k) {
+    e.step(random_batch(g, micro_batches, static_cast<u64>(k)), rate);
+    after(e, k);
+  }
   CHECK(e.copies_agree());
   CHECK(e.allocated_bytes() == e.program().arena);
   return parameters_of(e);
 }
+template <class S> numbers<S> trained(computation_graph const& g, planned_step const& s, int micro_batches, int steps) {
+  return trained<S>(g, s, micro_batches, steps, [](auto&, int) {});
+}
+/// In double every step begins with the same parameters: relu has a kink, so that its gradient turns a difference in the last bit of
+/// what is zero but for rounding into one that can be seen (trial 729 of those under spreads).
 template <class S> void equal(computation_graph const& g, planned_step const& s, int micro_batches) {
-  numbers<S> const a = trained<S>(g, s, micro_batches, 2), b = by_definition<S>(g, micro_batches, 2);
-  if constexpr (std::is_same_v<S, double>) CHECK(distance(a, b) < 1e-11);
-  else CHECK(a == b);
+  if constexpr (std::is_same_v<S, double>) {
+    trained<S>(g, s, micro_batches, 2, [&](auto& e, int k) {
+      numbers<S> const b = by_definition<S>(g, micro_batches, k + 1);
+      CHECK(distance(parameters_of(e), b) < 1e-11);
+      store_all(e, b);
+    });
+  } else {
+    CHECK(trained<S>(g, s, micro_batches, 2) == by_definition<S>(g, micro_batches, 2));
+  }
 }
 int count_for(int trial) {
   auto const all = micro_batch_counts();

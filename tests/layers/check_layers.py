@@ -3,6 +3,7 @@
 
 Floors: an include runs to a folder that is allowed, there is no cycle, third parties stand behind their one door, costly standard headers
 stay where they may be, no .hpp includes a .cuh, <folder>/detail/ is private to the folder, nothing includes the umbrella or zoo/.
+Files: headers, examples and benchmarks write through the one writer; floors.txt lists who else opens a file for writing, and why.
 Form: first line `// tensorpar/<path> - <idea>`, `#pragma once`, line width, lines per header (longest, median), no unfinished work.
 Mirror: every header is included by a test of its own folder (tests/<folder>/ or tests/static/), directly or through headers of that folder.
 """
@@ -21,6 +22,9 @@ ranges ratio regex scoped_allocator semaphore set shared_mutex source_location s
 string_view syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant
 vector version format""".split())
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|placeholder|not implemented|unimplemented)\b")
+COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.S)
+WRITES = re.compile(r"\b(basic_ofstream|w?ofstream|basic_fstream|w?fstream|w?filebuf|fopen(?:64)?|freopen|fdopen|tmpfile|mkstemps?|mkostemps?"
+                    r"|creat|O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|copy_file|(?:std::|::|fs::|filesystem::)rename(?:at2?)?(?=\s*\())\b")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 
 
@@ -29,6 +33,7 @@ class floors:
 
     def __init__(self, text):
         self.allowed, self.doors, self.only, self.never = {}, {}, {}, []
+        self.writers = set()
         self.umbrella, self.longest, self.median, self.width = [], 400, 180, 140
         for line in text.splitlines():
             line = line.split("#")[0].strip()
@@ -42,6 +47,8 @@ class floors:
                     self.only.setdefault(header, set()).update(rest[:rest.index(":")])
             elif word == "never":
                 self.never.append((rest[0], rest[1]))
+            elif word == "writer":
+                self.writers.add(rest[0])
             elif word == "umbrella":
                 self.umbrella = rest
             elif word in ("longest", "median", "width"):
@@ -136,6 +143,22 @@ def check(root, rules):
                     faults.append(f"{header}: includes <{name}>, which only {', '.join(sorted(rules.only[name]))} may")
             elif name not in STANDARD:
                 faults.append(f"{header}: includes <{name}>, which is neither standard nor behind a door of floors.txt")
+
+    # files
+    unused = set(rules.writers)
+    for place in ("include/tensorpar", "examples", "bench"):
+        for p in sorted((root / place).rglob("*")):
+            if p.suffix not in (".hpp", ".cuh", ".cpp", ".cu"):
+                continue
+            name = str(p.relative_to(base)) if place == "include/tensorpar" else str(p.relative_to(root))
+            bare = COMMENT.sub(lambda m: "\n" * m[0].count("\n"), p.read_text())
+            for i, line in enumerate(bare.splitlines(), 1):
+                found = None if line.lstrip().startswith("#") else WRITES.search(line)
+                unused -= {name} if found else set()
+                if found and name not in rules.writers:
+                    faults.append(f"{name}:{i}: {found[1]} opens a file for writing; files are written by core/whole_file.hpp")
+    if (base / "core" / "whole_file.hpp").exists():
+        faults += [f"floors.txt: {name} writes no file by itself" for name in sorted(unused)]
 
     # cycles
     colour = {}
@@ -232,6 +255,10 @@ def self_test():
         "trailing blank": {order: header("graph/order.hpp", body="// x \n")},
         "median length": {name: text + "// x\n" * 200 for name, text in good.items() if name.endswith(".hpp")},
         "no test in tests/graph/": {"tests/graph/graph.test.cpp": "#include <tensorpar/graph/digraph.hpp>\n"},
+        "ofstream opens a file for writing": {order: header("graph/order.hpp", body='std::ofstream f("x");\n')},
+        "fopen opens a file for writing": {"examples/x.cpp": 'FILE* f = std::fopen("x", "w");\n'},
+        "O_CREAT opens a file for writing": {"bench/x.cpp": 'int f = open("x", O_CREAT | 1);\n'},
+        "rename opens a file for writing": {order: header("graph/order.hpp", body='std::filesystem::rename("a", "b");\n')},
         "only .hpp and .cuh belong here": {"include/tensorpar/core/x.cpp": "\n"},
     }
     rules = floors(pathlib.Path(__file__).with_name("floors.txt").read_text())

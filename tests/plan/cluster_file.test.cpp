@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <random>
+#include <support/scratch_folder.hpp>
 
 using namespace tensorpar;
 
@@ -43,8 +44,8 @@ TEST_CASE("a cluster spelled out") {
 }
 
 TEST_CASE("every preset survives the file, and the file names presets") {
-  auto const path =
-      (std::filesystem::temp_directory_path() / ("tensorpar_cluster_" + std::to_string(std::random_device{}()) + ".json")).string();
+  tests::scratch_folder const folder;
+  std::string const path = folder / "cluster.json";
   for (std::string const& name : preset_names()) {
     machine const m = preset(name);
     write_cluster(m, path);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <plan/random_plan.hpp>
 #include <random>
+#include <support/scratch_folder.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 
 using namespace tensorpar;
@@ -12,13 +13,11 @@ using namespace tensorpar;
 namespace {
 
 struct folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / ("tensorpar_plan_" + std::to_string(::getpid()));
-  folder() { std::filesystem::create_directories(path); }
-  ~folder() { std::filesystem::remove_all(path); }
-  std::string operator/(char const* name) const { return (path / name).string(); }
+  tests::scratch_folder at;
+  std::string operator/(char const* name) const { return at / name; }
   std::size_t files() const {
     std::size_t n = 0;
-    for (auto const& e : std::filesystem::directory_iterator(path)) { (void)e; ++n; }
+    for (auto const& e : std::filesystem::directory_iterator(at.path())) { (void)e; ++n; }
     return n;
   }
 };
@@ -47,7 +46,7 @@ TEST_CASE("errors carry the path") {
     return std::string("accepted");
   };
   CHECK(where(f / "none.json") == f / "none.json");
-  CHECK(where(f.path.string()) == f.path.string());
+  CHECK(where(f.at.path()) == f.at.path());
   std::mt19937 r(2);
   write_plan(test::random_plan(r), f / "cut.json");
   auto const size = std::filesystem::file_size(f / "cut.json");

@@ -13,13 +13,8 @@ namespace fs = std::filesystem;
 
 namespace {
 struct folder {
-  fs::path path;
-  folder() {
-    auto const now = std::chrono::steady_clock::now().time_since_epoch().count();
-    path = fs::temp_directory_path() / ("tensorpar_proofs_" + std::to_string(now));
-    fs::create_directories(path);
-  }
-  ~folder() { fs::remove_all(path); }
+  tests::scratch_folder made;
+  fs::path path = made.path();
   std::string file() const { return (path / "proofs").string(); }
 };
 std::vector<family> families() {
@@ -124,6 +119,10 @@ TEST_CASE("a full disk ends the run with an error, keeps whole lines, and no thr
 
 TEST_CASE("a process killed at any system call of adding leaves whole lines, or one that is tried again") {
   rule const r = parse_rule("add(x, y) => add(y, x)");
+  if (!tests::may_trace()) {
+    MESSAGE("skipped: no process may trace another here, so that none is killed at its system calls");
+    return;
+  }
   for (int n = 0;; ++n) {
     folder const f;
     auto const add = [&](u64 from, u64 to) {
@@ -141,6 +140,52 @@ TEST_CASE("a process killed at any system call of adding leaves whole lines, or 
     }
     REQUIRE(n < 200);
   }
+}
+
+TEST_CASE("a file, a folder and a disk that may not be written, and a disk that is full: an error, and the verdicts are as they were") {
+  rule const r = parse_rule("add(x, y) => add(y, x)");
+  auto const add = [&](std::string const& path, u64 from, u64 to) -> std::string {
+    try {
+      proof_file file(path);
+      for (u64 k = from; k < to; ++k) file.add(k, r, {{proof_status::proved, 3, {4}, {}}, r});
+    } catch (error const& e) { return e.what(); }
+    return "added";
+  };
+  auto const says = [](std::string const& said, char const* words) { return said.find(words) != std::string::npos; };
+  folder const f;
+  CHECK(add(f.file(), 0, 2) == "added");
+  std::string const kept = tests::bytes_of_file(f.file());
+  fs::permissions(f.path, fs::perms{0777});
+  if (tests::has_users(f.path.string())) {
+    fs::permissions(f.file(), fs::perms{0666});
+    CHECK(tests::as_user([&] { return add(f.file(), 0, 2) == "added"; }));
+    std::string const twice = tests::bytes_of_file(f.file());
+    fs::permissions(f.file(), fs::perms{0444});
+    CHECK(tests::as_user([&] { return says(add(f.file(), 2, 3), "Permission denied"); }));
+    fs::permissions(f.path, fs::perms{0555});
+    CHECK(tests::as_user([&] { return says(add((f.path / "new").string(), 0, 1), "Permission denied"); }));
+    fs::permissions(f.path, fs::perms{0755});
+    CHECK(tests::bytes_of_file(f.file()) == twice);
+    CHECK(tests::entries(f.path.string()) == std::vector<std::string>{"proofs"});
+  } else {
+    MESSAGE("skipped: no process of an ordinary user can be had here, so that permissions forbid nothing");
+  }
+  std::string const at = (f.path / "disk").string(), on_disk = at + "/proofs";
+  tests::small_disk const disk(at);
+  if (!disk) {
+    MESSAGE("skipped: no file system can be mounted here, so that full and read-only disks were not tried");
+    return;
+  }
+  CHECK(add(on_disk, 0, 2) == "added");
+  disk.fill();
+  CHECK(says(add(on_disk, 2, 200), "No space left on device"));        // some fit into the last page
+  std::string const full = tests::bytes_of_file(on_disk);
+  CHECK(full.starts_with(kept));
+  CHECK(full.ends_with("}\n"));
+  CHECK(proof_file(on_disk).size() >= 2);
+  if (!disk.make_read_only()) return;
+  CHECK(says(add(on_disk, 2, 3), "Read-only file system"));
+  CHECK(tests::bytes_of_file(on_disk) == full);
 }
 
 TEST_CASE("one process at a time has the file; pipes, devices and folders are none") {

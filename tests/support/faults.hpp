@@ -1,14 +1,17 @@
 // tests/support/faults.hpp - what goes wrong with files: full disks, folders that may not be written, processes that die
 #pragma once
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <grp.h>
 #include <signal.h>
 #include <stdexcept>
 #include <string>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -68,23 +71,53 @@ class small_disk {
   bool make_read_only() const { return ::mount("tmpfs", at_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") == 0; }
 };
 
-/// What a process of an ordinary user finds: true or false. The superuser may write whatever permissions say.
-template <class Test> bool as_user(Test const& test) {
+/// New files of this process lack these permissions as long as it lives, whatever is thrown.
+class file_mask {
+  ::mode_t before_;
+
+ public:
+  explicit file_mask(::mode_t lacking) : before_(::umask(lacking)) {}
+  file_mask(file_mask const&) = delete;
+  file_mask& operator=(file_mask const&) = delete;
+  ~file_mask() { ::umask(before_); }
+};
+
+/// What `test` returns in a process of its own; false where it throws or dies. What is buffered is not printed twice.
+template <class Test> bool in_child(Test const& test) {
   pid_t const child = ::fork();
+  if (child < 0) throw std::runtime_error("no process can be started");
   if (child == 0) {
-    bool good = ::geteuid() != 0 || (::setgid(65534) == 0 && ::setuid(65534) == 0);
+    bool good = false;
     try {
-      good = good && test();
-    } catch (...) { good = false; }
+      good = test();
+    } catch (...) {}
     ::_exit(good ? 0 : 1);
   }
   int status = 0;
-  ::waitpid(child, &status, 0);
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
+/// From here on this process is an ordinary user's, where the superuser may write whatever permissions say. False: it may not become that.
+inline bool become_user() {
+  return ::geteuid() != 0 || (::setgroups(0, nullptr) == 0 && ::setgid(65534) == 0 && ::setuid(65534) == 0 && ::geteuid() != 0);
+}
+/// May tests be run as an ordinary user here, in this folder? Not where users are not mapped, or may not enter it.
+inline bool has_users(std::string const& folder) {
+  return in_child([&] { return become_user() && ::access(folder.c_str(), X_OK) == 0; });
+}
+/// What a process of an ordinary user finds. Precondition: has_users.
+template <class Test> bool as_user(Test const& test) {
+  return in_child([&] { return become_user() && test(); });
+}
+/// Does this system let a process trace another? Containers and hardened kernels may not.
+inline bool may_trace() {
+  return in_child([] {
+    return ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0;
+  });
+}
 
-/// Does `work` in a process that is killed when it enters its n-th system call from here. True: it came to its end before. Throws where this
-/// system lets no process trace another, and where the work failed.
+/// Does `work` in a process that is killed when it enters its n-th system call from here. True: it came to its end before. Throws where the
+/// work failed. Precondition: may_trace.
 template <class Work> bool done_despite_kill(Work const& work, int n) {
   pid_t const child = ::fork();
   if (child == 0) {
