@@ -8,6 +8,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/precision.hpp>
 #include <tensorpar/plan/certificate.hpp>
 #include <tensorpar/search/joint.hpp>
 #include <tensorpar/search/optimize_batch_jointly.hpp>
@@ -76,6 +77,9 @@ double memory_mb() {
   return static_cast<double>(u.ru_maxrss) / 1024;
 }
 
+/// Numbers have four bytes in all of these plans, so devices have their FLOP/s in that format.
+machine in_f32(std::string const& cluster) { return at_precision(preset(cluster), precision::f32); }
+
 template <class Model> void run(char const* name, i64 samples, machine const& m, double most_seconds, double most_mb) {
   computation_graph const g = lower(typed<Model>, {batch = samples});
   search_options const o;
@@ -143,14 +147,36 @@ void joint(std::string const& model, int nodes, bool split, double seconds, doub
     if (b.name == "random walk") line(name.c_str(), "step, algebra and then a random walk", b.cost.seconds, "s", r.cost.seconds);
 }
 
+struct unity_model { char const* model; double seconds[6], faster; };
+constexpr unity_model unity_models[] = {
+    {"resnext50_artifact", {57, 107, 180, 355, 0, 0}, 1.0}, {"inception_v3_artifact", {}, 1.3}, {"bert_artifact", {}, 1.0}, {"dlrm", {}, 3.6},
+    {"xdl", {}, 1.9}, {"candle_uno", {}, 1.6}, {"mlp_unify", {}, 2.0}};
+
+/// MODEL:NODES, or what is wrong with it.
+struct joint_request { std::string model; int nodes = 0; };
+joint_request request_of(std::string const& text) {
+  auto const colon = text.find(':');
+  joint_request r{text.substr(0, colon), 0};
+  std::string names;
+  bool known = false;
+  for (unity_model const& m : unity_models) {
+    names += (names.empty() ? "" : ", ") + std::string(m.model);
+    known = known || r.model == m.model;
+  }
+  std::string const number = colon == std::string::npos ? "" : text.substr(colon + 1);
+  bool const digits = !number.empty() && number.size() <= 4 && number.find_first_not_of("0123456789") == std::string::npos;
+  if (digits) r.nodes = std::atoi(number.c_str());
+  if (!known) throw error("model \"" + r.model + "\"", "--joint " + text, names + ", as MODEL:NODES");
+  if (r.nodes < 1) throw error("\"" + number + "\" nodes", "--joint " + text, "MODEL:NODES with 1 to 9999 nodes");
+  return r;
+}
+
 /// All of them on so many nodes, or one by name.
 void unity(int nodes, std::string const& only) {
-  struct { char const* model; double seconds[6], faster; } const all[] = {
-      {"resnext50_artifact", {57, 107, 180, 355, 0, 0}, 1.0}, {"inception_v3_artifact", {}, 1.3}, {"bert_artifact", {}, 1.0}, {"dlrm", {}, 3.6},
-      {"xdl", {}, 1.9}, {"candle_uno", {}, 1.6}, {"mlp_unify", {}, 2.0}};
   int k = 0;                                           // nodes are powers of two
   while (k < 5 && 1 << k < nodes) ++k;
-  for (auto const& x : all) if (only.empty() || only == x.model) joint(x.model, nodes, true, x.seconds[k], x.faster);
+  for (unity_model const& x : unity_models)
+    if (only.empty() || only == x.model) joint(x.model, nodes, true, x.seconds[k], x.faster);
 }
 
 /// Rules and spreads together, median of three searches, in seconds.
@@ -178,14 +204,14 @@ void growth(std::string const& model) {
   line((model + " on 12288").c_str(), "joint search, times that on 192", seconds[1] / seconds[0], "", 2);
 }
 void large(std::string const& model, int nodes, i64 samples, double most_seconds) {
-  machine const on = preset("dgx-h100:" + std::to_string(nodes));
+  machine const on = in_f32("dgx-h100:" + std::to_string(nodes));
   line((model + ", " + std::to_string(samples) + " samples on " + std::to_string(on.size()) + " H100").c_str(), "joint search",
        median_search(zoo::make(model, samples), on), "s", most_seconds);
 }
 
 /// A model that does not fit without sharded weights or recomputation, trained with AdamW in single precision.
 void short_of_memory(std::string const& model, int nodes, i64 samples, double most_seconds) {
-  machine const on = preset("dgx-h100:" + std::to_string(nodes));
+  machine const on = in_f32("dgx-h100:" + std::to_string(nodes));
   computation_graph const g = zoo::make(model, samples);
   search_options o;
   o.optimizer.kind = optimizer_kind::adamw;
@@ -220,7 +246,7 @@ void short_of_memory(std::string const& model, int nodes, i64 samples, double mo
 /// Rules, micro-batches, spreads and stages chosen together for AdamW in single precision, beside strategies of others and each kind alone
 /// without rules: all simulated as programs, those that do not fit left out.
 void batch_on(std::string const& model, std::string const& cluster, i64 samples) {
-  machine const on = preset(cluster);
+  machine const on = in_f32(cluster);
   computation_graph const g = zoo::make(model, 1);
   batch_options o;
   o.search.optimizer.kind = optimizer_kind::adamw;
@@ -277,11 +303,15 @@ int main(int argc, char** argv) {
   app.add_flag("--batches", batches, "plans of any kind for a batch only");
   app.add_option("--joint", only, "MODEL:NODES, only rules and spreads together for these models of Unity's on so many Summit nodes");
   CLI11_PARSE(app, argc, argv);
-  if (batches) return all_batches(), 0;
-  for (std::string const& x : only) {
-    auto const colon = x.find(':');
-    unity(std::atoi(x.c_str() + (colon == std::string::npos ? x.size() : colon + 1)), x.substr(0, colon));
+  std::vector<joint_request> asked;
+  try {
+    for (std::string const& x : only) asked.push_back(request_of(x));
+  } catch (error const& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
   }
+  if (batches) return all_batches(), 0;
+  for (joint_request const& x : asked) unity(x.nodes, x.model);
   if (!only.empty()) return 0;
   device_kind const core{"core", 2e10, 1e10, i64{4} << 30, 2e-6};
   link_level const bus{"memory", 1, 2e-6, 5e9}, wire{"Ethernet", 1, 5e-5, 1e8};

@@ -94,16 +94,13 @@ drawn_case draw_case(std::mt19937& draw) {
   return {model + " batch " + std::to_string(batch), zoo::make(model, batch), on, apart};
 }
 /// Any part of a drawn machine as a machine of its own, of those that its bound is about: of a flat one whose kinds are not crossed any
-/// devices in any order, else neighbours; of nodes of equal devices the first ones or equal shares, else neighbours that cut one node.
+/// devices in any order, else neighbours; of nodes of equal devices the first ones or equal shares.
 machine draw_part(drawn_case const& c, std::mt19937& draw) {
   machine const& on = c.on;
   auto const among = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
   if (!on.uniform() && (c.crossed || on.links.size() > 1)) {
-    int const group = on.links.size() > 1 ? static_cast<int>(on.links.front().group) : 1;
-    for (;;) {
-      int const k = 1 + among(on.size() - 1), first = among(on.size() - k + 1), end = first + k;
-      if (first % group == 0 || end % group == 0 || first / group == (end - 1) / group) return detail::part_of(on, {first, k});
-    }
+    int const k = 1 + among(on.size() - 1);
+    return detail::part_of(on, {among(on.size() - k + 1), k});
   }
   if (on.links.size() > 1) {
     auto shares = detail::equal_shares(on);
@@ -163,12 +160,16 @@ TEST_CASE("parts: of crossed kinds none counts for another, nor do faster device
       for (detail::machine_part const& p : all.parts) CHECK(p.counts);
     }
   }
-  // the last node is not full: what ends there does not cut it
+  // whatever they cut: a part of a part is a part
   machine nodes = make_cluster("nodes", slow, 8, 4, {"in", 4, 3e-6, 50e9}, {"out", 8, 2e-5, 1e9});
   nodes.kinds = {fast, slow};
-  nodes.device = {0, 1, 0, 1, 1};
+  nodes.device = {0, 1, 0, 1, 1, 0, 0};
   auto const parts = detail::parts_of(nodes, {1, 2}).parts;
-  CHECK(std::any_of(parts.begin(), parts.end(), [](detail::machine_part const& p) { return p.at == device_group{2, 3}; }));
+  for (int k = 1; k < nodes.size(); ++k)
+    for (int first = 0; first + k <= nodes.size(); ++first) {
+      machine const part = detail::part_of(nodes, {first, k});
+      CHECK(std::any_of(parts.begin(), parts.end(), [&](detail::machine_part const& p) { return p.as == part; }));
+    }
 }
 
 TEST_CASE("search: the slower devices' plan is not below the bound where the faster ones lack memory") {

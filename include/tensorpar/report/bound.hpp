@@ -11,7 +11,7 @@ namespace tensorpar {
 inline std::string bound_holds_for(search_space const& s, int devices) {
   if (devices == 1) return "this device";
   if (s.every_part) return "these devices or a part of them";
-  if (s.neighbours) return "these devices or neighbours among them, of which one group at most is cut";
+  if (s.neighbours) return "these devices or neighbours among them";
   std::string r = "these devices";
   std::size_t const told = std::min<std::size_t>(s.part_sizes.size(), 8);
   for (std::size_t i = 0; i < told; ++i) r += (i ? ", " : ", or on ") + std::to_string(s.part_sizes[i]);

@@ -40,7 +40,7 @@ struct search_space {
   bool relaxed = false;                       // the graph is not series-parallel: placement follows a tree that orders more than it does
   std::vector<int> part_sizes;                // devices of the parts of the machine that were looked at too, most first
   bool every_part = false;                    // no part was left out, of any devices (search/part_list.hpp)
-  bool neighbours = false;                    // no part of neighbours was left out that cuts one group of links at most
+  bool neighbours = false;                    // no part of devices with neighbouring numbers was left out
   friend bool operator==(search_space const&, search_space const&) = default;
 };
 

@@ -21,7 +21,7 @@ struct part_list {
   std::vector<machine_part> parts;
   bool every = false;           // any devices at all are no faster than a part that counts: on one level of links, and of any two kinds
                                 // one is as fast in everything
-  bool neighbours = false;      // all neighbours that cut one group of links at most
+  bool neighbours = false;      // all neighbours
   bool reordered = false;       // the machine is not numbered with the fastest devices of every group first
 };
 
@@ -146,12 +146,9 @@ inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
     in_order();
     return r;
   }
-  i64 const group = one_level ? 1 : on.links.front().group;
   for (int k = n - 1; k > 0; --k)
-    for (int first = 0; first + k <= n; ++first) {
-      bool const cut_once = first % group == 0 || (first + k) % group == 0 || first + k == n || first / group == (first + k - 1) / group;
-      if (cut_once) put({first, k}, part_of(on, {first, k}), !ordered || (!r.reordered && first == 0));
-    }
+    for (int first = 0; first + k <= n; ++first)
+      put({first, k}, part_of(on, {first, k}), !ordered || (!r.reordered && first == 0));
   in_order();
   return r;
 }
