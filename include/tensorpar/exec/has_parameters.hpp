@@ -8,8 +8,9 @@
 
 namespace tensorpar {
 
-/// Whose parameters can be fetched and stored by value id, as whole row-major tensors. Optional: `run.forget()`, no parameter has values
-/// until each is stored again; without it a file that cannot be read to its end leaves what came before. Models: `executor`, `forward_pass`.
+/// Whose parameters can be fetched and stored by value id, as whole row-major tensors. Models: `executor`, `forward_pass`.
+/// Optional: `run.forget()`: no parameter has values until each is stored again. Without it a file that cannot be read to its end leaves
+/// what came before.
 template <class Run>
 concept has_parameters = requires(Run& run, Run const& from, int value, std::vector<typename Run::scalar> const& all) {
   { stored_as<typename Run::scalar>::type } -> std::convertible_to<stored_type>;
