@@ -246,6 +246,7 @@ int work(settings s) {
                 static_cast<long long>(scheduled->mini_batch), r.choices.size(), r.cost.depth, seconds_text(p.seconds).c_str(),
                 s.planner.c_str());
     if (r.added) std::printf("the graph is not series-parallel: %d dependencies added\n", r.added);
+    std::printf("stages found in the family: %s\n", std::string(name_of(r.source)).c_str());
     std::printf("slowest stage %s per sample, at least %s (gap %s); step %s with %s, idle %s\n", seconds_text(r.cost.bottleneck).c_str(),
                 seconds_text(r.bound).c_str(), percent_text(r.gap).c_str(), seconds_text(run.makespan).c_str(), s.schedule.c_str(),
                 percent_text(run.bubble() / run.makespan).c_str());
@@ -291,6 +292,7 @@ int work(settings s) {
     j["iteration_s"] = step_seconds;
     j["bound_s"] = r.bound;
     j["gap"] = r.gap;
+    j["family"] = name_of(r.source);
     j["stages"] = stages_json(p, *scheduled, run);
     j["peak_bytes"] = peak;
     std::cout << j.dump() << "\n";

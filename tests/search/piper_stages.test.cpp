@@ -5,6 +5,7 @@
 
 #include <tensorpar/search/baselines/downset_lattice.hpp>
 #include <tensorpar/search/baselines/lines.hpp>
+#include <tensorpar/search/stages.hpp>
 #include <tensorpar/search/stages/nested.hpp>
 
 #include "stage_oracle.hpp"
@@ -81,6 +82,70 @@ TEST_CASE("the least bottleneck over sequences of downsets is found, and it is n
     CHECK(most == doctest::Approx(expected).epsilon(1e-9));
     stage_result const line = pipedream_stages(p.graph, p.model, least);
     if (line.feasible()) CHECK(found.cost.bottleneck <= line.cost.bottleneck * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("the search for the least bottleneck is never worse than Piper's on the same model, and says when nested downsets were better") {
+  random_source r(17);
+  int nested = 0, many = 0, compared = 0;
+  for (int i = 0; i < effort::cases(40); ++i) {
+    stage_problem_options o;
+    o.devices = 2 + r.below(7);
+    o.mini_batch = 8;
+    o.tight = r.chance(25);
+    o.recompute = r.chance(30);
+    o.shard_optimizer = r.chance(20);
+    o.most_tensor = r.chance(30) ? 2 : 1;
+    o.alike = r.chance(50) ? 100 : 50;
+    int const n = 3 + r.below(22);
+    lists const graph = r.chance(50) ? random_dag(r, n, 5 + r.below(30)) : graph_of(random_sp_tree(r, n), n);
+    stage_problem const p = random_stage_problem(r, graph, o);
+    if (!detail::has_few_downsets(p.graph, 20'000)) continue;
+    CAPTURE(p.text);
+    stage_options least;
+    least.objective = stage_objective::bottleneck;
+    stage_result const piper = piper_stages(p.graph, p.model, least);
+    CHECK((!piper.feasible() || piper.source == stage_source::nested));
+    least.exchanges = r.chance(50) ? 200'000 : 0;
+    stage_result const ours = find_stages(p.graph, p.model, least);
+    if (piper.feasible()) {
+      REQUIRE(ours.feasible());
+      CHECK(ours.cost.bottleneck <= piper.cost.bottleneck * (1 + least.tolerance));
+      CHECK(ours.bound <= piper.cost.bottleneck * (1 + 1e-9));
+    }
+    compared += piper.feasible();
+    many += piper.feasible() && !detail::has_few_downsets(p.graph, 2048);
+    nested += ours.feasible() && ours.source == stage_source::nested;
+    if (ours.feasible() && ours.source == stage_source::nested) {
+      least.most_downsets = 0;
+      stage_result const without = find_stages(p.graph, p.model, least);
+      CHECK((!without.feasible() || ours.cost.bottleneck < without.cost.bottleneck));
+    }
+  }
+  CHECK((effort::slow || (compared > 0 && many > 0 && nested > 0)));
+}
+
+TEST_CASE("downsets: what is looked for below a price is the optimum, or nothing where the price is the optimum") {
+  random_source r(23);
+  for (int i = 0; i < effort::cases(60); ++i) {
+    stage_problem_options o;
+    o.devices = 2 + r.below(4);
+    o.tight = r.chance(30);
+    stage_problem const p = random_stage_problem(r, random_dag(r, 2 + r.below(9), 30), o);
+    CAPTURE(p.text);
+    detail::downset_stages<additive_stages> const price(p.model, 1);
+    int const sample = r.chance(50) ? 0 : 8192;
+    downset_pipeline const best = least_bottleneck(p.graph, price, 4096, sample);
+    if (!best.feasible) {
+      CHECK(!least_bottleneck(p.graph, price, 4096, sample, 1e6).feasible);
+      continue;
+    }
+    downset_pipeline const above = least_bottleneck(p.graph, price, 4096, sample, best.seconds * (1.0001 + r.below(4)));
+    REQUIRE(above.feasible);
+    CHECK(above.seconds == doctest::Approx(best.seconds).epsilon(1e-9));
+    downset_pipeline const none = least_bottleneck(p.graph, price, 4096, sample, best.seconds);
+    CHECK(!none.feasible);
+    CHECK(none.seconds == detail::no_price);
   }
 }
 

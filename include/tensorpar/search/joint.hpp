@@ -162,7 +162,7 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
   auto const put = [&](machine const& m, device_group at, joint_result& r) {
     put_on(m, at, differentiate(r.graph, training), model, o.search.scratch.rule, r);
   };
-  best = with_parts(on, alone, kept, std::move(best), whole, put, [](joint_result& to, joint_result& r) {
+  best = with_parts(on, alone, true, kept, std::move(best), whole, put, [](joint_result& to, joint_result& r) {
     to.plan = std::move(r.plan);
     to.graph = std::move(r.graph);
     to.cost = std::move(r.cost);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tensorpar/search/fitting.hpp>
 #include <tensorpar/search/idle_recomputation.hpp>
+#include <tensorpar/search/nested_forks.hpp>
 #include <tensorpar/search/part_list.hpp>
 #include <tensorpar/search/program_order.hpp>
 #include <tensorpar/search/savings.hpp>
@@ -280,14 +281,14 @@ inline void name_parts(part_list const& list, machine const& on, std::vector<dou
 /// The best plan on a machine and on its parts, with the least bound of them and of the machine that is numbered with its fastest devices
 /// first, parts included. On many devices grids of few are not in the space, a device that is slower than the others sets the pace of all,
 /// and branches of a large machine have more places than can be tried. `best`: what all of the machine does; `alone`: seconds of a step on
-/// a device, by kind; `kept`: bytes that must be somewhere; `whole(machine, bar)` searches all of a machine for a plan of less than `bar`
-/// seconds; `put(machine, part, result)` makes a part's plan one of the machine; `take(best, result)` replaces the best. `told`: what
-/// over_parts knows in the end by numbers of devices.
+/// a device, by kind; `nested`: do branches fork again (search/nested_forks.hpp)? `kept`: bytes that must be somewhere;
+/// `whole(machine, bar)` searches all of a machine for a plan of less than `bar` seconds; `put(machine, part, result)` makes a part's plan
+/// one of the machine; `take(best, result)` replaces the best. `told`: what over_parts knows in the end by numbers of devices.
 template <class Result, class Whole, class Put, class Take>
-Result with_parts(machine const& on, std::vector<double> const& alone, double kept, Result best, Whole const& whole, Put const& put,
-                  Take const& take, std::map<int, double>* told = nullptr) {
+Result with_parts(machine const& on, std::vector<double> const& alone, bool nested, double kept, Result best, Whole const& whole,
+                  Put const& put, Take const& take, std::map<int, double>* told = nullptr) {
   std::map<int, double> by_count;
-  part_list const list = parts_of(on, alone);
+  part_list const list = parts_of(on, alone, nested);
   auto const cost = [&] { return best.feasible() ? best.cost.seconds : never; };
   auto const least = [&](machine_part const& p) {
     return kept > all_memory(p.as) ? never : shared_evenly(alone, p.as, {0, p.as.size()}) * (1 - 1e-9);
@@ -307,7 +308,7 @@ Result with_parts(machine const& on, std::vector<double> const& alone, double ke
   double bound = best.bound;
   if (list.reordered) {
     machine const sorted = fastest_first(on, alone);
-    Result const first = with_parts(sorted, alone, kept, whole(sorted, never), whole, put, take, &by_count);
+    Result const first = with_parts(sorted, alone, nested, kept, whole(sorted, never), whole, put, take, &by_count);
     bound = std::min(bound, first.bound);
     left = left || first.statistics.branches_left;
   }
@@ -330,7 +331,9 @@ search_result optimize_with(computation_graph const& forward, machine const& on,
     return optimize_whole<M>(forward, m, model, o, std::make_shared<layout_prices<M>>(model, m, o.scalar_bytes), nullptr, bar);
   };
   auto const put = [&](machine const& m, device_group at, search_result& r) { put_on(m, at, t, model, o.scratch.rule, r); };
-  best = with_parts(on, alone, kept_bytes(t, o.scalar_bytes), std::move(best), whole, put, [](search_result& to, search_result& r) {
+  bool const nested = !on.uniform() && has_nested_forks(forward);
+  double const kept = kept_bytes(t, o.scalar_bytes);
+  best = with_parts(on, alone, nested, kept, std::move(best), whole, put, [](search_result& to, search_result& r) {
     to.plan = std::move(r.plan);
     to.cost = std::move(r.cost);
   });

@@ -109,8 +109,9 @@ inline std::vector<machine> equal_shares(machine const& on) {
 }
 
 /// What a search on a machine looks at besides. `alone`: seconds of a step by kind of device. Equal devices come first, many first.
-/// Of up to 16 devices: all neighbours; of more: neighbours of a kind or some, and fewer of them (`fewer_than`).
-inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
+/// Of up to 16 devices: all neighbours; of more: neighbours of a kind or some, and fewer of them (`fewer_than`). `nested`: branches of the
+/// network fork again (search/nested_forks.hpp), so that of several kinds no order of devices stands for all others.
+inline part_list parts_of(machine const& on, std::vector<double> const& alone, bool nested = false) {
   part_list r;
   int const n = on.size();
   auto const known = [&](machine const& m) {
@@ -137,7 +138,7 @@ inline part_list parts_of(machine const& on, std::vector<double> const& alone) {
   machine const sorted = fastest_first(on, alone);
   r.reordered = sorted.device != on.device;
   bool const one_level = on.links.size() <= 1 || on.links.front().group >= n;
-  bool ordered = one_level;                                         // the first n of `sorted` are as fast as any n
+  bool ordered = one_level && (on.uniform() || !nested);            // the first n of `sorted` are as fast as any n
   for (int d = 1; d < n; ++d) ordered = ordered && as_fast(sorted.kind_of(d - 1), sorted.kind_of(d));
   r.every = ordered;
   if (on.uniform()) {

@@ -194,16 +194,20 @@ template <downset_objective O> class downset_decision {
 /// pipeline, whose own price is the next upper end; the search ends only with a proof that nothing below the best pipeline found is
 /// feasible, so that the answer does not depend on a step width. With more than `sample_above` downsets the first upper ends come from
 /// searches over samples of them, each four times the last: in each band of work those that cut least. Deterministic.
+/// `below`: only pipelines whose price is less are looked for. If there is none the answer is that none fits, after one decision over all
+/// downsets; that is much cheaper than a search from above.
 /// Complexity: L downsets; a few decisions over all of them, each at worst O(L^2 * ways * fronts), in practice near linear in L, because
 /// near the optimum hardly any slack is left: on a tight target only downsets whose work is near a multiple of it can be stage boundaries.
 /// Throws `error` on a cycle and if there are more than `most_downsets`.
 template <topology G, downset_objective O>
-downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 400'000, int sample_above = 8192) {
+downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 400'000, int sample_above = 8192,
+                                  double below = detail::no_price) {
   downset_lattice const lattice(g, most_downsets);
   detail::downset_sums<O> const sums(g, o, lattice);
   detail::downset_decision<O> decide(o, lattice, sums);
   downset_pipeline best;
   best.downsets = lattice.count();
+  best.seconds = below;
   auto const improve = [&](double target, std::vector<char> const& active) {  // true if a pipeline better than the best was found
     ++best.decisions;
     auto const chain = decide(target, active);
@@ -231,9 +235,10 @@ downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 40
   double const least = room > 0 && room < detail::no_price ? sums.total / room * (1 - 1e-9) : 0.0;  // work alone
   auto const search = [&](std::vector<char> active) {
     bool const sampled = !active.empty();
-    bool strict = best.feasible;  // an upper end from a sample is near the optimum, or is it: prove it first, then go down by growing steps
-    double low = least, step = best.feasible ? 1e-3 * best.seconds : detail::no_price;
-    if (!best.feasible && !improve(detail::no_price, active)) return;
+    bool const known = best.seconds < detail::no_price;
+    bool strict = known;  // an upper end from a sample is near the optimum, or is it: prove it first, then go down by growing steps
+    double low = least, step = known ? 1e-3 * best.seconds : detail::no_price;
+    if (!known && !improve(detail::no_price, active)) return;
     while (best.seconds > low) {
       double const gap = best.seconds - low, middle = best.seconds - std::min(gap / 2, step);
       if (improve(strict ? best.seconds * (1 - 1e-10) : middle, active)) {
@@ -254,6 +259,7 @@ downset_pipeline least_bottleneck(G const& g, O const& o, int most_downsets = 40
     for (int each = 8; 512 * each < lattice.count(); each *= 4) search(sums.narrow_downsets(256, each));
   search({});
   best.pairs = decide.pairs;
+  if (!best.feasible) best.seconds = detail::no_price;
   return best;
 }
 

@@ -17,7 +17,7 @@ stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {
     throw error("graph and model differ in size", "piper_stages", "one operator for each node");
   if (!m.uniform()) throw error("devices of several kinds", "piper_stages", "a uniform model");
   stage_result r;
-  r.source = stage_source::every_partition;
+  r.source = stage_source::nested;
   std::vector<stage_rhythm> all;
   std::vector<i64> const sizes = sizes_to_try(m, o, "piper_stages");
   for (i64 b : sizes)

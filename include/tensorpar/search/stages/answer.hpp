@@ -27,15 +27,16 @@ struct stage_options {
   double tolerance = 1e-4;         // of the bottleneck, relative; 0: exact in each family up to rounding
   bool line = true;                // consider contiguous stages of a line too, where the tree leaves a gap
   int most_up_sets = 192;          // graphs with at most so many: every convex partition is considered
-  int most_downsets = 2048;        // bottleneck, equal devices, where a gap is left: nested downsets if there are at most so many
+  int most_downsets = 400'000;     // bottleneck, equal devices, where a gap is left: nested downsets if there are at most so many
   int exchanges = 200'000;         // bottleneck, at most 512 operators, where a gap is left: steps of annealing from each start
   int threads = 0;                 // of fit_stages, which unrolls several programs at once; 0: one per processor. The result is the same
 };
 
 /// Where the answer comes from.
-enum class stage_source : int { tree, line, every_partition, exchange };
+enum class stage_source : int { tree, line, every_partition, exchange, nested };
 constexpr std::string_view name_of(stage_source s) {
-  return s == stage_source::tree ? "tree" : s == stage_source::line ? "line" : s == stage_source::exchange ? "exchange" : "every partition";
+  constexpr std::string_view names[] = {"tree", "line", "every partition", "exchange", "nested downsets"};
+  return names[static_cast<std::size_t>(s)];
 }
 
 struct stage_result {

@@ -80,16 +80,6 @@ template <stage_model M> class downset_stages {
   int copies() const { return m_.operators(); }
 };
 
-/// Has the graph at most so many downsets? Precondition: it is acyclic. O(that many * operators).
-template <topology G> bool has_few_downsets(G const& graph, int most) {
-  if (most < 1) return false;
-  try {
-    return downset_lattice(graph, most).count() <= most;
-  } catch (error const&) {
-    return false;
-  }
-}
-
 /// Does sending never cost more than receiving, which `least_nested` needs?
 template <stage_model M> bool sends_cheaply(M const& m, i64 micro_batch) {
   for (stage_choice c : m.degrees()) {
@@ -112,7 +102,7 @@ template <topology G, stage_model M> std::optional<priced_stages> least_nested(G
     downset_stages<M> const price(m, b);
     double const least = best ? std::min(bar, best->cost.bottleneck) : bar;
     if (price.ways() == 0 || (!by_iteration && bottleneck_bound(m, {{b, 1}}) >= least)) continue;
-    downset_pipeline const found = least_bottleneck(graph, price, most_downsets);
+    downset_pipeline const found = least_bottleneck(graph, price, most_downsets, 8192, by_iteration || least >= 1e299 ? no_price : least);
     if (!found.feasible) continue;
     priced_stages p;
     int first = 0;
@@ -124,6 +114,27 @@ template <topology G, stage_model M> std::optional<priced_stages> least_nested(G
     if (!best || better_stages(by_iteration, p.cost, best->cost)) best = std::move(p);
   }
   return best;
+}
+
+/// Has the graph at most so many downsets? Precondition: it is acyclic. O(that many * operators).
+template <topology G> bool has_few_downsets(G const& graph, int most) {
+  if (most < 1) return false;
+  try {
+    return downset_lattice(graph, most).count() <= most;
+  } catch (error const&) {
+    return false;
+  }
+}
+
+/// Of these sizes the pipeline of nested downsets with the least bottleneck below `bar` that fits, in sequence or as a graph of stages;
+/// nothing where there is none, where devices are of several kinds, where sending is dearer than receiving, and where the graph has more
+/// than `most_downsets` downsets.
+template <topology G, stage_model M>
+std::optional<priced_stages> nested_below(G const& graph, M const& m, std::vector<i64> const& sizes, int most_downsets, double bar) {
+  if (!m.uniform() || !std::all_of(sizes.begin(), sizes.end(), [&](i64 b) { return sends_cheaply(m, b); })) return std::nullopt;
+  if (!has_few_downsets(graph, most_downsets)) return std::nullopt;
+  auto r = least_nested(graph, m, sizes, most_downsets, false, false, bar);
+  return r && !r->cost.shortage ? r : std::nullopt;
 }
 
 }  // namespace tensorpar::detail
