@@ -199,6 +199,7 @@ TEST_CASE("stages: never worse than the sequential pipelines, above the bound, t
     stage_problem const p = random_stage_problem(r, g, q);
     stage_options o;
     o.objective = stage_objective::bottleneck;
+    o.most_downsets = 4096;  // tests/search/piper_stages has that family
     stage_result const found = find_stages(p.graph, p.model, o), again = find_stages(p.graph, p.model, o);
     INFO(round, ": ", p.text);
     REQUIRE(wrong(p.graph, p.model, found) == "");

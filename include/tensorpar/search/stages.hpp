@@ -239,7 +239,7 @@ stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}
   }
   if (o.objective == stage_objective::bottleneck && o.exchanges > 0 && m.operators() <= large && !r.every_partition && gap_left())
     exchange_operators(a, m, o, orders.front(), best, r.statistics);
-  if (o.objective == stage_objective::bottleneck && !r.every_partition && gap_left())
+  if (o.objective == stage_objective::bottleneck && (!best.best || best.best->cost.bottleneck > r.bound * (1 + 1e-9)))
     if (auto p = nested_below(a, m, sizes, o.most_downsets, best.best ? best.best->cost.bottleneck : 1e300))
       best.offer(std::move(*p), stage_source::nested, ++r.statistics.limits);
   if (!best.best) {

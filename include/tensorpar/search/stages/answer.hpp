@@ -27,7 +27,7 @@ struct stage_options {
   double tolerance = 1e-4;         // of the bottleneck, relative; 0: exact in each family up to rounding
   bool line = true;                // consider contiguous stages of a line too, where the tree leaves a gap
   int most_up_sets = 192;          // graphs with at most so many: every convex partition is considered
-  int most_downsets = 400'000;     // bottleneck, equal devices, where a gap is left: nested downsets if there are at most so many
+  int most_downsets = 400'000;     // bottleneck, equal devices, where any gap is left: nested downsets if there are at most so many
   int exchanges = 200'000;         // bottleneck, at most 512 operators, where a gap is left: steps of annealing from each start
   int threads = 0;                 // of fit_stages, which unrolls several programs at once; 0: one per processor. The result is the same
 };
