@@ -17,6 +17,7 @@
 #include <tensorpar/report/pipeline_page.hpp>
 #include <tensorpar/search/baselines/lines.hpp>
 #include <tensorpar/search/baselines/piper_stages.hpp>
+#include <tensorpar/search/machine_parts.hpp>
 #include <tensorpar/search/microbatch.hpp>
 #include <tensorpar/search/profiles/stage_numbers.hpp>
 #include <tensorpar/search/stages/any_model.hpp>
@@ -35,7 +36,7 @@ namespace {
 
 struct settings {
   std::string model = "mmt", profile, units = "as-published", planner = "graphpipe", schedule = "1f1b", html, plan_file;
-  int devices = 8, branches = 0, width = 100, train = 0, most_tensor = 1;
+  int devices = 8, node = 4, branches = 0, width = 100, train = 0, most_tensor = 1;
   i64 batch = 0;
   double memory = 16e9, bandwidth = 12.5e9;
   bool json = false, reduced = false, recompute = false, bottleneck = false, map = false;
@@ -108,12 +109,14 @@ profiled_stages profile_stages(settings const& s) {
   return stages_of(decode_piper(j, s.profile, u));
 }
 
-/// `turns` stages share every device: so many devices with a part of the memory each, nodes as large.
+/// `turns` stages share every device: so many devices with a part of the memory each, nodes as large. The last node may be partly filled.
 machine cluster(settings const& s, int turns = 1) {
   device_kind k = kinds::v100();
   k.memory = static_cast<i64>(s.memory / turns);
-  int const devices = s.devices * turns, node = std::min(4, s.devices) * turns;
-  return make_cluster("nodes of four", k, devices, node, {"NVLink", node, 3e-6, 50e9}, {"network", devices, 6e-6, s.bandwidth});
+  int const devices = s.devices * turns, node = std::min(s.node, s.devices) * turns, full = (devices + node - 1) / node * node;
+  machine const whole = make_cluster("nodes of " + std::to_string(std::min(s.node, s.devices)), k, full, node, {"NVLink", node, 3e-6, 50e9},
+                                     {"network", full, 6e-6, s.bandwidth});
+  return detail::part_of(whole, {0, devices});
 }
 
 json stages_json(planned const& p, pipeline const& scheduled, pipeline_run const& run) {
@@ -311,6 +314,7 @@ int main(int argc, char** argv) {
   app.add_option("--profile", s.profile, "a PipeDream graph.txt, or a JSON profile of Piper or dnn-partitioning, instead of a model")->check(CLI::ExistingFile);
   app.add_option("--units", s.units, "of compute times in JSON profiles")->check(CLI::IsMember({"as-published", "milliseconds"}));
   app.add_option("--devices", s.devices)->check(CLI::Range(1, 4096));
+  app.add_option("--node", s.node, "devices of a node, 4 unless told; the last node may be partly filled")->check(CLI::Range(1, 4096));
   app.add_option("--batch", s.batch, "samples per step (with a profile: profiled batches)")->check(CLI::Range(i64{1}, i64{1} << 30));
   app.add_option("--memory", s.memory, "bytes of a device")->check(CLI::Range(1.0, 1e18));
   app.add_option("--bandwidth", s.bandwidth, "bytes per second between nodes")->check(CLI::PositiveNumber);
@@ -328,7 +332,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     if (!s.profile.empty())
-      flags::refuse(app, "--profile", {"--model", "--branches", "--reduced", "--plan", "--train", "--map"});
+      flags::refuse(app, "--profile", {"--model", "--branches", "--reduced", "--node", "--plan", "--train", "--map"});
     flags::require(app, "--profile", {"--units"});
     if (s.json) flags::refuse(app, "--json", {"--width"});
     return work(s);

@@ -8,6 +8,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/search/machine_parts.hpp>
 #include <tensorpar/search/microbatch.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
 
@@ -50,6 +51,63 @@ TEST_CASE("data and tensor parallel stages, with recomputation and sharded optim
   CHECK(data > 0);
   CHECK(tensor > 0);
   CHECK(again + parts > 0);
+}
+
+TEST_CASE("any number of devices in nodes of any size: the last node may be partly filled") {
+  computation_graph const g = towers();
+  int partly = 0, across = 0;
+  for (int per_node : {1, 2, 3, 4, 5, 8})
+    for (int n = 1; n <= 16; ++n) {
+      INFO(n, " devices in nodes of ", per_node);
+      int const full = (n + per_node - 1) / per_node * per_node;
+      machine const on = detail::part_of(make_cluster("nodes", {"device", 1e9, 1e10, i64{1} << 30, 0}, full, per_node, {"near", per_node, 1e-7, 1e10},
+                                                      {"far", full, 1e-6, 1e9}), {0, n});
+      REQUIRE(on.size() == n);
+      partly += n != full;
+      graph_stage_options o;
+      o.mini_batch = 32;
+      o.most_tensor = n % 3 ? 1 : 2;
+      graph_stages<analytical> const m(g, on, analytical{}, o);
+      stage_options least;
+      least.objective = n % 2 ? stage_objective::iteration : stage_objective::bottleneck;
+      least.exchanges = 2000;
+      least.most_downsets = 256;
+      stage_result const r = find_stages(g, m, least);
+      REQUIRE(r.feasible());
+      CHECK(r.bound <= r.cost.bottleneck * (1 + 1e-9));
+      auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
+      REQUIRE(p);
+      for (device_group const& d : p->groups) {
+        CHECK(d.first >= 0);
+        CHECK(d.first + d.count <= n);
+        across += d.count > 1 && d.first / per_node != (d.first + d.count - 1) / per_node;
+      }
+      if (n % 5 == 0 || n == 7) {
+        pipelined_step const s = expand(g, plan_of(g, on, m, *p, r.choices));
+        for (finding const& f : check(s.graph, s.plan, unroll(s))) FAIL_CHECK(f.text);
+      }
+    }
+  CHECK(partly > 0);
+  CHECK(across > 0);
+}
+
+TEST_CASE("equal devices in nodes of three: copies that may lie in two nodes are priced as if they did") {
+  computation_graph const g = towers();
+  auto const once = [&](int n, int per_node, bool far_only) {
+    link_level const near{"near", per_node, 1e-7, 1e10}, far{"far", n, 1e-6, 1e8};
+    machine on{"nodes", {{"device", 1e9, 1e10, i64{1} << 30, 0}}, std::vector<int>(static_cast<std::size_t>(n), 0), {near, far}};
+    if (far_only) on.links = {far};
+    graph_stage_options o;
+    o.mini_batch = 32;
+    graph_stages<analytical> const m(g, on, analytical{}, o);
+    double sum = 0;
+    for (int v = 0; v < m.operators(); ++v) sum += m.work(v, {4, 1, 2, 1, false, false}, 0).once;
+    return sum;
+  };
+  CHECK(once(6, 3, false) == once(6, 3, true));
+  CHECK(once(5, 3, false) == once(5, 3, true));  // devices 2 and 3
+  CHECK(once(3, 2, false) < once(3, 2, true));
+  CHECK(once(8, 4, false) < once(8, 4, true));
 }
 
 TEST_CASE("a model behind a virtual face gives the same answers") {

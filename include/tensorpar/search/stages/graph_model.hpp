@@ -1,5 +1,6 @@
 // tensorpar/search/stages/graph_model.hpp - stages of a computation graph, priced by a cost model
 #pragma once
+#include <bit>
 #include <map>
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
@@ -39,7 +40,8 @@ struct graph_stage_options {
 ///   A parameter that several operators read counts where it is read first.
 /// - Transfers: the cost model's exchange between the first and the last device, copies at once.
 /// - Shared weights: what programs move where operators of several stages read a parameter (`shared_weights`), between their devices.
-/// Groups of equal devices lie aligned (see `uniform`); on machines of several kinds the slowest device of a group counts.
+/// Groups of equal devices lie aligned (see `uniform`). Where nodes are no power of two some of those lie in two nodes, so collectives are
+/// priced where they reach over most levels of links. On machines of several kinds the slowest device of a group counts.
 /// Not safe to share between threads: remembers prices.
 template <class C> class graph_stages {
   static_assert(cost_model_lack<C>::value);
@@ -58,6 +60,7 @@ template <class C> class graph_stages {
   std::vector<double> kept_;             // by operator: bytes per sample
   double alpha_ = 0, beta_ = 0;          // of a transfer
   bool uniform_ = true;
+  std::vector<int> worst_;  // of equal devices, by log2 of a group's devices: the aligned place where it reaches over most levels of links
   struct base {
     double forward, backward, weights, update, least;
     double gradients, fresh, result;  // bytes: of what it reads; the largest of a weight; of what it makes, gathered
@@ -113,6 +116,17 @@ template <class C> class graph_stages {
       int const k = on_.device[static_cast<std::size_t>(i)];
       if (on_.kinds[static_cast<std::size_t>(k)].flops < on_.kinds[static_cast<std::size_t>(worst)].flops) worst = k;
     }
+    return worst;
+  }
+  /// Where collectives among n devices, a power of two, are priced in a stage on devices from `first` on.
+  int place(int n, int first) const {
+    return uniform_ ? worst_[static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(n)) - 1)] : first;
+  }
+  int worst_place(int n) const {
+    auto const reach = [&](int first) { return n < 2 ? nullptr : &on_.between(first, first + n - 1); };
+    int worst = 0;
+    for (int first = n; first + n <= devices(); first += n)
+      if (reach(first) > reach(worst)) worst = first;
     return worst;
   }
   bool is_parameter(int x) const { return t_.graph.value(x).role == value_role::parameter; }
@@ -182,6 +196,7 @@ template <class C> class graph_stages {
       for (int d = 1; d <= o_.most_data && d * t <= devices(); d *= 2)
         for (int r = 0; r <= (o_.recompute ? 1 : 0); ++r)
           for (int z = 0; z <= (o_.shard_optimizer && d > 1 ? 1 : 0); ++z) degrees_.push_back({1, 1, d, t, r == 1, z == 1});
+    for (int k = 1; k <= devices(); k *= 2) worst_.push_back(worst_place(k));
     price_transfers(devices() - 1);
   }
 
@@ -263,9 +278,9 @@ template <class C> class graph_stages {
     if (split) {
       iteration_space const space = space_of(t_.graph, v);
       node_loop const& l = *space.find(split_[static_cast<std::size_t>(v)]);
-      w.forward += collective(move_kind::all_gather, part(v, 0, true, samples, 1, space), f, t, 1, l.out.front());
+      w.forward += collective(move_kind::all_gather, part(v, 0, true, samples, 1, space), place(t, f), t, 1, l.out.front());
       if (!is_parameter(node(v).in.front()) && !is_integer(t_.graph.type(node(v).in.front()).type))
-        w.backward += collective(move_kind::all_reduce, part(v, 0, false, samples, 1, space), f, t, 1, -1);
+        w.backward += collective(move_kind::all_reduce, part(v, 0, false, samples, 1, space), place(t, f), t, 1, -1);
     }
     // every micro-batch but the first adds its gradients to those before it
     double const sums = 1 - static_cast<double>(c.micro_batch) / static_cast<double>(o_.mini_batch);
@@ -282,7 +297,7 @@ template <class C> class graph_stages {
       shape s = t_.graph.type(x);
       if (split) s = part(v, k, false, samples, t, space_of(t_.graph, v));
       s.type = t_.graph.type(gradient).type;
-      w.once += collective(move_kind::all_reduce, s, f, c.data, t, -1);
+      w.once += collective(move_kind::all_reduce, s, place(c.devices(), f), c.data, t, -1);
       w.weights += sums * seconds_to_add(s, on_.kinds[static_cast<std::size_t>(device)]);
     }
     w.once += b.update / (c.shard_optimizer ? c.data : 1);
