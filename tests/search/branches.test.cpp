@@ -6,6 +6,9 @@
 #include "handmade.hpp"
 #include "random_problem.hpp"
 #include <support/effort.hpp>
+#include <support/search_once.hpp>
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/search/dealt_tree.hpp>
 #include <tensorpar/search/exact.hpp>
 #include <tensorpar/search/objective.hpp>
 
@@ -65,8 +68,111 @@ recipe towers(u64 seed) {
   r.nodes.push_back({ends, -1, false});
   return r;
 }
+int apply(computation_graph& g, any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; }
+enum class joined { at_once, as_tree, in_a_row };
+/// So many layers of one input, of one width or of five, and what joins them.
+computation_graph fan(int branches, joined how, bool alike) {
+  computation_graph g;
+  int const x = g.add_input("x", shape{dim(32), dim(64)}), h = apply(g, linear{64}, {x});
+  std::vector<int> ends;
+  for (int i = 0; i < branches; ++i) {
+    ends.push_back(apply(g, relu{}, {apply(g, linear{alike ? 64 : 64 * (1 + i % 5)}, {h})}));
+    if (!alike) ends.back() = apply(g, linear{64}, {ends.back()});
+  }
+  if (how == joined::at_once) ends = {apply(g, concat{1}, ends), x};
+  while (how != joined::at_once && ends.size() > 1) {
+    std::vector<int> next;
+    std::size_t i = 0;
+    for (; i + 1 < ends.size() && (how == joined::as_tree || i == 0); i += 2) next.push_back(apply(g, add{}, {ends[i], ends[i + 1]}));
+    next.insert(next.end(), ends.begin() + static_cast<std::ptrdiff_t>(i), ends.end());
+    ends = next;
+  }
+  int const last = apply(g, linear{64}, {ends[0]});
+  g.add_output("loss", apply(g, mean_squared_error{}, {last, x}));
+  return g;
+}
 
 }  // namespace
+
+TEST_CASE("10 to 1,000 branches, at once and as a tree: answered, side by side, and with a bound or the reason why it is far") {
+  for (joined how : {joined::at_once, joined::as_tree})
+    for (int n : {10, 50, 200, 1000})
+      for (bool alike : {true, false}) {
+        if (!alike && n != 50) continue;
+        CAPTURE(n);
+        CAPTURE(static_cast<int>(how));
+        search_options o;
+        o.compare = o.reorder = o.fewer_devices = false;
+        o.threads = 1;
+        machine const on = make_cluster("t", {"d", 1e12, 1e11, i64{1} << 40, 1e-6}, 4, 4, {"in", 4, 1e-6, 1e10}, {});
+        search_result const r = optimize(fan(n, how, alike), on, analytical{}, o);
+        REQUIRE(r.feasible());
+        CHECK(r.bound <= r.cost.seconds);
+        CHECK((r.gap < 0.4 || r.statistics.branches_left));
+        if (n < 50) continue;
+        int beside = 0;                                      // these layers take as long on one device as on all
+        for (node_choice const& c : r.plan.nodes) beside += c.spread.start > 0;
+        if (how == joined::as_tree) CHECK(beside > n / 2);
+        o.mapping.branch_budget = 0;                         // in sequence
+        if (n == 50) CHECK(r.cost.seconds < 0.98 * optimize(fan(n, how, alike), on, analytical{}, o).cost.seconds);
+      }
+}
+
+TEST_CASE("where points of forks are left out the bound is still one") {
+  int const cases = effort::cases(80);
+  int below = 0;
+  for (int k = 0; k < cases; ++k) {
+    recipe const r = k % 4 == 0 ? towers(static_cast<u64>(k) / 4) : random_recipe(static_cast<u64>(k) + 500, 5, 3);
+    mapping_problem const p = problem_of(r);
+    double const want = exact_least(p);
+    for (std::size_t most : {1, 2, 5}) {
+      auto const got = map_branches(p, 100'000'000, most);
+      REQUIRE(got);
+      if (got->bound > want * (1 + 1e-12)) FAIL_CHECK(r.text() << ": bound " << got->bound << " above " << want);
+      double const cost = evaluator(p)(got->choices).seconds;
+      if (cost < want * (1 - 1e-12)) FAIL_CHECK(r.text() << ": cost " << cost << " below " << want);
+      below += got->bound < want * (1 - 1e-9);
+    }
+  }
+  CHECK(below > 0);
+}
+
+TEST_CASE("one of all points within the factor is kept") {
+  std::mt19937_64 g(3);
+  for (int k = 0; k < 200; ++k) {
+    detail::branch_points all;
+    double t = 1, p = 1000;
+    for (int i = 0, n = 1 + pick(g, 60); i < n; ++i) all.push_back({t += pick(g, 9) + 1.0, p -= pick(g, 9) + 1.0, i});
+    detail::branch_points some = all;
+    std::size_t const most = static_cast<std::size_t>(1 + pick(g, 20));
+    double const factor = detail::thin(some, most);
+    CHECK(some.size() <= most);
+    for (detail::branch_point const& x : all)
+      CHECK(std::any_of(some.begin(), some.end(), [&](auto const& y) { return y.t <= x.t * factor && y.p <= x.p * factor; }));
+  }
+}
+
+TEST_CASE("many branches of one fork are dealt out in halves of equal work; few stand as they are") {
+  for (int n : {2, 31, 32, 33, 100, 101}) {
+    sp_expr e;
+    std::vector<int> leaves;
+    for (int i = 0; i < n; ++i) leaves.push_back(e.leaf(i));
+    sp_tree const t = normalise(e, e.compose(sp_kind::parallel, leaves));
+    sp_binary const b = detail::dealt_binary(t, [](int v) { return 1 + v % 7; });
+    CHECK(nary(b).size() == t.size());
+    if (n <= 32) CHECK(b == binary(t, sp_shape::left));
+    else {
+      CHECK(b.height() == static_cast<int>(std::ceil(std::log2(n))));
+      std::vector<double> work(static_cast<std::size_t>(b.size()), 0);
+      for (int i = 0; i < b.size(); ++i) {
+        auto const at = [](int k) { return static_cast<std::size_t>(k); };
+        work[at(i)] = b[i].kind == sp_kind::leaf ? 1 + b[i].left % 7 : work[at(b[i].left)] + work[at(b[i].right)];
+      }
+      auto const& root = b[b.root()];
+      CHECK(std::abs(work[static_cast<std::size_t>(root.left)] - work[static_cast<std::size_t>(root.right)]) <= 7);
+    }
+  }
+}
 
 TEST_CASE("on random problems the bound is one, and is mostly the optimum") {
   int const cases = effort::cases(150);

@@ -11,9 +11,30 @@ struct branch_point { double t, p; int trace; };
 /// Ascending t, descending p.
 using branch_points = std::vector<branch_point>;
 
+/// Leaves points out until `most` are left. Returns the least factor (of some tried) such that for every point there is one that is kept
+/// and at most so many times as dear, in both costs. Where no factor up to 1,000 does, as with costs of nothing, all stay: 1.
+inline double thin(branch_points& all, std::size_t most) {
+  branch_points kept;
+  for (double step = 1e-4; step < 1000; step *= 2) {
+    double const factor = 1 + step;
+    kept.clear();
+    for (std::size_t i = 0; i < all.size() && kept.size() <= most;) {
+      std::size_t k = i;
+      while (k + 1 < all.size() && all[k + 1].t <= all[i].t * factor) ++k;            // stands for those before it
+      kept.push_back(all[k]);
+      for (i = k + 1; i < all.size() && all[k].p <= all[i].p * factor;) ++i;          // and for these behind
+    }
+    if (kept.size() > most) continue;
+    all = std::move(kept);
+    return factor;
+  }
+  return 1;
+}
+
 /// Points that nothing else is better than. Ties: less p, then the smaller choice, then the smaller traces.
 class branch_frontier {
-  struct decision { int op, choice, left, right; };      // op -1: of both below
+  struct decision { int op, choice, left, right; };      // op -1: of both below; moved: of the left one, so many places further on
+  static constexpr int moved_ = -2;
   std::vector<decision> decisions_;
 
  public:
@@ -64,13 +85,24 @@ class branch_frontier {
     return keep(first, made_, -1);
   }
 
-  void read(int trace, assignment& to) const {
-    if (trace < 0) return;
-    decision const& d = decisions_[idx(trace)];
-    if (d.op >= 0) to[idx(d.op)] = d.choice;
-    read(d.left, to);
-    read(d.right, to);
+  /// The same decisions about operators that stand `places` further along the tree.
+  branch_points moved(branch_points all, int places) {
+    for (branch_point& x : all) if (x.trace >= 0 && places != 0) x.trace = decide(moved_, places, x.trace, -1);
+    return all;
   }
+
+  /// Writes what was decided. `op_of(op, places)`: the operator so many places further on.
+  template <class Op> void read(int trace, assignment& to, Op const& op_of, int places = 0) const {
+    while (trace >= 0) {
+      decision const& d = decisions_[idx(trace)];
+      if (d.op == moved_) places += d.choice;
+      else if (d.op >= 0) to[idx(op_of(d.op, places))] = d.choice;
+      if (d.op != moved_) read(d.right, to, op_of, places);
+      trace = d.left;
+    }
+  }
+
+  void read(int trace, assignment& to) const { read(trace, to, [](int op, int) { return op; }); }
 
  private:
   std::vector<draft> made_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <tensorpar/search/branch_alike.hpp>
 #include <tensorpar/search/branch_points.hpp>
 #include <utility>
 
@@ -17,14 +18,7 @@ struct branch_optimum {
 
 namespace detail {
 
-/// What is asked; all of it outlives the answer.
-struct branch_problem {
-  mapping_tables const* tables;
-  sp_binary const* tree;
-  std::vector<int> const* set_of;
-  std::vector<operator_pair> const* pairs;
-  int devices, grain;
-};
+inline constexpr std::size_t every_point = static_cast<std::size_t>(-1);
 
 /// Works from the forks: with the choices of the operator before a fork (f) and of the one after its join (x) given, branches have nothing
 /// to do with each other but time and devices. A branch, in a range of devices, is a set of points (t, p): seconds inside of it and
@@ -40,17 +34,21 @@ class branch_mapper {
 
   branch_problem p_;
   i64 left_;                                             // of the budget: points made
+  std::size_t most_points_;                              // of a fork: thinned beyond
   std::map<std::pair<int, int>, int> pair_;
   struct partner { int op; std::vector<double> least; };  // by choice: of what is exchanged with this later operator
   std::vector<std::vector<partner>> later_;
-  std::vector<std::vector<int>> ops_;                    // by entry of the tree, ascending
+  branch_likeness like_;
   branch_frontier kept_;
   std::map<std::array<int, 7>, points> solved_;          // (entry, range, f, its class, x, its class)
   std::map<std::array<int, 5>, std::vector<points>> chains_;   // (entry, range, f, its class): by choice of the last operator before x
   std::map<int, std::pair<std::vector<int>, std::vector<int>>> split_;   // series -> up to its last operator, and the forks after it
   std::map<std::array<int, 3>, std::vector<int>> fitting_;               // by operator and range
   std::vector<draft> ends_;                              // of the entry at hand
-  std::map<std::array<int, 2>, std::vector<int>> class_; // (operator, entry) -> choice -> class of its movements to the entry's operators
+  struct answer { points const* of; int entry; };
+  std::map<std::array<int, 5>, answer> alike_;           // (kind of entry, range, class of f, class of x)
+
+  std::vector<double> slack_;                            // by entry: how many times too dear its points may be, where some are left out
 
   static std::size_t at(int i) { return idx(i); }
   choice_set const& choices(int v) const { return p_.tables->sets[at((*p_.set_of)[at(v)])]; }
@@ -85,25 +83,6 @@ class branch_mapper {
     }
     return best_of(ends_, v);
   }
-  bool among(int e, int op) const { return e >= 0 && std::binary_search(ops_[at(e)].begin(), ops_[at(e)].end(), op); }
-  /// Choices of an operator outside that mean the same to all operators of an entry share a number, that of the first of them.
-  int class_of(int op, int choice, int e) {
-    if (op < 0) return -1;
-    auto const [i, fresh] = class_.try_emplace({op, e});
-    if (fresh) {
-      std::map<std::vector<int>, int> first;
-      for (int c = 0; c < choices(op).count(); ++c) {
-        std::vector<int> key;
-        for (int v : ops_[at(e)])
-          if (auto const q = pair_.find({std::min(op, v), std::max(op, v)}); q != pair_.end()) {
-            operator_pair const& both = (*p_.pairs)[at(q->second)];
-            key.push_back(p_.tables->classes[at(op < v ? both.rows : both.cols)].of[at(c)]);
-          }
-        i->second.push_back(first.try_emplace(std::move(key), c).first->second);
-      }
-    }
-    return i->second[at(choice)];
-  }
   /// Keeps what nothing else is better than.
   points best_of(std::vector<draft>& all, int op) {
     left_ -= static_cast<i64>(all.size());
@@ -111,9 +90,16 @@ class branch_mapper {
   }
 
   points const& solve(int e, device_range r, int f, int fc, int x, int xc) {
-    int const cf = class_of(f, fc, e), cx = class_of(x, xc, e);
+    int const cf = like_.class_of(f, fc, e), cx = like_.class_of(x, xc, e);
     std::array<int, 7> const key{e, r.start, r.size, cf < 0 ? -1 : f, cf, cx < 0 ? -1 : x, cx};
     if (auto const i = solved_.find(key); i != solved_.end()) return i->second;
+    std::array<int, 5> const kind_key{like_.kind_of(e, f, x), r.start, r.size, cf, cx};
+    if (auto const i = alike_.find(kind_key); i != alike_.end()) {
+      left_ -= static_cast<i64>(i->second.of->size());
+      int const other = i->second.entry;
+      slack_[at(e)] = std::max(slack_[at(e)], slack_[at(other)]);
+      return solved_.emplace(key, kept_.moved(*i->second.of, like_.first_of(e) - like_.first_of(other))).first->second;
+    }
     points made;
     if (left_ < 0) {
     } else if (kind(e) == sp_kind::leaf) {
@@ -136,8 +122,16 @@ class branch_mapper {
       }
       if (left_ >= 0) made = kept_.best_of(some);
       left_ -= pairs;
-    } else made = series(e, r, f, fc, x, xc);
-    return solved_.emplace(key, std::move(made)).first->second;
+      double const own = most_points_ < made.size() ? thin(made, most_points_) : 1;
+      slack_[at(e)] = std::max(slack_[at(e)], own * std::max(slack_[at(a)], slack_[at(b)]));
+    } else {
+      made = series(e, r, f, fc, x, xc);
+      auto const& [parts, tail] = split_.at(e);
+      for (auto const* some : {&parts, &tail}) for (int part : *some) slack_[at(e)] = std::max(slack_[at(e)], slack_[at(part)]);
+    }
+    points const& kept = solved_.emplace(key, std::move(made)).first->second;
+    if (left_ >= 0) alike_.emplace(kind_key, answer{&kept, e});
+    return kept;
   }
 
   std::vector<int> elements(int e) const {
@@ -230,7 +224,7 @@ class branch_mapper {
   /// with x is not counted yet, nor are the forks after it.
   std::vector<points> const& chain(std::vector<int> const& parts, std::vector<int> const& tail, int e, device_range r, int f, int fc,
                                    int x) {
-    int const cf = class_of(f, fc, e);
+    int const cf = like_.class_of(f, fc, e);
     std::array<int, 5> const key{e, r.start, r.size, cf < 0 ? -1 : f, cf};
     if (auto const i = chains_.find(key); i != chains_.end()) return i->second;
     int last = -1;                                         // the operator that was reached
@@ -248,8 +242,8 @@ class branch_mapper {
       bool const ends = n >= parts.size();
       auto const counted = [&](int u) {
         if (u == f || (ends ? u == x : u == op_of(parts[n]))) return true;
-        for (std::size_t i = k + 1; i < n; ++i) if (among(parts[i], u)) return true;
-        for (int q : tail) if (ends && among(q, u)) return true;
+        for (std::size_t i = k + 1; i < n; ++i) if (like_.among(parts[i], u)) return true;
+        for (int q : tail) if (ends && like_.among(q, u)) return true;
         return false;
       };
       std::vector<points> next(at(choices(v).count()));
@@ -260,7 +254,7 @@ class branch_mapper {
       operator_pair const* const qf = f < 0 ? nullptr : link(v, f);
       for (int c : fitting(v, r)) {
         double own = choices(v).seconds[at(c)], out = over(qf, v < f, c, fc);
-        for (partner const& u : later_[at(v)]) if (!counted(u.op)) (among(e, u.op) ? own : out) += u.least[at(c)];
+        for (partner const& u : later_[at(v)]) if (!counted(u.op)) (like_.among(e, u.op) ? own : out) += u.least[at(c)];
         enter.push_back({c, own, out});
       }
       if (forks.empty() && level(now)) join_level(now, met, last < v, std::exchange(enter, {}), v, next);
@@ -317,38 +311,17 @@ class branch_mapper {
   }
 
  public:
-  branch_mapper(branch_problem const& p, i64 budget) : p_(p), left_(budget) {
-    for (int i = 0; i < p.tree->size(); ++i) {
-      std::vector<int> mine;
-      if (kind(i) == sp_kind::leaf) mine = {op_of(i)};
-      else {
-        mine = ops_[at((*p.tree)[i].left)];
-        auto const& other = ops_[at((*p.tree)[i].right)];
-        mine.insert(mine.end(), other.begin(), other.end());
-        std::sort(mine.begin(), mine.end());
-      }
-      ops_.push_back(std::move(mine));
-    }
-    std::vector<int> place(p.set_of->size(), 0);           // along the tree, where what comes first may have a larger number
-    int reached = 0;
-    auto const visit = [&](auto const& self, int e) -> void {
-      if (kind(e) == sp_kind::leaf) {
-        if (op_of(e) < static_cast<int>(place.size())) place[at(op_of(e))] = reached++;
-        return;
-      }
-      self(self, (*p_.tree)[e].left);
-      self(self, (*p_.tree)[e].right);
-    };
-    visit(visit, p.tree->root());
-    later_.resize(p.set_of->size());
-    std::vector<int> const where = meetings(*p.tree, *p.pairs);
+  branch_mapper(branch_problem const& p, i64 budget, std::size_t most_points = every_point)
+      : branch_mapper(p, budget, most_points, meetings(*p.tree, *p.pairs)) {}
+  branch_mapper(branch_problem const& p, i64 budget, std::size_t most_points, std::vector<int> const& where)
+      : p_(p), left_(budget), most_points_(most_points), later_(p.set_of->size()), like_(p, where), slack_(at(p.tree->size()), 1) {
     std::map<std::array<int, 3>, std::vector<double>> least;   // pairs that look alike: what a choice exchanges at least
     for (std::size_t k = 0; k < p.pairs->size(); ++k) {
       operator_pair const& q = (*p.pairs)[k];
       pair_[{q.first, q.second}] = static_cast<int>(k);
       pair_cost const& c = p.tables->costs[at(q.cost)];
       if (kind(where[k]) == sp_kind::parallel) continue;       // of branches that stand side by side: left out
-      bool const rows = place[at(q.first)] < place[at(q.second)];
+      bool const rows = like_.place(q.first) < like_.place(q.second);
       auto const [known, fresh] = least.try_emplace({q.cost, rows ? q.rows : q.cols, rows});
       if (fresh) {
         std::vector<double> line(at(rows ? c.rows : c.cols), never);
@@ -381,7 +354,8 @@ class branch_mapper {
     branch_optimum r{assignment(p_.set_of->size(), 0), never};
     int best = -1;
     for (point const& q : all) if (q.t + q.p < r.bound) { r.bound = q.t + q.p; best = q.trace; }
-    kept_.read(best, r.choices);
+    r.bound /= slack_.back();
+    kept_.read(best, r.choices, [&](int op, int shift) { return shift ? like_.op_at(like_.place(op) + shift) : op; });
     return r;
   }
 };
@@ -392,8 +366,10 @@ class branch_mapper {
 /// does not suffice. Where every operator of a branch exchanges tensors only with its neighbours and, at its two ends, with the operators
 /// where the branches fork and join, and no branch starts or ends with a fork, the assignment is the best one: its cost is the bound.
 /// Deterministic. About choices^2 per operator and range, for every different choice of the operators at both ends.
-inline std::optional<branch_optimum> map_branches(mapping_problem const& p, i64 budget = 3'000'000) {
-  return detail::branch_mapper({&p, &p.tree, &p.set_of, &p.pairs, p.devices, p.grain}, budget).run();
+/// Of the points of a fork at most `most_points` are kept; the bound gives way by as much as the others could be cheaper.
+inline std::optional<branch_optimum> map_branches(mapping_problem const& p, i64 budget = 3'000'000,
+                                                  std::size_t most_points = detail::every_point) {
+  return detail::branch_mapper({&p, &p.tree, &p.set_of, &p.pairs, p.devices, p.grain}, budget, most_points).run();
 }
 
 }  // namespace tensorpar

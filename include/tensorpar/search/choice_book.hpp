@@ -23,7 +23,9 @@ template <cost_model M> class choice_book : public choice_sets<M> {
   /// Forgets everything but the prices of movements.
   void start(spread_limits const& l) {
     base::start(l);
-    classes_id_ = cost_id_ = {};
+    classes_id_ = flows_id_ = cost_id_ = {};
+    lists_.clear();
+    priced_.clear();
     pairs_.clear();
   }
 
@@ -39,17 +41,34 @@ template <cost_model M> class choice_book : public choice_sets<M> {
   operator_pair pair_for(training_flows const& flows, std::pair<int, int> ab, value_flows const& all, int sa, int sb) {
     std::vector<i64> key{sa, sb};
     flows.put(key, all);
-    int const id = cost_id_(key);
-    if (id == static_cast<int>(pairs_.size())) pairs_.push_back(price_pair(all, sa, sb));
-    auto const& [cost, rows, cols] = pairs_[detail::idx(id)];
+    int const id = flows_id_(key);
+    if (id == static_cast<int>(priced_.size())) priced_.push_back(cost_id_(layouts_of(all, sa, sb)));
+    int const same = priced_[detail::idx(id)];
+    if (same == static_cast<int>(pairs_.size())) pairs_.push_back(price_pair(all, sa, sb));
+    auto const& [cost, rows, cols] = pairs_[detail::idx(same)];
     return {ab.first, ab.second, cost, rows, cols};
   }
 
  private:
-  interner classes_id_, cost_id_;
-  std::vector<std::array<int, 3>> pairs_;         // by pair signature: cost, rows, cols
+  interner classes_id_, flows_id_, cost_id_;
+  std::map<std::vector<int> const*, i64> lists_;  // of layouts, in order of first sight
+  std::vector<int> priced_;                       // by flows: which pair
+  std::vector<std::array<int, 3>> pairs_;         // cost, rows, cols
   std::vector<flow_lines> flows_;                 // of the pair at hand
 
+  /// All that the price of flows depends on: of many readers of a value each has a slot of its own, and the same layouts there.
+  std::vector<i64> layouts_of(value_flows const& all, int sa, int sb) {
+    std::vector<i64> key{sa, sb};
+    for (value_flow const& f : all) {
+      key.insert(key.end(), {f.shape_id, f.times * 4 + f.from_first * 2 + f.activation});
+      for (bool first : {true, false}) {
+        layout_columns const some = slots_of(first ? sa : sb, f, first);
+        key.push_back(static_cast<i64>(some.size()));
+        for (auto const* l : some) key.push_back(lists_.try_emplace(l, static_cast<i64>(lists_.size())).first->second);
+      }
+    }
+    return key;
+  }
   /// Choices of one side with the same layouts at all slots of these flows.
   int classes_for(int set, value_flows const& all, bool first) {
     interner number;

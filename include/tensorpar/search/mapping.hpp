@@ -24,8 +24,8 @@ struct mapping_statistics {
   int rounds = 0;                       // sums minimised
   bool exact_program = false;           // the dynamic program over the tree decided
   bool time_only_fits = false;          // the fastest assignment without regard to memory fits
-  bool branches_left = false;           // branches lie side by side in more ways than `branch_budget` let be looked at: plan and bound
-                                        // are those in sequence and of work that is shared evenly, which may be far apart
+  bool branches_left = false;           // branches lie side by side in more ways than `branch_budget` let be looked at: the bound may be
+                                        // that of work that is shared evenly, and the plan one in sequence or one of some that were tried
 };
 
 struct mapping_result {
@@ -104,6 +104,27 @@ class mapper {
   /// Sums in different orders differ in the last bits: the bound gives way by more than that.
   void raise(double value) {
     bound_ = value == never ? never : std::max(bound_, value - 1e-9 * (value < 0 ? -value : value));     // never: nothing is left
+  }
+
+  /// Of few branches as many ways are looked at as the budget allows, and no more.
+  bool many_branches() const {
+    int forks = 0;
+    for (int i = 0; i < p_.tree.size(); ++i) forks += p_.tree[i].kind == sp_kind::parallel;
+    return forks >= 48 && !p_.relaxed;
+  }
+  /// Branches side by side with the points of every fork thinned, so that the bound gives way a little; or, where that is too much, with
+  /// one choice on every range of devices, which says nothing of other plans.
+  template <class Take> void roughly(Take const& take) {
+    i64 const budget = 3 * o_.branch_budget;
+    if (auto const thinned = map_branches(p_, budget, 32)) {
+      raise(thinned->bound);
+      return take(*thinned);
+    }
+    smaller_problem const few = one_of_a_range(p_);
+    auto narrow = map_branches(few.problem, budget, 16);
+    if (!narrow) return;
+    narrow->choices = few.back(std::move(narrow->choices));
+    take(*narrow);
   }
 
   std::optional<std::vector<exact_point>> exactly(bool memory, bool bytes_only, double most = never) const {
@@ -249,12 +270,17 @@ class mapper {
       } else if (bound_ < seconds * (1 - 1e-3)) {                             // less is not worth the time
         auto const some = o_.branch_budget > 0 ? map_branches(p_, o_.branch_budget) : std::nullopt;
         r_.statistics.branches_left = !some;
+        double best = seconds;
+        auto const take = [&](branch_optimum const& found) {
+          double const beside = price_(found.choices).seconds;
+          if (beside < best) fastest = found.choices;
+          best = std::min(best, beside);
+        };
         if (some) {
           raise(some->bound);
-          double const beside = price_(some->choices).seconds;
-          if (beside < seconds) fastest = some->choices;
-          closed = bound_ >= std::min(beside, seconds) * (1 - 2e-9);
-        }
+          take(*some);
+        } else if (o_.branch_budget > 0 && many_branches() && bound_ < seconds * 0.85) roughly(take);
+        closed = bound_ >= best * (1 - 2e-9);
       }
     }
     r_.statistics.time_only_fits = offer(fastest);
@@ -271,7 +297,8 @@ class mapper {
 
 /// The fastest assignment that fits, a lower bound on every assignment that does, or what is missing.
 /// Without parallel branches: one minimum of a sum, exact. With branches: the exact program over the tree if its budget suffices, else the
-/// better of the best in sequence and of what map_branches finds, and the better bound of both. If that does not fit into memory: the exact
+/// better of the best in sequence and of what map_branches finds (of many branches, roughly), and the better bound of both. If that does not
+/// fit into memory: the exact
 /// frontier if the budget suffices, else prices on memory (each trial gives a bound and perhaps an assignment). Deterministic.
 /// Precondition: every operator has at least one choice on device 0 (the unsplit one is always legal).
 inline mapping_result best_mapping(mapping_problem const& p, mapping_options const& o = {}) { return detail::mapper(p, o).run(); }

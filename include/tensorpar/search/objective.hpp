@@ -3,6 +3,7 @@
 #include <tensorpar/graph/relaxation.hpp>
 #include <tensorpar/search/activation_sites.hpp>
 #include <tensorpar/search/choice_book.hpp>
+#include <tensorpar/search/dealt_tree.hpp>
 #include <tensorpar/search/mapping.hpp>
 
 namespace tensorpar {
@@ -100,7 +101,7 @@ template <cost_model M> class objective_builder {
     };
     auto const r = relax(before, work);
     relaxed_ = !r.added.empty();
-    tree_ = binary(r.tree, sp_shape::left);
+    tree_ = dealt_binary(r.tree, work);
   }
 
   /// Relaxed costs (reduced.hpp) of every choice of every set: what is safe whatever runs side by side.

@@ -88,6 +88,21 @@ inline smaller_problem in_sequence_only(mapping_problem const& p) {
   return with_choices(p, [&](int set, int i) { return p.sets[detail::idx(set)].spreads[detail::idx(i)].start == 0; });
 }
 
+/// Of every set, and on every range of devices, the fastest choice by itself. O(choices log choices).
+inline smaller_problem one_of_a_range(mapping_problem const& p) {
+  std::vector<std::vector<int>> listed(p.sets.size());
+  for (std::size_t s = 0; s < p.sets.size(); ++s) {
+    choice_set const& c = p.sets[s];
+    std::map<std::pair<int, int>, int> best;
+    for (int i = 0; i < c.count(); ++i) {
+      auto const [at, fresh] = best.try_emplace({c.spreads[detail::idx(i)].start, c.sizes[detail::idx(i)]}, i);
+      if (!fresh && c.seconds[detail::idx(i)] < c.seconds[detail::idx(at->second)]) at->second = i;
+    }
+    for (auto const& [range, i] : best) listed[s].push_back(i);
+  }
+  return with_choices(p, std::move(listed));
+}
+
 /// Costs between operators that happen on k of n devices, counted k/n: k is the larger of the smallest ranges in which the two choices can
 /// stand. Equal costs are scaled once. Precondition: all that it is given outlives it; `from` and `least` may grow.
 class scaled_pairs {
