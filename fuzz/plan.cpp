@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-#include <tensorpar/plan/codec.hpp>
+#include <tensorpar/plan/plan_text.hpp>
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace tensorpar;

@@ -5,7 +5,7 @@
 #include <plan/random_plan.hpp>
 #include <random>
 #include <support/cpu_seconds.hpp>
-#include <tensorpar/plan/codec.hpp>
+#include <tensorpar/plan/plan_text.hpp>
 
 using namespace tensorpar;
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "support/random_pipeline.hpp"
-#include <tensorpar/plan/codec.hpp>
+#include <tensorpar/plan/plan_text.hpp>
 
 using namespace tests;
 

@@ -77,12 +77,12 @@ template <class M> class brute_force {
     }
     return total;
   }
-  /// Adding a gradient that updates of this operator's parameters read to the one of another micro-batch.
+  /// Adding a gradient that updates read, of whichever operator's parameters, to the one of another micro-batch.
   double adding(int f, int v, std::size_t k, spread const& s) const {
     int const x = g_.node(v).out[k];
     bool read = false;
     for (graph_node const& u : g_.nodes)
-      read = read || (u.origin == f && u.phase == step_phase::update && std::find(u.in.begin(), u.in.end(), x) != u.in.end());
+      read = read || (u.phase == step_phase::update && std::find(u.in.begin(), u.in.end(), x) != u.in.end());
     if (!read) return 0;
     shape const part[2] = {part_of(writes(v, static_cast<int>(k), s), g_.type(x)), part_of(writes(v, static_cast<int>(k), s), g_.type(x))};
     double worst = 0;

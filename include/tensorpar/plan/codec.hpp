@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/ir/machine_check.hpp>
 #include <tensorpar/plan/order_fault.hpp>
@@ -265,10 +266,10 @@ inline json encode(plan const& p) {
   return r;
 }
 
-/// The plan that a JSON value holds. `where` names its source in errors, usually a path. Keys may stand in any order.
-/// Throws `error` naming file, key and what is valid: another schema version, a missing or unknown key, a wrong type, a number out of
-/// range, a grid beyond the cluster, or a content that is not what its checksum says (edited). Law: decode(encode(p)) == p. O(plan).
-inline plan decode(json const& from, std::string const& where) {
+namespace detail {
+
+/// decode, but for the checksum and the hash; the nodes are given, or read of "nodes".
+inline plan decode_around(json const& from, std::string const& where, std::optional<std::vector<node_choice>> given = std::nullopt) {
   detail::plan_reader const r{from, where, ""};
   if (!from.is_object() || !from.contains("tensorpar_plan"))
     r.fail("not a tensorpar plan", "an object whose first key is \"tensorpar_plan\"");
@@ -306,7 +307,8 @@ inline plan decode(json const& from, std::string const& where) {
   if (from["optimizer"].contains("on_non_finite"))
     p.optimizer.on_non_finite = static_cast<non_finite>(o["on_non_finite"].one_of(detail::non_finite_names));
   detail::plan_reader const nodes = r["nodes"], said = r["predicted"];
-  for (std::size_t i = 0, n = nodes.array(0, SIZE_MAX); i < n; ++i)
+  if (given) p.nodes = std::move(*given);
+  for (std::size_t i = 0, n = given ? 0 : nodes.array(0, SIZE_MAX); i < n; ++i)
     p.nodes.push_back(detail::decode_node(nodes[i], p.cluster.size()));
   if (from.contains("order")) p.order = detail::decode_order(r["order"], from.contains("pipeline"), static_cast<int>(p.nodes.size()));
   if (from.contains("pipeline")) p.pipeline = detail::decode_pipeline(r["pipeline"], static_cast<int>(p.nodes.size()), p.cluster.size());
@@ -328,14 +330,27 @@ inline plan decode(json const& from, std::string const& where) {
     p.tasks = said["tasks"].hex();
     p.offsets = said["offsets"].hex();
   }
+  return p;
+}
+/// Throws `error` where the checksum or the hash is not what it says it is.
+inline void require_said(json const& from, std::string const& where, plan const& p) {
+  plan_reader const r{from, where, ""};
   if (r["checksum"].hex(); r["checksum"].text() != detail::checksum_of(p))
     r["checksum"].fail("the plan was edited or damaged: its content is not what the checksum says",
                        "a plan as it was written; to change one, plan again");
   if (r["hash"].hex() != p.hash()) r["hash"].fail("the hash is not the plan's", detail::hex_of(p.hash()));
-  return p;
 }
 
-/// The plan written in `text`; errors also say line and column where the text is not JSON (cut short, for example).
-inline plan decode_plan(std::string_view text, std::string const& where) { return decode(parse_json(text, where), where); }
+
+}  // namespace detail
+
+/// The plan that a JSON value holds. `where` names its source in errors, usually a path. Keys may stand in any order.
+/// Throws `error` naming file, key and what is valid: another schema version, a missing or unknown key, a wrong type, a number out of
+/// range, a grid beyond the cluster, or a content that is not what its checksum says (edited). Law: decode(encode(p)) == p. O(plan).
+inline plan decode(json const& from, std::string const& where) {
+  plan p = detail::decode_around(from, where);
+  detail::require_said(from, where, p);
+  return p;
+}
 
 }  // namespace tensorpar

@@ -296,10 +296,10 @@ class mapper {
 }  // namespace detail
 
 /// The fastest assignment that fits, a lower bound on every assignment that does, or what is missing.
-/// Without parallel branches: one minimum of a sum, exact. With branches: the exact program over the tree if its budget suffices, else the
-/// better of the best in sequence and of what map_branches finds (of many branches, roughly), and the better bound of both. If that does not
-/// fit into memory: the exact
-/// frontier if the budget suffices, else prices on memory (each trial gives a bound and perhaps an assignment). Deterministic.
+/// Without parallel branches: one minimum of a sum, exact. With branches: the exact program over the tree if its budget suffices, else
+/// the better of the best in sequence and of what map_branches finds (of many branches, roughly), and the better bound of both. If that
+/// does not fit into memory: the exact frontier if the budget suffices, else prices on memory (each trial gives a bound and perhaps an
+/// assignment). Deterministic.
 /// Precondition: every operator has at least one choice on device 0 (the unsplit one is always legal).
 inline mapping_result best_mapping(mapping_problem const& p, mapping_options const& o = {}) { return detail::mapper(p, o).run(); }
 
