@@ -47,7 +47,7 @@ static_assert(!plans<changes_its_mind>);
 static_assert(std::copyable<downset_lattice> && std::copyable<downset_pipeline> && std::regular<downset_part>);
 
 // compiled, not only named
-[[maybe_unused]] downset_pipeline (*const instance)(lists const&, least_objective const&, int, int) =
+[[maybe_unused]] downset_pipeline (*const instance)(lists const&, least_objective const&, int, int, double) =
     &least_bottleneck<lists, least_objective>;
 
 }  // namespace
