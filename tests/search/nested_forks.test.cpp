@@ -42,6 +42,17 @@ TEST_CASE("nested forks: a chain and forks one after another have none") {
   CHECK(detail::has_nested_forks(n));
 }
 
+TEST_CASE("nested forks: a fork of many branches is searched as forks of forks") {
+  for (int n : {2, 32, 33, 100}) {
+    computation_graph g;
+    int const x = g.add_input("x", {dim(4), dim(4)}), begin = g.node(g.add(relu{}, {x})).out[0];
+    std::vector<int> ends;
+    for (int i = 0; i < n; ++i) ends.push_back(g.node(g.add(relu{}, {begin})).out[0]);
+    g.add_output("y", g.node(g.add(concat{1}, ends)).out[0]);
+    CHECK(detail::has_nested_forks(g) == (n > 32));
+  }
+}
+
 TEST_CASE("nested forks: of several kinds every part counts then, and nothing is said of devices that are no neighbours") {
   device_kind const fast{"fast", 2e12, 2e11, i64{1} << 34, 1e-6}, slow{"slow", 1e12, 1e11, i64{1} << 34, 1e-6};
   machine const mixed{"mixed", {fast, slow}, {0, 1, 0, 1}, {{"net", 4, 1e-6, 1e10}}};

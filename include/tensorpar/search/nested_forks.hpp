@@ -2,13 +2,15 @@
 #pragma once
 #include <tensorpar/graph/relaxation.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
+#include <tensorpar/search/dealt_tree.hpp>
 #include <vector>
 
 namespace tensorpar::detail {
 
-/// Is a fork within a branch of another one, or is the network not series-parallel? If not, devices that are numbered from the fastest to
-/// the slowest serve every plan as well as in any other order: a branch is as fast as the slowest of its devices. A branch that forks again
-/// may be best on a fast and a slow one. O(operators + edges) for series-parallel networks.
+/// Is a fork within a branch of another one, or has one so many branches that it is searched as forks of forks, or is the network not
+/// series-parallel? If not, devices that are numbered from the fastest to the slowest serve every plan as well as in any other order: a
+/// branch is as fast as the slowest of its devices. A branch that forks again may be best on a fast and a slow one.
+/// O(operators + edges) for series-parallel networks.
 inline bool has_nested_forks(computation_graph const& g) {
   std::vector<std::vector<int>> before(static_cast<std::size_t>(g.node_count()));
   for (int v = 0; v < g.node_count(); ++v) before[static_cast<std::size_t>(v)] = g.predecessors(v);
@@ -20,7 +22,7 @@ inline bool has_nested_forks(computation_graph const& g) {
     bool within = false;
     for (int p : r.tree.parts(i)) within = within || forks[static_cast<std::size_t>(p)];
     bool const parallel = r.tree.kind(i) == sp_kind::parallel;
-    if (parallel && within) return true;
+    if (parallel && (within || r.tree.parts(i).size() > most_in_a_row)) return true;      // dealt out, halves fork again
     forks[static_cast<std::size_t>(i)] = parallel || within;
   }
   return false;
