@@ -70,8 +70,8 @@ class plan_builder {
   }
   /// Values that are none of a node's.
   template <class Read> bool plain(Read const& read) {
-    bool const nodes = std::exchange(next_, false);
-    return at_ == in::rest && !nodes && read();
+    bool const instead_of_nodes = std::exchange(next_, false);
+    return at_ == in::rest && !instead_of_nodes && read();
   }
 
  public:

@@ -270,17 +270,17 @@ class mapper {
       } else if (bound_ < seconds * (1 - 1e-3)) {                             // less is not worth the time
         auto const some = o_.branch_budget > 0 ? map_branches(p_, o_.branch_budget) : std::nullopt;
         r_.statistics.branches_left = !some;
-        double best = seconds;
+        double least = seconds;
         auto const take = [&](branch_optimum const& found) {
           double const beside = price_(found.choices).seconds;
-          if (beside < best) fastest = found.choices;
-          best = std::min(best, beside);
+          if (beside < least) fastest = found.choices;
+          least = std::min(least, beside);
         };
         if (some) {
           raise(some->bound);
           take(*some);
         } else if (o_.branch_budget > 0 && many_branches() && bound_ < seconds * 0.85) roughly(take);
-        closed = bound_ >= best * (1 - 2e-9);
+        closed = bound_ >= least * (1 - 2e-9);
       }
     }
     r_.statistics.time_only_fits = offer(fastest);
