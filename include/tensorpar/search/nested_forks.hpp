@@ -22,7 +22,8 @@ inline bool has_nested_forks(computation_graph const& g) {
     bool within = false;
     for (int p : r.tree.parts(i)) within = within || forks[static_cast<std::size_t>(p)];
     bool const parallel = r.tree.kind(i) == sp_kind::parallel;
-    if (parallel && (within || static_cast<std::size_t>(r.tree.parts(i).size()) > most_in_a_row)) return true;      // dealt out, halves fork again
+    bool const dealt_out = static_cast<std::size_t>(r.tree.parts(i).size()) > most_in_a_row;     // halves fork again
+    if (parallel && (within || dealt_out)) return true;
     forks[static_cast<std::size_t>(i)] = parallel || within;
   }
   return false;
