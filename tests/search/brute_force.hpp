@@ -78,7 +78,7 @@ template <class M> class brute_force {
     return total;
   }
   /// Adding a gradient that updates read, of whichever operator's parameters, to the one of another micro-batch.
-  double adding(int f, int v, std::size_t k, spread const& s) const {
+  double adding(int v, std::size_t k, spread const& s) const {
     int const x = g_.node(v).out[k];
     bool read = false;
     for (graph_node const& u : g_.nodes)
@@ -106,7 +106,7 @@ template <class M> class brute_force {
                                                              scalar_bytes_,
                                                              on_.kind_of(d)}));
       total += (n.phase == step_phase::update ? 1 : micro_) * worst;
-      for (std::size_t k = 0; k < n.out.size() && n.phase == step_phase::backward; ++k) total += (micro_ - 1) * adding(f, v, k, s);
+      for (std::size_t k = 0; k < n.out.size() && n.phase == step_phase::backward; ++k) total += (micro_ - 1) * adding(v, k, s);
     }
     return total + flow(f, s, f, s) + flow(f, s, -2, s);
   }
