@@ -49,12 +49,21 @@ inline std::vector<bool> reaching(rule const& r, std::initializer_list<std::stri
 
 /// Stands in a case for a real number, which decides no shape: every instance draws one of its own.
 inline constexpr i64 any_real = std::bit_cast<i64>(0.5);
+/// The same for one that is never negative: what is added to a variance (eps), or a share (rate).
+inline constexpr i64 any_not_negative = std::bit_cast<i64>(0.25);
 /// A real number that a parameter is tried with: of either sign, a whole one or not. One in eight is 0, 1, -1, 2 or -2. The others are
 /// eighths: half of all from [-4, 4), where functions are not flat, the rest from [-125, 125).
 inline i64 random_real(auto& draw) {
   unsigned const way = static_cast<unsigned>(draw() % 8), n = static_cast<unsigned>(draw() % 2000);
   double const x = n;
   return std::bit_cast<i64>(way == 0 ? std::fmod(x, 5) - 2 : way % 2 ? std::fmod(x, 64) / 8 - 4 : x / 8 - 125);
+}
+
+/// The number that an instance has for a parameter which is `what` in its case: one that is drawn, where that stands for real numbers.
+inline i64 drawn_number(i64 what, auto& draw) {
+  if (what == any_real) return random_real(draw);
+  if (what == any_not_negative) return std::bit_cast<i64>(std::abs(std::bit_cast<double>(random_real(draw))));
+  return what;
 }
 
 /// What numbers a parameter is tried with, by the attribute that it stands for.
@@ -71,7 +80,7 @@ inline std::vector<i64> number_choices(rule const& r, int p) {
           attribute = name;
           sampled = n.op->attr_kind(static_cast<int>(i)) != 'b' && n.op->attr_kind(static_cast<int>(i)) != 'f';
           if (n.op->attr_kind(static_cast<int>(i)) == 'b') c = {0, 1};
-          else if (n.op->attr_kind(static_cast<int>(i)) == 'f') c = {any_real};
+          else if (n.op->attr_kind(static_cast<int>(i)) == 'f') c = {name == "eps" || name == "rate" ? any_not_negative : any_real};
           else if (name == "pad") c = {0, 1};
           else if (name == "pad_w") c = {-1};
           else if (name == "parts") c = {2, 3};
@@ -307,7 +316,7 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
   rule_instance g;
   g.at = c.at;
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
-    if (c.at.parameter[p] == detail::any_real) g.at.parameter[p] = detail::random_real(draw);
+    g.at.parameter[p] = detail::drawn_number(c.at.parameter[p], draw);
     if (r.parameters[p].kind == parameter_kind::function) g.at.parameter[p] = static_cast<i64>(draw() % 64);
   }
   for (shape s : c.tensors) g.tensors.emplace_back(s);

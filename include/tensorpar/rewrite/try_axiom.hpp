@@ -71,7 +71,7 @@ inline axiom_trial try_axiom(axiom const& a, int wanted, u64 seed, vocabulary co
     std::vector<i64> parameter = c.at.parameter;
     for (std::size_t p = 0; p < parameter.size(); ++p) {
       if (r.parameters[p].kind == parameter_kind::function) parameter[p] = static_cast<i64>(draw() % 64);
-      if (parameter[p] == detail::any_real) parameter[p] = detail::random_real(draw);
+      parameter[p] = detail::drawn_number(parameter[p], draw);
     }
     auto const left = detail::type_pattern(r.source, types, parameter, words);
     auto const right = detail::type_pattern(r.target, types, parameter, words);
