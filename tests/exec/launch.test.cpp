@@ -48,7 +48,7 @@ TEST_CASE("every launcher is understood; without one this is the only process") 
 }
 
 TEST_CASE("a launcher that was started by another is believed, one that contradicts another is not") {
-  CHECK(read(with(slurm, torchrun)) == read(torchrun));
+  CHECK(read(with(slurm_script, torchrun)) == read(torchrun));
   CHECK(read(with(slurm, open_mpi)).by == "Open MPI");
   CHECK(read(with(torchrun, {{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "8"}})) == read(torchrun));
   CHECK_THROWS_WITH_AS(read(with(torchrun, open_mpi)), doctest::Contains("OMPI_COMM_WORLD_RANK is 3, but RANK of torchrun is 5"), error);
@@ -149,7 +149,7 @@ TEST_CASE("launchers that other launchers started: what they say themselves coun
   CHECK(told(with(torchrun, {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "0"}})) == want);
   CHECK(told(with(torchrun, {{"FLUX_TASK_RANK", "1"}, {"FLUX_JOB_SIZE", "2"}, {"FLUX_TASK_LOCAL_ID", "0"}})) == want);
   CHECK(told(with(torchrun, {{"PALS_RANKID", "1"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}})) == want);
-  CHECK(told(with(torchrun, one_each)) == want);
+  CHECK(told(with(with(torchrun, one_each), {{"SLURM_PROCID", "1"}})) == want);
 }
 
 TEST_CASE("a plain prterun says the rank alone: what is missing is named, on a host of one's own and in a job of Slurm") {
@@ -189,6 +189,72 @@ TEST_CASE("whoever contradicts another is named, with both variables and both va
        "FLUX_TASK_RANK is 1, but RANK of torchrun is 5"},
       {with(torchrun, {{"MASTER_ADDR", "node0:29501"}}), "MASTER_PORT is 29500, but MASTER_ADDR is 'node0:29501'"}};
   for (auto const& [environment, words] : cases) CHECK_MESSAGE(told(environment).starts_with(words), told(environment));
+}
+
+namespace {
+struct named_launcher {
+  char const *by, *rank, *size, *local;
+  variables of(int r, int n) const {
+    variables v{{rank, std::to_string(r)}, {size, std::to_string(n)}, {local, "0"}};
+    if (std::string(by) == "PRRTE") v["PMIX_NAMESPACE"] = "prterun-n1-77@1";
+    return v;
+  }
+};
+/// In the order in which they are believed. What PRRTE leaves to its user stands in torchrun's variables: it is no pair with that.
+named_launcher const launchers[] = {{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+                                    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+                                    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+                                    {"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID"},
+                                    {"PRRTE", "PMIX_RANK", "WORLD_SIZE", "LOCAL_RANK"},
+                                    {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}};
+}  // namespace
+
+TEST_CASE("every pair of launchers in every place: the first is believed, or where both speak of the same processes they must agree") {
+  int refused = 0, believed = 0;
+  for (std::size_t i = 0; i < std::size(launchers); ++i)
+    for (std::size_t j = i + 1; j < std::size(launchers); ++j) {
+      named_launcher const &a = launchers[i], &b = launchers[j];
+      if (std::string(a.size) == b.size) continue;
+      // torchrun's processes are those of whoever started them; PMI's are Open MPI's own. Others start one another
+      bool const same = std::string(a.by) == "torchrun" || (std::string(a.by) == "Open MPI" && std::string(b.by) == "MPICH");
+      for (int n = 2; n <= 6; ++n)
+        for (int m = 2; m <= 6; ++m)
+          for (int r = 0; r < n; ++r)
+            for (int q = 0; q < m; ++q) {
+              variables const v = with(with(a.of(r, n), b.of(q, m)), {{"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}});
+              std::string const says = told(v), own = std::to_string(r) + "/" + std::to_string(n) + " local 0 at h:1 by " + a.by;
+              // one torchrun, of local rank 0, on each of m nodes
+              bool const on_nodes = std::string(a.by) == "torchrun" && n % m == 0 && r == q * (n / m);
+              bool const user = std::string(b.by) == "PRRTE";          // WORLD_SIZE is its user's word for any launcher
+              bool const fine = (user ? n == m : !same) || (n == m && r == q) || on_nodes;
+              std::string const other = q != r && !user ? std::string(b.rank) + " is " + std::to_string(q) + ", but " + a.rank + " of " + a.by + " is "
+                                               : std::string(b.size) + " is " + std::to_string(m) + ", but " + a.size + " of " + a.by + " is ";
+              CHECK_MESSAGE(says.starts_with(fine ? own : other), (std::string(a.by) + " and " + b.by + ": " + says));
+              ++(fine ? believed : refused);
+            }
+    }
+  CHECK(refused > 1000);
+  CHECK(believed > 1000);
+}
+
+TEST_CASE("torchrun in a Slurm step: one on each node, one for each process, or one of several steps; else both variables are named") {
+  variables const at{{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}, {"GROUP_WORLD_SIZE", "2"},
+                     {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}};
+  auto const step = [](int rank, int tasks) {
+    return variables{{"SLURM_PROCID", std::to_string(rank)}, {"SLURM_STEP_NUM_TASKS", std::to_string(tasks)}, {"SLURM_LOCALID", "0"},
+                     {"SLURM_STEP_NODELIST", "n[1-2]"}};
+  };
+  std::string const want = "5/8 local 1 at node0:29500 by torchrun";
+  CHECK(told(with(at, step(1, 2))) == want);
+  CHECK(told(with(at, step(5, 8))) == want);
+  CHECK(told(with(at, step(0, 1))) == want);
+  CHECK(told(with(at, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})) == want);              // the job's script is no step
+  CHECK(told(with(at, step(6, 16))).starts_with("SLURM_PROCID is 6, but RANK of torchrun is 5"));
+  CHECK(told(with(at, step(5, 16))).starts_with("SLURM_STEP_NUM_TASKS is 16, but WORLD_SIZE of torchrun is 8"));
+  CHECK(told(with(at, step(1, 3))).starts_with("SLURM_PROCID is 1, but RANK of torchrun is 5"));
+  // Slurm's tasks are Open MPI's daemons, on all nodes but that of mpirun
+  variables const node{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}};
+  CHECK(told(with(with(at, node), step(2, 3))) == want);
 }
 
 TEST_CASE("addresses of rank 0 with a port, by name, by number, of IPv6") {

@@ -91,12 +91,19 @@ template <class Get> struct launch_rules {
     int const each = in.size / out.size, local = in.rank - out.rank * each;
     return env.has("LOCAL_WORLD_SIZE") ? is("LOCAL_WORLD_SIZE", each) : env.has("LOCAL_RANK") && is("LOCAL_RANK", local);
   }
+  /// Is what Slurm says about a torchrun, or about the processes themselves? It may be about another launcher, which started those. A step
+  /// of one task knows of no others: torchruns of several steps, or jobs, may have met.
+  bool about_torchrun() const {
+    if (!env.has(slurm.rank) || !env.has(slurm.size) || place_by(slurm).size == 1) return false;
+    return !env.has(open_mpi.rank) && !by_hydra() && !by_job() && !(env.has(prrte.rank) && !pmix_of_slurm());
+  }
   /// Throws `error` where two that speak of the same processes disagree.
   void require_agreement(launcher const& own) const {
     bool const started_by_job = by_job() && !by_hydra();         // whose PMI it is then
     if (&own == &torchrun)
       for (launcher const* other : {&open_mpi, &flux, &cray_pals, &mpich})
         if (env.has(other->rank) && env.has(other->size) && !one_torchrun_each(*other)) agree(*other, own);
+    if (&own == &torchrun && about_torchrun() && !one_torchrun_each(slurm)) agree(slurm, own);
     if (env.has(mpich.rank) && ((&own == &open_mpi && !started_by_job) || &own == &flux || &own == &cray_pals)) agree(mpich, own);
     if (&own != &torchrun && &own != &prrte && env.has(torchrun.size))
       env.agree(torchrun.size, env.number(torchrun.size, "its user", 1, most), "its user", own.size, place_by(own).size, own.by);
@@ -140,7 +147,8 @@ template <class Get> struct launch_rules {
 /// TORCHELASTIC_USE_AGENT_STORE=True, it is the next port); without them a Slurm step names its first host (exec/host_list.hpp) and a port
 /// that follows from the job's number. Nothing is said: a run of one process.
 /// Throws `error` for a variable that is missing or no number in range, as a rank where several processes are said, and for launchers that
-/// contradict each other, naming both variables. One torchrun on each node that another launcher gave is no contradiction.
+/// contradict each other, naming both variables. One torchrun on each node that another launcher gave is no contradiction, nor is one that
+/// a Slurm step of one task started, nor what Slurm says of the tasks that became another launcher.
 template <class Get> launch read_launch(Get const& get) {
   detail::launch_rules<Get> const rules{{get}};
   detail::launch_reader<Get> const& env = rules.env;
