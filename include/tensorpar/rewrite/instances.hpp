@@ -48,9 +48,9 @@ inline std::vector<bool> reaching(rule const& r, std::initializer_list<std::stri
 }
 
 /// Stands in a case for a real number, which decides no shape: every instance draws one of its own.
-inline constexpr i64 any_real = std::bit_cast<i64>(0.5);
+inline constexpr i64 real_of_any_sign = std::bit_cast<i64>(0.5);
 /// The same for one that is never negative: what is added to a variance (eps), or a share (rate).
-inline constexpr i64 any_not_negative = std::bit_cast<i64>(0.25);
+inline constexpr i64 real_not_negative = std::bit_cast<i64>(0.25);
 /// A real number that a parameter is tried with: of either sign, a whole one or not. One in eight is 0, 1, -1, 2 or -2. The others are
 /// eighths: half of all from [-4, 4), where functions are not flat, the rest from [-125, 125).
 inline i64 random_real(auto& draw) {
@@ -61,8 +61,8 @@ inline i64 random_real(auto& draw) {
 
 /// The number that an instance has for a parameter which is `what` in its case: one that is drawn, where that stands for real numbers.
 inline i64 drawn_number(i64 what, auto& draw) {
-  if (what == any_real) return random_real(draw);
-  if (what == any_not_negative) return std::bit_cast<i64>(std::abs(std::bit_cast<double>(random_real(draw))));
+  if (what == real_of_any_sign) return random_real(draw);
+  if (what == real_not_negative) return std::bit_cast<i64>(std::abs(std::bit_cast<double>(random_real(draw))));
   return what;
 }
 
@@ -80,7 +80,7 @@ inline std::vector<i64> number_choices(rule const& r, int p) {
           attribute = name;
           sampled = n.op->attr_kind(static_cast<int>(i)) != 'b' && n.op->attr_kind(static_cast<int>(i)) != 'f';
           if (n.op->attr_kind(static_cast<int>(i)) == 'b') c = {0, 1};
-          else if (n.op->attr_kind(static_cast<int>(i)) == 'f') c = {name == "eps" || name == "rate" ? any_not_negative : any_real};
+          else if (n.op->attr_kind(static_cast<int>(i)) == 'f') c = {name == "eps" || name == "rate" ? real_not_negative : real_of_any_sign};
           else if (name == "pad") c = {0, 1};
           else if (name == "pad_w") c = {-1};
           else if (name == "parts") c = {2, 3};
