@@ -80,7 +80,8 @@ inline std::vector<i64> number_choices(rule const& r, int p) {
           attribute = name;
           sampled = n.op->attr_kind(static_cast<int>(i)) != 'b' && n.op->attr_kind(static_cast<int>(i)) != 'f';
           if (n.op->attr_kind(static_cast<int>(i)) == 'b') c = {0, 1};
-          else if (n.op->attr_kind(static_cast<int>(i)) == 'f') c = {name == "eps" || name == "rate" ? real_not_negative : real_of_any_sign};
+          else if (n.op->attr_kind(static_cast<int>(i)) == 'f')
+            c = {name == "eps" || name == "rate" ? real_not_negative : real_of_any_sign};
           else if (name == "pad") c = {0, 1};
           else if (name == "pad_w") c = {-1};
           else if (name == "parts") c = {2, 3};
