@@ -1,5 +1,6 @@
 // tests/exec/agreement.test.cpp - processes that go on from other steps, seeds, rates or values, or of which one fails: all are told
 #include <doctest/doctest.h>
+#include <latch>
 #include <limits>
 #include <tensorpar/exec/agreement.hpp>
 
@@ -260,5 +261,49 @@ TEST_CASE("an exception that takes a process out of the run stops the others at 
     CHECK((said[1] == said[0]) == (how > 1));
     CHECK(said[2] == said[0]);
     if (how < 2) CHECK(said[0].starts_with("an exception has ended the part of rank 1 in the run (at executor"));
+  }
+}
+
+TEST_CASE("after a failure that all processes got, those that go on are told at once that another has left, however it left") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(7);
+  scratch_folder const dir;
+  for (int trial = 0, n = effort::cases(24); trial < n; ++trial) {
+    int const failure = trial % 4, leaves = trial / 4 % 3, next = trial / 12 % 2, ranks = 2 + trial % 2;
+    CAPTURE(failure);
+    CAPTURE(leaves);
+    CAPTURE(next);
+    plan const p = any_plan(g, ranks, draw);
+    comm::threads_hub hub(ranks, std::chrono::seconds(600));   // nobody waits for the deadline
+    std::vector<std::string> first(static_cast<std::size_t>(ranks)), then = first;
+    std::latch caught(ranks - 1);                            // by those that go on: threads have one hub, and what fails it is seen by all
+    CHECK(run_processes(hub, ranks, [&](int process) {
+            auto const me = static_cast<std::size_t>(process);
+            bool const alone = process == ranks - 1;
+            auto const part = [&] {
+              run r(differentiate(g, options()), p);
+              r.initialise(5);
+              host_batch bad = random_batch(g, 1, 1);
+              if (failure == 0) for (auto& [name, t] : bad) std::fill(t.real.begin(), t.real.end(), std::numeric_limits<float>::quiet_NaN());
+              auto const fails = [&] {
+                if (failure == 2) load_checkpoint(r, dir.path());
+                if (failure == 3) save_checkpoint(r, "/dev/null/none");
+                r.step(bad, failure == 1 ? -1 : 0.125);
+              };
+              if (alone && leaves == 0) fails();               // it goes through the executor's scope
+              first[me] = words_of(fails);
+              if (alone && leaves == 1) throw std::runtime_error("enough of it");
+              if (alone) return;                               // as if nothing had happened
+              caught.arrive_and_wait();
+              then[me] = words_of([&] { next ? void(r.evaluate(random_batch(g, 1, 1))) : void(r.step(random_batch(g, 1, 1), 0.125)); });
+            };
+            std::string const last = words_of(part);
+            if (alone && leaves == 0) first[me] = last;
+          }) == std::vector<std::string>(static_cast<std::size_t>(ranks)));
+    CHECK(first[0] != "");
+    CHECK(all_same(first));
+    for (int i = 0; i + 1 < ranks; ++i)
+      CHECK_MESSAGE(then[static_cast<std::size_t>(i)].starts_with("an exception has ended the part of rank " + std::to_string(ranks - 1)),
+                    then[static_cast<std::size_t>(i)]);
   }
 }

@@ -1,22 +1,42 @@
 // tests/exec/played_processes.hpp - threads that play the processes of a run, over one hub of threads
 #pragma once
 #include "support/spine.hpp"
+#include <map>
+#include <mutex>
 #include <tensorpar/exec/processes.hpp>
 #include <thread>
 
 namespace tests {
+
+/// Who has left behind how many operations of all processes, and how many the others have begun.
+struct played_departures {
+  std::mutex m;
+  std::map<int, int> begun, left;
+  std::exception_ptr why;
+  bool waits_for_nobody() const {
+    for (auto const& [gone, last] : left) for (auto const& [process, n] : begun) if (n > last) return true;
+    return false;
+  }
+};
 
 /// One process of several: the ranks with rank % processes == own, all over one hub of threads.
 struct played_hub {
   struct {
     comm::threads_hub* hub;
     int own, processes;
+    played_departures* departures;
   } at;
   static thread_local inline decltype(at) next{};
   explicit played_hub(int n) : at(next) { REQUIRE(at.hub->size() == n); }
   void fail(std::exception_ptr e, int rank) { at.hub->fail(std::move(e), rank); }
   void recover() { at.hub->recover(); }                    // asked of a process that has all ranks
-  void leave(std::exception_ptr e, int rank) { fail(std::move(e), rank); }
+  void leave(std::exception_ptr e, int rank, bool behind) {
+    if (!behind) return fail(std::move(e), rank);
+    std::lock_guard lock(at.departures->m);
+    at.departures->left[at.own] = at.departures->begun[at.own];
+    if (!at.departures->why) at.departures->why = std::move(e);
+    if (at.departures->waits_for_nobody()) fail(at.departures->why, rank);
+  }
   std::exception_ptr failure() const { return at.hub->failure(); }
   int failed_rank() const { return at.hub->failed_rank(); }
   std::vector<int> local() const {
@@ -26,6 +46,11 @@ struct played_hub {
   }
   // the first ranks of all processes, 0 to processes - 1, meet for them
   template <class Call> void together(Call call) {
+    {
+      std::lock_guard lock(at.departures->m);
+      ++at.departures->begun[at.own];
+      if (at.departures->waits_for_nobody()) fail(at.departures->why, at.own);
+    }
     comm::threads c(*at.hub, at.own);
     std::vector<int> members;
     for (int i = 0; i < at.processes; ++i) members.push_back(i);
@@ -46,10 +71,11 @@ struct played_rank : comm::threads {
 /// work(process) on a thread per process. What they threw, by process.
 template <class Work> std::vector<std::string> run_processes(comm::threads_hub& hub, int processes, Work const& work) {
   std::vector<std::string> said(static_cast<std::size_t>(processes));
+  played_departures departures;
   std::vector<std::thread> all;
   for (int i = 0; i < processes; ++i)
     all.emplace_back([&, i] {
-      played_hub::next = {&hub, i, processes};
+      played_hub::next = {&hub, i, processes, &departures};
       try {
         work(i);
       } catch (std::exception const& e) {

@@ -6,8 +6,9 @@
 
 namespace tensorpar::detail {
 
-/// A member of what takes part in a run of several processes, made after its hub. Where it ends because an exception passes through, and
-/// the hub has `leave` (exec/processes.hpp), the other processes are told at once. Not so for an exception that all of them throw together.
+/// A member of what takes part in a run of several processes, made after its hub. Where it ends because an exception passes through, or
+/// behind one that all processes got and this one caught, and the hub has `leave` (exec/processes.hpp), the others are told at once: those
+/// that go on alone would wait for it. Where all of them leave at the same operation nobody hears of it.
 template <class Hub> class departure {
   Hub& hub_;
   int rank_;
@@ -21,10 +22,12 @@ template <class Hub> class departure {
   /// Would all processes throw what is thrown from now on?
   void together(bool all) { together_ = all; }
   ~departure() {
-    if constexpr (requires(std::exception_ptr e) { hub_.leave(e, 0); })
-      if (!together_ && std::uncaught_exceptions() > before_ && !hub_.failure()) try {
-        hub_.leave(std::make_exception_ptr(error("an exception has ended the part of rank " + std::to_string(rank_) + " in the run",
-                                                 "executor", "its own words are in what its process has written")), rank_);
+    if constexpr (requires(std::exception_ptr e) { hub_.leave(e, 0, true); })
+      if ((together_ || std::uncaught_exceptions() > before_) && !hub_.failure()) try {
+        hub_.leave(std::make_exception_ptr(error(
+                       "an exception has ended the part of rank " + std::to_string(rank_) + " in the run", "executor",
+                       together_ ? "all leave after a failure of all, or all go on" : "its own words are in what its process has written")),
+                   rank_, together_);
       } catch (...) {                              // the others find out by their deadlines
       }
   }

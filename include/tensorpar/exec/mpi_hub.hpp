@@ -65,8 +65,8 @@ class mpi_hub {
 
   /// Stops every process with this error; the first one counts. Call it when this process's work throws.
   void fail(std::exception_ptr e, int rank) { watch_.fail(std::move(e), rank); }
-  /// This process goes its own way, and the others are stopped with this error.
-  void leave(std::exception_ptr e, int rank) { watch_.fail(std::move(e), rank, false); }
+  /// This process goes its own way, and the others are stopped with this error; if `behind` only those that begin more than it has begun.
+  void leave(std::exception_ptr e, int rank, bool behind) { watch_.leave(std::move(e), rank, behind, everyone_.sequence); }
   std::exception_ptr failure() const { return watch_.failure(); }
   int failed_rank() const { return watch_.failed_rank(); }
 

@@ -21,7 +21,9 @@ inline void mpi_check(int code, char const* what) {
 
 /// From now on MPI_Finalize, which would wait for processes that may be gone, ends them all instead (MPI deletes the attributes of
 /// MPI_COMM_SELF first).
+inline bool mpi_will_abort = false;
 inline void mpi_abort_at_the_end() {
+  mpi_will_abort = true;
   int key = MPI_KEYVAL_INVALID;
   auto const end = [](MPI_Comm, int, void*, void*) -> int { return MPI_Abort(MPI_COMM_WORLD, 1); };
   if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end, &key, nullptr) == MPI_SUCCESS) MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
@@ -46,7 +48,12 @@ class mpi_session {
   }
   mpi_session(mpi_session const&) = delete;
   mpi_session& operator=(mpi_session const&) = delete;
-  ~mpi_session() { MPI_Finalize(); }
+  /// Waits for all processes. Where one of them has failed, all are ended; those that have not are better found in a barrier than in
+  /// MPI_Finalize: Open MPI 4's mpirun may hang if one that it ends is in there.
+  ~mpi_session() {
+    if (!detail::mpi_will_abort) MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+  }
 
   int rank() const { int r = 0; MPI_Comm_rank(MPI_COMM_WORLD, &r); return r; }
   int size() const { int n = 0; MPI_Comm_size(MPI_COMM_WORLD, &n); return n; }

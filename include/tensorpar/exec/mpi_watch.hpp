@@ -65,28 +65,18 @@ class mpi_watch {
   int failed_rank() const { std::lock_guard lock(m_); return failed_rank_; }
   void stop_if_failed() const { if (auto const e = failure()) std::rethrow_exception(e); }
 
-  /// Stops every process with this error; the first one counts. `ends`: this one too, when MPI does.
-  void fail(std::exception_ptr e, int rank, bool ends = true) {
+  /// Stops every process with this error; the first one counts.
+  void fail(std::exception_ptr e, int rank) {
     std::lock_guard lock(m_);
     if (failure_) return;
-    failure_ = e;
-    failed_rank_ = rank;
-    if (ends) detail::mpi_abort_at_the_end();
-    std::string text = std::to_string(rank) + '\0';
-    auto put = [&](std::string const& part) { text.append(part, 0, 1000).append(1, '\0'); };
-    try {
-      std::rethrow_exception(e);
-    } catch (error const& x) {
-      for (std::string const* part : {&x.problem(), &x.where(), &x.valid()}) put(*part);
-    } catch (std::exception const& x) {
-      put(x.what());
-    } catch (...) {
-      put("a failure");
-    }
-    for (int i = 0; i < size_; ++i) if (i != rank_) tell(i, kind::failed, text);
-    auto const end = clock::now() + std::chrono::milliseconds(200);
-    for (int done = 0; !done && clock::now() < end;)                   // MPI sends while it is called
-      if (MPI_Testall(static_cast<int>(sends_.size()), sends_.data(), &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
+    detail::mpi_abort_at_the_end();
+    tell_all(std::move(e), rank, kind::failed, 0);
+  }
+  /// This process begins no operation any more, and MPI need not end for that. Others are stopped with this error: at once, or if `behind`
+  /// where they wait for an operation of everybody with a greater number than the last one that it has `begun`.
+  void leave(std::exception_ptr e, int rank, bool behind, u64 begun) {
+    std::lock_guard lock(m_);
+    if (!failure_) tell_all(std::move(e), rank, behind ? kind::left : kind::failed, begun);
   }
   [[noreturn]] void refuse(error const& e) {
     fail(std::make_exception_ptr(e), rank_);
@@ -113,9 +103,10 @@ class mpi_watch {
         std::lock_guard lock(m_);
         stop_if_failed();
         waits_ = &w;
-        struct leave { mpi_wait const*& p; ~leave() { p = nullptr; } } const at_end{waits_};
+        struct over { mpi_wait const*& p; ~over() { p = nullptr; } } const at_end{waits_};
         if (ready()) return;
         listen();
+        stop_without(w);
       }
       auto const waited = clock::now() - begin;
       if (waited > std::chrono::milliseconds(2)) std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -131,8 +122,29 @@ class mpi_watch {
   }
 
  private:
-  enum class kind : int { failed, question, answer };
+  enum class kind : int { failed, left, question, answer };
+  struct departed { u64 begun; int rank; std::exception_ptr why; };
 
+  /// This process has failed by this error, or left by it; and all others are told.
+  void tell_all(std::exception_ptr e, int rank, kind what, u64 begun) {
+    failure_ = e;
+    failed_rank_ = rank;
+    std::string text = std::to_string(rank) + '\0' + std::to_string(begun) + '\0';
+    auto put = [&](std::string const& part) { text.append(part, 0, 1000).append(1, '\0'); };
+    try {
+      std::rethrow_exception(e);
+    } catch (error const& x) {
+      for (std::string const* part : {&x.problem(), &x.where(), &x.valid()}) put(*part);
+    } catch (std::exception const& x) {
+      put(x.what());
+    } catch (...) {
+      put("a failure");
+    }
+    for (int i = 0; i < size_; ++i) if (i != rank_) tell(i, what, text);
+    auto const end = clock::now() + std::chrono::milliseconds(200);
+    for (int done = 0; !done && clock::now() < end;)                   // MPI sends while it is called
+      if (MPI_Testall(static_cast<int>(sends_.size()), sends_.data(), &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
+  }
   void tell(int to, kind what, std::string text) {
     texts_.push_back(std::make_unique<std::string>(std::move(text)));
     sends_.push_back(MPI_REQUEST_NULL);
@@ -151,15 +163,26 @@ class mpi_watch {
     switch (static_cast<kind>(s.MPI_TAG)) {
       case kind::question: tell(s.MPI_SOURCE, kind::answer, waits_->text(rank_)); return;
       case kind::answer: answers_[s.MPI_SOURCE] = std::move(text); return;
-      case kind::failed: break;
+      case kind::failed: case kind::left: break;
     }
     std::vector<std::string> parts(1);
     for (char c : text) if (c) parts.back() += c; else parts.emplace_back();
-    parts.resize(4);
-    failed_rank_ = std::atoi(parts[0].c_str());
-    failure_ = std::make_exception_ptr(error(parts[1], parts[2], parts[3]));
+    parts.resize(5);
+    departed const d{std::strtoull(parts[1].c_str(), nullptr, 10), std::atoi(parts[0].c_str()),
+                     std::make_exception_ptr(error(parts[2], parts[3], parts[4]))};
+    if (static_cast<kind>(s.MPI_TAG) == kind::failed) stop_with(d);
+    left_.push_back(d);
+  }
+  [[noreturn]] void stop_with(departed const& d) {
+    failed_rank_ = d.rank;
+    failure_ = d.why;
     detail::mpi_abort_at_the_end();
-    stop_if_failed();
+    std::rethrow_exception(failure_);
+  }
+  /// Throws where a process has left that will never begin what is waited for.
+  void stop_without(mpi_wait const& w) {
+    if (w.members && static_cast<int>(w.members->size()) == size_)
+      for (departed const& d : left_) if (w.number > d.begun) stop_with(d);
   }
   [[noreturn]] void late(mpi_wait const& w) {
     std::string text = w.text(rank_) + " for more than " + std::to_string(deadline_.count()) + " ms";
@@ -178,6 +201,7 @@ class mpi_watch {
   int rank_ = 0, size_ = 1, failed_rank_ = -1;
   std::exception_ptr failure_;
   mpi_wait const* waits_ = nullptr;
+  std::vector<departed> left_;
   std::map<int, std::string> answers_;
   std::vector<std::unique_ptr<std::string>> texts_;  // on their way, and their requests
   std::vector<MPI_Request> sends_;

@@ -16,7 +16,8 @@ namespace tensorpar {
 ///  - `h.share(rank, p, bytes)`    the bytes of the process that has `rank` replace everybody's
 ///  - `h.add_up(x, n)`             x[i] = the sum of all processes' x[i]; exact, as at most one of them is not zero
 /// Semantics: every process calls the same operations in the same order; one that some process never joins ends in an exception.
-/// Optional: `h.leave(exception, rank)`: this process takes no part from now on, and the others' operations end in that exception.
+/// Optional: `h.leave(exception, rank, behind)`: this process takes no part from now on, and the others' operations end in that exception.
+/// Where `behind`, all processes have begun the same so far: what this one has begun goes on, what others begin later ends in it.
 /// Optional: `h.seats()`, a std::vector<int>: of each rank in `local` its place among the process's devices, if not that in `local`.
 /// Minimal definition: all three. A hub without them keeps all its ranks in one process. Models: comm::mpi_hub, comm::nccl_hub.
 template <class Hub>

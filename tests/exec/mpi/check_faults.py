@@ -43,6 +43,9 @@ SCENARIOS = [
     (["training", "wrong store"], False,
      [r"rank [02]: an exception has ended the part of rank 1 in the run", r"rank 1: .*given 1 elements"]),
     (["training", "throws"], False, [r"rank [02]: an exception has ended the part of rank 1 in the run", r"rank 1: no more data"]),
+    (["training", "caught, thrown on by one"], False,
+     [r"rank [02]: an exception has ended the part of rank 1 in the run", r"rank 1: input 'labels' holds 99"]),
+    (["training", "caught, left by one"], False, [r"rank [02]: an exception has ended the part of rank 1 in the run"]),
     (["training", "killed"], False, [r"rank 1 .*exited on signal 9|process rank 1 with PID"]),
     (["--enable-recovery", "training", "killed"], None,                    # Open MPI's; its exit status is 0 then
      [r"rank [02]: rank [02] waits in .* for more than 2000 ms.*; rank 1 does not answer", r"device [02] in task \d+", r"step 2"]),
