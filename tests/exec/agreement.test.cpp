@@ -236,6 +236,59 @@ TEST_CASE("a store that one process refuses leaves it as it was, and all go on")
         }) == std::vector<std::string>(2));
 }
 
+namespace {
+/// Its file loses its second half once so many tensors were stored.
+struct cut_run : run {
+  using run::run;
+  std::string cut;
+  int behind = 0;
+  void store(int value, std::vector<float> const& all) {
+    run::store(value, all);
+    if (!cut.empty() && behind-- == 0) std::filesystem::resize_file(cut, std::filesystem::file_size(cut) / 2);
+  }
+};
+}  // namespace
+
+TEST_CASE("a file that breaks off on one process while it is read leaves no process that steps or saves, until all have values again") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(9);
+  plan const p = any_plan(g, 2, draw);
+  for (int trial = 0; trial < 8; ++trial) {
+    CAPTURE(trial);
+    scratch_folder const dir;
+    bool const whole_checkpoint = trial % 2;
+    int const breaks = trial / 2 % 2, behind = trial / 4;
+    comm::threads_hub hub(2, std::chrono::seconds(600));
+    std::vector<std::string> loads(2), steps = loads, saves = loads;
+    CHECK(run_processes(hub, 2, [&](int process) {
+            auto const me = static_cast<std::size_t>(process);
+            std::string const at = dir.path() + "/" + std::to_string(process);
+            cut_run r(differentiate(g, options()), p);
+            r.initialise(5);
+            host_batch const b = random_batch(g, 1, 1);
+            r.step(b, 0.125);
+            for (int i = 0; i < 2; ++i) save_checkpoint(r, dir.path() + "/" + std::to_string(i));      // a folder for each
+            std::string const found = at + "/step-1", file = found + "/parameters.safetensors";
+            if (process == breaks) r.cut = whole_checkpoint ? found + "/optimizer.safetensors" : file, r.behind = behind;
+            loads[me] = words_of([&] { whole_checkpoint ? void(load_checkpoint(r, at)) : load_parameters(r, file); });
+            r.cut.clear();
+            steps[me] = words_of([&] { r.step(b, 0.125); });
+            saves[me] = words_of([&] { save_parameters(r, dir.path() + "/mixed"); });
+            CHECK(words_of([&] { save_checkpoint(r, dir.path() + "/mixed"); }) != "");
+            CHECK_FALSE(r.failed());
+            r.initialise(5);
+            r.step(b, 0.125);
+          }) == std::vector<std::string>(2));
+    CHECK(all_same(loads));
+    CHECK(all_same(steps));
+    CHECK(all_same(saves));
+    CHECK(loads[0].find("process " + std::to_string(breaks)) != std::string::npos);
+    CHECK(steps[0].find("has no values yet (at executor, process ") != std::string::npos);
+    CHECK(saves[0].find("no values yet") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(dir.path() + "/mixed"));
+  }
+}
+
 TEST_CASE("an exception that takes a process out of the run stops the others at once; one that all throw leaves the hub as it was") {
   computation_graph const g = residual_mlp();
   std::mt19937 draw(5);
