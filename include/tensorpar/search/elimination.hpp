@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <tensorpar/search/evaluate.hpp>
+#include <tensorpar/search/least_cells.hpp>
 #include <tensorpar/search/least_rows.hpp>
+#include <tensorpar/search/refined_classes.hpp>
 #include <tensorpar/search/team.hpp>
 
 namespace tensorpar {
@@ -38,9 +40,7 @@ class eliminator {
   std::vector<std::vector<double>> const& unary_;
   elimination_limits limits_;
   std::vector<int> given_classes_, given_costs_;                 // of t_ -> numbers here
-  std::vector<choice_classes> classes_;
-  std::map<std::vector<int>, int> class_ids_;
-  std::map<std::pair<int, int>, int> refined_;
+  refined_classes classes_;
   std::vector<table> tables_;
   struct product { int table; std::vector<int> classes; };
   std::map<std::vector<int>, product> known_;
@@ -56,45 +56,16 @@ class eliminator {
   bool exact_ = true;
 
   static std::size_t at(int i) { return detail::idx(i); }
-  std::vector<int> const& of(int classes) const { return classes_[at(classes)].of; }
-  int size(int classes) const { return classes_[at(classes)].count; }
+  std::vector<int> const& of(int classes) const { return classes_.of(classes); }
+  int size(int classes) const { return classes_.size(classes); }
   int set_of(int v) const { return (*set_of_)[at(v)]; }
   int choices(int v) const { return t_.sets[at(set_of(v))].count(); }
-
-  int add_classes(choice_classes c) {
-    std::vector<int> key{c.set};
-    key.insert(key.end(), c.of.begin(), c.of.end());
-    auto const [it, fresh] = class_ids_.try_emplace(std::move(key), static_cast<int>(classes_.size()));
-    if (fresh) classes_.push_back(std::move(c));
-    return it->second;
-  }
-  /// The coarsest classes that are finer than both.
-  int refine(int a, int b) {
-    if (a == b || a < 0 || b < 0) return a < 0 ? b : a;
-    if (a > b) std::swap(a, b);
-    auto const [it, fresh] = refined_.try_emplace({a, b}, -1);
-    if (fresh) {
-      std::map<std::pair<int, int>, int> number;
-      choice_classes c{classes_[at(a)].set, 0, {}};
-      for (std::size_t i = 0; i < of(a).size(); ++i)
-        c.of.push_back(number.try_emplace({of(a)[i], of(b)[i]}, static_cast<int>(number.size())).first->second);
-      c.count = static_cast<int>(number.size());
-      it->second = add_classes(std::move(c));
-    }
-    return it->second;
-  }
-  /// fine class -> coarse class.
-  std::vector<int> coarsen(int fine, int coarse) const {
-    std::vector<int> r(at(size(fine)), 0);
-    for (std::size_t i = 0; i < of(fine).size(); ++i) r[at(of(fine)[i])] = of(coarse)[i];
-    return r;
-  }
 
   std::vector<argument> neighbours(int v, std::vector<int> const& factors) {
     std::map<int, int> n;
     for (int f : factors)
       for (argument const& a : factors_[at(f)].args)
-        if (a.op != v) { int& c = n.try_emplace(a.op, -1).first->second; c = refine(c, a.classes); }
+        if (a.op != v) { int& c = n.try_emplace(a.op, -1).first->second; c = classes_.refine(c, a.classes); }
     std::vector<argument> r;
     for (auto const& [op, c] : n) r.push_back({op, c});
     return r;
@@ -108,7 +79,7 @@ class eliminator {
   /// min over v's choices of unary + factors, over the classes of the neighbours.
   std::vector<double> join(int v, std::vector<int> const& factors, std::vector<argument> const& around, bool with_unary) {
     int mine = -1;
-    for (int f : factors) for (argument const& a : factors_[at(f)].args) if (a.op == v) mine = refine(mine, a.classes);
+    for (int f : factors) for (argument const& a : factors_[at(f)].args) if (a.op == v) mine = classes_.refine(mine, a.classes);
     int const groups = mine < 0 ? 1 : size(mine);
     std::vector<double> base(at(groups), never);
     for (int i = 0; i < choices(v); ++i) {
@@ -119,15 +90,12 @@ class eliminator {
     std::vector<int> dims;
     std::size_t cells = 1;
     for (argument const& a : around) { dims.push_back(size(a.classes)); cells *= at(size(a.classes)); }
-    int const inner = n ? dims.back() : 1;
-    // every factor as group of v -> its neighbours' joint classes, last neighbour contiguous
-    struct expanded { double const* v; std::vector<std::size_t> stride; std::size_t block; bool last; };
-    std::vector<expanded> e;
+    std::vector<expanded_table> e;
     if (expanded_.size() < factors.size()) expanded_.resize(factors.size());
     for (int f : factors) {
       factor const& q = factors_[at(f)];
       table const& t = tables_[at(q.table)];
-      expanded x{nullptr, std::vector<std::size_t>(at(n), 0), 1, false};
+      expanded_table x{nullptr, std::vector<std::size_t>(at(n), 0), 1, false};
       std::vector<std::vector<std::size_t>> offset(at(n));
       std::vector<std::size_t> own(at(groups), 0);
       std::size_t stride = 1;
@@ -135,12 +103,12 @@ class eliminator {
       for (std::size_t k = q.args.size(); k-- > 0;) {
         argument const& a = q.args[k];
         if (a.op == v) {
-          auto const m = coarsen(mine, a.classes);
+          auto const m = classes_.coarsen(mine, a.classes);
           for (std::size_t j = 0; j < m.size(); ++j) own[j] = at(m[j]) * stride;
         } else {
           int i = 0;
           while (around[at(i)].op != a.op) ++i;
-          for (int m : coarsen(around[at(i)].classes, a.classes)) offset[at(i)].push_back(at(m) * stride);
+          for (int m : classes_.coarsen(around[at(i)].classes, a.classes)) offset[at(i)].push_back(at(m) * stride);
           x.stride[at(i)] = x.block;
           x.block *= at(dims[at(i)]);
           which.push_back(i);                                        // descending: args ascend
@@ -159,52 +127,10 @@ class eliminator {
       x.v = rows_at(t.v, own, from, expanded_[e.size()]);
       e.push_back(std::move(x));
     }
-    std::vector<double> out(cells, never);
-    // rows of cells that differ in the last neighbour's class alone: each is made by one
-    auto const make_rows = [&](std::size_t first_row, std::size_t last_row) {
-      std::vector<int> c(at(n), 0);
-      std::vector<std::size_t> from(e.size(), 0);
-      // groups of v in blocks whose rows stay in the cache while all cells pass by
-      int const block = std::max(4, 16384 / std::max(1, inner));
-      for (int first = 0; first < groups; first += block) {
-        int const end = std::min(groups, first + block);
-        std::size_t rest = first_row;
-        for (int i = n - 2; i >= 0; --i) { c[at(i)] = static_cast<int>(rest % at(dims[at(i)])); rest /= at(dims[at(i)]); }
-        for (std::size_t row = first_row; row < last_row; ++row) {
-          for (std::size_t k = 0; k < e.size(); ++k) {
-            from[k] = 0;
-            for (int i = 0; i + 1 < n; ++i) from[k] += e[k].stride[at(i)] * at(c[at(i)]);
-          }
-          least_rows to{out.data() + row * at(inner), inner};
-          for (int j = first; j < end; ++j) {
-            double start = base[at(j)];
-            double const *one = nullptr, *two = nullptr;
-            std::size_t rows = 0;
-            for (std::size_t k = 0; k < e.size(); ++k) {
-              double const* const x = e[k].v + at(j) * e[k].block + from[k];
-              if (!e[k].last) start += *x;
-              else if (++rows == 1) one = x;
-              else if (rows == 2) two = x;
-              else {                                                 // more than two: added up first
-                if (rows == 3) to.begin_sum(one, two);
-                to.add_to_sum(x);
-              }
-            }
-            if (!(start < never)) continue;
-            if (rows == 1) to.put(one, start);
-            else if (rows == 0) to.put(start);
-            else if (rows == 2) to.put(one, two, start);
-            else to.put_sum(start);
-          }
-          to.finish();
-          for (int i = n - 2; i >= 0 && ++c[at(i)] == dims[at(i)]; --i) c[at(i)] = 0;
-        }
-      }
-    };
-    std::size_t const rows = cells / at(inner);
-    if (!limits_.workers || static_cast<double>(at(groups) * cells) < limits_.shared) make_rows(0, rows);
-    else limits_.workers->run_blocks(rows, (rows + 15) / 16, [&](std::size_t first, std::size_t last, int) { make_rows(first, last); });
-    return out;
+    return least_cells(base, dims, e, [&](std::size_t rows, auto const& make_rows) {
+      if (!limits_.workers || static_cast<double>(at(groups) * cells) < limits_.shared) make_rows(0, rows);
+      else limits_.workers->run_blocks(rows, (rows + 15) / 16, [&](std::size_t first, std::size_t last, int) { make_rows(first, last); });
+    });
   }
 
   void eliminate_part(int v, std::vector<int> factors, bool with_unary) {
@@ -275,7 +201,7 @@ class eliminator {
     steps_.clear();
     constant_ = 0;
     exact_ = true;
-    while (given_classes_.size() < t_.classes.size()) given_classes_.push_back(add_classes(t_.classes[given_classes_.size()]));
+    while (given_classes_.size() < t_.classes.size()) given_classes_.push_back(classes_.add(t_.classes[given_classes_.size()]));
     while (given_costs_.size() < t_.costs.size()) {
       pair_cost const& c = t_.costs[given_costs_.size()];
       given_costs_.push_back(static_cast<int>(tables_.size()));
