@@ -8,8 +8,8 @@
 #include <tensorpar/plan/memory_saving.hpp>
 #include <tensorpar/plan/merge_orders.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
+#include <tensorpar/plan/stage_steps.hpp>
 #include <tensorpar/plan/step_fit.hpp>
-#include <tensorpar/plan/step_parts.hpp>
 #include <tuple>
 
 namespace tensorpar {
@@ -28,12 +28,7 @@ class pipeline_expander {
   computation_graph const& forward_;
   plan const& plan_;
   pipeline const& pipe_;
-  std::map<i64, training_graph> made_;                // by samples per micro-batch; all have the same ids
-  std::vector<int> stage_;                            // by node of those graphs; -1: of none
-  std::vector<bool> weight_part_;                     // by node: only adds to the gradient of a parameter
-  std::vector<bool> of_weights_;                      // by forward node: of parameters alone, the same for all samples
-  std::vector<bool> joins_;                           // by node: adds what several stages give to the gradient of a parameter
-  std::map<int, std::pair<int, std::string>> summed_;  // by node: a sum where its summands are made: that operator, and its letters there
+  stage_steps steps_;
   std::vector<std::vector<int>> value_, again_;       // by value and micro-batch of its producer's stage: computed once, and recomputed
   std::vector<std::vector<int>> node_;                // by forward node and micro-batch
   std::map<std::pair<int, int>, int> sum_;            // gradient -> sum over micro-batches
@@ -45,64 +40,17 @@ class pipeline_expander {
   pipeline_stage const& stage(int s) const { return pipe_.stages[z(s)]; }
   /// Is forward operator v run once more in the backward pass?
   bool recomputed(int v) const {
-    return v < forward_.node_count() && (stage(stage_[z(v)]).recompute || plan_.nodes[z(v)].recompute);
+    return v < forward_.node_count() && (stage(steps_.stage[z(v)]).recompute || plan_.nodes[z(v)].recompute);
   }
   weight_sharding sharding_of(int update) const {
     weight_sharding const own = plan_.nodes[z(any().graph.node(update).origin)].sharding;
-    return own == weight_sharding::none && stage(stage_[z(update)]).shard_optimizer ? weight_sharding::update : own;
+    return own == weight_sharding::none && stage(steps_.stage[z(update)]).shard_optimizer ? weight_sharding::update : own;
   }
   i64 size(int s) const { return stage(s).micro_batch; }
   int count(int s) const { return pipe_.micro_batches(s); }
-  training_graph const& of(int s) const { return made_.at(size(s)); }
-  training_graph const& any() const { return made_.begin()->second; }
+  training_graph const& of(int s) const { return steps_.made.at(size(s)); }
+  training_graph const& any() const { return steps_.any(); }
   computation_graph& out() { return r_.graph.graph; }
-
-  void differentiate_all(std::string const& loss) {
-    int const y = forward_.output(loss);
-    int const last = y < 0 ? -1 : forward_.value(y).producer;
-    bool const several = last >= 0 && pipe_.mini_batch > pipe_.unit;
-    r_.graph.reduction = y < 0 ? plan_.reduction : reduction_of(forward_, y, plan_.reduction, several, true);
-    for (pipeline_stage const& s : pipe_.stages) {
-      if (made_.contains(s.micro_batch)) continue;
-      training_options o;
-      o.loss = loss;
-      o.optimizer = plan_.optimizer;
-      o.reduction = r_.graph.reduction;
-      o.micro_batches = last < 0 ? 1 : count(stage_[z(last)]);          // the gradient starts there, whatever the sizes elsewhere
-      made_.emplace(s.micro_batch, differentiate(rebatch(forward_, s.micro_batch / pipe_.unit), o));
-    }
-    computation_graph const& g = any().graph;
-    for (int v = forward_.node_count(); v < g.node_count(); ++v) {
-      int const o = g.node(v).origin;
-      stage_.push_back(o < 0 ? -1 : stage_[z(o)]);
-    }
-    weight_part_ = weight_parts(any());
-    of_weights_ = made_of_parameters(forward_);
-    sum_where_made();
-    joins_.assign(g.nodes.size(), false);
-    for (int v = 0; v < g.node_count(); ++v)
-      for (int x : g.node(v).in)
-        if (int const p = g.value(x).producer; weight_part_[z(v)] && g.node(v).op.is<add>() && p >= 0)
-          joins_[z(v)] = joins_[z(v)] || joins_[z(p)] || stage_[z(p)] != stage_[z(v)];
-  }
-
-  /// What several operators of one stage give to the gradient of a value from another stage is added in theirs and sent once. The other
-  /// stage would come to it in an order of its own, which theirs would have to wait for.
-  void sum_where_made() {
-    computation_graph const& g = any().graph;
-    for (int v = forward_.node_count(); v < g.node_count(); ++v) {
-      graph_node const& n = g.node(v);
-      if (n.phase != step_phase::backward || weight_part_[z(v)] || !n.op.is<add>()) continue;
-      int const a = g.value(n.in[0]).producer, b = g.value(n.in[1]).producer;
-      if (a < forward_.node_count() || b < forward_.node_count() || stage_[z(a)] != stage_[z(b)] || stage_[z(a)] == stage_[z(v)]) continue;
-      auto const made = summed_.find(a);
-      int const origin = made != summed_.end() ? made->second.first : g.node(a).origin;
-      std::string const& theirs = made != summed_.end() ? made->second.second : g.node(a).letters;
-      if (origin < 0) continue;
-      stage_[z(v)] = stage_[z(a)];
-      summed_[v] = {origin, letters_from(g, v, a, theirs)};
-    }
-  }
 
   int new_value(graph_value v) {
     out().values.push_back(std::move(v));
@@ -114,7 +62,7 @@ class pipeline_expander {
   }
   pass_entry pass_of(int v, int s, int j) const {
     if (any().graph.node(v).phase == step_phase::forward) return {s, pass::forward, j};
-    return {s, stage(s).split_backward && weight_part_[z(v)] ? pass::weights : pass::backward, j};
+    return {s, stage(s).split_backward && steps_.weight_part[z(v)] ? pass::weights : pass::backward, j};
   }
 
   /// Old node v of stage s on micro-batch j, reading new values.
@@ -122,7 +70,7 @@ class pipeline_expander {
     int const id = out().node_count();
     graph_node n = of(s).graph.node(v);
     bool const update = n.phase == step_phase::update;
-    if (auto const it = summed_.find(v); it != summed_.end()) std::tie(n.origin, n.letters) = it->second;
+    if (auto const it = steps_.summed.find(v); it != steps_.summed.end()) std::tie(n.origin, n.letters) = it->second;
     n.in = std::move(operands);
     n.part = j;
     n.parts = count(s);
@@ -159,13 +107,13 @@ class pipeline_expander {
       }
       return it->second;
     }
-    int const p = stage_[z(v.producer)];
+    int const p = steps_.stage[z(v.producer)];
     graph_node const& maker = any().graph.node(v.producer);
     if (maker.phase == step_phase::update) return value_[z(x)][0];
     if (late && read_again(x, s)) return again_[z(x)][z(j)];
     if (size(p) == size(s)) return value_[z(x)][z(j)];
-    if (maker.phase == step_phase::forward && of_weights_[z(v.producer)]) return value_[z(x)][z(j * size(s) / size(p))];
-    if (maker.phase == step_phase::backward && of_weights_[z(any().graph.node(reader).origin)]) return share_of_sum(x, p, s, j);
+    if (maker.phase == step_phase::forward && steps_.of_weights[z(v.producer)]) return value_[z(x)][z(j * size(s) / size(p))];
+    if (maker.phase == step_phase::backward && steps_.of_weights[z(any().graph.node(reader).origin)]) return share_of_sum(x, p, s, j);
     return rebatched(x, p, s, j);
   }
   /// A gradient of what is the same for all samples, as stage s of another micro-batch size reads it from stage p: what several
@@ -238,7 +186,7 @@ class pipeline_expander {
 
   /// Every micro-batch of node v.
   void copies_of(int v) {
-    int const s = stage_[z(v)], origin = any().graph.node(v).origin;
+    int const s = steps_.stage[z(v)], origin = any().graph.node(v).origin;
     if (phase_ == step_phase::backward)
       for (int x : any().graph.node(v).in) if (read_again(x, s) && again_[z(x)].empty()) compute_again(any().graph.value(x).producer);
     for (int j = 0; j < count(s); ++j) {
@@ -256,12 +204,12 @@ class pipeline_expander {
   /// Does stage s read old value x in its backward pass as it is computed anew there?
   bool read_again(int x, int s) const {
     int const p = any().graph.value(x).producer;
-    return p >= 0 && stage_[z(p)] == s && recomputed(p);
+    return p >= 0 && steps_.stage[z(p)] == s && recomputed(p);
   }
   /// Forward operator v once more, on every micro-batch, and before it those that it reads and that are not kept.
   void compute_again(int v) {
     computation_graph const& g = any().graph;
-    int const s = stage_[z(v)];
+    int const s = steps_.stage[z(v)];
     for (int u : behind(v, g, [&](int x) { return read_again(x, s) && again_[z(x)].empty(); }))
       for (int j = 0; j < count(s); ++j) {
         std::vector<int> in;
@@ -275,9 +223,9 @@ class pipeline_expander {
   }
   /// Gradient x added over all micro-batches, each addition in the pass that brings the next summand.
   int total(int x) {
-    int const v = any().graph.value(x).producer, s = stage_[z(v)];
+    int const v = any().graph.value(x).producer, s = steps_.stage[z(v)];
     if (auto const it = sum_.find({x, s}); it != sum_.end()) return it->second;
-    if (joins_[z(v)]) {                                 // after all passes: each stage adds its own up, and sends the sum once
+    if (steps_.joins[z(v)]) {                           // after all passes: each stage adds its own up, and sends the sum once
       graph_node const& old = any().graph.node(v);
       int const a = total(old.in[0]), b = total(old.in[1]), id = out().add(add{}, {a, b}, old.name);
       graph_node& n = out().node(id);
@@ -313,7 +261,7 @@ class pipeline_expander {
         int const p = t.graph.value(x).producer;
         in.push_back(p >= 0 && t.graph.node(p).phase == step_phase::backward ? total(x) : value_[z(x)][0]);
       }
-      int const id = copy_node(v, stage_[z(v)] < 0 ? 0 : stage_[z(v)], 0, std::move(in), value_);
+      int const id = copy_node(v, steps_.stage[z(v)] < 0 ? 0 : steps_.stage[z(v)], 0, std::move(in), value_);
       if (n.origin < 0) out().node(id).origin = -1;
       else shard_update(r_.graph, id, r_.plan.nodes[z(out().node(id).origin)].spread, sharding_of(v));
       belongs(id, {-1, pass::weights, 0});
@@ -321,12 +269,12 @@ class pipeline_expander {
   }
 
  public:
-  pipeline_expander(computation_graph const& f, plan const& p) : forward_(f), plan_(p), pipe_(p.pipeline) {}
+  pipeline_expander(computation_graph const& f, plan const& p, std::string const& loss)
+      : forward_(f), plan_(p), pipe_(p.pipeline), steps_(f, p, loss) {}
 
-  pipelined_step run(std::string const& loss) {
-    stage_ = stages_of_operators(forward_.node_count(), plan_);
-    differentiate_all(loss);
-    for (auto const& [size, made] : made_) require_one_mask(made.graph, static_cast<int>(pipe_.mini_batch / size));
+  pipelined_step run() {
+    r_.graph.reduction = steps_.reduction;
+    for (auto const& [size, made] : steps_.made) require_one_mask(made.graph, static_cast<int>(pipe_.mini_batch / size));
     training_graph const& t = any();
     value_.resize(t.graph.values.size());
     again_.resize(t.graph.values.size());
@@ -338,7 +286,7 @@ class pipeline_expander {
     std::size_t const forward_values = out().values.size();
     phase_ = step_phase::backward;
     for (int v = t.forward_nodes; v < t.graph.node_count(); ++v)
-      if (t.graph.node(v).phase == step_phase::backward && !joins_[z(v)]) copies_of(v);
+      if (t.graph.node(v).phase == step_phase::backward && !steps_.joins[z(v)]) copies_of(v);
     phase_ = step_phase::update;
     r_.graph.home.assign(forward_values, -1);
     for (std::size_t x = 0; x < t.home.size(); ++x) if (t.home[x] >= 0) r_.graph.home[z(value_[x][0])] = node_[z(t.home[x])][0];
@@ -371,7 +319,7 @@ inline pipelined_step expand(computation_graph const& forward, plan const& p, st
   require_feasible(p);
   if (p.pipeline.empty()) throw error("the plan has no pipeline", "expand", "a plan with stages");
   require_graph(p, forward);
-  pipelined_step r = detail::pipeline_expander(forward, p).run(loss);
+  pipelined_step r = detail::pipeline_expander(forward, p, loss).run();
   plan& q = r.plan;
   q.model = p.model;
   q.cluster = p.cluster;
