@@ -53,7 +53,8 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
     }
     tables.sets.push_back(std::move(c));
     kinds_.push_back(kinds_[detail::idx(whole)]);
-    std::erase_if(kinds_.back().layouts, [&](auto const& slot) { return in_parts(set, slot.first[0]); });
+    for (auto i = kinds_.back().layouts.begin(); i != kinds_.back().layouts.end();)
+      i = in_parts(set, i->first[0]) ? kinds_.back().layouts.erase(i) : std::next(i);
     return set;
   }
   /// The same where every choice saves this. The graph says what is computed again and where weights live.
