@@ -1,12 +1,12 @@
-// examples/scratch_folder.hpp - a folder of this run alone for the files that an example writes, removed at its end
+// examples/scratch_folder.hpp - a folder of this run alone for the files that an example or a test writes, removed at its end
 #pragma once
-#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
+#include <stdlib.h>
 #include <string>
 
 class scratch_folder {
-  std::string path_ = (std::filesystem::temp_directory_path() / "tensorpar-example-XXXXXX").string();
+  std::string path_ = (std::filesystem::temp_directory_path() / ("tensorpar-" + std::string(6, 'X'))).string();
 
  public:
   scratch_folder() {
@@ -19,4 +19,5 @@ class scratch_folder {
     std::filesystem::remove_all(path_, ignored);
   }
   std::string const& path() const { return path_; }
+  std::string operator/(std::string const& name) const { return path_ + "/" + name; }
 };
