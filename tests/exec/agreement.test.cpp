@@ -7,6 +7,9 @@
 #include "played_processes.hpp"
 #include "support/effort.hpp"
 #include "support/scratch_folder.hpp"
+#include <tensorpar/exec/departure.hpp>
+#include <tensorpar/exec/given_values.hpp>
+#include <tensorpar/exec/joined_run.hpp>
 #include <tensorpar/exec/parameters_file.hpp>
 
 using namespace tests;

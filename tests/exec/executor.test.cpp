@@ -1,4 +1,5 @@
 // tests/exec/executor.test.cpp - parallel equals serial: exactly in the prime field, up to rounding in double
+#include <tensorpar/exec/execute_task.hpp>
 #include <tensorpar/exec/executor.hpp>
 
 #include <doctest/doctest.h>

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 #include <map>
 #include <random>
+#include <tensorpar/exec/host_list.hpp>
 #include <tensorpar/exec/launch.hpp>
+#include <tensorpar/exec/launch_variables.hpp>
 #include <vector>
 
 #include "support/effort.hpp"

@@ -12,6 +12,7 @@
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/certificate.hpp>
 #include <tensorpar/plan/codec.hpp>
+#include <tensorpar/plan/scratch.hpp>
 #include <tensorpar/report/summary.hpp>
 #include <tensorpar/search/strategies.hpp>
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <stdexcept>
 #include <tensorpar/exec/threads.hpp>
+#include <tensorpar/exec/worker_tasks.hpp>
 
 using namespace tensorpar;
 using comm::threads;

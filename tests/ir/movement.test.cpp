@@ -1,4 +1,5 @@
 // tests/ir/movement.test.cpp - movements lead where they say, by the collectives that the cases call for
+#include <tensorpar/ir/held_boxes.hpp>
 #include <tensorpar/ir/movement.hpp>
 
 #include <doctest/doctest.h>

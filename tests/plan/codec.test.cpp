@@ -5,6 +5,7 @@
 #include <plan/random_plan.hpp>
 #include <random>
 #include <support/cpu_seconds.hpp>
+#include <tensorpar/plan/node_codec.hpp>
 #include <tensorpar/plan/plan_text.hpp>
 
 using namespace tensorpar;

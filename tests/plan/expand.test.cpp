@@ -7,6 +7,8 @@
 
 #include <functional>
 #include <tensorpar/plan/check.hpp>
+#include <tensorpar/plan/stage_steps.hpp>
+#include <tensorpar/plan/step_parts.hpp>
 #include <tensorpar/plan/tasks.hpp>
 
 #include "support/random_pipeline.hpp"

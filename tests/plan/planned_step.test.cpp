@@ -5,6 +5,7 @@
 
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/certificate.hpp>
+#include <tensorpar/plan/unroller.hpp>
 
 #include "support/random_pipeline.hpp"
 

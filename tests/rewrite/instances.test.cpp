@@ -1,4 +1,5 @@
 // tests/rewrite/instances.test.cpp - cases and instances of rules
+#include <tensorpar/rewrite/drawn_numbers.hpp>
 #include <tensorpar/rewrite/instances.hpp>
 #include <doctest/doctest.h>
 

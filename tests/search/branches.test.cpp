@@ -1,4 +1,6 @@
 // tests/search/branches.test.cpp - branches between forks and joins: against the dynamic program over all structures
+#include <tensorpar/search/branch_alike.hpp>
+#include <tensorpar/search/branch_links.hpp>
 #include <tensorpar/search/branches.hpp>
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 // tests/search/choice_sets.test.cpp - choices priced by their kinds are priced as each by itself
+#include <tensorpar/search/choice_layouts.hpp>
 #include <tensorpar/search/choice_sets.hpp>
 #include <doctest/doctest.h>
 

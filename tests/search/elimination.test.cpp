@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <random>
+#include <tensorpar/search/least_cells.hpp>
+#include <tensorpar/search/refined_classes.hpp>
 
 using namespace tensorpar;
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/search/with_parts.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 #include "support/effort.hpp"

@@ -6,8 +6,11 @@
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/search/stage_model.hpp>
 #include <tensorpar/search/stages/additive.hpp>
+#include <tensorpar/search/stages/device_places.hpp>
 #include <tensorpar/search/stages/graph_model.hpp>
+#include <tensorpar/search/stages/graph_stage_options.hpp>
 #include <tensorpar/search/stages/grouped.hpp>
+#include <tensorpar/search/stages/stage_tensors.hpp>
 
 using namespace tensorpar;
 

@@ -6,13 +6,13 @@
 #include <memory>
 #include <optional>
 #include <tensorpar/exec/concepts.hpp>
-#include <tensorpar/exec/departure.hpp>
 #include <tensorpar/exec/device_memory.hpp>
 #include <tensorpar/exec/evaluation.hpp>
-#include <tensorpar/exec/given_values.hpp>
+#include <tensorpar/exec/execute_task.hpp>
 #include <tensorpar/exec/host.hpp>
 #include <tensorpar/exec/hub_maker.hpp>
 #include <tensorpar/exec/initial_values.hpp>
+#include <tensorpar/exec/joined_run.hpp>
 #include <tensorpar/exec/kernel.hpp>
 #include <tensorpar/exec/narrow.hpp>
 #include <tensorpar/exec/processes.hpp>
@@ -92,41 +92,26 @@ class executor {
   tensorpar::plan const& plan_value() const { return plan_; }
   int devices() const { return plan_.cluster.size(); }
   /// The devices of this process.
-  std::vector<int> const& local_devices() const { return local_; }
+  std::vector<int> const& local_devices() const { return run_.local; }
   /// Where the ranks meet: to stop a step from outside (`fail`), or for what outlives a failure.
-  typename Comm::hub& hub() { return hub_; }
+  typename Comm::hub& hub() { return run_.hub; }
   /// Is device 0 one of them? Of several processes exactly one says so.
   bool leads() const { return memory_.here(0); }
   /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one, where the facts that it
   /// returns differ, and, unless `anew`, where steps, seeds or values that they were given do (exec/agreement.hpp).
   template <class F> void together(std::string const& where, F const& f, bool anew = false) const {
-    if (local_.size() == endpoints_.size()) return void(f());
-    std::vector<shared_fact> all;
-    std::exception_ptr mine;
-    departure_.together(false);
-    try { all = f(); } catch (...) { mine = std::current_exception(); }
-    if (!anew) all.insert(all.begin(), {{"step", steps_}, {"seed", seed_}});
-    u64 const digest = hasher{}.add(detail::digest_of(all)).add(anew ? 0 : content_.digest()).value();
-    departure_.together(true);
-    detail::agree(hub_, {local_, devices()}, mine, digest, [&] {
-      if (!anew) for (shared_fact& x : content_.facts(graph_.graph)) all.push_back(std::move(x));
-      return all;
-    }, where);
-    departure_.together(false);
+    run_.together(graph_.graph, where, f, anew);
   }
   /// The bytes of the process that leads replace everybody's. All processes call it together.
-  void hear_leader(void* p, std::size_t bytes) const {
-    departure_.together(true);
-    detail::share(hub_, 0, p, bytes);
-  }
+  void hear_leader(void* p, std::size_t bytes) const { run_.hear_leader(p, bytes); }
   /// By device; 0 for those of other processes.
   std::vector<i64> allocated_bytes() const { return memory_.bytes(); }
 
   /// Parameters from their `init` and zero optimizer state, by seed and logical index alone: the same under every plan.
   void initialise(u64 seed) {
-    seed_ = seed;
+    run_.seed = seed;
     detail::each_initial_value<scalar>(graph_, seed, [&](int value, std::vector<scalar> const& all) { store(value, all); });
-    steps_ = 0;
+    run_.steps = 0;
   }
 
   /// Writes a whole parameter or state into every device's part, and a parameter that is kept in full beside (ir/in_bf16.hpp) into its
@@ -141,15 +126,15 @@ class executor {
     if (int const m = master_[static_cast<std::size_t>(value)]; m >= 0)
       memory_.scatter_master(memory_.persistent_of(m), all, graph_.graph.type(value).type);
     given_[static_cast<std::size_t>(value)] = true;
-    if (local_.size() < endpoints_.size()) content_.take(value, all.data(), all.size() * sizeof(scalar));
+    if (run_.local.size() < endpoints_.size()) run_.content.take(value, all.data(), all.size() * sizeof(scalar));
   }
   /// The whole of a parameter or state. Empty if it has no buffer. Throws `error`, as `store` does, for a value that is neither.
   std::vector<scalar> fetch(int value) const {
     int const b = detail::kept_buffer(graph_, memory_, value);
-    return b < 0 ? std::vector<scalar>{} : memory_.gather(b, hub_);
+    return b < 0 ? std::vector<scalar>{} : memory_.gather(b, run_.hub);
   }
   /// Do all copies of every parameter and state agree in every bit?
-  bool copies_agree() const { return memory_.copies_agree(hub_); }
+  bool copies_agree() const { return memory_.copies_agree(run_.hub); }
 
   /// No parameter has values any more, until each is stored again: what is about to be read from a file may break off in the middle.
   void forget() { given_.assign(given_.size(), false); }
@@ -157,11 +142,11 @@ class executor {
   bool has_values() const { return detail::without_values(graph_, memory_, given_) < 0; }
   /// Has a step failed in the middle, where parameters may be half updated, or the hub? An evaluation on threads of one process that fails
   /// changes nothing, and the executor goes on.
-  bool failed() const { return failure_ != nullptr; }
-  u64 steps() const { return steps_; }
-  void set_steps(u64 n) { steps_ = n; }
-  u64 seed() const { return seed_; }
-  void set_seed(u64 s) { seed_ = s; }
+  bool failed() const { return run_.failure != nullptr; }
+  u64 steps() const { return run_.steps; }
+  void set_steps(u64 n) { run_.steps = n; }
+  u64 seed() const { return run_.seed; }
+  void set_seed(u64 s) { run_.seed = s; }
 
   /// One training step on micro_batches * the graph's own batch. `record`, if given, receives what happened when on this process's devices.
   /// Throws `error` for a batch that is not what the model takes, a rate that is negative or not finite, and parameters without values
@@ -169,19 +154,19 @@ class executor {
   /// on from different steps, seeds, rates or values. Also, on every process, for a loss or norm that is not finite, see `on_non_finite`:
   /// parameters are updated then, the step is not counted, and the executor goes on.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
-    begin("step", [&] {
+    run_.begin(graph_.graph, "step", [&] {
       detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);
       return std::vector<shared_fact>{{"learning rate", detail::fact_of(learning_rate), shared_fact::kind::real}};
     });
     auto const t0 = std::chrono::steady_clock::now();
-    run_all(batch, {.step = steps_, .seed = seed_, .learning_rate = learning_rate}, record, nullptr);
-    content_.ran();
+    run_all(batch, {.step = run_.steps, .seed = run_.seed, .learning_rate = learning_rate}, record, nullptr);
+    run_.content.ran();
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
-    departure_.together(true);                      // all throw what is not finite
-    attempt([&] { detail::read_step(r, program_, told_, memory_, hub_); });
-    steps_ += detail::counts(r, plan_.optimizer, steps_);
-    departure_.together(false);
+    run_.departure.together(true);                      // all throw what is not finite
+    run_.attempt([&] { detail::read_step(r, program_, told_, memory_, run_.hub); });
+    run_.steps += detail::counts(r, plan_.optimizer, run_.steps);
+    run_.departure.together(false);
     return r;
   }
 
@@ -191,16 +176,16 @@ class executor {
   /// processes call it together. Throws `error` as `step` does, and for an output that there is not or that a fused program leaves nowhere.
   std::map<std::string, std::vector<scalar>> evaluate(host_batch const& batch, std::vector<std::string> outputs) {
     std::optional<evaluation> pass;
-    begin("evaluate", [&] {
+    run_.begin(graph_.graph, "evaluate", [&] {
       hasher names;
       for (std::string const& name : outputs) names.add(std::string_view(name));
       pass.emplace(graph_, program_, memory_, std::move(outputs));
       detail::check_step(graph_, plan_, memory_, given_, pass->used(), batches_, batch, 0);
       return std::vector<shared_fact>{{"outputs with hash", names.value(), shared_fact::kind::hash}};
     });
-    run_all(batch, {.step = steps_, .seed = seed_}, nullptr, &*pass);
+    run_all(batch, {.step = run_.steps, .seed = run_.seed}, nullptr, &*pass);
     std::map<std::string, std::vector<scalar>> r;
-    attempt([&] { r = pass->outputs(hub_); });
+    run_.attempt([&] { r = pass->outputs(run_.hub); });
     return r;
   }
   /// The loss of a batch: what a step would say that dropped nothing out, and that changed nothing.
@@ -219,9 +204,7 @@ class executor {
   training_graph graph_;
   tensorpar::plan plan_;
   tensorpar::program program_;
-  mutable typename Comm::hub hub_;                  // also reading may take the other processes
-  std::vector<int> local_;                          // the devices of this process
-  mutable detail::departure<typename Comm::hub> departure_{hub_, local_[0]};
+  mutable detail::joined_run<typename Comm::hub> run_;   // also reading may take the other processes
   std::vector<std::optional<Comm>> endpoints_;      // by device
   std::vector<std::optional<Compute>> compute_;     // by device
   detail::worker_pool workers_;
@@ -232,11 +215,8 @@ class executor {
   traffic traffic_;                                 // of a step, where devices are queues
   detail::step_numbers told_;                       // the buffers that a step's result is read from
   detail::batch_check batches_;
-  detail::given_values content_;                    // where there are several processes: what this one was given
-  u64 steps_ = 0, seed_ = 0;
-  std::exception_ptr failure_;                      // the first
 
-  int device_of(std::size_t worker) const { return local_[worker / workers_each]; }
+  int device_of(std::size_t worker) const { return run_.local[worker / workers_each]; }
   /// Waits for all that a device was asked for. Where the communicator has a queue, what fails there is found first.
   void finish(int d) {
     if constexpr (queued) endpoints_[static_cast<std::size_t>(d)]->drain();
@@ -253,23 +233,23 @@ class executor {
         plan_(sized(fitting(detail::with_kernels<Compute>(graph_), std::move(p)))),
         program_(detail::correct(graph_, plan_, made ? require_program<Compute>(graph_, plan_, *made)
                                                      : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_), check)),
-        hub_(make(plan_.cluster.size())),
-        local_(detail::local_ranks(hub_, plan_.cluster.size())),
+        run_(plan_.cluster.size(), make),
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
-        compute_(detail::policies_for<Compute>(local_, detail::seats(hub_, local_), plan_.cluster.size(), make)),
-        workers_(static_cast<int>(local_.size() * workers_each)),
-        memory_(program_, local_, detail::memories_of(compute_, local_)) {
-    for (int d : local_) detail::join(endpoints_[static_cast<std::size_t>(d)], hub_, d, memory_.memory(d));
-    departure_.together(true);
-    if constexpr (queued) detail::connect(hub_, endpoints_, local_, traffic_ = detail::announced(graph_, plan_, program_), workers_);
+        compute_(detail::policies_for<Compute>(run_.local, detail::seats(run_.hub, run_.local), plan_.cluster.size(), make)),
+        workers_(static_cast<int>(run_.local.size() * workers_each)),
+        memory_(program_, run_.local, detail::memories_of(compute_, run_.local)) {
+    for (int d : run_.local) detail::join(endpoints_[static_cast<std::size_t>(d)], run_.hub, d, memory_.memory(d));
+    run_.departure.together(true);
+    if constexpr (queued)
+      detail::connect(run_.hub, endpoints_, run_.local, traffic_ = detail::announced(graph_, plan_, program_), workers_);
     else if constexpr (spans_processes<typename Comm::hub>)
-      detail::require_one_program(hub_, local_, devices(), detail::whole_hash(graph_, plan_, program_));
-    departure_.together(false);
+      detail::require_one_program(run_.hub, run_.local, devices(), detail::whole_hash(graph_, plan_, program_));
+    run_.departure.together(false);
     given_.assign(graph_.graph.values.size(), false);
     master_ = detail::masters_of(graph_.graph);
     told_ = detail::told_by_step(graph_, program_);
     batches_ = detail::batch_check(graph_.graph);
-    tasks_.make(graph_, program_, local_, memory_, endpoints_);
+    tasks_.make(graph_, program_, run_.local, memory_, endpoints_);
   }
 
   static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
@@ -281,7 +261,7 @@ class executor {
     traffic const messages = only && orders_messages ? only->messages() : traffic{};
     std::vector<detail::worker_place> at;
     for (std::size_t w = 0; w < workers; ++w) at.push_back({device_of(w), program_.tasks.size()});
-    bool const sound = !hub_.failure();
+    bool const sound = !run_.hub.failure();
     for (auto& p : tasks_.progress) p->restart();
     auto const t0 = std::chrono::steady_clock::now();
     auto work = [&](int worker) {
@@ -315,7 +295,8 @@ class executor {
           if (record) times->begin(queue_of(d, own));
           {
             [[maybe_unused]] auto const range = detail::range_in(memory_.memory(d), t.name.c_str());
-            run(d, i, batch, state, comm, only);
+            detail::execute_task(graph_.graph, program_, i, tasks_.ready_of(i, d), batch, state, comm, queue_of(d, true),
+                                 *compute_[static_cast<std::size_t>(d)], memory_.memory(d), only);
           }
           if (only) only->take(i, d, [&] { if constexpr (queued) comm.wait_for(memory_.memory(d)); });
           if (record)
@@ -332,66 +313,15 @@ class executor {
         errors[w] = std::current_exception();
         tasks_.runs[w].give_up();
         if constexpr (queued) if (comm.stuck_at() >= 0) at[w].task = static_cast<std::size_t>(comm.stuck_at());
-        hub_.fail(spans_processes<typename Comm::hub> ? detail::with_task(program_, at[w]) : std::current_exception(), d);
+        run_.hub.fail(spans_processes<typename Comm::hub> ? detail::with_task(program_, at[w]) : std::current_exception(), d);
         if constexpr (queued) comm.abandon();
         progress.stop();
       }
     };
     workers_.run(work);
-    if (std::any_of(errors.begin(), errors.end(), [](auto const& e) { return e != nullptr; })) {
-      int first = -1;
-      if constexpr (requires { hub_.failed_rank(); }) first = hub_.failed_rank();
-      std::exception_ptr const failure = hub_.failure();
-      bool harmless = false;                               // an evaluation changes nothing that is kept
-      if constexpr (requires { hub_.recover(); })
-        if ((harmless = only && sound && local_.size() == endpoints_.size())) hub_.recover();
-      try { detail::rethrow_with_tasks(program_, failure, first, at); } catch (...) {
-        if (!harmless) failure_ = std::current_exception();
-        throw;
-      }
-    }
+    if (std::any_of(errors.begin(), errors.end(), [](auto const& e) { return e != nullptr; }))
+      run_.throw_failure(program_, at, only && sound);     // an evaluation changes nothing that is kept
     if (record) *record = detail::timeline_of(std::move(spans));
-  }
-
-  /// Another process may fail in this.
-  template <class F> void attempt(F const& f) {
-    try { f(); } catch (...) {
-      failure_ = std::current_exception();
-      hub_.fail(failure_, local_[0]);                      // the others may wait for this one
-      throw;
-    }
-  }
-  /// What every process asks before it runs anything. Where it throws all are as they were, unless the hub itself has failed.
-  template <class F> void begin(char const* where, F const& check) {
-    detail::require_alive(failure_);
-    try { together(where, check); } catch (...) {
-      if (hub_.failure()) failure_ = std::current_exception();
-      throw;
-    }
-  }
-
-  void run(int d, std::size_t i, host_batch const& batch, step_state state, Comm& comm, evaluation const* only) {
-    task const& t = program_.tasks[i];
-    auto& p = tasks_.ready_of(i, d);
-    if (t.kind != task_kind::compute) {
-      auto const move = [&]<class Element>(Element*) {
-        auto const* src = p.in_at.empty() ? nullptr : static_cast<Element const*>(p.in_at[0]);
-        auto* dst = p.out_at.empty() ? nullptr : static_cast<Element*>(p.out_at[0]);
-        run_move(t.step, p.move, src, dst, static_cast<Element*>(p.workspace), comm, p.group, message_tag(t, i), queue_of(d, true));
-      };
-      return p.narrow ? move(static_cast<detail::narrow_of<Compute>*>(nullptr)) : move(static_cast<scalar*>(nullptr));
-    }
-    for (auto const& [k, value] : p.feeds) {
-      graph_value const& v = graph_.graph.value(value);
-      auto const operand = static_cast<std::size_t>(k);
-      detail::feed_box<scalar>(batch.find(v.name)->second, t.micro_batch + v.part, p.in[operand], const_cast<void*>(p.in_at[operand]),
-                               memory_.memory(d));
-    }
-    kernel_call c = detail::call_of(t, p);
-    c.state = state;
-    detail::place_in_batch(c, graph_.graph.node(t.node), t.micro_batch, program_.micro_batches);
-    if (only) only->adapt(c);
-    compute_[static_cast<std::size_t>(d)]->run(c);
   }
 };
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <tensorpar/search/branch_alike.hpp>
+#include <tensorpar/search/branch_links.hpp>
 #include <tensorpar/search/branch_points.hpp>
 #include <utility>
 
@@ -27,51 +27,23 @@ inline constexpr std::size_t every_point = static_cast<std::size_t>(-1);
 /// Of a movement between operators that are neither neighbours in a chain nor at its ends the least counts that the earlier one's choice
 /// allows, one between operators of two branches does not count, and what a branch that starts or ends with a fork exchanges with f or x
 /// counts inside: all that can only lower the bound.
-class branch_mapper {
+class branch_mapper : branch_links {
   using point = branch_point;
   using points = branch_points;
   using draft = branch_frontier::draft;
 
-  branch_problem p_;
   i64 left_;                                             // of the budget: points made
   std::size_t most_points_;                              // of a fork: thinned beyond
-  std::map<std::pair<int, int>, int> pair_;
-  struct partner { int op; std::vector<double> least; };  // by choice: of what is exchanged with this later operator
-  std::vector<std::vector<partner>> later_;
-  branch_likeness like_;
   branch_frontier kept_;
   std::map<std::array<int, 7>, points> solved_;          // (entry, range, f, its class, x, its class)
   std::map<std::array<int, 5>, std::vector<points>> chains_;   // (entry, range, f, its class): by choice of the last operator before x
   std::map<int, std::pair<std::vector<int>, std::vector<int>>> split_;   // series -> up to its last operator, and the forks after it
-  std::map<std::array<int, 3>, std::vector<int>> fitting_;               // by operator and range
   std::vector<draft> ends_;                              // of the entry at hand
   struct answer { points const* of; int entry; };
   std::map<std::array<int, 5>, answer> alike_;           // (kind of entry, range, class of f, class of x)
 
   std::vector<double> slack_;                            // by entry: how many times too dear its points may be, where some are left out
 
-  static std::size_t at(int i) { return idx(i); }
-  choice_set const& choices(int v) const { return p_.tables->sets[at((*p_.set_of)[at(v)])]; }
-  bool fits(int v, int c, device_range r) const {
-    return choices(v).spreads[at(c)].start == r.start && choices(v).sizes[at(c)] <= r.size;
-  }
-  sp_kind kind(int e) const { return (*p_.tree)[e].kind; }
-  int op_of(int e) const { return (*p_.tree)[e].left; }
-
-  /// What two operators exchange, if anything.
-  operator_pair const* link(int a, int b) const {
-    auto const i = pair_.find({std::min(a, b), std::max(a, b)});
-    return i == pair_.end() ? nullptr : &(*p_.pairs)[at(i->second)];
-  }
-  double over(operator_pair const* q, bool ascending, int ca, int cb) const {
-    return !q ? 0 : ascending ? p_.tables->seconds(*q, ca, cb) : p_.tables->seconds(*q, cb, ca);
-  }
-  /// The choices of an operator that stand in a range.
-  std::vector<int> const& fitting(int v, device_range r) {
-    auto const [i, fresh] = fitting_.try_emplace({v, r.start, r.size});
-    for (int c = 0; c < choices(v).count() && fresh; ++c) if (fits(v, c, r)) i->second.push_back(c);
-    return i->second;
-  }
   /// An operator by itself, with the operators f and x outside.
   points alone(int v, device_range r, int f, int fc, int x, int xc) {
     operator_pair const *const qf = f < 0 ? nullptr : link(v, f), *const qx = x < 0 ? nullptr : link(v, x);
@@ -314,24 +286,7 @@ class branch_mapper {
   branch_mapper(branch_problem const& p, i64 budget, std::size_t most_points = every_point)
       : branch_mapper(p, budget, most_points, meetings(*p.tree, *p.pairs)) {}
   branch_mapper(branch_problem const& p, i64 budget, std::size_t most_points, std::vector<int> const& where)
-      : p_(p), left_(budget), most_points_(most_points), later_(p.set_of->size()), like_(p, where), slack_(at(p.tree->size()), 1) {
-    std::map<std::array<int, 3>, std::vector<double>> least;   // pairs that look alike: what a choice exchanges at least
-    for (std::size_t k = 0; k < p.pairs->size(); ++k) {
-      operator_pair const& q = (*p.pairs)[k];
-      pair_[{q.first, q.second}] = static_cast<int>(k);
-      pair_cost const& c = p.tables->costs[at(q.cost)];
-      if (kind(where[k]) == sp_kind::parallel) continue;       // of branches that stand side by side: left out
-      bool const rows = like_.place(q.first) < like_.place(q.second);
-      auto const [known, fresh] = least.try_emplace({q.cost, rows ? q.rows : q.cols, rows});
-      if (fresh) {
-        std::vector<double> line(at(rows ? c.rows : c.cols), never);
-        for (int i = 0; i < c.rows; ++i)
-          for (int j = 0; j < c.cols; ++j) line[at(rows ? i : j)] = std::min(line[at(rows ? i : j)], c.at(i, j));
-        for (int i : p.tables->classes[at(rows ? q.rows : q.cols)].of) known->second.push_back(line[at(i)]);
-      }
-      later_[at(rows ? q.first : q.second)].push_back({rows ? q.second : q.first, known->second});
-    }
-  }
+      : branch_links(p, where), left_(budget), most_points_(most_points), slack_(at(p.tree->size()), 1) {}
   /// Bounds of all up to an operator of the outermost chain, by its choice, its own seconds counted; operators after it do not count.
   /// Nothing where the budget does not suffice.
   std::optional<std::vector<double>> up_to(int last) {

@@ -4,10 +4,10 @@
 #include <tensorpar/search/fitting.hpp>
 #include <tensorpar/search/idle_recomputation.hpp>
 #include <tensorpar/search/nested_forks.hpp>
-#include <tensorpar/search/part_list.hpp>
 #include <tensorpar/search/program_order.hpp>
 #include <tensorpar/search/savings.hpp>
 #include <tensorpar/search/scratch_levels.hpp>
+#include <tensorpar/search/with_parts.hpp>
 #include <tensorpar/simulate/prices.hpp>
 
 namespace tensorpar {
@@ -32,17 +32,6 @@ struct search_options {
                                               // the calling thread alone
   std::vector<std::pair<int, int>> order;     // operators whose time is counted before that of others (a larger number) although no
                                               // tensor says so; an order that `reorder` finds may still put them otherwise
-};
-
-/// What was searched.
-struct search_space {
-  spread_limits spreads;
-  int grain = 1;
-  bool relaxed = false;                       // the graph is not series-parallel: placement follows a tree that orders more than it does
-  std::vector<int> part_sizes;                // devices of the parts of the machine that were looked at too, most first
-  bool every_part = false;                    // no part was left out, of any devices (search/part_list.hpp)
-  bool neighbours = false;                    // no part of devices with neighbouring numbers was left out
-  friend bool operator==(search_space const&, search_space const&) = default;
 };
 
 struct search_result {
@@ -100,11 +89,6 @@ inline double kept_bytes(training_graph const& t, i64 scalar_bytes) {
   for (graph_value const& v : t.graph.values)
     if (v.role == value_role::parameter || v.role == value_role::state)
       sum += bytes_of(v.type, scalar_bytes);
-  return sum;
-}
-inline double all_memory(machine const& on) {
-  double sum = 0;
-  for (int d = 0; d < on.size(); ++d) sum += static_cast<double>(on.kind_of(d).memory);
   return sum;
 }
 /// Seconds of some good assignment within the limits, whether it fits into memory or not.
@@ -260,63 +244,6 @@ void put_on(machine const& on, device_group part, training_graph const& t, M con
   std::vector<i64> room;
   for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
   r.infeasible = shortage_in(r.cost.bytes, room, false);
-}
-
-/// What the space of a search says of the parts that it looked at. Those that could not be faster than `best` if nobody ever waited there
-/// need not be looked at.
-inline void name_parts(part_list const& list, machine const& on, std::vector<double> const& alone, double best, search_space& s) {
-  std::vector<char> seen(idx(on.size()) + 1, 0);
-  for (machine_part const& p : list.parts) seen[idx(p.as.size())] = 1;
-  s.every_part = list.every;
-  s.neighbours = list.neighbours;
-  s.part_sizes.clear();
-  for (int k = on.size() - 1; k > 0; --k) if (seen[idx(k)]) s.part_sizes.push_back(k);
-  if (list.neighbours || !on.uniform()) return;
-  bool all = true;
-  for (int k = 1; k < on.size(); ++k) all = all && (seen[idx(k)] || shared_evenly(alone, on, {0, k}) >= best);
-  s.neighbours = all;
-  s.every_part = all && (on.links.size() <= 1 || on.links.front().group >= on.size());
-}
-
-/// The best plan on a machine and on its parts, with the least bound of them and of the machine that is numbered with its fastest devices
-/// first, parts included. On many devices grids of few are not in the space, a device that is slower than the others sets the pace of all,
-/// and branches of a large machine have more places than can be tried. `best`: what all of the machine does; `alone`: seconds of a step on
-/// a device, by kind; `nested`: do branches fork again (search/nested_forks.hpp)? `kept`: bytes that must be somewhere;
-/// `whole(machine, bar)` searches all of a machine for a plan of less than `bar` seconds; `put(machine, part, result)` makes a part's plan
-/// one of the machine; `take(best, result)` replaces the best. `told`: what over_parts knows in the end by numbers of devices.
-template <class Result, class Whole, class Put, class Take>
-Result with_parts(machine const& on, std::vector<double> const& alone, bool nested, double kept, Result best, Whole const& whole,
-                  Put const& put, Take const& take, std::map<int, double>* told = nullptr) {
-  std::map<int, double> by_count;
-  part_list const list = parts_of(on, alone, nested);
-  auto const cost = [&] { return best.feasible() ? best.cost.seconds : never; };
-  auto const least = [&](machine_part const& p) {
-    return kept > all_memory(p.as) ? never : shared_evenly(alone, p.as, {0, p.as.size()}) * (1 - 1e-9);
-  };
-  bool left = best.statistics.branches_left;
-  auto const attempt = [&](machine_part const& p, double bar) {
-    Result r = whole(p.as, bar);
-    double const bound = r.bound;
-    left = left || (bound < bar && r.statistics.branches_left);
-    if (!r.feasible() || !p.at.count) return bound;
-    put(on, p.at, r);
-    if (!r.feasible() || r.cost.seconds >= cost() * (1 - 1e-9)) return bound;
-    best.infeasible.reset();
-    take(best, r);
-    return bound;
-  };
-  double bound = best.bound;
-  if (list.reordered) {
-    machine const sorted = fastest_first(on, alone);
-    Result const first = with_parts(sorted, alone, nested, kept, whole(sorted, never), whole, put, take, &by_count);
-    bound = std::min(bound, first.bound);
-    left = left || first.statistics.branches_left;
-  }
-  best.bound = std::min(over_parts(list, bound, by_count, cost, least, attempt), cost());
-  if (told) *told = std::move(by_count);
-  best.statistics.branches_left = left;
-  name_parts(list, on, alone, cost(), best.space);
-  return best;
 }
 
 /// `optimize` with such prices: on all devices, and on parts of the machine that could be faster.

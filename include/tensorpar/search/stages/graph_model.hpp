@@ -5,27 +5,18 @@
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/machine_check.hpp>
-#include <tensorpar/plan/scratch.hpp>
 #include <tensorpar/search/flows.hpp>
 #include <tensorpar/search/stage_model.hpp>
 #include <tensorpar/search/stages/batch_axes.hpp>
+#include <tensorpar/search/stages/device_places.hpp>
+#include <tensorpar/search/stages/graph_stage_options.hpp>
 #include <tensorpar/search/stages/shared_weights.hpp>
+#include <tensorpar/search/stages/stage_tensors.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace tensorpar {
-
-/// What a training step is made of and which degrees are offered.
-struct graph_stage_options {
-  i64 mini_batch = 1;  // samples
-  std::string loss = "loss";
-  optimizer_choice optimizer;
-  i64 scalar_bytes = 4;
-  scratch_space scratch;                            // of programs that fit_stages unrolls; estimates of memory know nothing of it
-  int most_data = 1 << 20, most_tensor = 1;         // powers of two up to these and the number of devices
-  bool recompute = false, shard_optimizer = false;  // offer these too
-  loss_reduction reduction = loss_reduction::as_graph;   // of micro-batches' losses, as in training_options
-};
 
 /// A model of `stage_model`: the operators of a forward graph with all that is derived from them (ir/differentiate), priced by a cost
 /// model.
@@ -67,7 +58,7 @@ template <class C> class graph_stages {
   };
   mutable std::map<std::pair<int, std::pair<i64, std::pair<int, int>>>, base> known_;
   auto key_of(int v, stage_choice const& c, int first) const {
-    int const device = uniform_ ? on_.device.front() : slowest(first, c.devices());
+    int const device = uniform_ ? on_.device.front() : detail::slowest_kind(on_, first, c.devices());
     return std::pair{kind(v), std::pair{c.micro_batch / c.data, std::pair{c.tensor, device}}};
   }
 
@@ -110,24 +101,9 @@ template <class C> class graph_stages {
     step.after = lay(part_kind::copy);
     return detail::ask(cost_, move_query{step, s, o_.scalar_bytes, on_});
   }
-  int slowest(int first, int n) const {  // kind of the slowest device
-    int worst = on_.device[static_cast<std::size_t>(first)];
-    for (int i = first; i < first + n; ++i) {
-      int const k = on_.device[static_cast<std::size_t>(i)];
-      if (on_.kinds[static_cast<std::size_t>(k)].flops < on_.kinds[static_cast<std::size_t>(worst)].flops) worst = k;
-    }
-    return worst;
-  }
   /// Where collectives among n devices, a power of two, are priced in a stage on devices from `first` on.
   int place(int n, int first) const {
     return uniform_ ? worst_[static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(n)) - 1)] : first;
-  }
-  int worst_place(int n) const {
-    auto const reach = [&](int first) { return n < 2 ? nullptr : &on_.between(first, first + n - 1); };
-    int worst = 0;
-    for (int first = n; first + n <= devices(); first += n)
-      if (reach(first) > reach(worst)) worst = first;
-    return worst;
   }
   bool is_parameter(int x) const { return t_.graph.value(x).role == value_role::parameter; }
   double bytes(int x) const { return bytes_of(t_.graph.type(x), o_.scalar_bytes); }
@@ -186,8 +162,8 @@ template <class C> class graph_stages {
     nodes_.resize(n);
     for (int u = 0; u < t_.graph.node_count(); ++u)
       if (int const f = node(u).origin; f >= 0) nodes_[static_cast<std::size_t>(f)].push_back(u);
-    classify();
-    read_values();
+    for_weights_ = detail::serving_weights(t_);
+    std::tie(tensors_, kept_) = detail::stage_tensors_of(t_, batch_, o_.scalar_bytes);
     split_.assign(n, '\0');
     if (o_.most_tensor > 1)
       for (int v = 0; v < t_.forward_nodes; ++v) find_split(v);
@@ -196,7 +172,7 @@ template <class C> class graph_stages {
       for (int d = 1; d <= o_.most_data && d * t <= devices(); d *= 2)
         for (int r = 0; r <= (o_.recompute ? 1 : 0); ++r)
           for (int z = 0; z <= (o_.shard_optimizer && d > 1 ? 1 : 0); ++z) degrees_.push_back({1, 1, d, t, r == 1, z == 1});
-    for (int k = 1; k <= devices(); k *= 2) worst_.push_back(worst_place(k));
+    worst_ = detail::farthest_places(on_);
     price_transfers(devices() - 1);
   }
 
@@ -246,7 +222,7 @@ template <class C> class graph_stages {
 
   stage_work work(int v, stage_choice const& c, int first) const {
     i64 const samples = c.micro_batch / c.data;
-    int const f = uniform_ ? 0 : first, t = c.tensor, device = uniform_ ? on_.device.front() : slowest(f, c.devices());
+    int const f = uniform_ ? 0 : first, t = c.tensor, device = uniform_ ? on_.device.front() : detail::slowest_kind(on_, f, c.devices());
     auto const [it, fresh] = known_.try_emplace(key_of(v, c, first), base{});
     base& b = it->second;
     auto const& group = nodes_[static_cast<std::size_t>(v)];
@@ -349,37 +325,6 @@ template <class C> class graph_stages {
   }
 
  private:
-  /// A backward node serves weights unless another operator's backward nodes read what it makes, or a node of its own that serves others.
-  void classify() {
-    std::size_t const n = t_.graph.nodes.size();
-    std::vector<std::vector<int>> readers(t_.graph.values.size());
-    for (int u = 0; u < t_.graph.node_count(); ++u)
-      for (int x : node(u).in) readers[static_cast<std::size_t>(x)].push_back(u);
-    for_weights_.assign(n, 1);
-    for (int u = t_.graph.node_count() - 1; u >= t_.forward_nodes; --u)
-      for (int x : node(u).out)
-        for (int r : readers[static_cast<std::size_t>(x)])
-          if (node(r).phase == step_phase::backward && (node(r).origin != node(u).origin || !for_weights_[static_cast<std::size_t>(r)]))
-            for_weights_[static_cast<std::size_t>(u)] = 0;
-  }
-  void read_values() {
-    kept_.assign(static_cast<std::size_t>(t_.forward_nodes), 0);
-    std::vector<std::vector<int>> consumers(t_.graph.values.size());
-    std::vector<char> saved(t_.graph.values.size(), 0);
-    for (int u = 0; u < t_.graph.node_count(); ++u)
-      for (int x : node(u).in) {
-        if (u >= t_.forward_nodes)
-          saved[static_cast<std::size_t>(x)] = 1;
-        else if (auto& c = consumers[static_cast<std::size_t>(x)]; c.empty() || c.back() != u)
-          c.push_back(u);
-      }
-    for (int v = 0; v < t_.forward_nodes; ++v)
-      for (int x : node(v).out) {
-        double const each = bytes(x) / static_cast<double>(batch_.own());
-        if (saved[static_cast<std::size_t>(x)] && batch_.has_batch(x)) kept_[static_cast<std::size_t>(v)] += each;
-        if (!consumers[static_cast<std::size_t>(x)].empty()) tensors_.push_back({v, each, consumers[static_cast<std::size_t>(x)]});
-      }
-  }
   void number_kinds() {
     training_flows const flows(t_, 1);
     std::map<std::vector<i64>, int> first;
