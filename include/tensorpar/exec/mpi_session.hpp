@@ -1,10 +1,12 @@
 // tensorpar/exec/mpi_session.hpp - MPI for the length of a program, and error codes as errors
 #pragma once
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/exec/mpi_door.hpp>
+#include <thread>
 
 namespace tensorpar::comm {
 
@@ -45,6 +47,7 @@ class mpi_session {
       MPI_Finalize();
       throw error("this MPI takes calls from one thread only", "mpi_session", "an MPI that offers MPI_THREAD_SERIALIZED");
     }
+    detail::mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &failed_), "MPI_Comm_dup");
   }
   mpi_session(mpi_session const&) = delete;
   mpi_session& operator=(mpi_session const&) = delete;
@@ -58,15 +61,30 @@ class mpi_session {
   int rank() const { int r = 0; MPI_Comm_rank(MPI_COMM_WORLD, &r); return r; }
   int size() const { int n = 0; MPI_Comm_size(MPI_COMM_WORLD, &n); return n; }
 
-  /// Runs main() and gives its exit status. What it throws is written to stderr with this process's rank, and ends all processes.
+  /// Runs main() and gives its exit status. What it throws is written to stderr with this process's rank, and ends all processes. An error
+  /// that all of them throw is written by each: who has written waits up to half a second for the others.
   template <class Main> int run(Main const& main) const {
     try {
       return main();
     } catch (std::exception const& e) {
       std::fprintf(stderr, "rank %d: %s\n", rank(), e.what());
       std::fflush(stderr);
+      await_failed();
       detail::mpi_abort_at_the_end();
       return 1;
+    }
+  }
+
+ private:
+  MPI_Comm failed_ = MPI_COMM_NULL;                 // of all processes, for those that fail
+
+  /// Until all processes have failed, or half a second has passed.
+  void await_failed() const {
+    MPI_Request all = MPI_REQUEST_NULL;
+    int done = MPI_Ibarrier(failed_, &all) != MPI_SUCCESS;
+    for (int i = 0; i < 500 && !done; ++i) {
+      if (MPI_Test(&all, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+      if (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 };

@@ -45,6 +45,7 @@ SCENARIOS = [
     (["training", "throws"], False, [r"rank [02]: an exception has ended the part of rank 1 in the run", r"rank 1: no more data"]),
     (["training", "caught, thrown on by one"], False,
      [r"rank [02]: an exception has ended the part of rank 1 in the run", r"rank 1: input 'labels' holds 99"]),
+    (["training", "caught, thrown on by all"], False, [rf"rank {r}: input 'labels' holds 99" for r in range(3)]),
     (["training", "caught, left by one"], False, [r"rank [02]: an exception has ended the part of rank 1 in the run"]),
     (["training", "killed"], False, [r"rank 1 .*exited on signal 9|process rank 1 with PID"]),
     (["--enable-recovery", "training", "killed"], None,                    # Open MPI's; its exit status is 0 then
