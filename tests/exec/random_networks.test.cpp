@@ -6,6 +6,7 @@
 #include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/training.hpp>
 
+#include <cmath>
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -81,13 +82,20 @@ template <class S> numbers<S> trained(computation_graph const& g, planned_step c
 template <class S> numbers<S> trained(computation_graph const& g, planned_step const& s, int micro_batches, int steps) {
   return trained<S>(g, s, micro_batches, steps, [](auto&, int) {});
 }
+/// Are all numbers zero but for rounding?
+bool vanished(numbers<double> const& all) {
+  for (auto const& x : all) for (double y : x) if (!(std::abs(y) < 1e-15)) return false;
+  return true;
+}
 /// In double every step begins with the same parameters: relu has a kink, so that its gradient turns a difference in the last bit of
-/// what is zero but for rounding into one that can be seen (trial 729 of those under spreads).
+/// what is zero but for rounding into one that can be seen (trial 729 of those under spreads). A step may take all of a parameter away: the
+/// sum of (2 w)^2 at this rate does (trials 7399 and 11088), and no distance is relative to nothing.
 template <class S> void equal(computation_graph const& g, planned_step const& s, int micro_batches) {
   if constexpr (std::is_same_v<S, double>) {
     trained<S>(g, s, micro_batches, 2, [&](auto& e, int k) {
       numbers<S> const b = by_definition<S>(g, micro_batches, k + 1);
-      CHECK(distance(parameters_of(e), b) < 1e-11);
+      numbers<S> const a = parameters_of(e);
+      CHECK(((vanished(a) && vanished(b)) || distance(a, b) < 1e-11));
       store_all(e, b);
     });
   } else {
