@@ -1,4 +1,5 @@
 // tests/search/joint.test.cpp - rules and spreads together: as good as trying everything, and plans that train
+#include <tensorpar/search/develop.hpp>
 #include <tensorpar/search/joint.hpp>
 
 #include "all_graphs.hpp"

@@ -54,7 +54,10 @@ class mpi_session {
   /// Waits for all processes. Where one of them has failed, all are ended; those that have not are better found in a barrier than in
   /// MPI_Finalize: Open MPI 4's mpirun may hang if one that it ends is in there.
   ~mpi_session() {
-    if (!detail::mpi_will_abort) MPI_Barrier(MPI_COMM_WORLD);
+    if (!detail::mpi_will_abort) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      MPI_Comm_free(&failed_);
+    }
     MPI_Finalize();
   }
 

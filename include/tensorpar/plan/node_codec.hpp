@@ -27,22 +27,22 @@ inline json encode_node(node_choice const& n) {
   return r;
 }
 
+inline void put_number(std::string& out, i64 x) {
+  char digits[24];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+}
 /// encode_node(n) as it stands in the canonical text, without the values between: a plan may have a million of them.
 inline void put_node(std::string& out, node_choice const& n) {
-  auto const number = [&](i64 x) {
-    char digits[24];
-    out.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
-  };
   out += "{\"start\":";
-  number(n.spread.start);
+  put_number(out, n.spread.start);
   out += ",\"axes\":[";
   for (grid_axis const& a : n.spread.axes) {
     out += &a == n.spread.axes.data() ? "{\"letter\":\"" : ",{\"letter\":\"";
     if (a.letter) out += a.letter;
     out += "\",\"degree\":";
-    number(a.degree);
+    put_number(out, a.degree);
     out += ",\"stride\":";
-    number(a.stride);
+    put_number(out, a.stride);
     out += '}';
   }
   out += ']';
@@ -50,6 +50,7 @@ inline void put_node(std::string& out, node_choice const& n) {
   out += n.recompute ? ",\"recompute\":true}" : "}";
 }
 
+inline bool names_loop(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 inline node_choice decode_node(plan_reader const& r, int devices) {
   r.object({"start", "axes", "sharding", "recompute"});
   node_choice choice;
@@ -62,8 +63,7 @@ inline node_choice decode_node(plan_reader const& r, int devices) {
     a.object({"letter", "degree", "stride"});
     std::string const letter = a["letter"].text();
     char const c = letter.empty() ? '\0' : letter[0];
-    bool const known = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    bool const fine = letter.empty() || (letter.size() == 1 && known);
+    bool const fine = letter.empty() || (letter.size() == 1 && names_loop(c));
     if (!fine) a["letter"].fail("not a loop", "one letter or digit, or an empty text for replicas");
     grid_axis const g{c, a["degree"].integer(1, devices), a["stride"].integer(1, devices)};
     parts *= g.degree;

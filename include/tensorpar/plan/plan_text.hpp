@@ -1,6 +1,5 @@
 // tensorpar/plan/plan_text.hpp - plans as text, whose nodes are written and read one after another: there may be a million of them
 #pragma once
-#include <charconv>
 #include <optional>
 #include <tensorpar/plan/codec.hpp>
 
@@ -8,13 +7,12 @@ namespace tensorpar {
 
 namespace detail {
 
-inline bool names_loop(char c) { return c == '\0' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 /// Would decode_node take it?
 inline bool sound(node_choice const& n, i64 devices) {
   if (n.spread.start < 0 || n.spread.start >= devices || n.spread.axes.size() > 64) return false;
   i64 parts = 1, last = n.spread.start;
   for (grid_axis const& a : n.spread.axes) {
-    if (!names_loop(a.letter) || a.degree < 1 || a.degree > devices || a.stride < 1 || a.stride > devices) return false;
+    if ((a.letter && !names_loop(a.letter)) || a.degree < 1 || a.degree > devices || a.stride < 1 || a.stride > devices) return false;
     parts *= a.degree;
     last += (a.degree - 1) * a.stride;
     if (parts > devices || last >= devices) return false;
@@ -24,22 +22,18 @@ inline bool sound(node_choice const& n, i64 devices) {
 
 /// The nodes as json::dump(1) has them two levels down.
 inline void put_indented(std::string& out, std::vector<node_choice> const& nodes) {
-  auto const number = [&](i64 x) {
-    char digits[24];
-    out.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
-  };
   out += nodes.empty() ? "[]" : "[";
   for (node_choice const& n : nodes) {
     out += &n == nodes.data() ? "\n  {\n   \"start\": " : ",\n  {\n   \"start\": ";
-    number(n.spread.start);
+    put_number(out, n.spread.start);
     out += n.spread.axes.empty() ? ",\n   \"axes\": []" : ",\n   \"axes\": [";
     for (grid_axis const& a : n.spread.axes) {
       out += &a == n.spread.axes.data() ? "\n    {\n     \"letter\": \"" : ",\n    {\n     \"letter\": \"";
       if (a.letter) out += a.letter;
       out += "\",\n     \"degree\": ";
-      number(a.degree);
+      put_number(out, a.degree);
       out += ",\n     \"stride\": ";
-      number(a.stride);
+      put_number(out, a.stride);
       out += "\n    }";
     }
     if (!n.spread.axes.empty()) out += "\n   ]";
