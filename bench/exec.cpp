@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <iostream>
 #include <tensorpar/core/json.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/threads.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;

@@ -8,13 +8,13 @@
 #include <string>
 #include <sys/resource.h>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
-#include <tensorpar/search/baselines/lines.hpp>
-#include <tensorpar/search/baselines/piper_stages.hpp>
-#include <tensorpar/search/microbatch.hpp>
-#include <tensorpar/search/stages/additive.hpp>
-#include <tensorpar/search/stages/grouped.hpp>
-#include <tensorpar/search/stages/to_plan.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/peers/optima/lines.hpp>
+#include <tensorpar/peers/optima/piper_stages.hpp>
+#include <tensorpar/search/pipeline/grouped.hpp>
+#include <tensorpar/search/pipeline/schedules/microbatch.hpp>
+#include <tensorpar/search/pipeline/stages/additive.hpp>
+#include <tensorpar/search/pipeline/to_plan.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
 
 using namespace tensorpar;
@@ -164,10 +164,10 @@ void compare(std::string const& name, computation_graph const& g, int devices, i
     line(full, "stages", static_cast<double>(graph.choices.size()), "", static_cast<double>(sequential.choices.size()));
     line(full, "micro-batch", static_cast<double>(graph.choices.front().micro_batch), "samples",
          static_cast<double>(sequential.choices.front().micro_batch));
-    double most = 0, most_sequential = 0;
+    double most = 0, max_sequential = 0;
     for (double b : graph.cost.bytes) most = std::max(most, b);
-    for (double b : sequential.cost.bytes) most_sequential = std::max(most_sequential, b);
-    line(full, "peak memory", most, "B", most_sequential);
+    for (double b : sequential.cost.bytes) max_sequential = std::max(max_sequential, b);
+    line(full, "peak memory", most, "B", max_sequential);
   }
 }
 

@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <string>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/paced.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/paced.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/search/baselines/lines.hpp>
-#include <tensorpar/search/microbatch.hpp>
-#include <tensorpar/search/stages/to_plan.hpp>
+#include <tensorpar/peers/optima/lines.hpp>
+#include <tensorpar/search/pipeline/schedules/microbatch.hpp>
+#include <tensorpar/search/pipeline/to_plan.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
 
@@ -28,7 +28,7 @@ double pace(any_op const& o, shapes in, shapes out) {
 struct paced_prices {
   double message = 30e-6;
   double seconds(compute_query const& q) const { return pace(q.op, q.in, q.out); }
-  double seconds(move_query const&) const { return message; }
+  double seconds(reshard_query const&) const { return message; }
 };
 
 host_batch batch_of(computation_graph const& g, i64 times) {
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
       machine const on = make_cluster("paced", {"paced", 5e5 / 3, 1e15, i64{1} << 40, 3e-3}, devices, devices, {"memory", devices, 1e-6, 1e12}, {});
       graph_stage_options o;
       o.mini_batch = 16;
-      o.most_data = 1;
+      o.max_data = 1;
       graph_stages<analytical> const m(c.graph, on, analytical{measured_rates}, o);
       stage_options so;
       so.micro_batches = {2, 4};

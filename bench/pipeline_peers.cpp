@@ -9,16 +9,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <tensorpar/search/baselines/alpa.hpp>
-#include <tensorpar/search/baselines/lines.hpp>
-#include <tensorpar/search/baselines/max_load.hpp>
-#include <tensorpar/search/baselines/pipedream.hpp>
-#include <tensorpar/search/baselines/piper.hpp>
-#include <tensorpar/search/baselines/piper_stages.hpp>
-#include <tensorpar/search/profiles/stage_numbers.hpp>
+#include <tensorpar/peers/optima/alpa.hpp>
+#include <tensorpar/peers/optima/lines.hpp>
+#include <tensorpar/peers/optima/max_load.hpp>
+#include <tensorpar/peers/optima/pipedream.hpp>
+#include <tensorpar/peers/optima/piper.hpp>
+#include <tensorpar/peers/optima/piper_stages.hpp>
+#include <tensorpar/peers/optima/stage_numbers.hpp>
 #include <vector>
 
-#include "../tests/search/wide_profile.hpp"
+#include "../tests/support/wide_profile.hpp"
 
 using namespace tensorpar;
 
@@ -33,34 +33,34 @@ int whole(std::string const& s) { return std::atoi(s.c_str()); }
 double one(words const& w) {
   if (w[0] == "max-load") {
     auto const g = read_dnn_partitioning(w[1], w[2] == "ms" ? profile_units::compute_in_milliseconds : profile_units::as_published);
-    return least_max_load(g, {whole(w[3]), whole(w[4]), real(w[5])}).seconds;
+    return min_max_load(g, {whole(w[3]), whole(w[4]), real(w[5])}).seconds;
   }
   if (w[0] == "piper") {
     auto const g = read_piper(w[1], w[2] == "ms" ? profile_units::compute_in_milliseconds : profile_units::as_published);
-    return least_piper(g, {real(w[3]), real(w[4]), whole(w[5]), whole(w[6])}).seconds;
+    return min_piper(g, {real(w[3]), real(w[4]), whole(w[5]), whole(w[6])}).seconds;
   }
   if (w[0] == "pipedream") {
     pipedream_setup s;
     s.compression = real(w[2]), s.memory = real(w[3]), s.straight = w[4] == "straight";
     for (std::size_t i = 5; i + 1 < w.size(); i += 2) s.levels.push_back({whole(w[i]), real(w[i + 1])});
-    return least_pipedream(read_pipedream(w[1]), s).seconds;
+    return min_pipedream(read_pipedream(w[1]), s).seconds;
   }
   if (w[0] == "alpa") {
     auto const g = read_piper(w[1], profile_units::as_published);
-    return least_alpa(alpa_table_of(g, real(w[2])), whole(w[3]), whole(w[4])).seconds;
+    return min_alpa(alpa_table_of(g, real(w[2])), whole(w[3]), whole(w[4])).seconds;
   }
   if (w[0] == "wide") {  // what, scale of communication, accelerators, CPUs, share of all bytes that an accelerator holds
     auto const g = wide::timed(wide::inception(), real(w[2]), w[1] == "training", 5);
     double bytes = 0;
     for (double b : g.size) bytes += b;
-    return least_max_load(g, {whole(w[3]), whole(w[4]), bytes * real(w[5])}).seconds;
+    return min_max_load(g, {whole(w[3]), whole(w[4]), bytes * real(w[5])}).seconds;
   }
   if (w[0] == "wide-pipedream")  // machines, bandwidth, whether transfers count, bytes of memory
-    return least_pipedream(wide::pipedream(wide::inception(), 5), {{{whole(w[1]), real(w[2])}}, real(w[3]), real(w[4]), false}).seconds;
+    return min_pipedream(wide::pipedream(wide::inception(), 5), {{{whole(w[1]), real(w[2])}}, real(w[3]), real(w[4]), false}).seconds;
   auto const g = wide::piper(wide::inception(), 5);  // "wide-piper": devices, share of all bytes
   double bytes = 0;
   for (auto const& d : g.degrees) bytes += d[0].ways[0].per_sample + d[0].ways[0].fixed;
-  return least_piper(g, {bytes * real(w[2]), g.bandwidth, whole(w[1]), g.micro_batches}).seconds;
+  return min_piper(g, {bytes * real(w[2]), g.bandwidth, whole(w[1]), g.micro_batches}).seconds;
 }
 
 struct measured {

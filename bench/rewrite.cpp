@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <random>
 #include <tensorpar/rewrite/apply.hpp>
-#include <tensorpar/rewrite/standard_rules.hpp>
+#include <tensorpar/rewrite/rules/standard_rules.hpp>
 
 using namespace tensorpar;
 
@@ -42,8 +42,8 @@ computation_graph layers(int operators) {
   return g;
 }
 
-/// The same graph after so many steps that spread it: products split over their sums, batches, columns.
-void spread_some(open_graph& g, std::vector<rule> const& rules, int steps) {
+/// The same graph after so many steps that sharding it: products split over their sums, batches, columns.
+void sharding_some(open_graph& g, std::vector<rule> const& rules, int steps) {
   std::mt19937 draw(1);
   for (int n = 0; n < steps; ++n) {
     rule const& r = rules[draw() % rules.size()];
@@ -70,13 +70,13 @@ int main(int count, char** arguments) {
     rules.push_back(r);
     if (auto back = reversed(r)) rules.push_back(std::move(*back));
   }
-  std::vector<rule> spreading;           // those that bring parallel operators in
+  std::vector<rule> sharding_rules;           // those that bring parallel operators in
   for (rule const& r : rules)
-    if (r.name.ends_with(", spread")) spreading.push_back(r);
+    if (r.name.ends_with(", sharding")) sharding_rules.push_back(r);
 
   for (bool parallel : {false, true}) {
-    open_graph g(unspread(layers(operators)));
-    if (parallel) spread_some(g, spreading, operators / 2);
+    open_graph g(unsharded(layers(operators)));
+    if (parallel) sharding_some(g, sharding_rules, operators / 2);
     std::string const name = std::to_string(operators) + (parallel ? " operators and parallel ones" : " operators");
     std::vector<double> seconds;
     i64 matches = 0;

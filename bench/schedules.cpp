@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <tensorpar/plan/schedule_check.hpp>
-#include <tensorpar/search/microbatch.hpp>
-#include <tensorpar/search/schedules/closed_forms.hpp>
+#include <tensorpar/check/schedule_check.hpp>
+#include <tensorpar/search/pipeline/schedules/closed_forms.hpp>
+#include <tensorpar/search/pipeline/schedules/microbatch.hpp>
 
 using namespace tensorpar;
 
@@ -36,7 +36,7 @@ pipeline stages_on(int groups, int v, int micro_batches, bool v_shape = false) {
 }
 std::size_t passes(pipeline const& p) {
   std::size_t n = 0;
-  for (auto const& o : p.order) n += o.size();
+  for (auto const& o : p.schedule) n += o.size();
   return n;
 }
 
@@ -69,7 +69,7 @@ void speed(int p, int m) {
     auto const q = *make_schedule(kind, bare, e, c);
     std::string const name(name_of(kind));
     pipeline_simulator run(q, e, c);
-    rate("simulate " + name, q, seconds([&] { run.attempt(q.order); }), 1e6);
+    rate("simulate " + name, q, seconds([&] { run.attempt(q.schedule); }), 1e6);
     rate("generate " + name, q, seconds([&] { make_schedule(kind, bare, e, c); }), 0);
     rate("check " + name, q, seconds([&] { check_orders(q, e); }), 0);
   }

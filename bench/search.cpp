@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
-#include <tensorpar/ir/precision.hpp>
-#include <tensorpar/plan/certificate.hpp>
-#include <tensorpar/search/joint.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
+#include <tensorpar/program/evidence/certificate.hpp>
+#include <tensorpar/search/joint/joint.hpp>
 #include <tensorpar/search/optimize_batch_jointly.hpp>
-#include <tensorpar/search/strategies.hpp>
+#include <tensorpar/peers/strategies.hpp>
 #include <tensorpar/typed/typed.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
@@ -80,7 +80,7 @@ double memory_mb() {
 /// Numbers have four bytes in all of these plans, so devices have their FLOP/s in that format.
 machine in_f32(std::string const& cluster) { return at_precision(preset(cluster), precision::f32); }
 
-template <class Model> void run(char const* name, i64 samples, machine const& m, double most_seconds, double most_mb) {
+template <class Model> void run(char const* name, i64 samples, machine const& m, double max_seconds, double max_mb) {
   computation_graph const g = lower(typed<Model>, {batch = samples});
   search_options const o;
   search_result r;
@@ -90,19 +90,19 @@ template <class Model> void run(char const* name, i64 samples, machine const& m,
     r = optimize(g, m, analytical{}, o);
     least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
   }
-  line(name, "plan", least, "s", most_seconds);
-  if (most_mb > 0) line(name, "peak memory of the process", memory_mb(), "MB", most_mb);
+  line(name, "plan", least, "s", max_seconds);
+  if (max_mb > 0) line(name, "peak memory of the process", memory_mb(), "MB", max_mb);
   line(name, "operators", r.operators, "", 0);
   line(name, "different operators", r.kinds, "", 0);
-  line(name, "spreads", static_cast<double>(r.choices), "", 0);
-  line(name, "movements priced", static_cast<double>(r.moves_priced), "", 0);
+  line(name, "shardings", static_cast<double>(r.choices), "", 0);
+  line(name, "reshards priced", static_cast<double>(r.moves_priced), "", 0);
   line(name, "tables joined", r.statistics.tables, "", 0);
   line(name, "step", r.cost.seconds, "s", r.bound);
   line(name, "gap", r.gap, "", 0);
   for (baseline const& b : r.baselines) line(name, ("step, " + b.name).c_str(), b.cost.seconds, "s", r.cost.seconds);
 }
 
-/// Unity's models at its batch sizes on Summit nodes: rules and spreads together (OSDI 2022, figures 14 and 15, table 2). `seconds`: the
+/// Unity's models at its batch sizes on Summit nodes: rules and shardings together (OSDI 2022, figures 14 and 15, table 2). `seconds`: the
 /// paper's search time, 0 where it gives none; `faster`: how many times as fast as the best plan of others it trains (section 6.2).
 void joint(std::string const& model, int nodes, bool split, double seconds, double faster = 0, bool remember = true) {
   machine const on = preset("summit:" + std::to_string(nodes));
@@ -179,7 +179,7 @@ void unity(int nodes, std::string const& only) {
     if (only.empty() || only == x.model) joint(x.model, nodes, true, x.seconds[k], x.faster);
 }
 
-/// Rules and spreads together, median of three searches, in seconds.
+/// Rules and shardings together, median of three searches, in seconds.
 double median_search(computation_graph const& g, machine const& on) {
   std::vector<double> took;
   for (int i = 0; i < 3; ++i) {
@@ -203,14 +203,14 @@ void growth(std::string const& model) {
   line((model + " on 12288").c_str(), "joint search", seconds[1], "s", 0);
   line((model + " on 12288").c_str(), "joint search, times that on 192", seconds[1] / seconds[0], "", 2);
 }
-void large(std::string const& model, int nodes, i64 samples, double most_seconds) {
+void large(std::string const& model, int nodes, i64 samples, double max_seconds) {
   machine const on = in_f32("dgx-h100:" + std::to_string(nodes));
   line((model + ", " + std::to_string(samples) + " samples on " + std::to_string(on.size()) + " H100").c_str(), "joint search",
-       median_search(zoo::make(model, samples), on), "s", most_seconds);
+       median_search(zoo::make(model, samples), on), "s", max_seconds);
 }
 
 /// A model that does not fit without sharded weights or recomputation, trained with AdamW in single precision.
-void short_of_memory(std::string const& model, int nodes, i64 samples, double most_seconds) {
+void short_of_memory(std::string const& model, int nodes, i64 samples, double max_seconds) {
   machine const on = in_f32("dgx-h100:" + std::to_string(nodes));
   computation_graph const g = zoo::make(model, samples);
   search_options o;
@@ -219,16 +219,16 @@ void short_of_memory(std::string const& model, int nodes, i64 samples, double mo
   search_result const r = optimize(g, on, analytical{}, o);
   double const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   std::string const name = model + ", " + std::to_string(samples) + " samples on " + std::to_string(on.size()) + " H100";
-  line(name.c_str(), "plan", took, "s", most_seconds);
+  line(name.c_str(), "plan", took, "s", max_seconds);
   if (!r.feasible()) {
     line(name.c_str(), "lacks on the fullest device", static_cast<double>(r.infeasible->missing) / 1e9, "GB", 0);
     return;
   }
   int again = 0, update = 0, weights = 0;
-  for (node_choice const& n : r.plan.nodes) {
+  for (op_strategy const& n : r.plan.nodes) {
     again += n.recompute;
-    update += n.sharding == weight_sharding::update;
-    weights += n.sharding == weight_sharding::weights;
+    update += n.zero == zero_stage::updates;
+    weights += n.zero == zero_stage::weights;
   }
   line(name.c_str(), "step", r.cost.seconds, "s", r.bound);
   line(name.c_str(), "largest arena", static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end())) / 1e9, "GB",
@@ -243,7 +243,7 @@ void short_of_memory(std::string const& model, int nodes, i64 samples, double mo
   line(name.c_str(), "replay of the evidence", std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count(), "s", 1);
 }
 
-/// Rules, micro-batches, spreads and stages chosen together for AdamW in single precision, beside strategies of others and each kind alone
+/// Rules, micro-batches, shardings and stages chosen together for AdamW in single precision, beside strategies of others and each kind alone
 /// without rules: all simulated as programs, those that do not fit left out.
 void batch_on(std::string const& model, std::string const& cluster, i64 samples) {
   machine const on = in_f32(cluster);
@@ -257,10 +257,10 @@ void batch_on(std::string const& model, std::string const& cluster, i64 samples)
   line(name.c_str(), "plan of any kind", took, "s", 0);
   if (!r.feasible()) throw error("no plan fits", name, "a smaller batch");
   double const step = r.plan.step_seconds;
-  double spreads = 0, stages = 0, known = 0;
+  double shardings = 0, stages = 0, known = 0;
   auto const less = [](double& least, double s) { if (least == 0 || s < least) least = s; };
   for (batch_candidate const& c : r.tried)
-    if (c.feasible() && c.what.find("rewritten") == std::string::npos) less(c.stages > 0 ? stages : spreads, c.seconds);
+    if (c.feasible() && c.what.find("rewritten") == std::string::npos) less(c.stages > 0 ? stages : shardings, c.seconds);
   computation_graph const whole = rebatch(g, samples);
   plan p = one_device_plan(whole, {"loss", o.search.optimizer, 1});
   p.cluster = on;
@@ -271,13 +271,13 @@ void batch_on(std::string const& model, std::string const& cluster, i64 samples)
     for (int d = 0; d < on.size(); ++d) fits = fits && q.arena[static_cast<std::size_t>(d)] <= on.kind_of(d).memory;
     if (fits) less(known, simulate(q, on, analytical{}, {true, false}).seconds);
   }
-  line(name.c_str(), "step", step, "s", spreads);
+  line(name.c_str(), "step", step, "s", shardings);
   line(name.c_str(), "stages", static_cast<double>(r.plan.pipeline.stages.size()), "", 0);
   line(name.c_str(), "rules applied", static_cast<double>(r.plan.rewrites.size()), "", 0);
-  line(name.c_str(), "times as fast as without rules", std::min(spreads > 0 ? spreads : stages, stages > 0 ? stages : spreads) / step, "", 1);
-  line(name.c_str(), "times as fast as spreads", spreads / step, "", 1);
+  line(name.c_str(), "times as fast as without rules", std::min(shardings > 0 ? shardings : stages, stages > 0 ? stages : shardings) / step, "", 1);
+  line(name.c_str(), "times as fast as shardings", shardings / step, "", 1);
   line(name.c_str(), "times as fast as pipelines", stages / step, "", 1);
-  if (known > 0) line(name.c_str(), "times as fast as data and tensor parallelism, ZeRO, Megatron, grids, a random walk", known / step, "", 1);
+  if (known > 0) line(name.c_str(), "times as fast as data and tensor parallelism, ZeRO, Megatron, meshes, a random walk", known / step, "", 1);
 }
 
 void all_batches() {
@@ -301,7 +301,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> only;
   app.add_flag("--quick", quick, "the digits models only");
   app.add_flag("--batches", batches, "plans of any kind for a batch only");
-  app.add_option("--joint", only, "MODEL:NODES, only rules and spreads together for these models of Unity's on so many Summit nodes");
+  app.add_option("--joint", only, "MODEL:NODES, only rules and shardings together for these models of Unity's on so many Summit nodes");
   CLI11_PARSE(app, argc, argv);
   std::vector<joint_request> asked;
   try {

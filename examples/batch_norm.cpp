@@ -2,13 +2,13 @@
 #include "scratch_folder.hpp"
 #include "standard_output.hpp"
 #include <cstdio>
-#include <tensorpar/exec/batch_moments.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/common/batch_moments.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
+#include <tensorpar/exec/files/parameters_file.hpp>
 #include <tensorpar/exec/forward_pass.hpp>
-#include <tensorpar/exec/parameters_file.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/plan/training.hpp>
+#include <tensorpar/program/training.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;
@@ -56,7 +56,7 @@ int main() {
     pass.run(images(100, 100 * k));
     moments.add(pass);
   }
-  forward_pass<compute::eigen<float>> served(with_kept_moments(lower(typed<net>, {batch = 1})));
+  forward_pass<compute::eigen<float>> served(with_running_statistics(lower(typed<net>, {batch = 1})));
   moments.store(served);                                                 // parameter "norm.moments"
   served.take_parameters(run);                                           // all others
   save_parameters(served, file);                                         // both
@@ -66,7 +66,7 @@ int main() {
   moments.add(run, run.evaluate(images(64, 1000), moments_in(run.graph().graph)));
   // [end]
 
-  forward_pass<compute::eigen<float>> again(with_kept_moments(lower(typed<net>, {batch = 1})));
+  forward_pass<compute::eigen<float>> again(with_running_statistics(lower(typed<net>, {batch = 1})));
   load_parameters(again, file);
   int right = 0;
   for (u64 i = 0; i < 200; ++i) {                                        // one at a time: no batch to take statistics from

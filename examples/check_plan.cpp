@@ -3,13 +3,13 @@
 #include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
-#include <tensorpar/plan/certificate.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/plan/plan_file.hpp>
-#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/program/evidence/certificate.hpp>
+#include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/typed/typed.hpp>
 

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 #include <tensorpar/core/read_file.hpp>
-#include <tensorpar/exec/host.hpp>
+#include <tensorpar/exec/device/host.hpp>
 #include <tensorpar/typed/typed.hpp>
 #include <vector>
 

@@ -2,13 +2,13 @@
 #include "scratch_folder.hpp"
 #include "standard_output.hpp"
 #include <cstdio>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
+#include <tensorpar/exec/files/parameters_file.hpp>
 #include <tensorpar/exec/forward_pass.hpp>
-#include <tensorpar/exec/parameters_file.hpp>
-#include <tensorpar/exec/threads.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/training.hpp>
+#include <tensorpar/program/training.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;

@@ -1,8 +1,8 @@
 // examples/far_device.hpp - a device whose memory the host cannot read, as an accelerator's; here other addresses for the host's own
 #pragma once
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/threads.hpp>
 
 namespace far {
 
@@ -61,7 +61,7 @@ template <class Scalar> class far_compute {
 struct far_threads : comm::threads {
   using memory = far_memory;
   far_memory own;
-  far_threads(hub& h, int rank, far_memory m) : comm::threads(h, rank), own(m) {}       // the executor hands it the device's
+  far_threads(world& h, int rank, far_memory m) : comm::threads(h, rank), own(m) {}       // the executor hands it the device's
   template <class E> void all_reduce(group const& g, E const* in, E* out, i64 n) {
     comm::threads::all_reduce(g, own.near(in), own.near(out), n);
   }

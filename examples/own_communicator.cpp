@@ -1,10 +1,10 @@
-// examples/own_communicator.cpp - a communicator of your own: anything with a hub, groups and the collectives; here one that counts
+// examples/own_communicator.cpp - a communicator of your own: anything with a world, groups and the collectives; here one that counts
 #include "standard_output.hpp"
 #include <atomic>
 #include <cstdio>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/threads.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/typed/typed.hpp>
 

@@ -1,9 +1,9 @@
-// examples/own_cost_model.cpp - a cost model of your own: seconds of operators, seconds of movements
+// examples/own_cost_model.cpp - a cost model of your own: seconds of operators, seconds of reshards
 #include "standard_output.hpp"
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/combinators.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
-#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 #include <cstdio>
@@ -21,19 +21,19 @@ struct tiled {
     return q.device.launch +
            tiles(rows) * tiles(columns) * tiles(static_cast<double>(q.in[0].last().n)) * 128.0 * 128 * 128 * 2 / q.device.flops;
   }
-  double seconds(move_query const& q) const { return rest.seconds(q); }
+  double seconds(reshard_query const& q) const { return rest.seconds(q); }
 };
 static_assert(cost_model<tiled>);
 // [end]
 
-// [quoted: movements]
+// [quoted: reshards]
 /// A network that knows rings alone: the members of a group pass parts on to their neighbours, as fast as the slowest link between them.
 struct rings {
   tiled rest{};
   double seconds(compute_query const& q) const { return rest.seconds(q); }
-  double seconds(move_query const& q) const {
-    move_step const& s = q.step;
-    if (s.kind == move_kind::keep || s.kind == move_kind::exchange) return rest.seconds(q);   // a local cut; boxes sent to other devices
+  double seconds(reshard_query const& q) const {
+    reshard_step const& s = q.step;
+    if (s.kind == reshard_kind::slice || s.kind == reshard_kind::exchange) return rest.seconds(q);   // a local cut; boxes sent to other devices
     // Bytes that one device has of the tensor, before and after this step.
     double const before = part_bytes(s.before, q.logical, q.scalar_bytes), after = part_bytes(s.after, q.logical, q.scalar_bytes);
     // All groups do this at once: the one with the slowest link counts.
@@ -47,9 +47,9 @@ struct rings {
       }
     double const n = static_cast<double>(s.group_size()), turns = n - 1;
     switch (s.kind) {
-      case move_kind::all_reduce: return 2 * turns * (latency + before / n * per_byte);   // partial sums of all, the whole sum on all
-      case move_kind::reduce_scatter:                                                     // partial sums of all, a part of the sum on each
-      case move_kind::all_to_all: return turns * (latency + before / n * per_byte);       // a part along one axis, then along another
+      case reshard_kind::all_reduce: return 2 * turns * (latency + before / n * per_byte);   // partial sums of all, the whole sum on all
+      case reshard_kind::reduce_scatter:                                                     // partial sums of all, a part of the sum on each
+      case reshard_kind::all_to_all: return turns * (latency + before / n * per_byte);       // a part along one axis, then along another
       default: return turns * (latency + after / n * per_byte);                           // all_gather: a part, then all of it
     }
   }
@@ -82,14 +82,14 @@ int main() {
   // A gradient of [64, 256] whose partial sums lie on devices 0 to 3 of two nodes with two devices each, wanted complete on all of them.
   machine const cluster = logical_nodes(2, 2);
   shape const gradient{64, 256};
-  layout const sums{0, {{part_kind::sum, -1, 4, 1}}}, copies{0, {{part_kind::copy, -1, 4, 1}}};
-  for (move_step const& step : movement(sums, copies, gradient))
+  layout const sums{0, {{part_kind::partial, -1, 4, 1}}}, copies{0, {{part_kind::replicate, -1, 4, 1}}};
+  for (reshard_step const& step : reshard(sums, copies, gradient))
     std::printf("%s of groups of %lld: rings %.3f ms, analytical %.3f ms\n", name_of(step.kind), static_cast<long long>(step.group_size()),
-                1e3 * rings{}.seconds(move_query{step, gradient, 4, cluster}), 1e3 * analytical{}.seconds({step, gradient, 4, cluster}));
+                1e3 * rings{}.seconds(reshard_query{step, gradient, 4, cluster}), 1e3 * analytical{}.seconds({step, gradient, 4, cluster}));
   // [end]
   double const expected = 2 * 3 * (50e-6 + 64 * 256 * 4 / 4 / 0.25e9);
-  move_step const all = movement(sums, copies, gradient).front();
-  if (std::abs(rings{}.seconds(move_query{all, gradient, 4, cluster}) / expected - 1) > 1e-12) return 1;
+  reshard_step const all = reshard(sums, copies, gradient).front();
+  if (std::abs(rings{}.seconds(reshard_query{all, gradient, 4, cluster}) / expected - 1) > 1e-12) return 1;
 
   // [quoted: search]
   search_result const found = optimize(lower(typed<mlp>), cluster, cached(rings{}));

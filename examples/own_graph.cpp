@@ -4,8 +4,8 @@
 #include <string>
 #include <tensorpar/graph/dominators.hpp>
 #include <tensorpar/graph/order.hpp>
-#include <tensorpar/graph/series_parallel.hpp>
-#include <tensorpar/graph/sp_tree.hpp>
+#include <tensorpar/graph/sp/series_parallel.hpp>
+#include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
 
 // [quoted: graph]

@@ -2,9 +2,9 @@
 #include "standard_output.hpp"
 #include <cmath>
 #include <cstdio>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/threads.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/typed/typed.hpp>
 

@@ -2,12 +2,12 @@
 #include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/report/pipeline_text.hpp>
-#include <tensorpar/search/stages/fit_stages.hpp>
+#include <tensorpar/search/pipeline/fit_stages.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 // [quoted: pipeline]
@@ -32,7 +32,7 @@ int main() {
   computation_graph const graph = lower(net, {batch = 1});                        // one sample: micro-batches are multiples of it
   graph_stage_options options;
   options.mini_batch = 32;
-  options.most_data = 1;                                                          // pipelines only, no copies of stages
+  options.max_data = 1;                                                          // pipelines only, no copies of stages
   graph_stages<analytical> const model(graph, cluster, analytical{}, options);
   // stages, devices and micro-batch sizes: of what the search finds, the program that simulates fastest and fits into memory
   fitted_stages const found = fit_stages(graph, graph, cluster, model, {}, schedule_kind::zb_h1);

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <limits>
 #include <string>
-#include <tensorpar/search/baselines/downsets.hpp>
-#include <tensorpar/search/profiles/pipedream.hpp>
+#include <tensorpar/graph/downsets/downsets.hpp>
+#include <tensorpar/peers/profiles/pipedream.hpp>
 #include <vector>
 
 // [quoted: graph]
@@ -65,7 +65,7 @@ int main() {
                                    {"join", {2, 3}, 10, 20, 4},
                                    {"head", {4}, 30, 1, 40}}};
   static_assert(tensorpar::topology<trainer::profile>);
-  auto const best = tensorpar::least_bottleneck(measured, trainer_price(measured));
+  auto const best = tensorpar::min_bottleneck(measured, trainer_price(measured));
   std::printf("%.3f ms per batch\n", best.seconds);
   for (auto const& stage : best.stages) {
     std::printf("%d device(s), %.3f ms:", stage.way + 1, stage.seconds);

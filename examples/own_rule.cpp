@@ -1,10 +1,10 @@
 // examples/own_rule.cpp - a rewrite rule of your own: written, tried, found in a graph and applied
 #include "standard_output.hpp"
 #include <cstdio>
+#include <tensorpar/prover/try_rule.hpp>
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/pattern.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
-#include <tensorpar/rewrite/try_rule.hpp>
 
 // [quoted: rule]
 using namespace tensorpar;
@@ -56,10 +56,10 @@ int main() {
   computation_graph c;
   int const x = c.add_input("x", {12, 8}), w = c.add_parameter("w", {6, 8}, init::fan_in);
   c.add_output("y", c.node(c.add(scale{0.5}, {c.node(c.add(linear{6, false}, {x, w})).out[0]})).out[0]);
-  open_graph g(unspread(c));
+  open_graph g(unsharded(c));
   int const refused = apply_everywhere(data_parallel(), g, 0, 5), moved = apply_everywhere(scale_weight(), g, 0, 1),
             split = apply_everywhere(data_parallel(), g, 0, 4);
-  spread_graph const s = g.close();
+  sharding_graph const s = g.close();
   for (graph_node const& n : s.graph.nodes)
     std::printf("  %s -> %s\n", spell(n.op).c_str(), spell(s.shapes[static_cast<std::size_t>(n.out[0])]).c_str());
   return refused == 0 && moved == 1 && split == 1 && problems(s).empty() ? 0 : 1;

@@ -6,25 +6,25 @@
 #include <cstdio>
 #include <iostream>
 #include <optional>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
-#include <tensorpar/plan/check.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/peers/optima/lines.hpp>
+#include <tensorpar/peers/optima/piper_stages.hpp>
+#include <tensorpar/peers/optima/stage_numbers.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 #include <tensorpar/report/pipeline_page.hpp>
-#include <tensorpar/search/baselines/lines.hpp>
-#include <tensorpar/search/baselines/piper_stages.hpp>
-#include <tensorpar/search/machine_parts.hpp>
-#include <tensorpar/search/microbatch.hpp>
-#include <tensorpar/search/profiles/stage_numbers.hpp>
-#include <tensorpar/search/stages/any_model.hpp>
-#include <tensorpar/search/stages/fit_stages.hpp>
-#include <tensorpar/search/stages/fold.hpp>
-#include <tensorpar/search/stages/map_within.hpp>
-#include <tensorpar/search/stages/to_plan.hpp>
+#include <tensorpar/search/intra/machine_parts.hpp>
+#include <tensorpar/search/pipeline/fit_stages.hpp>
+#include <tensorpar/search/pipeline/map_within.hpp>
+#include <tensorpar/search/pipeline/schedules/microbatch.hpp>
+#include <tensorpar/search/pipeline/stages/any_model.hpp>
+#include <tensorpar/search/pipeline/stages/fold.hpp>
+#include <tensorpar/search/pipeline/to_plan.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
 
@@ -36,7 +36,7 @@ namespace {
 
 struct settings {
   std::string model = "mmt", profile, units = "as-published", planner = "graphpipe", schedule = "1f1b", html, plan_file;
-  int devices = 8, node = 4, branches = 0, width = 100, train = 0, most_tensor = 1;
+  int devices = 8, node = 4, branches = 0, width = 100, train = 0, max_tensor = 1;
   i64 batch = 0;
   double memory = 16e9, bandwidth = 12.5e9;
   bool json = false, reduced = false, recompute = false, bottleneck = false, map = false;
@@ -123,7 +123,7 @@ json stages_json(planned const& p, pipeline const& scheduled, pipeline_run const
   json all = json::array();
   for (std::size_t i = 0; i < p.result.choices.size(); ++i) {
     stage_choice const& c = p.result.choices[i];
-    device_group const g = scheduled.groups[static_cast<std::size_t>(scheduled.stages[i].group)];
+    device_range const g = scheduled.groups[static_cast<std::size_t>(scheduled.stages[i].group)];
     json x = json::object();
     x["operators"] = scheduled.stages[i].nodes;
     x["devices"] = {g.first, g.first + g.count - 1};
@@ -188,9 +188,9 @@ int work(settings s) {
     graph = model_graph(s);
     graph_stage_options o;
     o.mini_batch = s.batch;
-    o.most_tensor = s.most_tensor;
+    o.max_tensor = s.max_tensor;
     o.recompute = s.recompute;
-    if (folds(kind)) o.most_data = 1;
+    if (folds(kind)) o.max_data = 1;
     model.emplace(*graph, cluster(s, folds(kind) ? 2 : 1), analytical{}, o);
     graph_lists before;
     for (int v = 0; v < graph->node_count(); ++v) before.push_back(graph->predecessors(v));
@@ -214,9 +214,9 @@ int work(settings s) {
     d.inner_bandwidth = d.outer_bandwidth = s.bandwidth;
     additive_stages::options o;
     o.mini_batch = s.batch;
-    o.most_tensor = s.most_tensor;
+    o.max_tensor = s.max_tensor;
     o.recompute = s.recompute;
-    if (folds(kind)) o.most_data = 1;
+    if (folds(kind)) o.max_data = 1;
     p = timed(s, s.profile, read.graph, any_stages(additive_stages(read.operators, read.tensors, d, o)));
   }
   stage_result& r = p.result;
@@ -234,7 +234,7 @@ int work(settings s) {
   std::vector<double> peak(static_cast<std::size_t>(s.devices), 0), bytes;  // with the samples that this schedule keeps in flight
   for (std::size_t i = 0; i < r.choices.size(); ++i) {
     bytes.push_back(r.cost.work[i].bytes(run.in_flight[i]));
-    device_group const g = scheduled->groups[static_cast<std::size_t>(scheduled->stages[i].group)];
+    device_range const g = scheduled->groups[static_cast<std::size_t>(scheduled->stages[i].group)];
     for (int d = g.first; d < g.first + g.count; ++d) peak[static_cast<std::size_t>(d)] += bytes.back();
   }
   if (fitted) peak.assign(fitted->arena.begin(), fitted->arena.end());
@@ -270,7 +270,7 @@ int work(settings s) {
       auto const step = [&](plan const& x) { return simulate(unroll(expand(*graph, x)), x.cluster, analytical{}).seconds; };
       double const before = step(q), after = step(better);
       if (!s.json)
-        std::printf("spreads inside stages: step %s by the rule, %s mapped, both simulated operator by operator; the faster is taken\n",
+        std::printf("shardings inside stages: step %s by the rule, %s mapped, both simulated operator by operator; the faster is taken\n",
                     seconds_text(before).c_str(), seconds_text(after).c_str());
       if (after < before) q = std::move(better);
     }
@@ -318,8 +318,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", s.batch, "samples per step (with a profile: profiled batches)")->check(CLI::Range(i64{1}, i64{1} << 30));
   app.add_option("--memory", s.memory, "bytes of a device")->check(CLI::Range(1.0, 1e18));
   app.add_option("--bandwidth", s.bandwidth, "bytes per second between nodes")->check(CLI::PositiveNumber);
-  app.add_option("--tensor", s.most_tensor, "largest tensor-parallel degree")->check(CLI::Range(1, 4096));
-  app.add_flag("--map", s.map, "inside stages, the spreads that the mapping search finds instead of those of a rule");
+  app.add_option("--tensor", s.max_tensor, "largest tensor-parallel degree")->check(CLI::Range(1, 4096));
+  app.add_flag("--map", s.map, "inside stages, the shardings that the mapping search finds instead of those of a rule");
   app.add_flag("--recompute", s.recompute, "stages may compute their activations anew");
   app.add_option("--planner", s.planner, "graphpipe, pipedream, piper, uniform; programs: of graphpipe's the one that simulates fastest");
   app.add_option("--schedule", s.schedule, "gpipe, 1f1b, kfkb, greedy, interleaved-1f1b, zb-h1, zb-h2, zb-auto, zb-v, v-half, v-min");

@@ -1,4 +1,4 @@
-// examples/plan.cpp - plan any model of the zoo on any cluster: rules and spreads together, spreads alone, plans of any kind, or no search
+// examples/plan.cpp - plan any model of the zoo on any cluster: rules and shardings together, shardings alone, plans of any kind, or no search
 #include "standard_output.hpp"
 #include <sys/resource.h>
 
@@ -13,20 +13,20 @@
 #include <mutex>
 #include <optional>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/ir/in_bf16.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
-#include <tensorpar/ir/precision.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
+#include <tensorpar/ir/mixed_precision.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/certificate.hpp>
+#include <tensorpar/peers/strategies.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/program/evidence/certificate.hpp>
+#include <tensorpar/program/tasks.hpp>
 #include <tensorpar/report/bound.hpp>
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/json.hpp>
 #include <tensorpar/search/optimize_batch_jointly.hpp>
-#include <tensorpar/search/strategies.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
 #include <thread>
@@ -90,7 +90,7 @@ std::string name_of_search(std::string const& given) {
   for (unsigned char c : given) if (std::isalnum(c)) plain += static_cast<char>(std::tolower(c));
   std::pair<char const*, char const*> const forms[] = {
       {"dp", "dataparallel"}, {"tp", "tensorparallel"},  {"zero1", "zero2"},
-      {"grid", "uniformgrid"}, {"mcmc", "randomwalk"}, {"sequential", "oneaftertheother"}};
+      {"mesh", "uniformgrid"}, {"mcmc", "randomwalk"}, {"sequential", "oneaftertheother"}};
   for (auto const& [form, whole] : forms) if (plain == form) plain = whole;
   return plain;
 }
@@ -98,7 +98,7 @@ std::string name_of_search(std::string const& given) {
 /// The model for a batch, in the numbers that are asked for.
 computation_graph declared_for(settings const& s, i64 batch) {
   computation_graph g = s.reduced ? zoo::make_reduced(s.model, batch) : zoo::make(s.model, batch);
-  return s.precision == "bf16" ? in_bf16(g) : g;
+  return s.precision == "bf16" ? mixed_precision(g) : g;
 }
 
 joint_result search(settings const& s, computation_graph const& g, machine const& on, joint_options const& o) {
@@ -122,7 +122,7 @@ joint_result search(settings const& s, computation_graph const& g, machine const
     r.plan.model = s.model;
     r.plan.graph = g.hash();
     r.plan.nodes = b.nodes;
-    r.plan.order.clear();
+    r.plan.node_order.clear();
     r.cost = b.cost;
     r.plan.cost = b.cost.seconds;
     r.bound = r.plan.bound = std::min(r.bound, b.cost.seconds);
@@ -230,13 +230,13 @@ void print_rules(plan const& p) {
   for (auto const& [what, n] : rules) std::printf("  %d x %s\n", n, what.c_str());
 }
 
-/// Rules, micro-batches, spreads or stages: whatever is fastest for a batch.
+/// Rules, micro-batches, shardings or stages: whatever is fastest for a batch.
 int any_kind(settings const& s, machine const& on, i64 batch, joint_options const& rules) {
   computation_graph const one = declared_for(s, 1);
   batch_options o;
   o.search = rules.search;
   auto const start = std::chrono::steady_clock::now();
-  std::fprintf(stderr, "plan: searching micro-batches, spreads and stages, with rules and without, for %lld samples on %d devices\n",
+  std::fprintf(stderr, "plan: searching micro-batches, shardings and stages, with rules and without, for %lld samples on %d devices\n",
                static_cast<long long>(batch), on.size());
   batch_result r = [&] {
     still_here const note("searching");
@@ -338,10 +338,10 @@ int work(settings s) {
                   r.rewriting.candidates, r.rewriting.exhausted ? "" : " (the budget ended)", r.rewriting.steps);
     print_rules(r.plan);
     int again = 0, shared = 0, parts = 0;
-    for (node_choice const& n : r.plan.nodes) {
+    for (op_strategy const& n : r.plan.nodes) {
       again += n.recompute;
-      shared += n.sharding == weight_sharding::update;
-      parts += n.sharding == weight_sharding::weights;
+      shared += n.zero == zero_stage::updates;
+      parts += n.zero == zero_stage::weights;
     }
     std::printf("%d operators computed again, weights of %d updated in parts and of %d kept in parts; largest arena %s, %s\n", again, shared, parts,
                 bytes_text(static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end()))).c_str(),
@@ -391,8 +391,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", s.batch, "samples of a step; 0: what is usual for the model, per device")->check(CLI::Range(i64{0}, i64{1} << 40));
   app.add_option("--search", s.search,
-                 "unity: rules and spreads together; mapping: spreads alone; any: micro-batches, spreads or stages, with rules or without; one-after-the-other: rules for one device, then spreads; or what "
-                 "it is compared with: \"data parallel\" (dp), \"tensor parallel\" (tp), ZeRO-2, ZeRO-3, Megatron, \"uniform grid\", "
+                 "unity: rules and shardings together; mapping: shardings alone; any: micro-batches, shardings or stages, with rules or without; one-after-the-other: rules for one device, then shardings; or what "
+                 "it is compared with: \"data parallel\" (dp), \"tensor parallel\" (tp), ZeRO-2, ZeRO-3, Megatron, \"uniform mesh\", "
                  "expert, \"random walk\" (mcmc) ...")
       ->capture_default_str();
   app.add_option("--budget", s.budget, "seconds after which no further graph is looked at; 0: none")->check(CLI::Range(0.0, 1e9));

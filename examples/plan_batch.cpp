@@ -1,11 +1,11 @@
-// examples/plan_batch.cpp - a batch and a machine: the search chooses micro-batches, spreads or stages; the result is checked and run
+// examples/plan_batch.cpp - a batch and a machine: the search chooses micro-batches, shardings or stages; the result is checked and run
 #include "standard_output.hpp"
 #include <cstdio>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/plan/check.hpp>
 #include <tensorpar/search/optimize_batch.hpp>
 #include <tensorpar/typed/typed.hpp>
 

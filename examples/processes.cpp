@@ -2,11 +2,11 @@
 #include "standard_output.hpp"
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/mpi.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/mpi.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;

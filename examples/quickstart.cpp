@@ -3,10 +3,10 @@
 // [quoted: quickstart]
 #include <cstdio>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;
@@ -26,7 +26,7 @@ static_assert(parameters(net) == 64 * 256 + 256 + 256 * 10 + 10);
 int main() {
   machine const cluster = make_cluster("mine", {"core", 2e10, 1e10, i64{1} << 30, 2e-6}, 4, 4, {"memory", 4, 2e-6, 5e9}, {});
   computation_graph const graph = lower(net, {batch = 32});
-  search_result const found = optimize(graph, cluster, analytical{});   // spreads, with a lower bound on any plan
+  search_result const found = optimize(graph, cluster, analytical{});   // shardings, with a lower bound on any plan
   std::printf("predicted %.3g s, at most %.1f %% from the best\n", found.cost.seconds, 100 * found.gap);
   executor<compute::eigen<float>, comm::threads> run(graph, found.plan);
   run.initialise(1);

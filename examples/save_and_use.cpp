@@ -3,13 +3,13 @@
 #include "standard_output.hpp"
 #include <algorithm>
 #include <cstdio>
-#include <tensorpar/exec/checkpoint.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/executor.hpp>
+#include <tensorpar/exec/files/checkpoint.hpp>
 #include <tensorpar/exec/forward_pass.hpp>
-#include <tensorpar/exec/learning_rate.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/plan/training.hpp>
+#include <tensorpar/exec/step/learning_rate.hpp>
+#include <tensorpar/program/training.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 using namespace tensorpar;

@@ -4,7 +4,7 @@
 #include <string>
 #include <tensorpar/core/read_file.hpp>
 #include <tensorpar/core/whole_file.hpp>
-#include <tensorpar/exec/host.hpp>
+#include <tensorpar/exec/device/host.hpp>
 #include <vector>
 
 namespace tokens {

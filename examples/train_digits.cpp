@@ -8,23 +8,23 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/measure_host.hpp>
 #include <tensorpar/cost/profiled.hpp>
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/exec/forward_pass.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/learning_rate.hpp>
+#include <tensorpar/exec/step/learning_rate.hpp>
 #include <tensorpar/exec/profile.hpp>
-#include <tensorpar/exec/scratch_of.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/ir/precision.hpp>
-#include <tensorpar/plan/check.hpp>
+#include <tensorpar/exec/device/scratch_of.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/ir/machine/precision.hpp>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
-#include <tensorpar/plan/training.hpp>
+#include <tensorpar/program/training.hpp>
 #include <tensorpar/report/chrome_trace.hpp>
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/text.hpp>
-#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 #include "digits.hpp"
@@ -66,7 +66,7 @@ std::string number(char const* format, double x) {
   return b;
 }
 
-/// Another assignment of spreads, unrolled and simulated like the chosen one.
+/// Another assignment of shardings, unrolled and simulated like the chosen one.
 plan_summary summarise(std::string const& name, training_graph const& graph, plan const& p, cost_model auto const& cost) {
   saving_step const step = save_memory(graph, p);
   program const q = unroll(step.graph, step.plan, &compute::eigen<float>::workspace);

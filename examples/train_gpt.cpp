@@ -1,9 +1,9 @@
 // examples/train_gpt.cpp - a GPT on this machine's cores: threads as devices (see train_gpt.hpp)
 #include <chrono>
 #include <tensorpar/cost/measure_host.hpp>
-#include <tensorpar/exec/eigen.hpp>
-#include <tensorpar/exec/eigen_gemm.hpp>
-#include <tensorpar/exec/threads.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/cpu/common/eigen_gemm.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 
 #include "train_gpt.hpp"
 
@@ -38,7 +38,7 @@ struct cores {
     if (bf16) throw error("bf16 on this machine's cores", "--precision", "f32; bf16 on GPUs");
     for (device_kind& k : cluster.kinds) k.memory = i64{4} << 30;
   }
-  auto maker() const { return [](int ranks) { return comm::hub(ranks); }; }
+  auto maker() const { return [](int ranks) { return comm::world(ranks); }; }
   profile_table measure(program const& q) const { return measure_operators<compute>(q, cluster); }
 };
 // [end]

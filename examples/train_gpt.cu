@@ -1,8 +1,8 @@
 // examples/train_gpt.cu - a GPT on GPUs: one rank each, by NCCL (see train_gpt.hpp)
 #include <cstdlib>
-#include <tensorpar/exec/arena_memory.hpp>
-#include <tensorpar/exec/cudnn.cuh>
-#include <tensorpar/exec/nccl.cuh>
+#include <tensorpar/exec/cudnn/cudnn.cuh>
+#include <tensorpar/exec/device/arena_memory.hpp>
+#include <tensorpar/exec/nccl/nccl.cuh>
 
 #include "train_gpt.hpp"
 
@@ -52,7 +52,7 @@ struct gpus {
   /// Ranks of NCCL, whose products are computed by the same choices.
   struct ranks {
     std::shared_ptr<cuda_product_choices> products;
-    comm::hub operator()(int n) const { return comm::hub(n); }
+    comm::world operator()(int n) const { return comm::world(n); }
     compute policy(device_place at) const { return compute(basic_cudnn_teams<float_products::full, false>(cuda_memory(at), products)); }
   };
   ranks maker() const { return {products}; }

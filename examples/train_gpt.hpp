@@ -5,7 +5,7 @@
 //   precision            f32 or bf16, unless asked otherwise
 //   Backend(n, bf16)     of n devices; throws where they cannot compute in bf16 and shall; then
 //   cluster, peak        what the plan is for, with the memory there is; operations per second of all devices' matrix products
-//   maker()              what makes the ranks' hub, and their policies (exec/hub_maker.hpp)
+//   maker()              what makes the ranks' world, and their policies (exec/comm/world_maker.hpp)
 //   measure(q)           how long the program's operators take
 #pragma once
 #include "standard_output.hpp"
@@ -14,17 +14,17 @@
 #include <cstdio>
 #include <iostream>
 #include <limits>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/profiled.hpp>
-#include <tensorpar/exec/checkpoint.hpp>
+#include <tensorpar/exec/device/scratch_of.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/fuse.hpp>
-#include <tensorpar/exec/learning_rate.hpp>
+#include <tensorpar/exec/files/checkpoint.hpp>
 #include <tensorpar/exec/profile.hpp>
-#include <tensorpar/exec/scratch_of.hpp>
-#include <tensorpar/ir/in_bf16.hpp>
-#include <tensorpar/plan/check.hpp>
+#include <tensorpar/exec/step/fuse.hpp>
+#include <tensorpar/exec/step/learning_rate.hpp>
+#include <tensorpar/ir/mixed_precision.hpp>
 #include <tensorpar/report/text.hpp>
 #include <tensorpar/search/optimize_batch.hpp>
 #include <tensorpar/simulate/engine.hpp>
@@ -44,7 +44,7 @@ struct settings {
   i64 batch = 8;
   double memory = 0;
   u64 steps = 60, warm_up = 10, every = 20, evaluate_every = 20, evaluations = 4, seed = 1;
-  double rate = 3e-3, last_rate = 3e-4, decay = 0.1, clip = 1, most_loss = 0;
+  double rate = 3e-3, last_rate = 3e-4, decay = 0.1, clip = 1, max_loss = 0;
   bool resume = false, json = false, measure = false;
 };
 
@@ -119,7 +119,7 @@ template <class Backend> void run(settings const& s) {
   // plan: the devices, each with the memory that it may take
   bool const bf16 = s.precision == "bf16";
   computation_graph sequence = network(size, 1);
-  if (bf16) sequence = in_bf16(sequence);        // weights are kept in f32 as well, and gradients of weights
+  if (bf16) sequence = mixed_precision(sequence);        // weights are kept in f32 as well, and gradients of weights
   Backend const backend(s.devices, bf16);
   machine cluster = backend.cluster;
   if (s.memory > 0) for (device_kind& k : cluster.kinds) k.memory = static_cast<i64>(s.memory * 1048576);
@@ -131,7 +131,7 @@ template <class Backend> void run(settings const& s) {
   if (s.micro_batches > 0) {
     wanted.micro_batches = {s.micro_batches};
     wanted.schedules.clear();
-    wanted.most_placed = std::numeric_limits<i64>::max();
+    wanted.max_placed = std::numeric_limits<i64>::max();
   }
   wanted.search.scratch = scratch_of<compute>();
   batch_result const found = optimize_batch(sequence, s.batch, cluster, analytical{measured_rates}, wanted);
@@ -141,7 +141,7 @@ template <class Backend> void run(settings const& s) {
   require_accepted(check(step.graph, step.plan, step.program), "train_gpt");
   program const q = fused<compute>(step.program, cluster);
   int again = 0, stages = static_cast<int>(found.plan.pipeline.stages.size());
-  for (node_choice const& c : found.plan.nodes) again += c.recompute;
+  for (op_strategy const& c : found.plan.nodes) again += c.recompute;
   for (pipeline_stage const& x : found.plan.pipeline.stages) again += x.recompute ? static_cast<int>(x.nodes.size()) : 0;
 
   double predicted = 0;
@@ -203,9 +203,9 @@ template <class Backend> void run(settings const& s) {
     std::cout << json({{"event", "result"}, {"model", s.model}, {"precision", s.precision}, {"devices", cluster.size()},
                        {"parameters", parameters}, {"steps", e.steps()}, {"loss", loss ? json(*loss) : json()}, {"stages", stages},
                        {"recomputed", again}, {"flops", flops}, {"predicted_seconds", predicted}, {"peak_bytes", e.allocated_bytes()}}).dump() << std::endl;
-  if (s.most_loss > 0 && !(loss && *loss <= s.most_loss))
+  if (s.max_loss > 0 && !(loss && *loss <= s.max_loss))
     throw error(loss ? "a loss of " + number("%.4f", *loss) : "no step was left to train", "--most-loss",
-                "at most " + number("%.4f", s.most_loss));
+                "at most " + number("%.4f", s.max_loss));
 }
 
 /// The program.
@@ -243,7 +243,7 @@ template <class Backend> int train_gpt(int argc, char** argv) {
   app.add_flag("--resume", s.resume, "go on from the newest checkpoint of --save, on any number of devices");
   app.add_option("--seed", s.seed)->capture_default_str();
   app.add_flag("--measure", s.measure, "measure the plan's operators first, and say how long a step should take");
-  app.add_option("--most-loss", s.most_loss, "fail if the last loss is above this");
+  app.add_option("--most-loss", s.max_loss, "fail if the last loss is above this");
   app.add_flag("--json", s.json, "one JSON object per line instead of text");
   CLI11_PARSE(app, argc, argv);
   try {

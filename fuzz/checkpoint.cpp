@@ -2,8 +2,8 @@
 #include <concepts>
 #include <cstdint>
 #include <cstdlib>
-#include <tensorpar/exec/manifest.hpp>
-#include <tensorpar/exec/safetensors.hpp>
+#include <tensorpar/exec/files/manifest.hpp>
+#include <tensorpar/exec/files/safetensors.hpp>
 
 namespace {
 

@@ -1,6 +1,6 @@
 // bench/cuda/attention.cu - one GPU: attention and its gradient by cuDNN, in one order and not, beside the kernels of teams
 #include "operation.cuh"
-#include <tensorpar/exec/cudnn.cuh>
+#include <tensorpar/exec/cudnn/cudnn.cuh>
 
 using namespace tensorpar;
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <random>
 #include <string>
-#include <tensorpar/exec/arena_memory.hpp>
 #include <tensorpar/exec/cuda/teams.cuh>
+#include <tensorpar/exec/device/arena_memory.hpp>
 #include <vector>
 
 namespace bench {

@@ -53,7 +53,7 @@ TEST_CASE("mix is splitmix64: the published vectors, and the inverse gives every
   }
 }
 
-TEST_CASE("mix spreads: one bit in changes about half of the bits out") {
+TEST_CASE("mix shardings: one bit in changes about half of the bits out") {
   std::mt19937_64 random(11);
   for (int bit = 0; bit < 64; ++bit) {
     int changed = 0;

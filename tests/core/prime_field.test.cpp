@@ -1,5 +1,5 @@
 // tests/core/prime_field.test.cpp - field axioms, exact conversion from double, lazy sums
-#include "../support/dense.hpp"
+#include "support/dense.hpp"
 #include <cmath>
 #include <limits>
 #include <tensorpar/core/prime_field.hpp>

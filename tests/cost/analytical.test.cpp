@@ -1,6 +1,6 @@
 // tests/cost/analytical.test.cpp - roofline and alpha-beta: laws, values worked out by hand, contention, speed
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 
 #include <ctime>
 
@@ -12,9 +12,9 @@ namespace {
 device_kind const round_numbers{"round", 1e12, 1e11, i64{1} << 34, 1e-5};
 machine cluster(int n, int per) { return make_cluster("c", round_numbers, n, per, {"inner", 1, 1e-6, 1e10}, {"outer", 1, 1e-5, 1e9}); }
 analytical const exact{measured_rates};
-double seconds(move_step const& s, machine const& m, analytical const& a = exact) {
+double seconds(reshard_step const& s, machine const& m, analytical const& a = exact) {
   shape const t{dim(1024), dim(1024)};
-  return a.seconds(move_query{s, t, 4, m});
+  return a.seconds(reshard_query{s, t, 4, m});
 }
 layout_axis parts_of(part_kind k, i64 degree, i64 stride, int dim = -1) { return {k, dim, degree, stride}; }
 }  // namespace
@@ -52,26 +52,26 @@ TEST_CASE("an embedding reads the rows it looks up, not its table; integers keep
 TEST_CASE("collectives: bytes of the parts and levels that are crossed") {
   machine const m = cluster(8, 4);
   double const whole = 1024 * 1024 * 4;
-  layout const sums{0, {parts_of(part_kind::sum, 4, 1)}}, copies{0, {parts_of(part_kind::copy, 4, 1)}},
+  layout const sums{0, {parts_of(part_kind::partial, 4, 1)}}, copies{0, {parts_of(part_kind::replicate, 4, 1)}},
       parts{0, {parts_of(part_kind::shard, 4, 1, 0)}};
   link_cost const inner{1e-6, 1e10}, outer{1e-5, 1e9};
-  CHECK(seconds({move_kind::all_reduce, -1, -1, {{4, 1}}, sums, copies}, m) == doctest::Approx(flat::all_reduce_ring(4, whole, inner)));
-  CHECK(seconds({move_kind::reduce_scatter, -1, 0, {{4, 1}}, sums, parts}, m) ==
+  CHECK(seconds({reshard_kind::all_reduce, -1, -1, {{4, 1}}, sums, copies}, m) == doctest::Approx(flat::all_reduce_ring(4, whole, inner)));
+  CHECK(seconds({reshard_kind::reduce_scatter, -1, 0, {{4, 1}}, sums, parts}, m) ==
         doctest::Approx(flat::reduce_scatter_tree(4, whole, inner)));
   // an all-gather of quarters is priced by what everybody has at the end
-  CHECK(seconds({move_kind::all_gather, 0, -1, {{4, 1}}, parts, copies}, m) == doctest::Approx(flat::reduce_scatter_tree(4, whole, inner)));
-  layout const across{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::sum, 2, 4)}},
-      done{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::copy, 2, 4)}};
-  CHECK(seconds({move_kind::all_reduce, -1, -1, {{2, 4}}, across, done}, m) == doctest::Approx(flat::all_reduce_ring(2, whole / 4, outer)));
+  CHECK(seconds({reshard_kind::all_gather, 0, -1, {{4, 1}}, parts, copies}, m) == doctest::Approx(flat::reduce_scatter_tree(4, whole, inner)));
+  layout const across{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::partial, 2, 4)}},
+      done{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::replicate, 2, 4)}};
+  CHECK(seconds({reshard_kind::all_reduce, -1, -1, {{2, 4}}, across, done}, m) == doctest::Approx(flat::all_reduce_ring(2, whole / 4, outer)));
 }
 
 TEST_CASE("the slowest group counts where groups lie differently") {
   machine const m = cluster(6, 3);                              // pairs {0,1} {2,3} {4,5}: only the middle one crosses
-  layout const from{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::sum, 2, 1)}},
-      to{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::copy, 2, 1)}};
+  layout const from{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::partial, 2, 1)}},
+      to{0, {parts_of(part_kind::shard, 3, 2, 0), parts_of(part_kind::replicate, 2, 1)}};
   shape const t{dim(3), dim(1 << 20)};
-  move_step const s{move_kind::all_reduce, -1, -1, {{2, 1}}, from, to};
-  CHECK(exact.seconds(move_query{s, t, 4, m}) ==
+  reshard_step const s{reshard_kind::all_reduce, -1, -1, {{2, 1}}, from, to};
+  CHECK(exact.seconds(reshard_query{s, t, 4, m}) ==
         doctest::Approx(flat::all_reduce(2, 4.0 * (1 << 20), {1e-5, 1e9}, collective_algorithm::best)));
 }
 
@@ -79,32 +79,32 @@ TEST_CASE("contention: with one uplink per node, four groups that leave it share
   machine const m = cluster(8, 4);
   analytical one = exact;
   one.use.uplinks = 1;
-  layout const four{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::sum, 2, 4)}},
-      four_to{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::copy, 2, 4)}};
-  layout const lone{0, {parts_of(part_kind::sum, 2, 4)}}, lone_to{0, {parts_of(part_kind::copy, 2, 4)}};
-  move_step const crowded{move_kind::all_reduce, -1, -1, {{2, 4}}, four, four_to},
-      quiet{move_kind::all_reduce, -1, -1, {{2, 4}}, lone, lone_to};
+  layout const four{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::partial, 2, 4)}},
+      four_to{0, {parts_of(part_kind::shard, 4, 1, 0), parts_of(part_kind::replicate, 2, 4)}};
+  layout const lone{0, {parts_of(part_kind::partial, 2, 4)}}, lone_to{0, {parts_of(part_kind::replicate, 2, 4)}};
+  reshard_step const crowded{reshard_kind::all_reduce, -1, -1, {{2, 4}}, four, four_to},
+      quiet{reshard_kind::all_reduce, -1, -1, {{2, 4}}, lone, lone_to};
   CHECK(seconds(crowded, m, one) == doctest::Approx(flat::all_reduce(2, 1024 * 1024, {1e-5, 1e9 / 4}, collective_algorithm::best)));
   CHECK(seconds(quiet, m, one) == doctest::Approx(seconds(quiet, m)));
   // a ring over both nodes leaves each once, so it has the uplink to itself
-  layout const all{0, {parts_of(part_kind::sum, 8, 1)}}, all_to{0, {parts_of(part_kind::copy, 8, 1)}};
+  layout const all{0, {parts_of(part_kind::partial, 8, 1)}}, all_to{0, {parts_of(part_kind::replicate, 8, 1)}};
   analytical ring = one;
   ring.use.algorithm = collective_algorithm::ring;
-  move_step const both{move_kind::all_reduce, -1, -1, {{8, 1}}, all, all_to};
+  reshard_step const both{reshard_kind::all_reduce, -1, -1, {{8, 1}}, all, all_to};
   CHECK(seconds(both, m, ring) == doctest::Approx(flat::all_reduce_ring(8, 1024 * 1024 * 4, {1e-5, 1e9})));
   CHECK(seconds(both, m, one) >= seconds(both, m));
 }
 
 TEST_CASE("keep copies the part that stays; exchange pays for what one device sends or receives over the widest link") {
   machine const m = cluster(8, 4);
-  layout const copies{0, {parts_of(part_kind::copy, 4, 1)}}, parts{0, {parts_of(part_kind::shard, 4, 1, 0)}},
+  layout const copies{0, {parts_of(part_kind::replicate, 4, 1)}}, parts{0, {parts_of(part_kind::shard, 4, 1, 0)}},
       there{4, {parts_of(part_kind::shard, 4, 1, 0)}}, one{4, {}};
   double const whole = 1024 * 1024 * 4;
-  CHECK(seconds({move_kind::keep, -1, 0, {{4, 1}}, copies, parts}, m) == doctest::Approx(1e-5 + 2 * whole / 4 / 1e11));
-  CHECK(seconds({move_kind::exchange, -1, -1, {}, parts, there}, m) ==
+  CHECK(seconds({reshard_kind::slice, -1, 0, {{4, 1}}, copies, parts}, m) == doctest::Approx(1e-5 + 2 * whole / 4 / 1e11));
+  CHECK(seconds({reshard_kind::exchange, -1, -1, {}, parts, there}, m) ==
         doctest::Approx(1e-5 + whole / 4 / 1e9));                                                               // quarter each, one message
-  CHECK(seconds({move_kind::exchange, -1, -1, {}, parts, one}, m) == doctest::Approx(4 * 1e-5 + whole / 1e9));  // one receiver
-  CHECK(seconds({move_kind::exchange, -1, -1, {}, one, there}, m) == doctest::Approx(1e-6 + whole / 1e10));     // one sender, inside a node
+  CHECK(seconds({reshard_kind::exchange, -1, -1, {}, parts, one}, m) == doctest::Approx(4 * 1e-5 + whole / 1e9));  // one receiver
+  CHECK(seconds({reshard_kind::exchange, -1, -1, {}, one, there}, m) == doctest::Approx(1e-6 + whole / 1e10));     // one sender, inside a node
 }
 
 TEST_CASE("the pace that a search needs") {
@@ -116,7 +116,7 @@ TEST_CASE("the pace that a search needs") {
   double sum = 0;
   int asked = 0;
   for (int i = 0; i < 100; ++i) {
-    for (move_step const& s : steps) { sum += analytical{}.seconds(move_query{s, t, 4, m}); ++asked; }
+    for (reshard_step const& s : steps) { sum += analytical{}.seconds(reshard_query{s, t, 4, m}); ++asked; }
     for (auto const& o : ops) { sum += analytical{}.seconds(o.query(4, m.kinds[0])); ++asked; }
   }
   double const each = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / asked;

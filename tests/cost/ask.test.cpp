@@ -5,9 +5,9 @@
 #include <cmath>
 #include <support/small_graphs.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/plan/tasks.hpp>
-#include <tensorpar/search/optimize.hpp>
-#include <tensorpar/search/stages/graph_model.hpp>
+#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/search/intra/optimize.hpp>
+#include <tensorpar/search/pipeline/graph_model.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 using namespace tests;
@@ -18,7 +18,7 @@ namespace {
 struct liar {
   double compute = 0, move = 0;
   double seconds(compute_query const& q) const { return compute == 0 ? analytical{}.seconds(q) : compute; }
-  double seconds(move_query const& q) const { return move == 0 ? analytical{}.seconds(q) : move; }
+  double seconds(reshard_query const& q) const { return move == 0 ? analytical{}.seconds(q) : move; }
 };
 template <class F> std::string message(F const& f) {
   try { f(); } catch (error const& e) { return e.what(); }
@@ -32,7 +32,7 @@ TEST_CASE("searches, stage models and simulations refuse what is no time") {
   computation_graph const g = residual_mlp();
   plan p = serial_plan(g);
   p.cluster = devices(2);
-  p.nodes[1].spread = {1, {}};                                                          // something moves
+  p.nodes[1].sharding = {1, {}};                                                          // something moves
   program const q = unroll(differentiate(g), p);
   double const infinite = 1 / 0.0;
   for (double wrong : {std::nan(""), infinite, -infinite, -1e-3}) {
@@ -40,7 +40,7 @@ TEST_CASE("searches, stage models and simulations refuse what is no time") {
     std::string const value = "the cost model answers " + std::to_string(wrong) + " s for ";
     for (bool moves : {false, true}) {
       liar const m = moves ? liar{0, wrong} : liar{wrong, 0};
-      char const* const call = moves ? "(at seconds(move_query)); valid: a finite number of seconds, not negative"
+      char const* const call = moves ? "(at seconds(reshard_query)); valid: a finite number of seconds, not negative"
                                      : "(at seconds(compute_query)); valid: a finite number of seconds, not negative";
       for (std::string const& s : {message([&] { optimize(g, devices(2), m); }), message([&] { simulate(q, p.cluster, m); })}) {
         CHECK(s.starts_with(value));

@@ -1,7 +1,7 @@
 // tests/cost/combinators.test.cpp - scaled, calibrated, cached: laws, and what each adds
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/combinators.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 
 #include <random>
 
@@ -15,7 +15,7 @@ struct counting {
   int* asked = nullptr;
   analytical inner{};
   double seconds(compute_query const& q) const { ++*asked; return inner.seconds(q); }
-  double seconds(move_query const& q) const { ++*asked; return inner.seconds(q); }
+  double seconds(reshard_query const& q) const { ++*asked; return inner.seconds(q); }
 };
 }  // namespace
 
@@ -31,13 +31,13 @@ TEST_CASE("laws") {
   }
 }
 
-TEST_CASE("scaled multiplies operators and movements") {
+TEST_CASE("scaled multiplies operators and reshards") {
   machine const m = preset("logical-2x2");
   auto const op = laws::some_operators(8).front();
   auto const step = laws::some_steps(m, 1, 1).front();
   shape const s{dim(16), dim(8)};
   compute_query const c = op.query(4, m.kinds[0]);
-  move_query const q{step, s, 4, m};
+  reshard_query const q{step, s, 4, m};
   scaled<analytical> const twice{{}, 2, 3};
   CHECK(twice.seconds(c) == 2 * analytical{}.seconds(c));
   CHECK(twice.seconds(q) == 3 * analytical{}.seconds(q));
@@ -65,7 +65,7 @@ TEST_CASE("families follow the loops") {
   CHECK(family_of(contraction("mk,mk->k"), {pair, 2}) == cost_family::reduction);      // every element once
   CHECK(family_of(contraction("mk,k->m"), {vector, 2}) == cost_family::reduction);
   CHECK(family_of(mean_squared_error{}, {pair, 2}) == cost_family::reduction);
-  CHECK(std::string(name_of(family_of(move_kind::all_gather))) == "all_gather");
+  CHECK(std::string(name_of(family_of(reshard_kind::all_gather))) == "all_gather");
 }
 
 TEST_CASE("a fit finds the factors that samples were made with, and is the least squares in logarithms") {
@@ -129,9 +129,9 @@ TEST_CASE("cached asks once per distinct query and never mixes two up") {
       for (i64 bytes : {4, 8})
         for (device_kind const* k : {&a.kinds[0], &b.kinds[0]})
           same(c.seconds(o.query(bytes, *k)), analytical{}.seconds(o.query(bytes, *k)));
-    for (move_step const& m : steps)
+    for (reshard_step const& m : steps)
       for (shape const& x : {s, t})
-        for (machine const* on : {&a, &b}) same(c.seconds(move_query{m, x, 4, *on}), analytical{}.seconds(move_query{m, x, 4, *on}));
+        for (machine const* on : {&a, &b}) same(c.seconds(reshard_query{m, x, 4, *on}), analytical{}.seconds(reshard_query{m, x, 4, *on}));
   }
   CHECK(c.misses() == asked);
   CHECK(c.hits() + c.misses() == static_cast<i64>(3 * first.size()));

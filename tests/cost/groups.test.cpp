@@ -1,6 +1,6 @@
 // tests/cost/groups.test.cpp - how groups lie over link levels: digits against looking at every device
 #include <tensorpar/cost/groups.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 
 #include <algorithm>
 #include <random>
@@ -16,8 +16,8 @@ machine levels(std::vector<i64> const& groups) {
   for (i64 g : groups) m.links.push_back({"level", g, 1e-6, 1e9});
   return m;
 }
-move_step reduce_over(layout const& l, std::vector<group_axis> g) { return {move_kind::all_reduce, -1, -1, std::move(g), l, l}; }
-group_levels only(move_step const& s, machine const& m) {
+reshard_step reduce_over(layout const& l, std::vector<group_axis> g) { return {reshard_kind::all_reduce, -1, -1, std::move(g), l, l}; }
+group_levels only(reshard_step const& s, machine const& m) {
   group_levels r;
   int seen = 0;
   worst_group(s, m, [&](group_levels const& g) { r = g; ++seen; return 1.0; });
@@ -26,7 +26,7 @@ group_levels only(move_step const& s, machine const& m) {
 }
 
 /// The distinct ways in which the groups lie, by looking at every device. O(devices * levels).
-std::vector<group_levels> levels_by_enumeration(move_step const& m, machine const& on) {
+std::vector<group_levels> levels_by_enumeration(reshard_step const& m, machine const& on) {
   auto const groups = detail::groups_of(m);
   int const levels =
       static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
@@ -75,9 +75,9 @@ std::vector<group_levels> levels_by_enumeration(move_step const& m, machine cons
 
 TEST_CASE("a group inside nodes, across nodes, and over both") {
   machine const m = levels({4, 16});
-  layout const grid{0, {{part_kind::copy, -1, 4, 4}, {part_kind::copy, -1, 4, 1}}};
-  group_levels const inner = only(reduce_over(grid, {{4, 1}}), m), outer = only(reduce_over(grid, {{4, 4}}), m),
-                     all = only(reduce_over(grid, {{4, 4}, {4, 1}}), m);
+  layout const mesh{0, {{part_kind::replicate, -1, 4, 4}, {part_kind::replicate, -1, 4, 1}}};
+  group_levels const inner = only(reduce_over(mesh, {{4, 1}}), m), outer = only(reduce_over(mesh, {{4, 4}}), m),
+                     all = only(reduce_over(mesh, {{4, 4}, {4, 1}}), m);
   CHECK(inner.fan[0] == 4);
   CHECK(inner.fan[1] == 1);
   CHECK(outer.fan[0] == 1);
@@ -90,8 +90,8 @@ TEST_CASE("a group inside nodes, across nodes, and over both") {
 
 TEST_CASE("groups of six over nodes of three: sizes that are no powers of two") {
   machine const m = levels({3, 6, 12});
-  layout const grid{6, {{part_kind::sum, -1, 6, 1}}};
-  group_levels const g = only(reduce_over(grid, {{6, 1}}), m);
+  layout const mesh{6, {{part_kind::partial, -1, 6, 1}}};
+  group_levels const g = only(reduce_over(mesh, {{6, 1}}), m);
   CHECK(g.fan[0] == 3);
   CHECK(g.fan[1] == 2);
   CHECK(g.fan[2] == 1);
@@ -99,8 +99,8 @@ TEST_CASE("groups of six over nodes of three: sizes that are no powers of two") 
 
 TEST_CASE("a group that does not divide evenly over nodes is uneven and spans the level that joins it") {
   machine const m = levels({4, 8});
-  layout const grid{0, {{part_kind::sum, -1, 5, 1}}};
-  group_levels const g = only(reduce_over(grid, {{5, 1}}), m);
+  layout const mesh{0, {{part_kind::partial, -1, 5, 1}}};
+  group_levels const g = only(reduce_over(mesh, {{5, 1}}), m);
   CHECK_FALSE(g.even);
   CHECK(g.fan[0] == 1);
   CHECK(g.fan[1] == 5);
@@ -108,20 +108,20 @@ TEST_CASE("a group that does not divide evenly over nodes is uneven and spans th
 
 TEST_CASE("groups that lie differently are both seen") {
   machine const m = levels({3, 6});                                   // pairs {0,1} {2,3} {4,5}: the middle one crosses
-  layout const grid{0, {{part_kind::shard, 0, 3, 2}, {part_kind::sum, -1, 2, 1}}};
+  layout const mesh{0, {{part_kind::shard, 0, 3, 2}, {part_kind::partial, -1, 2, 1}}};
   std::vector<i64> outer;
-  worst_group(reduce_over(grid, {{2, 1}}), m, [&](group_levels const& g) { outer.push_back(g.fan[1]); return 0.0; });
+  worst_group(reduce_over(mesh, {{2, 1}}), m, [&](group_levels const& g) { outer.push_back(g.fan[1]); return 0.0; });
   std::sort(outer.begin(), outer.end());
   CHECK(outer == std::vector<i64>{1, 2});
 }
 
-TEST_CASE("groups_of agrees with move_step::members, and digits and residues with enumeration, on random movements") {
+TEST_CASE("groups_of agrees with reshard_step::members, and digits and residues with enumeration, on random reshards") {
   std::mt19937_64 random(11);
   int by_digits = 0, steps = 0;
   for (auto const& groups : std::vector<std::vector<i64>>{{4, 16}, {2, 8, 16}, {3, 6, 24}, {8}, {2, 4}, {5, 30}, {6, 12, 36}, {3, 6, 192}, {6, 96}, {5, 10, 70}}) {
     machine const m = levels(groups);
-    for (move_step const& s : laws::some_steps(m, 60, random())) {
-      if (s.kind == move_kind::exchange) continue;
+    for (reshard_step const& s : laws::some_steps(m, 60, random())) {
+      if (s.kind == reshard_kind::exchange) continue;
       ++steps;
       auto const all = detail::groups_of(s);
       std::size_t devices = 0;
@@ -146,23 +146,23 @@ TEST_CASE("groups_of agrees with move_step::members, and digits and residues wit
   CHECK(by_digits < steps);             // both ways were tried
 }
 
-TEST_CASE("grids of any strides over blocks of any size: residues say what looking at every device does") {
+TEST_CASE("meshes of any strides over blocks of any size: residues say what looking at every device does") {
   std::mt19937_64 draw(5);
   for (int turn = 0; turn < 2000; ++turn) {
     std::vector<std::vector<i64>> const some{{3, 6, 720}, {4, 12, 720}, {6, 720}, {5, 30, 720}, {7, 720}, {2, 9, 720}};
     machine const m = levels(some[draw() % some.size()]);
-    layout grid{static_cast<int>(draw() % 8), {}};
+    layout mesh{static_cast<int>(draw() % 8), {}};
     std::vector<group_axis> group;
     i64 stride = 1 + static_cast<i64>(draw() % 3);
     for (int k = 0, axes = 1 + static_cast<int>(draw() % 3); k < axes; ++k) {
       i64 const degree = 2 + static_cast<i64>(draw() % (k + 1 == axes ? 30 : 5));
-      if (grid.start + stride * degree > 700) break;
-      grid.axes.push_back({part_kind::sum, -1, degree, stride});
+      if (mesh.start + stride * degree > 700) break;
+      mesh.axes.push_back({part_kind::partial, -1, degree, stride});
       if (draw() % 3) group.push_back({degree, stride});
       stride *= degree * (1 + static_cast<i64>(draw() % 2));
     }
     if (group.empty()) continue;
-    move_step const s = reduce_over(grid, group);
+    reshard_step const s = reduce_over(mesh, group);
     auto const seen = levels_by_enumeration(s, m), residues = detail::levels_by_residues(s, m);
     CHECK(seen.size() == residues.size());
     CHECK(std::is_permutation(seen.begin(), seen.end(), residues.begin(), residues.end()));

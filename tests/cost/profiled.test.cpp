@@ -1,7 +1,7 @@
 // tests/cost/profiled.test.cpp - measured operators: keys, file, damage, fall-back and refusal
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/profiled.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 
 #include <filesystem>
 #include <random>

@@ -1,8 +1,8 @@
 // tests/exec/cuda.test.cu - memory, kernels, products and whole plans on a GPU; what needs one says that it is skipped where there is none
-#include <tensorpar/exec/cuda.cuh>
+#include <tensorpar/exec/comm/virtual_ranks.hpp>
+#include <tensorpar/exec/cuda/cuda.cuh>
 #include <tensorpar/exec/cuda/products.cuh>
 #include <tensorpar/exec/cuda/teams.cuh>
-#include <tensorpar/exec/virtual_ranks.hpp>
 
 #include <doctest/doctest.h>
 #include <memory>
@@ -10,14 +10,14 @@
 #include <set>
 #include <vector>
 
-#include "../support/laws/fused.hpp"
-#include "../support/laws/memory.hpp"
-#include "../support/laws/queues.hpp"
-#include "../support/laws/teams.hpp"
-#include "../support/staged.hpp"
-#include "../support/training.hpp"
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/ir/in_bf16.hpp>
+#include "support/laws/fused.hpp"
+#include "support/laws/memory.hpp"
+#include "support/laws/queues.hpp"
+#include "support/laws/teams.hpp"
+#include "support/staged.hpp"
+#include "support/training.hpp"
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/ir/mixed_precision.hpp>
 
 using namespace tests;
 
@@ -184,7 +184,7 @@ class lent : public cuda_buffer {
 /// One rank that has nothing but these.
 struct handed {
   std::shared_ptr<cuda_resources> from;
-  comm::virtual_ranks<cuda_memory>::hub operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::hub(ranks); }
+  comm::virtual_ranks<cuda_memory>::world operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::world(ranks); }
   compute::cuda<prime_field> policy(device_place) const { return compute::cuda<prime_field>(cuda_teams(cuda_memory(0, from))); }
 };
 // [end]
@@ -424,8 +424,8 @@ TEST_CASE("training in bf16 on the GPU is that of the processor's kernels, but f
     for (int ranks : {1, 2, 4}) {
       training_options o;
       o.optimizer.kind = optimizer_kind::momentum;
-      training_graph const t = differentiate(in_bf16(g), o);
-      plan p = random_plan(in_bf16(g), ranks, draw);
+      training_graph const t = differentiate(mixed_precision(g), o);
+      plan p = random_plan(mixed_precision(g), ranks, draw);
       p.optimizer = o.optimizer;
       executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(t, p);
       executor<compute::teams<float, host_teams<>, op_set<>, bfloat16>, comm::threads> host(t, p);

@@ -1,14 +1,14 @@
 // tests/exec/cudnn.test.cu - a GPU on which cuDNN does attention and convolutions: the numbers of the kernels of teams
-#include "../support/laws/teams.hpp"
-#include "../support/packed_heads.hpp"
-#include "../support/staged.hpp"
-#include "../support/training.hpp"
+#include "support/laws/teams.hpp"
+#include "support/packed_heads.hpp"
+#include "support/staged.hpp"
+#include "support/training.hpp"
 #include <doctest/doctest.h>
-#include <tensorpar/exec/cudnn.cuh>
-#include <tensorpar/exec/fuse.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/exec/virtual_ranks.hpp>
-#include <tensorpar/ir/in_bf16.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/comm/virtual_ranks.hpp>
+#include <tensorpar/exec/cudnn/cudnn.cuh>
+#include <tensorpar/exec/step/fuse.hpp>
+#include <tensorpar/ir/mixed_precision.hpp>
 #include <tensorpar/zoo/gpt.hpp>
 
 using namespace tests;
@@ -355,14 +355,14 @@ TEST_CASE("training in bf16 with cuDNN is that of the processor's kernels, but f
   std::size_t const without = small_cnn().nodes.size();
   for (computation_graph const& g : {small_cnn(), small_transformer(), lower(gpt, {zoo::batch = 4})})
     for (int ranks : {1, 2}) {
-      plan const p = random_plan(in_bf16(g), ranks, draw);
-      training_graph const t = differentiate(in_bf16(g));
+      plan const p = random_plan(mixed_precision(g), ranks, draw);
+      training_graph const t = differentiate(mixed_precision(g));
       program const q = fused<first_gpu>(unroll(t, p, &first_gpu::workspace), p.cluster);
       bool kept = false;
       for (task const& k : q.tasks) kept = kept || has_lse(k.op);
       CHECK(kept == (g.nodes.size() != without));
       executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(t, p, q);
-      executor<compute::teams<float, host_teams<>, op_set<>, bfloat16>, comm::threads> host(differentiate(in_bf16(g)), p);
+      executor<compute::teams<float, host_teams<>, op_set<>, bfloat16>, comm::threads> host(differentiate(mixed_precision(g)), p);
       auto const a = train(gpu, 4, 0.05), b = train(host, 4, 0.05);
       std::vector<std::vector<double>> c, d;
       for (auto const& x : a) c.emplace_back(x.begin(), x.end());

@@ -1,13 +1,13 @@
 // tests/exec/cudnn_graphs.test.cpp - the graphs that cuDNN is handed mean attention, convolutions and their gradients; scratch has room
-#include "../support/dense.hpp"
-#include "../support/fused_oracle.hpp"
+#include "support/dense.hpp"
+#include "support/fused_oracle.hpp"
 #include "support/eigen_once.hpp"
 #include "support/teams_once.hpp"
 #include <tensorpar/exec/cudnn/attention_graphs.hpp>
 #include <tensorpar/exec/cudnn/attention_rooms.hpp>
 #include <tensorpar/exec/cudnn/convolution_graphs.hpp>
 #include <tensorpar/exec/cudnn/graph.hpp>
-#include <tensorpar/exec/teams.hpp>
+#include <tensorpar/exec/teams/teams.hpp>
 
 using namespace tests;
 using tensorpar::detail::attention_rooms;

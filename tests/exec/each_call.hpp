@@ -1,9 +1,9 @@
 // tests/exec/each_call.hpp - a call of every operator there is
 #pragma once
-#include "../support/dense.hpp"
+#include "support/dense.hpp"
 #include "samples.hpp"
 #include <set>
-#include <tensorpar/exec/kernel_table.hpp>
+#include <tensorpar/exec/cpu/common/kernel_table.hpp>
 
 namespace tests {
 
@@ -12,7 +12,7 @@ template <class... Op> std::set<std::string> names_of(op_set<Op...>) { return {s
 inline std::set<std::string> names_of_all() {
   std::set<std::string> all = names_of(forward_operators{});
   all.merge(names_of(backward_operators{}));
-  all.merge(names_of(tensorpar::detail::spread_operators{}));
+  all.merge(names_of(tensorpar::detail::sharding_operators{}));
   return all;
 }
 

@@ -1,5 +1,5 @@
 // tests/exec/eigen_splits.test.cpp - every operator, every loop, every number of parts: the parts make the whole
-#include "../support/laws/compute.hpp"
+#include "support/laws/compute.hpp"
 #include "each_call.hpp"
 #include <set>
 #include "support/eigen_once.hpp"

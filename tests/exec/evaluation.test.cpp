@@ -3,10 +3,10 @@
 
 #include <doctest/doctest.h>
 #include <tensorpar/exec/forward_pass.hpp>
-#include <tensorpar/exec/fuse.hpp>
 #include <tensorpar/exec/nccl/endpoint.hpp>
-#include <tensorpar/exec/teams.hpp>
-#include <tensorpar/plan/expand.hpp>
+#include <tensorpar/exec/step/fuse.hpp>
+#include <tensorpar/exec/teams/teams.hpp>
+#include <tensorpar/program/passes/expand.hpp>
 
 #include "support/effort.hpp"
 #include "support/fake_nccl.hpp"
@@ -74,8 +74,8 @@ TEST_CASE("every output is what one device makes of it, and training goes on as 
       p.optimizer = o.optimizer;
       p.micro_batches = o.micro_batches;
       if (trial % 4 == 3)
-        for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
-      if (trial % 4 == 1) p.order = random_order(g, draw);
+        for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+      if (trial % 4 == 1) p.node_order = random_order(g, draw);
       CAPTURE(trial);
       executor_of<prime_field> e(differentiate(g, o), p), undisturbed(differentiate(g, o), p);
       e.initialise(7);
@@ -100,7 +100,7 @@ TEST_CASE("pipelines, whose stages cut the batch in ways of their own") {
   for (int trial = 0; trial < effort::cases(16); ++trial) {
     plan p = random_pipeline(g, {.devices = 2 + trial % 4}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
-      for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
     int const units = static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit);
     CAPTURE(trial);
     executor_of<prime_field> e(expand(g, p)), undisturbed(expand(g, p));

@@ -8,8 +8,8 @@
 #include <functional>
 #include <sys/stat.h>
 #include <tensorpar/cost/profiled.hpp>
-#include <tensorpar/exec/parameters_file.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/exec/files/parameters_file.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 #include <tensorpar/report/chrome_trace.hpp>

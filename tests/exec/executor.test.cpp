@@ -1,13 +1,13 @@
 // tests/exec/executor.test.cpp - parallel equals serial: exactly in the prime field, up to rounding in double
-#include <tensorpar/exec/execute_task.hpp>
 #include <tensorpar/exec/executor.hpp>
+#include <tensorpar/exec/step/execute_task.hpp>
 
 #include <doctest/doctest.h>
 
 #include "support/effort.hpp"
 #include "support/random_pipeline.hpp"
 #include "support/spine.hpp"
-#include <tensorpar/plan/certificate.hpp>
+#include <tensorpar/program/evidence/certificate.hpp>
 
 using namespace tests;
 
@@ -25,7 +25,7 @@ void equal_to_serial(computation_graph const& g, int trials, u64 seed, double to
     plan p = random_plan(g, n, draw), s = serial_plan(g);
     p.micro_batches = s.micro_batches = o.micro_batches;
     p.optimizer = s.optimizer = o.optimizer;
-    if (trial % 3 == 0) p.order = random_order(g, draw);
+    if (trial % 3 == 0) p.node_order = random_order(g, draw);
     CAPTURE(trial);
     {
       executor_of<prime_field> a(differentiate(g, o), p), b(differentiate(g, o), s);
@@ -44,13 +44,13 @@ void equal_to_serial(computation_graph const& g, int trials, u64 seed, double to
 
 }  // namespace
 
-TEST_CASE("a residual MLP under random spreads equals serial training") { equal_to_serial(residual_mlp(), 80, 1, 1e-11, false); }
-TEST_CASE("a convolutional net under random spreads equals serial training") { equal_to_serial(small_cnn(), 60, 2, 1e-11, true); }
-TEST_CASE("a transformer with a shared table under random spreads equals serial training") {
+TEST_CASE("a residual MLP under random shardings equals serial training") { equal_to_serial(residual_mlp(), 80, 1, 1e-11, false); }
+TEST_CASE("a convolutional net under random shardings equals serial training") { equal_to_serial(small_cnn(), 60, 2, 1e-11, true); }
+TEST_CASE("a transformer with a shared table under random shardings equals serial training") {
   equal_to_serial(small_transformer(), 60, 3, 1e-11, true);
 }
 
-TEST_CASE("towers under random spreads equal serial training") { equal_to_serial(towers(4), 60, 4, 1e-11, false); }
+TEST_CASE("towers under random shardings equal serial training") { equal_to_serial(towers(4), 60, 4, 1e-11, false); }
 
 TEST_CASE("operators in any valid order do what they do by number, to the bit") {
   std::mt19937 draw(5);
@@ -66,7 +66,7 @@ TEST_CASE("operators in any valid order do what they do by number, to the bit") 
     p.micro_batches = o.micro_batches;
     p.optimizer = o.optimizer;
     plan q = p;
-    q.order = random_order(g, draw);
+    q.node_order = random_order(g, draw);
     training_graph const t = differentiate(g, o);
     executor_of<prime_field> a(t, p), b(t, q);
     bool const exact = train(a, 2) == train(b, 2);
@@ -143,14 +143,14 @@ TEST_CASE("bad batches and plans get one clear error") {
   p.nodes.pop_back();
   CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("a plan made for this graph"), error);
   p = serial_plan(g);
-  p.nodes[0].spread.axes = {{'o', 5, 1}};
+  p.nodes[0].sharding.axes = {{'o', 5, 1}};
   CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("a divisor of 24"), error);
-  p.nodes[0].spread.axes = {{'o', 2, 1}};
+  p.nodes[0].sharding.axes = {{'o', 2, 1}};
   CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("does not exist"), error);
   for (bool saves : {false, true}) {
-    p.nodes[0] = {{0, {{'\0', 2, 1}, {'o', 0, 1}, {'o', 1, 1}}}, saves ? weight_sharding::update : weight_sharding::none};
+    p.nodes[0] = {{0, {{'\0', 2, 1}, {'o', 0, 1}, {'o', 1, 1}}}, saves ? zero_stage::updates : zero_stage::none};
     CHECK_THROWS_WITH_AS(executor_of<float>(differentiate(g), p), doctest::Contains("cannot be split in 0"), error);
-    CHECK(check(differentiate(g), [&] { plan q = p; q.nodes[0].sharding = {}; return q; }())[0].code == fault::spread);
+    CHECK(check(differentiate(g), [&] { plan q = p; q.nodes[0].zero = {}; return q; }())[0].code == fault::sharding);
   }
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("a sealed plan runs the program that it was sealed with, in any scalar
   computation_graph const g = residual_mlp();
   for (int turn = 0; turn < 6; ++turn) {
     plan p = random_plan(g, 1 + turn % 4, draw);
-    if (turn % 2) for (node_choice& c : p.nodes) c = {c.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+    if (turn % 2) for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
     seal(g, p);
     CHECK_NOTHROW(executor_of<float>(differentiate(g), p));
     CHECK_NOTHROW(executor_of<prime_field>(differentiate(g), p));
@@ -266,7 +266,7 @@ TEST_CASE("one device's error stops all devices, and the run, whose parameters a
   computation_graph const g = residual_mlp();
   plan p = serial_plan(g);
   p.cluster = devices(4);
-  for (int v = 0; v < g.node_count(); ++v) p.nodes[static_cast<std::size_t>(v)].spread = {0, {{'0', 4, 1}}};
+  for (int v = 0; v < g.node_count(); ++v) p.nodes[static_cast<std::size_t>(v)].sharding = {0, {{'0', 4, 1}}};
   executor<breaks_on_the_last, comm::threads> e(differentiate(g), p);
   e.initialise(1);
   host_batch const b = random_batch(g, 1, 1);

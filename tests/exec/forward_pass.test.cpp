@@ -2,7 +2,7 @@
 #include <tensorpar/exec/forward_pass.hpp>
 
 #include <doctest/doctest.h>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/program/tasks.hpp>
 
 #include "support/spine.hpp"
 #include "support/typed_models.hpp"

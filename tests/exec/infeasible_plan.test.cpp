@@ -8,9 +8,9 @@
 #include <support/search_once.hpp>
 #include <support/small_graphs.hpp>
 #include <tensorpar/exec/forward_pass.hpp>
-#include <tensorpar/exec/step_for.hpp>
-#include <tensorpar/plan/certificate.hpp>
+#include <tensorpar/exec/step/step_for.hpp>
 #include <tensorpar/plan/plan_file.hpp>
+#include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/report/html.hpp>
 
 using namespace tensorpar;

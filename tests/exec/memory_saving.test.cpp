@@ -1,10 +1,10 @@
 // tests/exec/memory_saving.test.cpp - sharded and recomputed training equals serial training, in less memory
-#include <tensorpar/plan/memory_saving.hpp>
+#include <tensorpar/program/passes/memory_saving.hpp>
 
 #include <doctest/doctest.h>
 
-#include <tensorpar/plan/check.hpp>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/check/check.hpp>
+#include <tensorpar/program/tasks.hpp>
 
 #include "support/effort.hpp"
 #include "support/spine.hpp"
@@ -14,8 +14,8 @@ using namespace tests;
 namespace {
 
 void save_at_random(plan& p, std::mt19937& draw) {
-  for (node_choice& c : p.nodes) {
-    c.sharding = static_cast<weight_sharding>(draw() % 3);
+  for (op_strategy& c : p.nodes) {
+    c.zero = static_cast<zero_stage>(draw() % 3);
     c.recompute = draw() % 2;
   }
 }
@@ -32,7 +32,7 @@ void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool
     p.micro_batches = s.micro_batches = o.micro_batches;
     p.optimizer = s.optimizer = o.optimizer;
     save_at_random(p, draw);
-    if (trial % 2) p.order = random_order(g, draw);
+    if (trial % 2) p.node_order = random_order(g, draw);
     CAPTURE(trial);
     training_graph const t = differentiate(g, o);
     saving_step const step = save_memory(t, p);
@@ -60,7 +60,7 @@ i64 peak(training_graph const& t, plan const& p) {
 
 }  // namespace
 
-TEST_CASE("random savings under random spreads equal serial training") {
+TEST_CASE("random savings under random shardings equal serial training") {
   equal_to_serial(residual_mlp(), 80, 1, false);
   equal_to_serial(small_cnn(), 60, 2, true);
   equal_to_serial(small_transformer(), 60, 3, true);
@@ -73,13 +73,13 @@ TEST_CASE("every saving takes memory off the largest arena") {
   training_graph const t = differentiate(g, o);
   plan p = serial_plan(g);
   p.cluster = devices(4);
-  for (node_choice& c : p.nodes) c.spread = {0, {{'0', 4, 1}}};
-  auto with = [&](weight_sharding s, bool recompute) {
+  for (op_strategy& c : p.nodes) c.sharding = {0, {{'0', 4, 1}}};
+  auto with = [&](zero_stage s, bool recompute) {
     plan q = p;
-    for (node_choice& c : q.nodes) c = {c.spread, s, recompute};
+    for (op_strategy& c : q.nodes) c = {c.sharding, s, recompute};
     return peak(t, q);
   };
-  i64 const whole = with(weight_sharding::none, false), update = with(weight_sharding::update, false);
+  i64 const whole = with(zero_stage::none, false), update = with(zero_stage::updates, false);
   CHECK(update < whole);
-  CHECK(with(weight_sharding::weights, false) < update);
+  CHECK(with(zero_stage::weights, false) < update);
 }

@@ -9,8 +9,8 @@
 #include "support/teams_once.hpp"
 #include <array>
 #include <functional>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/check.hpp>
 
 using namespace tests;
 
@@ -118,7 +118,7 @@ TEST_CASE("what is dropped is told by the whole batch, whichever axis holds samp
   }
 }
 
-TEST_CASE("the same under spreads over devices, recomputed, and on machines of many lanes") {
+TEST_CASE("the same under shardings over devices, recomputed, and on machines of many lanes") {
   std::mt19937 draw(3);
   for (int trial = 0; trial < effort::cases(40); ++trial) {
     int const way = trial % ways, micro = 1 + trial % 4;
@@ -130,7 +130,7 @@ TEST_CASE("the same under spreads over devices, recomputed, and on machines of m
     auto const whole = trained<prime_field>([way](i64 n) { return dropping(n, way); }, data, 12, {});
     plan p = random_plan(g, 1 + trial % 5, draw);
     p.micro_batches = micro;
-    for (node_choice& c : p.nodes) c.recompute = trial % 2 == 1;
+    for (op_strategy& c : p.nodes) c.recompute = trial % 2 == 1;
     executor_of<prime_field> run(g, p);
     executor<compute::teams<prime_field, host_teams<>>, comm::threads> lanes(g, p);
     run.initialise(1);

@@ -1,5 +1,5 @@
 // tests/exec/mutations.test.cpp - faults that a parallel trainer could have are seen by both checks
-#include <tensorpar/exec/move.hpp>
+#include <tensorpar/exec/comm/move.hpp>
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ class one_wrong_byte : public comm::threads {
 plan data_parallel(computation_graph const& g, int n) {
   plan p = serial_plan(g);
   p.cluster = devices(n);
-  for (node_choice& c : p.nodes) c.spread = {0, {{'0', n, 1}}};
+  for (op_strategy& c : p.nodes) c.sharding = {0, {{'0', n, 1}}};
   return p;
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("a wrong byte in one collective is caught") {
 TEST_CASE("a missing gradient reduction is caught") {
   verdict const v = compare<>([](training_graph&, program& q) {
     for (task& t : q.tasks)
-      if (t.kind == task_kind::move && t.step.kind == move_kind::all_reduce) { t.step.kind = move_kind::keep; return; }
+      if (t.kind == task_kind::reshard && t.step.kind == reshard_kind::all_reduce) { t.step.kind = reshard_kind::slice; return; }
     FAIL("the program has no all-reduce to remove");
   });
   CHECK_FALSE(v.exact);

@@ -1,11 +1,11 @@
 // tests/exec/nccl.test.cu - NCCL itself, with as many ranks as there are GPUs; what needs one says that it is skipped where there is none
-#include <tensorpar/exec/nccl.cuh>
+#include <tensorpar/exec/nccl/nccl.cuh>
 
 #include <doctest/doctest.h>
 
-#include "../support/training.hpp"
+#include "support/training.hpp"
+#include <tensorpar/exec/comm/threads.hpp>
 #include <tensorpar/exec/cuda/teams.cuh>
-#include <tensorpar/exec/threads.hpp>
 
 using namespace tests;
 
@@ -73,12 +73,12 @@ TEST_CASE("after a failure GPUs go on in a world that is made from the old one: 
     plan const p = random_plan(g, all, draw), smaller = random_plan(g, all - lose, draw);
     gpus.emplace(differentiate(g), p);
     train(*gpus, 2);
-    gpus->hub().fail(std::make_exception_ptr(error("a rank is lost", "a test", "")), all - 1);
+    gpus->world().fail(std::make_exception_ptr(error("a rank is lost", "a test", "")), all - 1);
     CHECK_THROWS_WITH_AS(gpus->step(random_batch(g, p.micro_batches, 2), 0.125), doctest::Contains("a rank is lost"), error);
-    auto left = gpus->hub().survivors(lose ? std::vector{all - 1} : std::vector<int>{});
+    auto left = gpus->world().survivors(lose ? std::vector{all - 1} : std::vector<int>{});
     CHECK(left.size() == all - lose);
     gpus.reset();
-    gpus.emplace(differentiate(g), smaller, [&](int) { return comm::nccl::hub(std::move(left)); });
+    gpus.emplace(differentiate(g), smaller, [&](int) { return comm::nccl::world(std::move(left)); });
     executor<compute::teams<double>, comm::threads> host(differentiate(g), smaller);
     CHECK(tests::distance(train(*gpus, 3), train(host, 3)) < 1e-9);
   }

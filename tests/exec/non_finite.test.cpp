@@ -1,10 +1,10 @@
 // tests/exec/non_finite.test.cpp - NaN and infinity go through every operator as its formula has it, in every kernel family
-#include "../support/effort.hpp"
-#include "../support/fused_oracle.hpp"
-#include "../support/laws/non_finite.hpp"
+#include "support/effort.hpp"
+#include "support/fused_oracle.hpp"
+#include "support/laws/non_finite.hpp"
 #include "straight_loops.hpp"
 #include <tensorpar/exec/cudnn/attention_graphs.hpp>
-#include <tensorpar/exec/teams.hpp>
+#include <tensorpar/exec/teams/teams.hpp>
 #include "support/eigen_once.hpp"
 #include "support/teams_once.hpp"
 

@@ -1,7 +1,7 @@
 // tests/exec/pipeline.test.cpp - pipelines of any stages, micro-batch sizes and schedules train as one device does
-#include <tensorpar/exec/checkpoint.hpp>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/plan/check.hpp>
+#include <tensorpar/exec/files/checkpoint.hpp>
 #include <tensorpar/simulate/memory.hpp>
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ void equal_to_serial(computation_graph const& g, pipeline_kind kind, int trials,
     if (trial % 4 == 0) p.optimizer.clip_norm = 0.5;
     if (trial % 5 == 1) p.optimizer.on_non_finite = non_finite::skip;
     if (trial % 2)
-      for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
     CAPTURE(trial);
     pipelined_step const s = expand(g, p);
     CHECK(training_hash(s.graph) == training_hash(differentiate(g)));
@@ -101,7 +101,7 @@ TEST_CASE("a sharded optimizer keeps a part of its state on each copy, and train
   for (int v = 0; v < g.node_count(); ++v) p.nodes.push_back({{0, {{'0', 4, 1}}}});
   pipeline_stage s;
   for (int v = 0; v < g.node_count(); ++v) s.nodes.push_back(v);
-  p.pipeline = {.mini_batch = 2, .groups = {{0, 4}}, .stages = {s}, .order = {}};
+  p.pipeline = {.mini_batch = 2, .groups = {{0, 4}}, .stages = {s}, .schedule = {}};
   random_order(p.pipeline, {{}}, *std::make_unique<std::mt19937>(1));
   i64 bytes[2];
   for (bool sharded : {false, true}) {
@@ -149,7 +149,7 @@ TEST_CASE("who waits for what never comes is named with its task, and nobody han
   int const waits = q.tasks[lost].other_half;
   int const rank = q.tasks[static_cast<std::size_t>(waits)].devices.front();
   q.tasks[lost].devices.clear();                                    // nobody sends
-  executor_of<prime_field> e(s.graph, s.plan, q, already_checked{}, [](int n) { return comm::threads_hub(n, std::chrono::milliseconds(300)); });
+  executor_of<prime_field> e(s.graph, s.plan, q, already_checked{}, [](int n) { return comm::threads_world(n, std::chrono::milliseconds(300)); });
   e.initialise(1);
   try {
     e.step(random_batch(g, 2, 1), 0.1);

@@ -5,13 +5,13 @@
 
 #include "support/effort.hpp"
 #include "support/spine.hpp"
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/plan/check.hpp>
-#include <tensorpar/search/baselines/lines.hpp>
-#include <tensorpar/search/microbatch.hpp>
-#include <tensorpar/search/stages/fold.hpp>
-#include <tensorpar/search/stages/map_within.hpp>
-#include <tensorpar/search/stages/to_plan.hpp>
+#include <tensorpar/peers/optima/lines.hpp>
+#include <tensorpar/search/pipeline/map_within.hpp>
+#include <tensorpar/search/pipeline/schedules/microbatch.hpp>
+#include <tensorpar/search/pipeline/stages/fold.hpp>
+#include <tensorpar/search/pipeline/to_plan.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
 
 using namespace tests;
@@ -70,7 +70,7 @@ TEST_CASE("graph and sequential plans of the branched models train exactly under
         machine const on = fast_links(devices);
         graph_stage_options offered;
         offered.mini_batch = mini_batch;
-        offered.most_data = data;
+        offered.max_data = data;
         graph_stages<analytical> const m(g, on, analytical{}, offered);
         stage_options o;
         o.ks = {1, 2};
@@ -99,7 +99,7 @@ TEST_CASE("interleaved and V schedules train exactly: two stages take turns on e
     machine const on = fast_links(8);
     graph_stage_options offered;
     offered.mini_batch = mini_batch;
-    offered.most_data = 1;
+    offered.max_data = 1;
     graph_stages<analytical> const m(g, on, analytical{}, offered);
     stage_options o;
     o.micro_batches = {2};
@@ -119,7 +119,7 @@ TEST_CASE("interleaved and V schedules train exactly: two stages take turns on e
   }
 }
 
-TEST_CASE("stages with spreads that the mapping search found inside them train exactly") {
+TEST_CASE("stages with shardings that the mapping search found inside them train exactly") {
   int mapped = 0;
   for (auto const& [name, g] : models()) {
     CAPTURE(name);
@@ -127,8 +127,8 @@ TEST_CASE("stages with spreads that the mapping search found inside them train e
     machine const on = make_cluster("few samples", {"device", 1e6, 1e9, i64{1} << 30, 0}, 4, 4, {"link", 4, 1e-7, 1e8}, {});
     graph_stage_options offered;
     offered.mini_batch = mini_batch;
-    offered.most_data = 2;
-    offered.most_tensor = 4;
+    offered.max_data = 2;
+    offered.max_tensor = 4;
     graph_stages<analytical> const m(g, on, analytical{}, offered);
     stage_options o;
     o.micro_batches = {4};

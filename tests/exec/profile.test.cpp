@@ -28,11 +28,11 @@ template <class F> void each_query(program const& p, machine const& m, F&& f) {
   }
 }
 
-profile_options const quick{.warm_ups = 1, .samples = 3, .least_seconds = 0};
+profile_options const quick{.warm_ups = 1, .samples = 3, .min_seconds = 0};
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every operator of a spread step is measured", S, float, prime_field) {
+TEST_CASE_TEMPLATE("every operator of a sharding step is measured", S, float, prime_field) {
   std::mt19937 draw(2);
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()}) {
     training_options o;
@@ -81,7 +81,7 @@ TEST_CASE("a larger product takes longer, and every kind of device has its own e
     p.cluster.kinds.push_back(p.cluster.kinds[0]);
     p.cluster.kinds[1].name = "other";
     p.cluster = {"two kinds", p.cluster.kinds, {0, 1}, {{"link", 2, 0, 1e9}}};
-    p.nodes[0].spread.axes = {{'\0', 2, 1}};
+    p.nodes[0].sharding.axes = {{'\0', 2, 1}};
     program const prog = unroll(differentiate(g), p, &compute::eigen<float>::workspace);
     double fc[2] = {0, 0};
     profile_table const measured = measure_operators<compute::eigen<float>>(prog, p.cluster);
@@ -138,7 +138,7 @@ TEST_CASE("what is in the place of an operand when it runs is so when it is meas
     t.devices = {0};
     q.tasks = {t};
     int in_place = 0;
-    CHECK(measure_operators(watching(&in_place), q, devices(1), {.warm_ups = 0, .samples = 1, .least_seconds = 0}).size() == 1);
+    CHECK(measure_operators(watching(&in_place), q, devices(1), {.warm_ups = 0, .samples = 1, .min_seconds = 0}).size() == 1);
     CHECK((in_place > 0) == placed);
   }
 }

@@ -1,10 +1,10 @@
 // tests/exec/random_networks.test.cpp - networks made by hand, whose gradients are read twice: any plan trains them as one device does
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/exec/fuse.hpp>
-#include <tensorpar/exec/step_for.hpp>
+#include <tensorpar/exec/step/fuse.hpp>
+#include <tensorpar/exec/step/step_for.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/check.hpp>
-#include <tensorpar/plan/training.hpp>
+#include <tensorpar/program/training.hpp>
 
 #include <cmath>
 #include <doctest/doctest.h>
@@ -88,8 +88,8 @@ bool vanished(numbers<double> const& all) {
   return true;
 }
 /// In double every step begins with the same parameters: relu has a kink, so that its gradient turns a difference in the last bit of
-/// what is zero but for rounding into one that can be seen (trial 729 of those under spreads). A step may take all of a parameter away: the
-/// sum of (2 w)^2 at this rate does (trials 7399 and 11088), and no distance is relative to nothing.
+/// what is zero but for rounding into one that can be seen (trial 729 of those under shardings). A step may take all of a parameter away:
+/// the sum of (2 w)^2 at this rate does (trials 7399 and 11088), and no distance is relative to nothing.
 template <class S> void equal(computation_graph const& g, planned_step const& s, int micro_batches) {
   if constexpr (std::is_same_v<S, double>) {
     trained<S>(g, s, micro_batches, 2, [&](auto& e, int k) {
@@ -119,8 +119,8 @@ computation_graph adapter(i64 samples, bool one_layer) {
   return g;
 }
 
-/// Spreads, any order of operators, savings.
-template <class S> void under_spreads(int trials, unsigned seed) {
+/// Shardings, any order of operators, savings.
+template <class S> void under_shardings(int trials, unsigned seed) {
   int read_twice = 0;
   for (int trial = 0; trial < effort::cases(trials); ++trial) {
     CAPTURE(trial);
@@ -130,9 +130,9 @@ template <class S> void under_spreads(int trials, unsigned seed) {
     read_twice += micro > 1 && second_readers(g) > 0;
     plan p = random_plan(g, 1 + trial % 4, draw);
     p.micro_batches = micro;
-    if (trial % 3 == 0) p.order = tests::random_order(g, draw);
+    if (trial % 3 == 0) p.node_order = tests::random_order(g, draw);
     if (trial % 3 == 1)
-      for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
     planned_step const s = step_for<compute::eigen<S>>(g, p);
     equal<S>(g, s, micro);
   }
@@ -151,7 +151,7 @@ template <class S> void in_stages(int trials, unsigned seed) {
     pipeline_kind const kind{.devices = 1 + trial % 4, .sizes = sizes, .shared_groups = trial % 2 == 1};
     plan p = random_pipeline(g, kind, 1, micro, draw);
     if (trial % 4 == 0)
-      for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
     std::optional<planned_step> s;
     try {
       s = step_for<compute::eigen<S>>(g, p);
@@ -198,9 +198,9 @@ TEST_CASE("a weight made in one stage, read in two or added to in the next, trai
     q.stages.resize(2);
     q.stages[0].nodes = both ? std::vector<int>{0, 1, 2} : std::vector<int>{0};
     q.stages[1].nodes = both ? std::vector<int>{3, 4} : std::vector<int>{1, 2, 3, 4};
-    q.order = {{}};
-    for (int const s : {0, 1}) for (int const j : {0, 1}) q.order[0].push_back({s, pass::forward, j});
-    for (int const s : {1, 0}) for (int const j : {0, 1}) q.order[0].push_back({s, pass::backward, j});
+    q.schedule = {{}};
+    for (int const s : {0, 1}) for (int const j : {0, 1}) q.schedule[0].push_back({s, pass::forward, j});
+    for (int const s : {1, 0}) for (int const j : {0, 1}) q.schedule[0].push_back({s, pass::backward, j});
     planned_step const s = step_for<compute::eigen<prime_field>>(g, p);
     CHECK(check(s.graph, s.plan, s.program).empty());
     executor_of<prime_field> run(s), serial(whole, serial_plan(whole));
@@ -209,11 +209,11 @@ TEST_CASE("a weight made in one stage, read in two or added to in the next, trai
   }
 }
 
-TEST_CASE("networks made by hand under random spreads train as defined, exactly in the prime field") {
-  under_spreads<prime_field>(60, 1000);
+TEST_CASE("networks made by hand under random shardings train as defined, exactly in the prime field") {
+  under_shardings<prime_field>(60, 1000);
 }
-TEST_CASE("networks made by hand under random spreads train as defined by odd numbers of micro-batches") {
-  under_spreads<double>(30, 50000);
+TEST_CASE("networks made by hand under random shardings train as defined by odd numbers of micro-batches") {
+  under_shardings<double>(30, 50000);
 }
 TEST_CASE("networks made by hand in random pipelines train as defined, exactly in the prime field") { in_stages<prime_field>(60, 100000); }
 TEST_CASE("networks made by hand in random pipelines train as defined by odd numbers of micro-batches") { in_stages<double>(30, 150000); }

@@ -1,8 +1,8 @@
 // tests/exec/samples.hpp - every operator on small operands whose extents have several divisors
 #pragma once
-#include "../support/dense.hpp"
+#include "support/dense.hpp"
+#include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/op/parallel.hpp>
 
 namespace tests {
 

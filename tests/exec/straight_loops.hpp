@@ -1,10 +1,10 @@
 // tests/exec/straight_loops.hpp - what every operator means, in the plainest possible loops over double
 #pragma once
-#include "../support/dense.hpp"
+#include "support/dense.hpp"
 #include <cmath>
-#include <tensorpar/exec/random.hpp>
+#include <tensorpar/exec/device/random.hpp>
+#include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/op/parallel.hpp>
 
 namespace tests {
 
@@ -193,8 +193,8 @@ inline bool straight_loops(any_op const& o, std::vector<dense<double>> const& x,
     double const count = static_cast<double>(x[0].real.size() / channels);
     each(0, [&](std::size_t e) {
       std::size_t const c = static_cast<std::size_t>(place_of(x[0].block, e)[1]);
-      double const mean = x[1].real[c] / count, spread = x[1].real[channels + c] / count - mean * mean;
-      double const variance = maximum(spread, 0);                                // below zero it is rounding
+      double const mean = x[1].real[c] / count, sharding = x[1].real[channels + c] / count - mean * mean;
+      double const variance = maximum(sharding, 0);                                // below zero it is rounding
       return (x[0].real[e] - mean) / std::sqrt(variance + o.as<normalize>().eps) * x[2].real[c] + x[3].real[c];
     });
   } else if (o.is<concat>()) {

@@ -7,7 +7,7 @@ struct half_a_model {
   double seconds(tensorpar::compute_query const&) const { return 1; }
 #endif
 #if !defined(TENSORPAR_FAIL) || 1
-  double seconds(tensorpar::move_query const&) const { return 1; }
+  double seconds(tensorpar::reshard_query const&) const { return 1; }
 #endif
 };
 

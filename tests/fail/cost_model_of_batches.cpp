@@ -8,7 +8,7 @@ struct half_a_model {
 #ifndef TENSORPAR_FAIL
   double seconds(compute_query const&) const { return 1; }
 #endif
-  double seconds(move_query const&) const { return 1; }
+  double seconds(reshard_query const&) const { return 1; }
 };
 
 auto planned(computation_graph const& g, machine const& m) { return optimize_batch(g, 8, m, half_a_model{}); }

@@ -1,13 +1,13 @@
 // expect: COST_MODEL_LACKS<.*seconds_of_a_move_query.*half_a_model
-// A cost model that cannot price a movement, handed to the stages of a pipeline.
-#include <tensorpar/search/stages/graph_model.hpp>
+// A cost model that cannot price a reshard, handed to the stages of a pipeline.
+#include <tensorpar/search/pipeline/graph_model.hpp>
 
 using namespace tensorpar;
 
 struct half_a_model {
   double seconds(compute_query const&) const { return 1; }
 #ifndef TENSORPAR_FAIL
-  double seconds(move_query const&) const { return 1; }
+  double seconds(reshard_query const&) const { return 1; }
 #endif
 };
 

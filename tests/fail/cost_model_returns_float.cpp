@@ -1,6 +1,6 @@
 // expect: COST_MODEL_LACKS<.*double_seconds_of_a_move_query.*rounds
 // A cost model that answers in float, handed to the search.
-#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/search/intra/optimize.hpp>
 
 using namespace tensorpar;
 
@@ -11,7 +11,7 @@ using answer = double;
 #endif
 struct rounds {
   double seconds(compute_query const&) const { return 1; }
-  answer seconds(move_query const&) const { return 1; }
+  answer seconds(reshard_query const&) const { return 1; }
 };
 
 search_result found(computation_graph const& g, machine const& m) {

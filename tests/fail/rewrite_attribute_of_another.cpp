@@ -1,6 +1,6 @@
 // expect: attribute_of_another_operator: a pattern sets an attribute that its operator does not have
+#include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/op/parallel.hpp>
 #include <tensorpar/rewrite/pattern.hpp>
 
 using namespace tensorpar;

@@ -1,5 +1,5 @@
 // expect: at most 6 axes
-#include <tensorpar/op/shape.hpp>
+#include <tensorpar/op/core/shape.hpp>
 
 using namespace tensorpar;
 #ifdef TENSORPAR_FAIL

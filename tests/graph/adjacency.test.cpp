@@ -1,6 +1,6 @@
 // tests/graph/adjacency.test.cpp
 #include <doctest/doctest.h>
-#include "../support/random_graph.hpp"
+#include "support/random_graph.hpp"
 #include <tensorpar/graph/adjacency.hpp>
 
 using namespace tensorpar;

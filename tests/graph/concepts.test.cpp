@@ -1,9 +1,9 @@
 // tests/graph/concepts.test.cpp - customisation points and their laws, on every kind of model
-#include "../support/graph_models.hpp"
-#include "../support/laws/graph.hpp"
-#include "../support/random_graph.hpp"
+#include "support/graph_models.hpp"
+#include "support/laws/graph.hpp"
+#include "support/random_graph.hpp"
 #include <tensorpar/graph/digraph.hpp>
-#include <tensorpar/graph/relaxation.hpp>
+#include <tensorpar/graph/sp/relaxation.hpp>
 
 using namespace tensorpar;
 

@@ -1,6 +1,6 @@
 // tests/graph/digraph.test.cpp
 #include <doctest/doctest.h>
-#include "../support/random_graph.hpp"
+#include "support/random_graph.hpp"
 #include <tensorpar/graph/digraph.hpp>
 
 using namespace tensorpar;

@@ -1,6 +1,6 @@
 // tests/graph/match.test.cpp
 #include <doctest/doctest.h>
-#include "../support/random_graph.hpp"
+#include "support/random_graph.hpp"
 #include <algorithm>
 #include <set>
 #include <tensorpar/graph/digraph.hpp>

@@ -1,7 +1,7 @@
 // tests/graph/reachability.test.cpp
 #include <doctest/doctest.h>
-#include "../support/graph_oracles.hpp"
-#include "../support/shrink.hpp"
+#include "support/graph_oracles.hpp"
+#include "support/shrink.hpp"
 #include <tensorpar/graph/digraph.hpp>
 #include <tensorpar/graph/reachability.hpp>
 

@@ -1,6 +1,6 @@
 // tests/graph/views.test.cpp
 #include <doctest/doctest.h>
-#include "../support/graph_oracles.hpp"
+#include "support/graph_oracles.hpp"
 #include <algorithm>
 #include <tensorpar/graph/convexity.hpp>
 #include <tensorpar/graph/digraph.hpp>

@@ -35,7 +35,7 @@ BEFORE = {
     "macOS, check": "#define check(assertion) ((void)(assertion))\n",
     "macOS, require": "#define require(assertion, label) ((void)(assertion))\n",
 }
-DOORS = ["tensorpar/tensorpar.hpp", "tensorpar/exec/eigen_door.hpp", "tensorpar/core/json.hpp", "tensorpar/plan/check.hpp"]
+DOORS = ["tensorpar/tensorpar.hpp", "tensorpar/exec/cpu/common/eigen_door.hpp", "tensorpar/core/json.hpp", "tensorpar/check/check.hpp"]
 REFUSED = "include tensorpar first"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Werror"]
 

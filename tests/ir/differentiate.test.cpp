@@ -2,7 +2,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 
 #include <doctest/doctest.h>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/program/tasks.hpp>
 
 #include "support/spine.hpp"
 

@@ -1,9 +1,9 @@
-// tests/ir/layout.test.cpp - spreads, layouts and iteration spaces
+// tests/ir/layout.test.cpp - shardings, layouts and iteration spaces
 #include <tensorpar/ir/layout.hpp>
 
 #include <doctest/doctest.h>
 #include <tensorpar/ir/iteration_space.hpp>
-#include <tensorpar/op/block.hpp>
+#include <tensorpar/op/core/block.hpp>
 #include <tensorpar/op/operators.hpp>
 
 #include <algorithm>
@@ -36,18 +36,18 @@ TEST_CASE("iteration spaces: letters, units and what is reduced") {
   CHECK(loops_of(space(softmax{}, {{4, 6}})) == "04 E1 ");
 }
 
-TEST_CASE("layouts follow from notation and spread") {
+TEST_CASE("layouts follow from notation and sharding") {
   iteration_space const s = space(linear{32}, {{8, 64}, {32, 64}, {32}});
-  spread const p{0, {{'0', 2, 4}, {'o', 2, 2}, {'i', 2, 1}}};
+  sharding const p{0, {{'0', 2, 4}, {'o', 2, 2}, {'i', 2, 1}}};
   CHECK(misfit(s, p) == -1);
   CHECK(operand_layout(s, "", p, 0) ==
-        canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::copy, -1, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
+        canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::replicate, -1, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
   CHECK(operand_layout(s, "", p, 1) ==
-        canonical({0, {{part_kind::copy, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
+        canonical({0, {{part_kind::replicate, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::shard, 1, 2, 1}}}));
   CHECK(operand_layout(s, "", p, 2) ==
-        canonical({0, {{part_kind::copy, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::copy, -1, 2, 1}}}));
+        canonical({0, {{part_kind::replicate, -1, 2, 4}, {part_kind::shard, 0, 2, 2}, {part_kind::replicate, -1, 2, 1}}}));
   CHECK(result_layout(s, "", p, 0) ==
-        canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::shard, 1, 2, 2}, {part_kind::sum, -1, 2, 1}}}));
+        canonical({0, {{part_kind::shard, 0, 2, 4}, {part_kind::shard, 1, 2, 2}, {part_kind::partial, -1, 2, 1}}}));
   CHECK(misfit(s, {0, {{'o', 5, 1}}}) == 0);
   CHECK(misfit(s, {0, {{'0', 2, 1}, {'z', 2, 2}}}) == 1);
   CHECK(misfit(s, {0, {{'0', 4, 1}, {'0', 4, 4}}}) == 0);          // 16 parts of 8
@@ -63,7 +63,7 @@ TEST_CASE("coordinates undo devices, blocks tile the tensor") {
       i64 const d = 2 + static_cast<i64>(draw() % 2);
       int const what = static_cast<int>(draw() % 4);
       if (what < 2 && s.d[what].n % (used[what] * d) == 0) { used[what] *= d; a.push_back({part_kind::shard, what, d, 1}); }
-      else a.push_back({what == 2 ? part_kind::sum : part_kind::copy, -1, d, 1});
+      else a.push_back({what == 2 ? part_kind::partial : part_kind::replicate, -1, d, 1});
       size *= d;
     }
     std::vector<std::size_t> order(a.size());
@@ -91,6 +91,6 @@ TEST_CASE("coordinates undo devices, blocks tile the tensor") {
       CHECK(x.elements() == part_of(l, s).elements());
       covered += x.elements();
     }
-    CHECK(covered == s.elements() * l.degree(part_kind::copy) * l.degree(part_kind::sum));
+    CHECK(covered == s.elements() * l.degree(part_kind::replicate) * l.degree(part_kind::partial));
   }
 }

@@ -1,11 +1,11 @@
-// tests/ir/parallel.test.cpp - spread shapes, the six parallel operators, collectives recognised, graphs with parallel operators
+// tests/ir/parallel.test.cpp - sharding shapes, the six parallel operators, collectives recognised, graphs with parallel operators
 #include <tensorpar/ir/parallel_graph.hpp>
 
 #include <doctest/doctest.h>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/ir/parallel_shape.hpp>
+#include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/op/parallel.hpp>
 
 #include "support/spine.hpp"
 
@@ -47,7 +47,7 @@ TEST_CASE("linear: sums, copies and shards of output, weight and bias") {
             CHECK(r.in[2] == of(in[2], s * i, b * e, {c}));
           }
 }
-TEST_CASE("other operators: what may be spread and what becomes partial") {
+TEST_CASE("other operators: what may be sharded and what becomes partial") {
   std::vector<shape> conv{{8, 16, 8, 8}, {16, 16, 3, 3}};
   node_shapes r = lifted(conv2d{.out = 16}, conv, of(conv[0], 2, 4, {2, 4, 1, 1}));
   CHECK(r.out[0] == of({8, 16, 8, 8}, 2 * 4, 1, {2, 4, 1, 1}));
@@ -84,14 +84,14 @@ TEST_CASE("the six parallel operators and their inverses") {
   CHECK_FALSE(parallel_rule(parallel::partition{2, 2}, x).ok());
 }
 TEST_CASE("adjacent parallel operators are collectives") {
-  CHECK(recognise(parallel::reduce{4}, parallel::replicate{4}) == move_kind::all_reduce);
-  CHECK(recognise(parallel::reduce{4}, parallel::partition{1, 4}) == move_kind::reduce_scatter);
-  CHECK(recognise(parallel::combine{0, 4}, parallel::replicate{4}) == move_kind::all_gather);
-  CHECK(recognise(parallel::combine{0, 4}, parallel::partition{1, 4}) == move_kind::all_to_all);
+  CHECK(recognise(parallel::reduce{4}, parallel::replicate{4}) == reshard_kind::all_reduce);
+  CHECK(recognise(parallel::reduce{4}, parallel::partition{1, 4}) == reshard_kind::reduce_scatter);
+  CHECK(recognise(parallel::combine{0, 4}, parallel::replicate{4}) == reshard_kind::all_gather);
+  CHECK(recognise(parallel::combine{0, 4}, parallel::partition{1, 4}) == reshard_kind::all_to_all);
   CHECK_FALSE(recognise(parallel::combine{0, 4}, parallel::partition{0, 4}).has_value());
   CHECK_FALSE(recognise(parallel::reduce{4}, parallel::replicate{2}).has_value());
-  // what a movement calls a collective is what its operators are recognised as
-  for (move_kind k : {move_kind::all_reduce, move_kind::reduce_scatter, move_kind::all_gather, move_kind::all_to_all}) {
+  // what a reshard calls a collective is what its operators are recognised as
+  for (reshard_kind k : {reshard_kind::all_reduce, reshard_kind::reduce_scatter, reshard_kind::all_gather, reshard_kind::all_to_all}) {
     auto const ops = operators_of({k, 0, 1, {{4, 1}}, {}, {}}, 2);
     CHECK(recognise(ops[0], ops[1]) == k);
   }
@@ -101,10 +101,10 @@ TEST_CASE("parallelised graphs are valid, and differentiating them gives the sam
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
     for (int trial = 0; trial < 25; ++trial) {
       plan const p = random_plan(g, 8, draw);
-      std::vector<spread> s;
-      for (node_choice const& c : p.nodes) s.push_back(c.spread);
+      std::vector<sharding> s;
+      for (op_strategy const& c : p.nodes) s.push_back(c.sharding);
       bool replicas = false;
-      for (spread const& x : s) for (grid_axis const& a : x.axes) replicas = replicas || !a.letter;
+      for (sharding const& x : s) for (mesh_axis const& a : x.axes) replicas = replicas || !a.letter;
       parallel_graph q = parallelize(g, s);
       CAPTURE(trial);
       for (std::string const& e : problems(q)) FAIL_CHECK(e);
@@ -117,14 +117,14 @@ TEST_CASE("parallelised graphs are valid, and differentiating them gives the sam
 }
 TEST_CASE("a spoilt parallel graph is found") {
   computation_graph const g = residual_mlp();
-  std::vector<spread> s(g.nodes.size());
-  for (spread& x : s) x = {0, {{'0', 4, 1}}};
+  std::vector<sharding> s(g.nodes.size());
+  for (sharding& x : s) x = {0, {{'0', 4, 1}}};
   parallel_graph p = parallelize(g, s);
   CHECK(problems(p).empty());
   parallel_graph q = p;
   for (parallel_shape& x : q.shapes) if (x.copy > 1) { x.copy = 1; break; }
   CHECK_FALSE(problems(q).empty());
   q = p;
-  q.grids.back().axes[0].degree = 3;
+  q.meshes.back().axes[0].degree = 3;
   CHECK_FALSE(problems(q).empty());
 }

@@ -1,4 +1,4 @@
-// tests/ir/parallel_inference.test.cpp - the spread of results follows from the spread of operands, as `lift` makes both from loops
+// tests/ir/parallel_inference.test.cpp - the sharding of results follows from the sharding of operands, as `lift` makes both from loops
 #include <tensorpar/ir/parallel_inference.hpp>
 #include <doctest/doctest.h>
 
@@ -33,7 +33,7 @@ bool refused(any_op const& o, std::vector<parallel_shape> const& in, std::string
 
 TEST_CASE("it is the inverse of lift, for every operator, with replicas") {
   std::mt19937 draw(1);
-  int tried = 0, spread = 0, summed = 0;
+  int tried = 0, sharding = 0, summed = 0;
   for (int turn = 0; turn < effort::cases(40); ++turn)
     for (operator_sample const& s : operator_samples(static_cast<unsigned>(draw()))) {
       if (is_parallel(s.op)) continue;
@@ -68,11 +68,11 @@ TEST_CASE("it is the inverse of lift, for every operator, with replicas") {
       REQUIRE(r.out.size() == results.size());
       for (std::size_t k = 0; k < results.size(); ++k) REQUIRE(spell(r.out[k]) == spell(results[k]));
       ++tried;
-      for (auto const& [c, k] : d.split) if (k > 1) { ++spread; break; }
+      for (auto const& [c, k] : d.split) if (k > 1) { ++sharding; break; }
       summed += d.sum > 1;
     }
   CHECK(tried > 100);
-  CHECK(spread > tried / 2);
+  CHECK(sharding > tried / 2);
   CHECK(summed > 20);
 }
 

@@ -16,11 +16,11 @@
 #include <thread>
 #endif
 #ifdef WITH_Z3
-#include <tensorpar/rewrite/z3.hpp>
+#include <tensorpar/prover/z3.hpp>
 #endif
 #ifdef WITH_MPI
-#include <tensorpar/exec/concepts.hpp>
-#include <tensorpar/exec/mpi.hpp>
+#include <tensorpar/exec/comm/mpi.hpp>
+#include <tensorpar/exec/device/concepts.hpp>
 #endif
 
 int main() {

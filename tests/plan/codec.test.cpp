@@ -57,8 +57,8 @@ TEST_CASE("a node's text is that of its value, and names cannot stand in the nod
   std::mt19937 r(5);
   for (int turn = 0; turn < 200; ++turn) {
     plan p = test::random_plan(r);
-    for (node_choice& n : p.nodes) n.sharding = static_cast<weight_sharding>(r() % 3), n.recompute = r() % 2 == 0;
-    for (node_choice const& n : p.nodes) {
+    for (op_strategy& n : p.nodes) n.zero = static_cast<zero_stage>(r() % 3), n.recompute = r() % 2 == 0;
+    for (op_strategy const& n : p.nodes) {
       std::string text;
       detail::put_node(text, n);
       REQUIRE(text == detail::encode_node(n).dump(-1, ' ', true));
@@ -104,7 +104,7 @@ TEST_CASE("the schema version stands first, and keys may come in any order") {
 TEST_CASE("refusals name the file, the key and what is valid") {
   struct example { void (*change)(json&); char const *where, *problem, *valid; };
   example const all[] = {
-      {[](json& j) { j["tensorpar_plan"] = 2; }, "plan.json: tensorpar_plan", "schema version 2", "version 1"},
+      {[](json& j) { j["tensorpar_plan"] = 3; }, "plan.json: tensorpar_plan", "schema version 3", "version 1 or 2"},
       {[](json& j) { j["tensorpar_plan"] = "1"; }, "plan.json: tensorpar_plan", "not a whole number", "a whole number"},
       {[](json& j) { j.erase("tensorpar_plan"); }, "plan.json", "not a tensorpar plan", "tensorpar_plan"},
       {[](json& j) { j = json::array(); }, "plan.json", "not a tensorpar plan", "an object"},
@@ -131,19 +131,19 @@ TEST_CASE("refusals name the file, the key and what is valid") {
       {[](json& j) { j["nodes"][0]["start"] = 4; }, "plan.json: nodes[0].start", "out of range", "from 0 to 3"},
       {[](json& j) { j["nodes"][0]["axes"][0]["degree"] = 1000000000; }, "plan.json: nodes[0].axes[0].degree", "out of range",
        "from 1 to 4"},
-      {[](json& j) { j["nodes"][0]["axes"][1]["degree"] = 4; }, "plan.json: nodes[0].axes[1].degree", "the grid has 8 devices",
+      {[](json& j) { j["nodes"][0]["axes"][1]["degree"] = 4; }, "plan.json: nodes[0].axes[1].degree", "the mesh has 8 devices",
        "at most 4"},
       {[](json& j) { j["nodes"][0]["axes"][0]["degree"] = 0; }, "plan.json: nodes[0].axes[0].degree", "out of range", "from 1"},
       {[](json& j) { j["nodes"][0]["axes"][1]["stride"] = 3; }, "plan.json: nodes[0].axes[1].stride", "reaches device 5", "devices 0 to 3"},
       {[](json& j) { j["nodes"][0]["axes"][1]["letter"] = "ab"; }, "plan.json: nodes[0].axes[1].letter", "not a loop", "one letter"},
-      {[](json& j) { j["order"] = 3; }, "plan.json: order", "not a list", "a list"},
-      {[](json& j) { j["order"] = json::array(); }, "plan.json: order", "a list of 0", "from 1"},
-      {[](json& j) { j["order"] = {0, 1}; }, "plan.json: order", "an order of 2 operators where the plan decides about 3", "every operator once"},
-      {[](json& j) { j["order"] = {0, 3, 1}; }, "plan.json: order[1]", "operator 3", "operators 0 to 2"},
-      {[](json& j) { j["order"] = {0, 2, 2}; }, "plan.json: order[2]", "operator 2 comes twice", "every operator once"},
-      {[](json& j) { j["order"] = {0, 2, "b"}; }, "plan.json: order[2]", "not a whole number", "a whole number"},
-      {[](json& j) { j["order"] = {0, 2, 1}; }, "plan.json: checksum", "edited", "plan again"},
-      {[](json& j) { j["order"] = {0, 2, 1}; j["pipeline"] = 1; }, "plan.json: order", "beside a pipeline", "one of the two"},
+      {[](json& j) { j["node_order"] = 3; }, "plan.json: node_order", "not a list", "a list"},
+      {[](json& j) { j["node_order"] = json::array(); }, "plan.json: node_order", "a list of 0", "from 1"},
+      {[](json& j) { j["node_order"] = {0, 1}; }, "plan.json: node_order", "an order of 2 operators where the plan decides about 3", "every operator once"},
+      {[](json& j) { j["node_order"] = {0, 3, 1}; }, "plan.json: node_order[1]", "operator 3", "operators 0 to 2"},
+      {[](json& j) { j["node_order"] = {0, 2, 2}; }, "plan.json: node_order[2]", "operator 2 comes twice", "every operator once"},
+      {[](json& j) { j["node_order"] = {0, 2, "b"}; }, "plan.json: node_order[2]", "not a whole number", "a whole number"},
+      {[](json& j) { j["node_order"] = {0, 2, 1}; }, "plan.json: checksum", "edited", "plan again"},
+      {[](json& j) { j["node_order"] = {0, 2, 1}; j["pipeline"] = 1; }, "plan.json: node_order", "beside a pipeline", "one of the two"},
       {[](json& j) { j["predicted"]["peak_bytes"].erase(0); }, "plan.json: predicted.peak_bytes", "one entry per device", "4 entries"},
       {[](json& j) { j["predicted"]["cost"] = "fast"; }, "plan.json: predicted.cost", "not a number", "a number from"},
       {[](json& j) { j["predicted"]["tasks"] = "0123456789abcdef"; }, "plan.json: predicted", "belong together", "both, or neither"},

@@ -19,7 +19,7 @@ pipeline some() {
   p.stages[1].nodes = {2};
   p.stages[1].group = 1;
   p.stages[1].micro_batch = 8;
-  p.order = {{{0, pass::forward, 0}, {0, pass::backward, 0}}, {{1, pass::forward, 0}}};
+  p.schedule = {{{0, pass::forward, 0}, {0, pass::backward, 0}}, {{1, pass::forward, 0}}};
   return p;
 }
 }  // namespace
@@ -38,11 +38,11 @@ TEST_CASE("whatever changes is another value with another hash") {
       [](pipeline& p) { p.stages[0].split_backward = true; },
       [](pipeline& p) { p.stages[0].recompute = true; },
       [](pipeline& p) { p.stages[0].shard_optimizer = true; },
-      [](pipeline& p) { p.order[0][1].what = pass::weights; },
-      [](pipeline& p) { p.order[0][1].micro_batch = 1; },
-      [](pipeline& p) { p.order[0][1].stage = 1; },
-      [](pipeline& p) { p.order[1].clear(); },
-      [](pipeline& p) { std::swap(p.order[0][0], p.order[0][1]); },
+      [](pipeline& p) { p.schedule[0][1].what = pass::weights; },
+      [](pipeline& p) { p.schedule[0][1].micro_batch = 1; },
+      [](pipeline& p) { p.schedule[0][1].stage = 1; },
+      [](pipeline& p) { p.schedule[1].clear(); },
+      [](pipeline& p) { std::swap(p.schedule[0][0], p.schedule[0][1]); },
       [](pipeline& p) { p.unit = 2; }};
   std::set<u64> hashes{some().hash()};
   CHECK(some() == some());

@@ -18,7 +18,7 @@ TEST_CASE("random pipelines survive encoding") {
     std::string const text = encode(p).dump();
     CHECK(decode_plan(text, "p.json") == p);
     plan q = p;
-    q.pipeline.order[0].pop_back();
+    q.pipeline.schedule[0].pop_back();
     CHECK(q.hash() != p.hash());
   }
 }
@@ -50,8 +50,8 @@ TEST_CASE("a damaged pipeline is refused by key") {
   refuses([](json& j) { j["stages"][0]["micro_batch"] = 3; }, "pipeline.stages[0].micro_batch", "divides 4");
   refuses([](json& j) { j["stages"][0]["recompute"] = 1; }, "pipeline.stages[0].recompute", "not a truth value");
   refuses([](json& j) { j["stages"][0]["group"] = -1; }, "pipeline.stages[0].group", "out of range");
-  refuses([](json& j) { j["order"].erase(0); }, "pipeline.order", "a list of");
+  refuses([](json& j) { j["schedule"].erase(0); }, "pipeline.schedule", "a list of");
   for (char const* bad : {"", "F", "F0", "F0.", "X0.0", "F0.9", "F99.0", "F0.0 ", "F00.0", "F0.00", "F-1.0", "F0.1234567890123", "f0.0"})
-    refuses([&](json& j) { j["order"][0][0] = bad; }, "pipeline.order[0][0]", "not a pass");
-  refuses([](json& j) { j["order"][0][0] = 7; }, "pipeline.order[0][0]", "not a text");
+    refuses([&](json& j) { j["schedule"][0][0] = bad; }, "pipeline.schedule[0][0]", "not a pass");
+  refuses([](json& j) { j["schedule"][0][0] = 7; }, "pipeline.schedule[0][0]", "not a text");
 }

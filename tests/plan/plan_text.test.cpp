@@ -40,7 +40,7 @@ std::string damaged(std::string text, std::mt19937& r) {
 plan saving(std::mt19937& r) {
   plan p = test::random_plan(r);
   if (p.pipeline.empty())
-    for (node_choice& n : p.nodes) n.sharding = static_cast<weight_sharding>(r() % 3), n.recompute = r() % 2 == 0;
+    for (op_strategy& n : p.nodes) n.zero = static_cast<zero_stage>(r() % 3), n.recompute = r() % 2 == 0;
   return p;
 }
 
@@ -77,9 +77,9 @@ TEST_CASE("a node that no plan can hold is not written") {
   plan p;
   p.cluster = make_cluster("t", {"d", 1e9, 1e9, 1 << 20, 0}, 4, 4, {"in", 4, 1e-6, 1e9}, {});
   p.reduction = loss_reduction::mean;
-  for (spread const& s : {spread{-1, {}}, spread{4, {}}, spread{0, {{'-', 2, 1}}}, spread{0, {{'o', 0, 1}}}, spread{0, {{'o', 5, 1}}},
-                          spread{1, {{'o', 4, 1}}}, spread{0, {{'o', 2, 1}, {'i', 4, 1}}}, spread{0, {{'o', 2, 8}}}}) {
-    p.nodes = {{s, weight_sharding::none, false}};
+  for (sharding const& s : {sharding{-1, {}}, sharding{4, {}}, sharding{0, {{'-', 2, 1}}}, sharding{0, {{'o', 0, 1}}}, sharding{0, {{'o', 5, 1}}},
+                          sharding{1, {{'o', 4, 1}}}, sharding{0, {{'o', 2, 1}, {'i', 4, 1}}}, sharding{0, {{'o', 2, 8}}}}) {
+    p.nodes = {{s, zero_stage::none, false}};
     CHECK_THROWS_AS(text_of(p, "t"), error);
     CHECK_THROWS_AS(decode(encode(p), "t"), error);
   }
@@ -90,7 +90,7 @@ TEST_CASE("twice as many nodes take no more than about twice as long to write an
   p.cluster = make_cluster("t", {"d", 1e9, 1e9, 1 << 20, 0}, 8, 8, {"in", 8, 1e-6, 1e9}, {});
   p.reduction = loss_reduction::mean;
   auto const seconds = [&](std::size_t n) {
-    p.nodes.assign(n, {{0, {{'0', 4, 2}, {'o', 2, 1}}}, weight_sharding::update, true});
+    p.nodes.assign(n, {{0, {{'0', 4, 2}, {'o', 2, 1}}}, zero_stage::updates, true});
     return tests::cpu_seconds([&] { CHECK(decode_plan(text_of(p, "t"), "t").nodes.size() == n); });
   };
   double const some = seconds(10'000);

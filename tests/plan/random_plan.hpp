@@ -35,22 +35,22 @@ inline plan random_plan(std::mt19937& r) {
   o.clip_norm = below(2) ? 0 : real();
   o.on_non_finite = static_cast<non_finite>(below(3));
   for (int n = below(6); n > 0; --n) {
-    node_choice c;
+    op_strategy c;
     i64 stride = 1;
     while (below(3) && stride < devices) {
       i64 const degree = 1 + below(3);
       if (stride * degree > devices) break;
-      c.spread.axes.push_back({"bcZ0\0"[below(5)], degree, stride});
+      c.sharding.axes.push_back({"bcZ0\0"[below(5)], degree, stride});
       stride *= degree;
     }
-    c.spread.start = below(static_cast<int>(devices - stride + 1));
-    if (below(2)) c.sharding = static_cast<weight_sharding>(below(3));
+    c.sharding.start = below(static_cast<int>(devices - stride + 1));
+    if (below(2)) c.zero = static_cast<zero_stage>(below(3));
     c.recompute = below(4) == 0;
     p.nodes.push_back(c);
   }
   if (below(2)) {
-    for (int v = 0; v < static_cast<int>(p.nodes.size()); ++v) p.order.push_back(v);
-    for (std::size_t i = p.order.size(); i > 1; --i) std::swap(p.order[i - 1], p.order[static_cast<std::size_t>(below(static_cast<int>(i)))]);
+    for (int v = 0; v < static_cast<int>(p.nodes.size()); ++v) p.node_order.push_back(v);
+    for (std::size_t i = p.node_order.size(); i > 1; --i) std::swap(p.node_order[i - 1], p.node_order[static_cast<std::size_t>(below(static_cast<int>(i)))]);
   }
   p.cost = real();
   p.bound = real();

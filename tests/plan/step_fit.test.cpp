@@ -5,9 +5,9 @@
 #include <random>
 #include <support/random_pipeline.hpp>
 #include <support/small_graphs.hpp>
-#include <tensorpar/ir/in_bf16.hpp>
-#include <tensorpar/plan/check.hpp>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/check/check.hpp>
+#include <tensorpar/ir/mixed_precision.hpp>
+#include <tensorpar/program/tasks.hpp>
 
 using namespace tests;
 
@@ -47,7 +47,7 @@ std::string said(training_graph const& t, plan const& p) {
 }  // namespace
 
 TEST_CASE("a graph agrees with the plan that it was differentiated for, and with no plan of other micro-batches or another optimizer") {
-  computation_graph const plain = residual_mlp(), narrow = in_bf16(plain);
+  computation_graph const plain = residual_mlp(), narrow = mixed_precision(plain);
   int refused = 0;
   for (computation_graph const* g : {&plain, &narrow})
     for (optimizer_kind a : {optimizer_kind::sgd, optimizer_kind::momentum, optimizer_kind::adamw})
@@ -100,7 +100,7 @@ TEST_CASE("steps that save memory, and those of pipelines, agree with their plan
     p.optimizer.kind = static_cast<optimizer_kind>(turn % 3);
     p.optimizer.clip_norm = turn % 2;
     p.micro_batches = 1 + turn % 4;
-    for (node_choice& c : p.nodes) c = {c.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+    for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
     saving_step const s = save_memory(differentiate(g, options_of(p)), p);
     CHECK(said(s.graph, s.plan).empty());
     plan q = random_pipeline(g, {.devices = 4}, 1, 4, draw);

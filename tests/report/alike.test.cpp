@@ -12,7 +12,7 @@ operator_summary some(std::mt19937& draw, int node) {
   o.node = node;
   o.name = draw() % 3 ? "name" + std::to_string(node) : "";
   o.op = draw() % 2 ? "linear" : "relu";
-  o.spread = draw() % 2 ? "serial" : "n/2";
+  o.sharding = draw() % 2 ? "serial" : "n/2";
   o.devices = {static_cast<int>(draw() % 2)};
   o.compute = static_cast<double>(draw() % 100);
   o.move = static_cast<double>(draw() % 100);
@@ -64,7 +64,7 @@ TEST_CASE("labels and bytes") {
   CHECK(detail::moved_text(o.bytes) == "-");
   o.bytes[0] = 2048;
   std::string const one = detail::moved_text(o.bytes);
-  CHECK(one == move_text(static_cast<move_kind>(0)) + " " + bytes_text(2048));
+  CHECK(one == move_text(static_cast<reshard_kind>(0)) + " " + bytes_text(2048));
   o.bytes[2] = 1;
   CHECK(detail::moved_text(o.bytes).starts_with(one + ", "));
 }

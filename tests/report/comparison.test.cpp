@@ -9,15 +9,15 @@ using namespace tensorpar;
 
 namespace {
 bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
-operator_summary an_operator(int node, std::string name, std::string op, std::string spread, double compute, double move, double reduced) {
+operator_summary an_operator(int node, std::string name, std::string op, std::string sharding, double compute, double move, double reduced) {
   operator_summary o;
   o.node = node;
   o.name = std::move(name);
   o.op = std::move(op);
-  o.spread = std::move(spread);
+  o.sharding = std::move(sharding);
   o.compute = compute;
   o.move = move;
-  o.bytes[static_cast<std::size_t>(move_kind::all_reduce)] = reduced;
+  o.bytes[static_cast<std::size_t>(reshard_kind::all_reduce)] = reduced;
   return o;
 }
 plan_summary a_plan(std::string name, double seconds, std::vector<operator_summary> operators, i64 peak, i64 capacity) {
@@ -46,7 +46,7 @@ TEST_CASE("plans side by side") {
   for (std::size_t k = 0; k < move_kinds; ++k) {
     if (all[0].bytes[k] <= 0 && all[1].bytes[k] <= 0) continue;
     REQUIRE(rows[0].size() > column);
-    CHECK(rows[0][column] == move_text(static_cast<move_kind>(k)));
+    CHECK(rows[0][column] == move_text(static_cast<reshard_kind>(k)));
     CHECK(rows[1][column] == (all[0].bytes[k] > 0 ? bytes_text(all[0].bytes[k]) : "-"));
     CHECK(rows[2][column] == "-");  // a single device sends nothing
     ++column;
@@ -60,12 +60,12 @@ TEST_CASE("plans side by side") {
   CHECK(reasons({all[0]}) == "");
 }
 
-TEST_CASE("the operators that make the difference come first, with both spreads") {
+TEST_CASE("the operators that make the difference come first, with both shardings") {
   operator_summary const same = an_operator(1, "b", "relu", "o /2", 1, 0, 0);
   plan_summary const here = a_plan("chosen", 3, {an_operator(0, "a", "linear", "o /2", 1, 0, 0), same}, 100, 1000),
                      there = a_plan("data parallel", 5.5, {an_operator(0, "a", "linear", "batch /2", 1.5, 2, 2048), same}, 3000, 1000);
   std::vector<std::string> const why = why_not(here, there);
-  REQUIRE(why.size() == 2);  // b is spread alike and moves alike: not a reason
+  REQUIRE(why.size() == 2);  // b is sharded alike and moves alike: not a reason
   CHECK(why[0] == "data parallel does not fit (a device lacks 1.95 KiB), and takes 2.50 s more");
   CHECK(why[1] == "a, batch /2: 1.50 s computing, 2.00 s moving (all-reduce 2.00 KiB); here o /2: 1.00 s computing");
   CHECK(has(comparison({here, there}), "does not fit: lacks 1.95 KiB"));

@@ -170,7 +170,7 @@ TEST_CASE("one operator, no operator, and the same page every time") {
     plan_summary const sum = summary_of("<chosen>", s.t, s.p, s.q, s.predicted);
     plan_summary other = sum;
     other.name = "<other> & co";
-    for (operator_summary& o : other.operators) o.spread = "<i>", o.compute *= 2;
+    for (operator_summary& o : other.operators) o.sharding = "<i>", o.compute *= 2;
     return html_report(s.t, s.p, s.q, s.predicted, {{"<measured>", s.measured}}, {sum, other});
   };
   CHECK(page_of(a) == page_of(b));

@@ -1,5 +1,6 @@
 // tests/report/html_script.test.cpp - the script fits the page: elements and data that it asks for are there; names cannot become markup
 #include <tensorpar/report/html_script.hpp>
+#include <tensorpar/report/html_timelines.hpp>
 #include <doctest/doctest.h>
 
 #include <report/report_subject.hpp>
@@ -22,7 +23,7 @@ char const* const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 
 TEST_CASE("elements that the script looks for are in the page, values that it reads are in the data") {
   tests::report_subject const s = tests::report_of(tests::small_transformer(), 4, 1);
-  std::string const script = detail::html_script, page = html_report(s.t, s.p, s.q, s.predicted);
+  std::string const script = std::string(detail::html_script) + detail::html_timelines, page = html_report(s.t, s.p, s.q, s.predicted);
   auto const ids = after(script, "$('", letters);
   CHECK(ids.size() > 10);
   for (std::string const& id : ids) CHECK_MESSAGE(page.find("id=\"" + id + "\"") != page.npos, id);
@@ -33,7 +34,7 @@ TEST_CASE("elements that the script looks for are in the page, values that it re
 }
 
 TEST_CASE("nothing makes markup of text, runs text, fetches or ends the element") {
-  std::string const s = detail::html_script;
+  std::string const s = std::string(detail::html_script) + detail::html_timelines;
   for (char const* bad : {"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "fetch(", "http:", "</script"})
     CHECK_MESSAGE(s.find(bad) == s.npos, bad);
   CHECK(s.find("textContent") != s.npos);

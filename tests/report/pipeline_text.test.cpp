@@ -17,7 +17,7 @@ pipeline two_stages() {
   p.stages[1].nodes = {1};
   p.stages[1].group = 1;
   auto const F = pass::forward, B = pass::backward;
-  p.order = {{{0, F, 0}, {0, F, 1}, {0, B, 0}, {0, B, 1}}, {{1, F, 0}, {1, B, 0}, {1, F, 1}, {1, B, 1}}};
+  p.schedule = {{{0, F, 0}, {0, F, 1}, {0, B, 0}, {0, B, 1}}, {{1, F, 0}, {1, B, 0}, {1, F, 1}, {1, B, 1}}};
   return p;
 }
 pipeline_costs seconds_each() { return {{{1, 1, 0, 0, 1}, {1, 1, 0, 0, 1}}, {}, 0}; }
@@ -31,7 +31,7 @@ TEST_CASE("letters are micro-batches, capitals go back, dots are idle") {
         "devices 1-2 |..aaAAbbBB..|\n"
         "             0          6.00 s\n");
   for (pipeline_stage& s : p.stages) s.split_backward = true;
-  p.order[0].push_back({0, pass::weights, 0});
+  p.schedule[0].push_back({0, pass::weights, 0});
   CHECK(pipeline_text(p, simulate_pipeline(p, e, {{{1, 1, 1, 0, 1}, {1, 1, 1, 0, 1}}, {}, 0}, true), 7).starts_with("device 0    |ab.A.B+|\n"));
   CHECK_THROWS_WITH_AS(pipeline_text(p, simulate_pipeline(p, e, seconds_each()), 12), doctest::Contains("without its passes"), error);
   CHECK(pipeline_text({}, {}, 0) == "  0 0 s\n");

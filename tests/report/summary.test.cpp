@@ -4,7 +4,7 @@
 
 #include <report/report_subject.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/plan/send_early.hpp>
+#include <tensorpar/program/send_early.hpp>
 #include <tensorpar/report/html_data.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
@@ -14,18 +14,18 @@ namespace {
 bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 }  // namespace
 
-TEST_CASE("a spread is said with the names of axes") {
+TEST_CASE("a sharding is said with the names of axes") {
   computation_graph g;
   axis const batch("batch"), hidden("hidden");
   int const x = g.add_input("x", {batch(8), dim(6)});
   int const v = g.add_with_weights(linear{.out = 12, .to = hidden}, {x}, "fc");
-  std::string const all = spread_text(g, v, {0, {{'0', 2, 1}, {'o', 3, 2}, {'\0', 2, 6}}});
+  std::string const all = sharding_text(g, v, {0, {{'0', 2, 1}, {'o', 3, 2}, {'\0', 2, 6}}});
   CHECK(has(all, "batch /2"));
   CHECK(has(all, "/3"));
   CHECK(has(all, "2 copies"));
-  CHECK(has(spread_text(g, v, {0, {{'i', 2, 1}}}), "(summed) /2"));
-  CHECK(spread_text(g, v, {}) == "one device");
-  CHECK(spread_text(g, v, {0, {{'0', 2, 2}, {'0', 2, 1}}}) == "batch /4");
+  CHECK(has(sharding_text(g, v, {0, {{'i', 2, 1}}}), "(summed) /2"));
+  CHECK(sharding_text(g, v, {}) == "one device");
+  CHECK(sharding_text(g, v, {0, {{'0', 2, 2}, {'0', 2, 1}}}) == "batch /4");
 }
 
 TEST_CASE("a summary adds up") {
@@ -39,12 +39,12 @@ TEST_CASE("a summary adds up") {
     for (operator_summary const& o : sum.operators) of_operators += o.sent();
     for (task const& k : s.q.tasks) {
       of_tasks += bytes_of_move(s.q, k);
-      tasks += k.kind == task_kind::move;
+      tasks += k.kind == task_kind::reshard;
     }
     for (i64 n : sum.times) tasks -= n;
     CHECK(tasks == 0);
     CHECK(of_tasks == doctest::Approx(sum.sent()));
-    CHECK(of_operators == doctest::Approx(sum.sent()));              // without clipping, every movement serves some forward operator
+    CHECK(of_operators == doctest::Approx(sum.sent()));              // without clipping, every reshard serves some forward operator
     for (device_summary const& d : sum.devices) { compute += d.compute + d.move; CHECK(d.compute <= sum.seconds * (1 + 1e-9)); }
     for (span const& x : s.predicted.spans) busy += x.end - x.start;
     CHECK(compute == doctest::Approx(busy));
@@ -52,12 +52,12 @@ TEST_CASE("a summary adds up") {
   }
 }
 
-TEST_CASE("an exchange in two halves is one movement") {
+TEST_CASE("an exchange in two halves is one reshard") {
   for (computation_graph const& g : {tests::residual_mlp(), tests::small_transformer()}) {
     training_graph const t = differentiate(g, {});
     plan p = tests::serial_plan(g);
     p.cluster = tests::devices(2);
-    for (int v = g.node_count() / 2; v < g.node_count(); ++v) p.nodes[static_cast<std::size_t>(v)].spread = {1, {}};
+    for (int v = g.node_count() / 2; v < g.node_count(); ++v) p.nodes[static_cast<std::size_t>(v)].sharding = {1, {}};
     program const q = unroll(t, p);
     program early = q;
     send_early(early);
@@ -103,8 +103,8 @@ TEST_CASE("what dominates follows the tasks, with and without overlap") {
   q.tasks.clear();
   task work, talk;
   work.node = 2;
-  talk.kind = task_kind::move;
-  talk.step.kind = move_kind::all_gather;
+  talk.kind = task_kind::reshard;
+  talk.step.kind = reshard_kind::all_gather;
   q.tasks = {work, talk};
   timeline time;
   time.spans = {{1, lane::compute, 0, "work", 0, 3}, {1, lane::compute, 1, "talk", 3, 4}};

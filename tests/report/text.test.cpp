@@ -16,9 +16,9 @@ TEST_CASE("an explanation names every operator, collective and device") {
   auto const s = tests::report_of(tests::residual_mlp(), 4, 3);
   std::string const text = explain(s.t, s.p, s.q, s.predicted);
   plan_summary const sum = summary_of("", s.t, s.p, s.q, s.predicted);
-  for (operator_summary const& o : sum.operators) { CHECK(has(text, o.name)); CHECK(has(text, o.spread)); }
+  for (operator_summary const& o : sum.operators) { CHECK(has(text, o.name)); CHECK(has(text, o.sharding)); }
   for (int k = 0; k < move_kinds; ++k)
-    if (sum.bytes[static_cast<std::size_t>(k)] > 0) CHECK(has(text, move_text(static_cast<move_kind>(k)) + " "));
+    if (sum.bytes[static_cast<std::size_t>(k)] > 0) CHECK(has(text, move_text(static_cast<reshard_kind>(k)) + " "));
   CHECK(has(text, "predicted step " + seconds_text(s.predicted.seconds)));
   CHECK(has(text, "dominated by comp") != has(text, "dominated by comm"));
   CHECK(has(text, "peak memory"));
@@ -28,7 +28,7 @@ TEST_CASE("an explanation names every operator, collective and device") {
   q.cost = 1;
   CHECK(has(explain(s.t, q, s.q, s.predicted), "gap 10.0 %"));
   CHECK(!has(text, "own order"));
-  for (std::size_t v = 0; v < q.nodes.size(); ++v) q.order.push_back(static_cast<int>(v));
+  for (std::size_t v = 0; v < q.nodes.size(); ++v) q.node_order.push_back(static_cast<int>(v));
   CHECK(has(explain(s.t, q, s.q, s.predicted), ", operators in the plan's own order\n"));
 }
 

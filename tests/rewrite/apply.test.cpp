@@ -5,7 +5,7 @@
 #include <support/effort.hpp>
 #include <support/spine.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
-#include <tensorpar/rewrite/standard_rules.hpp>
+#include <tensorpar/rewrite/rules/standard_rules.hpp>
 
 #include "rule_graphs.hpp"
 
@@ -30,7 +30,7 @@ bool learns_the_same(computation_graph const& a, computation_graph const& b, boo
 
 TEST_CASE("every shipped rule: found in a graph, applied, valid, and equal in the field and in double, forward and through differentiate") {
   std::mt19937 draw(1);
-  int applied = 0, spread = 0, without = 0;
+  int applied = 0, sharding = 0, without = 0;
   for (rule const& r : standard_rules()) {
     CAPTURE(spell(r));
     auto const cases = cases_of(r);
@@ -58,16 +58,16 @@ TEST_CASE("every shipped rule: found in a graph, applied, valid, and equal in th
       REQUIRE(w.done());
       CHECK(w.added.size() == r.target.nodes.size());
       CHECK(w.removed.size() == r.source.nodes.size());
-      spread_graph const t = g.close();
+      sharding_graph const t = g.close();
       CHECK(problems(t).empty());
       CHECK(t.graph.node_count() == static_cast<int>(r.target.nodes.size()));
       CHECK(learns_the_same(s->graph.graph, t.graph, true));
       CHECK(learns_the_same(s->graph.graph, t.graph, false));
       ++applied;
-      for (parallel_shape const& x : t.shapes) if (x.parts() > 1) { ++spread; break; }
+      for (parallel_shape const& x : t.shapes) if (x.parts() > 1) { ++sharding; break; }
     }
   }
-  CHECK(spread > applied * 2 / 3);
+  CHECK(sharding > applied * 2 / 3);
   CHECK(without < 10);
   MESSAGE(applied << " times applied, " << without << " rules without a small instance");
 }
@@ -77,7 +77,7 @@ TEST_CASE("what would not be valid is refused with a reason, and nothing is chan
   int const x = c.add_input("x", {6, 8}), w = c.add_parameter("w", {4, 8}, init::ones);
   int const y = c.node(c.add(linear{4, false}, {x, w})).out[0];
   c.add_output("y", c.node(c.add(relu{}, {y})).out[0]);
-  spread_graph const s = unspread(c);
+  sharding_graph const s = unsharded(c);
   auto attempt = [&](std::string_view text, std::vector<i64> chosen, std::string_view why) {
     CAPTURE(std::string(text));
     open_graph g(s);
@@ -115,7 +115,7 @@ TEST_CASE("values that others use stay, cycles are not closed") {
   int const a = c.node(c.add(matmul{}, {x, v})).out[0];
   int const b = c.node(c.add(matmul{}, {a, w})).out[0];   // of the first product's result
   c.add_output("b", b);
-  open_graph g(unspread(c));
+  open_graph g(unsharded(c));
   rule const joined = parse_rule(
       "matmul{0,0}(a, b), matmul{0,0}(c, d) => t = matmul{0,0}(a, b); slice{0,0,extent(a,0)}(concat{0}(t, t)), matmul{0,0}(c, d)");
   for (rule_match const& m : find_matches(joined, g))
@@ -126,9 +126,9 @@ TEST_CASE("values that others use stay, cycles are not closed") {
   int const y = d.add_input("x", {4, 4});
   int const f = d.node(d.add(relu{}, {y})).out[0];
   d.add_output("once", d.node(d.add(relu{}, {f})).out[0]);
-  open_graph h(unspread(d));
+  open_graph h(unsharded(d));
   rule const twice = parse_rule("relu(relu(x)) => relu(x)");
   CHECK(find_matches(twice, h).size() == 1);
   d.add_output("inside", f);
-  CHECK(find_matches(twice, open_graph(unspread(d))).empty());
+  CHECK(find_matches(twice, open_graph(unsharded(d))).empty());
 }

@@ -12,8 +12,8 @@ using tensorpar::detail::nth;
 
 namespace {
 /// A graph of functions, sums, products, splits and copies over a few inputs of one shape.
-/// (Spreads are no matter of matching: here nothing says where values lie.)
-spread_graph random_graph(std::mt19937& draw, int nodes) {
+/// (Shardings are no matter of matching: here nothing says where values lie.)
+sharding_graph random_graph(std::mt19937& draw, int nodes) {
   computation_graph c;
   std::vector<int> values;
   for (int i = 0; i < 2; ++i) values.push_back(c.add_input("x" + std::to_string(i), {12, 12}));
@@ -25,7 +25,7 @@ spread_graph random_graph(std::mt19937& draw, int nodes) {
     values.push_back(c.node(c.add(o, o.op->arity == 2 ? std::vector{a, b} : std::vector{a})).out[0]);
   }
   for (std::size_t x = values.size() - 2; x < values.size(); ++x) c.add_output("y" + std::to_string(x), values[x]);
-  spread_graph s{c, {}};
+  sharding_graph s{c, {}};
   for (graph_value const& v : c.values) s.shapes.emplace_back(v.type);
   return s;
 }
@@ -132,8 +132,8 @@ TEST_CASE("products are written in every way, axes are counted from the left, ex
   int const y = c.node(c.add(concat{-1}, {x, x})).out[0];
   int const z = c.node(c.add(slice_axis{-1, 0, 6}, {y})).out[0];
   c.add_output("p", c.node(c.add(parallel::partition{0, 12}, {z})).out[0]);
-  spread_graph const s = [&] {
-    spread_graph t{c, {}};
+  sharding_graph const s = [&] {
+    sharding_graph t{c, {}};
     for (graph_value const& v : c.values) t.shapes.emplace_back(v.type);
     t.shapes.back().degree[0] = 12;
     return t;
@@ -161,7 +161,7 @@ TEST_CASE("results that a node does not have are not found") {
   std::vector<int> const halves = c.node(c.add(split_axes{2, 0}, {x})).out;
   c.add_output("y", c.node(c.add(relu{}, {halves[0]})).out[0]);
   c.add_output("z", c.node(c.add(relu{}, {halves[1]})).out[0]);
-  open_graph const g(unspread(c));
+  open_graph const g(unsharded(c));
   auto found = [&](std::string_view text) { return find_matches(parse_rule(text), g).size(); };
   CHECK(found("t = split{parts=n,axis=d}(x); relu(t), relu(t.1) => relu(x), relu(x)") == 1);
   CHECK(found("t = split{parts=n,axis=d}(x); t, relu(t.1) => x, relu(x)") == 1);

@@ -5,8 +5,8 @@
 #include <set>
 #include <support/effort.hpp>
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/prover/try_rule.hpp>
 #include <tensorpar/rewrite/replay.hpp>
-#include <tensorpar/rewrite/try_rule.hpp>
 
 using namespace tensorpar;
 
@@ -51,16 +51,16 @@ TEST_CASE("all of them keep the order of the operands, each once, and split it i
 }
 
 TEST_CASE("there is one for every number of operands up to the most, known by its name") {
-  CHECK(static_cast<int>(nesting_rules().size()) == most_nested - 2);
+  CHECK(static_cast<int>(nesting_rules().size()) == max_nested - 2);
   for (rule const& r : nesting_rules()) CHECK(find_nesting_rule(r.name) == &r);
   CHECK(find_nesting_rule("concat of 2, nested") == nullptr);
   CHECK(find_nesting_rule("") == nullptr);
-  for (int n : {3, 4, 7, most_nested}) {
+  for (int n : {3, 4, 7, max_nested}) {
     computation_graph g;
     std::vector<int> x;
     for (int i = 0; i < n; ++i) x.push_back(g.add_input("x" + std::to_string(i), {2, i + 1}));
     g.add_output("y", g.node(g.add(concat{-1}, x)).out[0]);
-    open_graph open(unspread(g));
+    open_graph open(unsharded(g));
     auto const found = find_matches(nesting_rule(n), open);
     REQUIRE(found.size() == 1);
     CHECK(match_fault(nesting_rule(n), found[0], open).empty());

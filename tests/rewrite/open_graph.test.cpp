@@ -32,10 +32,10 @@ void consistent(open_graph const& g) {
 
 TEST_CASE("opening and closing changes nothing") {
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()}) {
-    spread_graph const s = unspread(g);
+    sharding_graph const s = unsharded(g);
     open_graph const o(s);
     consistent(o);
-    spread_graph const again = o.close();
+    sharding_graph const again = o.close();
     CHECK(problems(again).empty());
     REQUIRE(again.graph.node_count() == g.node_count());
     for (int v = 0; v < g.node_count(); ++v) {
@@ -55,7 +55,7 @@ TEST_CASE("every node is replaced by one like it, in any order") {
   std::mt19937 draw(1);
   for (int turn = 0; turn < effort::cases(12); ++turn) {
     computation_graph const c = turn % 2 ? residual_mlp() : small_transformer();
-    open_graph g(unspread(c));
+    open_graph g(unsharded(c));
     std::vector<int> order;
     for (int v = 0; v < c.node_count(); ++v) order.push_back(v);
     std::shuffle(order.begin(), order.end(), draw);
@@ -68,7 +68,7 @@ TEST_CASE("every node is replaced by one like it, in any order") {
       g.remove(v);
       consistent(g);
     }
-    spread_graph const s = g.close();
+    sharding_graph const s = g.close();
     CHECK(problems(s).empty());
     CHECK(s.graph.node_count() == c.node_count());
     std::multiset<std::string> before, after;
@@ -85,7 +85,7 @@ TEST_CASE("a redirected value takes its users and outputs along; what nobody use
   int const b = c.node(c.add(add{}, {a, a})).out[0];
   c.add_output("a", a);
   c.add_output("b", b);
-  open_graph g(unspread(c));
+  open_graph g(unsharded(c));
   int const v = g.add(gelu{}, {x}, {g.value(x).where});
   int const y = g.node(v).out[0];
   CHECK(!g.unused(0));
@@ -95,18 +95,18 @@ TEST_CASE("a redirected value takes its users and outputs along; what nobody use
   CHECK(g.value(y).users == std::vector<int>{1, 1});
   g.remove(0);
   consistent(g);
-  spread_graph const s = g.close();
+  sharding_graph const s = g.close();
   CHECK(problems(s).empty());
   REQUIRE(s.graph.node_count() == 2);
   CHECK(s.graph.node(0).op == any_op(gelu{}));
   CHECK(s.graph.output("a") == s.graph.node(0).out[0]);
 }
 
-TEST_CASE("spreads that do not follow are problems") {
+TEST_CASE("shardings that do not follow are problems") {
   computation_graph c;
   int const x = c.add_input("x", {4, 4});
   c.add_output("y", c.node(c.add(relu{}, {x})).out[0]);
-  spread_graph s = unspread(c);
+  sharding_graph s = unsharded(c);
   s.shapes[1].degree[0] = 2;
   CHECK(problems(s).size() == 1);
   s.shapes[0].degree[0] = 2;

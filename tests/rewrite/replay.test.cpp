@@ -5,7 +5,7 @@
 #include <random>
 #include <support/small_graphs.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/rewrite/standard_rules.hpp>
+#include <tensorpar/rewrite/rules/standard_rules.hpp>
 
 using namespace tensorpar;
 
@@ -35,7 +35,7 @@ struct walk {
 };
 walk drawn(computation_graph const& g, int steps, std::mt19937& draw) {
   walk r;
-  open_graph open(unspread(g));
+  open_graph open(unsharded(g));
   auto const& rules = rules_both_ways();
   for (int tries = 0; static_cast<int>(r.records.size()) < steps && tries < 3000; ++tries) {
     rule const& what = rules[draw() % rules.size()];
@@ -73,7 +73,7 @@ TEST_CASE("a match that is claimed where none is, is found out: all claims near 
   computation_graph const g = subject();
   int claims = 0, wrong = 0, alike = 0;
   for (int turn = 0; turn < 12; ++turn) {
-    open_graph open(unspread(g));
+    open_graph open(unsharded(g));
     for (rewrite_record const& s : drawn(g, turn % 4, draw).records) {
       rule const& r = *find_rule(s.rule);
       REQUIRE(apply_rule(r, match_of(r, s), open).done());
@@ -124,7 +124,7 @@ TEST_CASE("an axis counted from the right does not pass for another one than the
   int const x = c.add_input("x", {4, 8}), y = c.add_input("y", {4, 8});
   int const a = c.node(c.add(concat{1}, {x, y})).out[0];
   c.add_output("z", c.node(c.add(concat{1}, {a, a})).out[0]);
-  open_graph g(unspread(c));
+  open_graph g(unsharded(c));
   rule const r = parse_rule("t = concat{d}(x, y); concat{e}(t, t) => concat{d}(concat{e}(x, x), concat{e}(y, y)) where d != e",
                             standard_vocabulary(), "test");
   auto all = find_matches(r, g);

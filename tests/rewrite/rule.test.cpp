@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/op/parallel.hpp>
 
 using namespace tensorpar;
 
@@ -45,7 +45,7 @@ TEST_CASE("a good rule has no problems, and every mistake is named") {
       {"attribute degree must be written", [](rule& r) { r.source.nodes[0].attr[1] = open_term(); }},
       {"names a parameter or tensor that is not there", [](rule& r) { r.target.nodes[1].attr[1] = parameter_term(7); }},
       {"has neither operator nor function", [](rule& r) { r.source.nodes[1].op = nullptr; }},
-      {"an attribute depends on a spread",
+      {"an attribute depends on a sharding",
        [](rule& r) { r.source.nodes[0].attr[1].factors[0] = {term_kind::copies, 0, 0, -1}; }},
       {"tensor y is not in the source", [](rule& r) { r.tensors.push_back("y"); r.target.nodes[0].in[0] = {-1, 1}; }},
       {"parameter m is in neither side", [](rule& r) { r.parameters.push_back({"m", parameter_kind::degree}); }},

@@ -1,16 +1,16 @@
-// tests/search/activations.test.cpp - functions computed with their operators where the spreads allow it: decided with these (figure 16a)
-#include <tensorpar/search/activation_sites.hpp>
+// tests/search/activations.test.cpp - functions computed with their operators where the shardings allow it: decided with these (figure 16a)
+#include <tensorpar/search/problem/activation_sites.hpp>
 #include <doctest/doctest.h>
 
 #include <random>
 #include <support/effort.hpp>
 #include <support/search_once.hpp>
 #include <support/spine.hpp>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/check.hpp>
-#include <tensorpar/search/joint.hpp>
+#include <tensorpar/search/joint/joint.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
@@ -23,12 +23,12 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double priced_again(joint_result const& r, machine const& on, search_options const& o) {
   objective_options with{on.size(), o.scalar_bytes, o.micro_batches, o.save_memory};
   training_graph const t = differentiate(r.graph, {o.loss, o.optimizer, o.micro_batches});
-  mapping_problem const p = make_problem(t, on, analytical{}, r.space.spreads, with);
+  mapping_problem const p = make_problem(t, on, analytical{}, r.space.shardings, with);
   assignment a;
   for (int v = 0; v < p.operators(); ++v) {
     choice_set const& s = p.choices(v);
     int found = -1;
-    for (int i = 0; i < s.count(); ++i) if (s.spreads[at(i)] == r.plan.nodes[at(v)].spread) found = i;
+    for (int i = 0; i < s.count(); ++i) if (s.shardings[at(i)] == r.plan.nodes[at(v)].sharding) found = i;
     REQUIRE(found >= 0);
     a.push_back(found);
   }
@@ -43,7 +43,7 @@ int split_sums(joint_result const& r) {
     int const before = r.graph.value(f.in[0]).producer;
     if (before < 0 || !r.graph.node(before).op.is<linear>()) continue;
     bool reduced = false;
-    for (grid_axis const& x : r.plan.nodes[at(before)].spread.axes) reduced = reduced || (x.letter == 'i' && x.degree > 1);
+    for (mesh_axis const& x : r.plan.nodes[at(before)].sharding.axes) reduced = reduced || (x.letter == 'i' && x.degree > 1);
     n += reduced;
   }
   return n;
@@ -67,7 +67,7 @@ TEST_CASE("figure 16a in a plan that is found: where sums are made in parts thei
   REQUIRE(one.feasible());
   CHECK(split_sums(both) > 0);
   CHECK(activated_nodes(both.graph) > 20);
-  CHECK(split_sums(one) == 0);                           // every function went into its operator before spreads were asked for
+  CHECK(split_sums(one) == 0);                           // every function went into its operator before shardings were asked for
   CHECK(activated_nodes(one.graph) == 44);
   CHECK(one.cost.seconds > 1.01 * both.cost.seconds);
   CHECK(check(differentiate(both.graph, {o.search.loss, o.search.optimizer, 1}), both.plan).empty());
@@ -98,7 +98,7 @@ TEST_CASE("a cost model that has nothing to gain from it keeps functions apart")
   struct reluctant {
     analytical rest;
     double seconds(compute_query const& q) const { return q.op.op->first ? 10 * rest.seconds(q) : rest.seconds(q); }
-    double seconds(move_query const& q) const { return rest.seconds(q); }
+    double seconds(reshard_query const& q) const { return rest.seconds(q); }
   };
   computation_graph const g = zoo::make_reduced("mlp_unify", 24);
   joint_result const r = optimize_jointly(g, preset("logical:2"), reluctant{});

@@ -11,7 +11,7 @@ namespace tensorpar::search_test {
 
 /// Operators whose results nothing needs, left out.
 inline computation_graph needed(computation_graph const& g) {
-  open_graph o(unspread(g));
+  open_graph o(unsharded(g));
   for (bool changed = true; changed;) {
     changed = false;
     for (int v = o.node_count(); v-- > 0;)
@@ -24,7 +24,7 @@ inline computation_graph needed(computation_graph const& g) {
 inline std::vector<computation_graph> all_graphs(computation_graph const& g, std::vector<rule> const& rules, int growth) {
   canonical_forms form;
   std::map<std::vector<i64>, int> seen{{form(g), 0}};
-  std::vector<open_graph> open{open_graph(unspread(g))};
+  std::vector<open_graph> open{open_graph(unsharded(g))};
   std::vector<computation_graph> all{g};
   for (std::size_t i = 0; i < open.size(); ++i)
     for (rule const& r : rules) {

@@ -1,12 +1,12 @@
-// tests/search/brute_force.hpp - every spread of every operator in every structure, priced from the training graph by code of its own
+// tests/search/brute_force.hpp - every sharding of every operator in every structure, priced from the training graph by code of its own
 #pragma once
 #include <functional>
 #include <limits>
 #include <tensorpar/cost/concepts.hpp>
-#include <tensorpar/graph/sp_binary.hpp>
+#include <tensorpar/graph/sp/binary.hpp>
 #include <tensorpar/ir/differentiate.hpp>
-#include <tensorpar/op/pointwise.hpp>
-#include <tensorpar/search/spreads.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
+#include <tensorpar/search/problem/shardings.hpp>
 
 namespace tensorpar::search_test {
 
@@ -19,9 +19,9 @@ template <class M> class brute_force {
   M const& model_;
   sp_binary const& tree_;
   int grain_, micro_;
-  spread_limits limits_;
+  sharding_limits limits_;
   i64 scalar_bytes_ = 4;
-  std::vector<std::vector<spread>> spreads_;           // by operator, of every start
+  std::vector<std::vector<sharding>> shardings_;           // by operator, of every start
   std::vector<std::vector<int>> length_;
   std::vector<std::vector<double>> node_;
   std::vector<std::vector<i64>> bytes_;
@@ -35,12 +35,12 @@ template <class M> class brute_force {
     box range;
   };
 
-  spread grid(int v, spread const& s) const { return g_.node(v).origin < 0 ? spread{0, {{'\0', on_.size(), 1}}} : s; }
-  layout reads(int v, int k, spread const& s) const { return operand_layout(space_of(g_, v), g_.node(v).letters, grid(v, s), k); }
-  layout writes(int v, int k, spread const& s) const { return result_layout(space_of(g_, v), g_.node(v).letters, grid(v, s), k); }
+  sharding mesh(int v, sharding const& s) const { return g_.node(v).origin < 0 ? sharding{0, {{'\0', on_.size(), 1}}} : s; }
+  layout reads(int v, int k, sharding const& s) const { return operand_layout(space_of(g_, v), g_.node(v).letters, mesh(v, s), k); }
+  layout writes(int v, int k, sharding const& s) const { return result_layout(space_of(g_, v), g_.node(v).letters, mesh(v, s), k); }
   double move(layout const& a, layout const& b, shape const& s) const {
     double t = 0;
-    for (move_step const& m : movement(a, b, s)) t += model_.seconds(move_query{m, s, scalar_bytes_, on_});
+    for (reshard_step const& m : reshard(a, b, s)) t += model_.seconds(reshard_query{m, s, scalar_bytes_, on_});
     return t;
   }
   /// (node, operand or result, is result) where a value lies; node -1: comes from the host.
@@ -53,8 +53,8 @@ template <class M> class brute_force {
         if (g_.node(n).in[k] == x) return {n, static_cast<int>(k), false};
     return {-1, -1, false};
   }
-  /// All movements from operator a (spread s) to operator b (spread q); b == -2: to nodes without origin.
-  double flow(int a, spread const& s, int b, spread const& q) const {
+  /// All reshards from operator a (sharding s) to operator b (sharding q); b == -2: to nodes without origin.
+  double flow(int a, sharding const& s, int b, sharding const& q) const {
     double total = 0;
     for (int x = 0; x < static_cast<int>(g_.values.size()); ++x) {
       origin const o = lies(x);
@@ -78,7 +78,7 @@ template <class M> class brute_force {
     return total;
   }
   /// Adding a gradient that updates read, of whichever operator's parameters, to the one of another micro-batch.
-  double adding(int v, std::size_t k, spread const& s) const {
+  double adding(int v, std::size_t k, sharding const& s) const {
     int const x = g_.node(v).out[k];
     bool read = false;
     for (graph_node const& u : g_.nodes)
@@ -90,7 +90,7 @@ template <class M> class brute_force {
       worst = std::max(worst, model_.seconds(compute_query{add{}, {part, 2}, {part, 1}, scalar_bytes_, on_.kind_of(d)}));
     return worst;
   }
-  double work(int f, spread const& s) const {
+  double work(int f, sharding const& s) const {
     double total = 0;
     for (int v = 0; v < g_.node_count(); ++v) {
       graph_node const& n = g_.node(v);
@@ -110,7 +110,7 @@ template <class M> class brute_force {
     }
     return total + flow(f, s, f, s) + flow(f, s, -2, s);
   }
-  i64 memory(int f, spread const& s) const {
+  i64 memory(int f, sharding const& s) const {
     i64 sum = 0;
     std::vector<int> seen;
     auto const count = [&](int x, layout const& l, i64 times) {
@@ -180,8 +180,8 @@ template <class M> class brute_force {
     if (k == leaves.size()) { each_(); return; }
     shape_of_run const& n = run_[static_cast<std::size_t>(leaves[k])];
     auto const v = static_cast<std::size_t>(tree_[n.entry].left);
-    for (std::size_t i = 0; i < spreads_[v].size(); ++i) {
-      if (spreads_[v][i].start != n.range.start || length_[v][i] > n.range.size) continue;
+    for (std::size_t i = 0; i < shardings_[v].size(); ++i) {
+      if (shardings_[v][i].start != n.range.start || length_[v][i] > n.range.size) continue;
       bool fits = true;
       for (int d = 0; d < length_[v][i]; ++d) {
         i64& b = used[static_cast<std::size_t>(n.range.start + d)];
@@ -206,22 +206,22 @@ template <class M> class brute_force {
 
  public:
   brute_force(training_graph const& t, machine const& on, M const& model, sp_binary const& tree, int grain, int micro,
-              spread_limits const& l)
+              sharding_limits const& l)
       : t_(t), g_(t.graph), on_(on), model_(model), tree_(tree), grain_(grain), micro_(micro), limits_(l) {
     int const n = t.forward_nodes;
     for (int v = 0; v < n; ++v) {
-      std::vector<spread> all;
+      std::vector<sharding> all;
       for (int start = 0; start < on.size(); ++start)
-        for (spread const& s : legal_spreads(space_of(g_, v), start, on.size() - start, on.size(), l)) all.push_back(s);
+        for (sharding const& s : legal_shardings(space_of(g_, v), start, on.size() - start, on.size(), l)) all.push_back(s);
       std::vector<int> length;
       std::vector<double> cost;
       std::vector<i64> bytes;
-      for (spread const& s : all) {
+      for (sharding const& s : all) {
         length.push_back(static_cast<int>(s.size()));
         cost.push_back(work(v, s));
         bytes.push_back(memory(v, s));
       }
-      spreads_.push_back(all);
+      shardings_.push_back(all);
       length_.push_back(length);
       node_.push_back(cost);
       bytes_.push_back(bytes);
@@ -239,9 +239,9 @@ template <class M> class brute_force {
         }
         if (!linked) continue;
         auto& table = pair_[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)];
-        for (spread const& s : spreads_[static_cast<std::size_t>(a)]) {
+        for (sharding const& s : shardings_[static_cast<std::size_t>(a)]) {
           table.emplace_back();
-          for (spread const& q : spreads_[static_cast<std::size_t>(b)]) table.back().push_back(flow(a, s, b, q) + flow(b, q, a, s));
+          for (sharding const& q : shardings_[static_cast<std::size_t>(b)]) table.back().push_back(flow(a, s, b, q) + flow(b, q, a, s));
         }
       }
     }
@@ -266,7 +266,7 @@ template <class M> class brute_force {
         if (tree_[x.entry].kind != sp_kind::leaf) continue;
         auto const v = static_cast<std::size_t>(tree_[x.entry].left);
         double here = 0;
-        for (std::size_t i = 0; i < spreads_[v].size(); ++i) here += spreads_[v][i].start == x.range.start && length_[v][i] <= x.range.size;
+        for (std::size_t i = 0; i < shardings_[v].size(); ++i) here += shardings_[v][i].start == x.range.start && length_[v][i] <= x.range.size;
         m *= here;
       }
       n += m;
@@ -281,14 +281,14 @@ template <class M> class brute_force {
     return best;
   }
   /// The least, over everything, of the most that one device lacks.
-  i64 least_shortage(std::vector<i64> const& capacity) {
+  i64 min_shortage(std::vector<i64> const& capacity) {
     capacity_.assign(capacity.size(), std::numeric_limits<i64>::max());
     i64 best = std::numeric_limits<i64>::max();
     every([&](int) {
       std::vector<i64> used(capacity.size(), 0);
-      for (std::size_t v = 0; v < spreads_.size(); ++v) {
+      for (std::size_t v = 0; v < shardings_.size(); ++v) {
         auto const i = static_cast<std::size_t>(choice_[v]);
-        for (int d = 0; d < length_[v][i]; ++d) used[static_cast<std::size_t>(spreads_[v][i].start + d)] += bytes_[v][i];
+        for (int d = 0; d < length_[v][i]; ++d) used[static_cast<std::size_t>(shardings_[v][i].start + d)] += bytes_[v][i];
       }
       i64 worst = std::numeric_limits<i64>::min();
       for (std::size_t d = 0; d < used.size(); ++d) worst = std::max(worst, used[d] - capacity[d]);
@@ -296,18 +296,18 @@ template <class M> class brute_force {
     });
     return best;
   }
-  /// Seconds of given spreads under the best structure that allows them.
-  double cost_of(std::vector<spread> const& wanted) {
-    choice_.assign(spreads_.size(), -1);
+  /// Seconds of given shardings under the best structure that allows them.
+  double cost_of(std::vector<sharding> const& wanted) {
+    choice_.assign(shardings_.size(), -1);
     for (std::size_t v = 0; v < wanted.size(); ++v)
-      for (std::size_t i = 0; i < spreads_[v].size(); ++i) if (spreads_[v][i] == wanted[v]) choice_[v] = static_cast<int>(i);
+      for (std::size_t i = 0; i < shardings_[v].size(); ++i) if (shardings_[v][i] == wanted[v]) choice_[v] = static_cast<int>(i);
     double best = std::numeric_limits<double>::infinity();
     structures(tree_.root(), {0, on_.size()}, [&](int root) {
       for (shape_of_run const& x : run_) {
         if (tree_[x.entry].kind != sp_kind::leaf) continue;
         auto const v = static_cast<std::size_t>(tree_[x.entry].left);
         auto const i = static_cast<std::size_t>(choice_[v]);
-        if (spreads_[v][i].start != x.range.start || length_[v][i] > x.range.size) return;
+        if (shardings_[v][i].start != x.range.start || length_[v][i] > x.range.size) return;
       }
       best = std::min(best, price(root));
     });

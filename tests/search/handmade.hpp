@@ -1,8 +1,8 @@
 // tests/search/handmade.hpp - mapping problems written down as numbers
 #pragma once
 #include <random>
-#include <tensorpar/graph/sp_tree.hpp>
-#include <tensorpar/search/problem.hpp>
+#include <tensorpar/graph/sp/tree.hpp>
+#include <tensorpar/search/problem/problem.hpp>
 
 namespace tensorpar::search_test {
 
@@ -21,7 +21,7 @@ inline mapping_problem handmade(int devices, std::string_view tree, std::vector<
   for (auto const& op : ops) {
     choice_set s;
     for (choice const& c : op) {
-      s.spreads.push_back({c.start, {{'\0', c.size, 1}}});
+      s.shardings.push_back({c.start, {{'\0', c.size, 1}}});
       s.sizes.push_back(c.size);
       s.seconds.push_back(c.seconds);
       s.bytes.push_back(c.bytes);

@@ -1,12 +1,12 @@
 // tests/search/large_models.test.cpp - the shape of LLaMA-3 405B on 4,096 devices: plans keep to the memory there is, or say what lacks
-#include <tensorpar/search/joint.hpp>
+#include <tensorpar/search/joint/joint.hpp>
 
 #include <doctest/doctest.h>
 
 #include <support/effort.hpp>
 #include <support/search_once.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/simulate/memory.hpp>
 #include <tensorpar/zoo/registry.hpp>
@@ -35,7 +35,7 @@ TEST_CASE("405B on 4,096 devices of 80 GB: with and without recomputation and sh
     }
     saving_step const step = save_memory(differentiate(r.graph, {o.search.loss, o.search.optimizer, 1}), r.plan);
     int saved = 0;
-    for (node_choice const& n : r.plan.nodes) saved += n.recompute || n.sharding == weight_sharding::weights;
+    for (op_strategy const& n : r.plan.nodes) saved += n.recompute || n.zero == zero_stage::weights;
     CHECK((saved > 0) == save);
     for (int d : {0, 4095}) {
       program const q = unroll_on(d, step.graph, step.plan);

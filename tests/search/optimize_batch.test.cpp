@@ -1,14 +1,14 @@
-// tests/search/optimize_batch.test.cpp - of spreads with any number of micro-batches and of pipelines the fastest program that fits is taken
+// tests/search/optimize_batch.test.cpp - of shardings with any number of micro-batches and of pipelines the fastest program that fits is taken
 #include <tensorpar/search/optimize_batch.hpp>
 #include <doctest/doctest.h>
 
 #include <support/search_once.hpp>
-#include <tensorpar/ir/in_bf16.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/check/check.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/ir/mixed_precision.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/certificate.hpp>
-#include <tensorpar/plan/check.hpp>
 #include <tensorpar/plan/codec.hpp>
+#include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
@@ -50,8 +50,8 @@ void check_result(computation_graph const& given, i64 batch, machine const& on, 
 
 }  // namespace
 
-TEST_CASE("never slower than spreads on all micro-batches at once, nor than the pipelines of either schedule; both kinds are chosen") {
-  int spreads = 0, pipelines = 0;
+TEST_CASE("never slower than shardings on all micro-batches at once, nor than the pipelines of either schedule; both kinds are chosen") {
+  int shardings = 0, pipelines = 0;
   for (std::string const& name : {gpt, std::string("candle_uno"), std::string("mlp_unify")})
     for (double bandwidth : {1e10, 1e8}) {
       CAPTURE(name);
@@ -65,12 +65,12 @@ TEST_CASE("never slower than spreads on all micro-batches at once, nor than the 
       CHECK(seconds <= simulated(rebatch(g, 16), flat.plan));
       graph_stage_options o;
       o.mini_batch = 16;
-      o.most_tensor = 2;
+      o.max_tensor = 2;
       graph_stages<analytical> const m(g, on, analytical{}, o);
       for (schedule_kind k : {schedule_kind::one_f_one_b, schedule_kind::zb_h1}) CHECK(seconds <= fit_stages(g, g, on, m, {}, k).seconds);
-      (r.plan.pipeline.empty() ? spreads : pipelines) += 1;
+      (r.plan.pipeline.empty() ? shardings : pipelines) += 1;
     }
-  CHECK(spreads > 0);
+  CHECK(shardings > 0);
   CHECK(pipelines > 0);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("where memory is short there are more micro-batches, stages, or what i
     if (r.feasible()) {
       check_result(g, 16, on, r);
       CHECK(r.plan.optimizer == o.search.optimizer);
-      for (batch_candidate const& c : r.tried) more += c.what == "spreads" && c.micro_batches > 1;
+      for (batch_candidate const& c : r.tried) more += c.what == "shardings" && c.micro_batches > 1;
       continue;
     }
     ++lacks;
@@ -177,7 +177,7 @@ TEST_CASE("a batch with an odd factor, bf16, and devices of two kinds; plans tha
   int staged = 0;
   for (machine const& on : {nodes(2, 2, 1e10), mixed})
     for (bool const bf16 : {false, true}) {
-      computation_graph const g = bf16 ? in_bf16(one) : one;
+      computation_graph const g = bf16 ? mixed_precision(one) : one;
       batch_options o;
       o.search.optimizer.kind = optimizer_kind::adamw;
       batch_result r = optimize_batch(g, 15, on, analytical{}, o);
@@ -211,9 +211,9 @@ TEST_CASE("what cannot be is refused by name, and what is too large is said to b
   empty.add_output("loss", empty.node(empty.add(mean_squared_error{}, {none, none})).out[0]);
   empty.value(none).type.d[0] = 0;                               // as no graph is made, by a pass of one's own
   CHECK_THROWS_WITH_AS(optimize_batch(empty, 8, on, analytical{}), doctest::Contains("'x' of shape [0,6] has no samples"), error);
-  o.most_placed = 1;
+  o.max_placed = 1;
   CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("more operators on devices than 1 "), error);
-  o.most_placed = i64{g.node_count()} * 2;                       // one micro-batch, no more
+  o.max_placed = i64{g.node_count()} * 2;                       // one micro-batch, no more
   batch_result const r = of(16, o);
   REQUIRE(r.feasible());
   for (batch_candidate const& c : r.tried) {

@@ -1,4 +1,4 @@
-// tests/search/optimize_batch_jointly.test.cpp - rules, micro-batches, spreads and stages together: the fastest program of all, and a sound one
+// tests/search/optimize_batch_jointly.test.cpp - rules, micro-batches, shardings and stages together: the fastest program of all, and a sound one
 #include <tensorpar/search/optimize_batch_jointly.hpp>
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include <support/search_once.hpp>
 #include <support/spine.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/certificate.hpp>
 #include <tensorpar/plan/codec.hpp>
+#include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;

@@ -2,11 +2,11 @@
 #pragma once
 #include <random>
 #include <tensorpar/cost/concepts.hpp>
-#include <tensorpar/graph/sp_measure.hpp>
+#include <tensorpar/graph/sp/measure.hpp>
 #include <tensorpar/ir/differentiate.hpp>
-#include <tensorpar/op/contraction.hpp>
-#include <tensorpar/op/loss.hpp>
-#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/op/kinds/contraction.hpp>
+#include <tensorpar/op/kinds/loss.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 
 namespace tensorpar::search_test {
 
@@ -63,7 +63,7 @@ struct arbitrary_model {
     for (shape const& s : q.out) for (int d = 0; d < s.rank; ++d) h.add(s.d[d].n);
     return static_cast<double>(h.value() % 16);
   }
-  double seconds(move_query const& q) const {
+  double seconds(reshard_query const& q) const {
     hasher h;
     h.add(seed).add(static_cast<int>(q.step.kind)).add(q.step.from_dim).add(q.step.to_dim).add(q.logical.rank);
     put(h, q.step.before);
@@ -150,11 +150,11 @@ struct recipe {
 inline int pick(std::mt19937_64& g, int n) { return static_cast<int>(g() % static_cast<u64>(n)); }
 
 /// A random series-parallel order on operators, as an expression; then edges that keep exactly that order, and some skip edges.
-inline recipe random_recipe(u64 seed, int most_nodes, int most_devices) {
+inline recipe random_recipe(u64 seed, int max_nodes, int max_devices) {
   std::mt19937_64 g(seed);
   recipe r;
   r.seed = seed;
-  r.devices = 1 + pick(g, most_devices);
+  r.devices = 1 + pick(g, max_devices);
   r.kinds = r.devices > 1 && pick(g, 4) == 0 ? 2 : 1;
   r.grain = pick(g, 5) == 0 ? 2 : 1;
   r.extent = pick(g, 5) == 0 ? std::vector<i64>{2, 2} : std::vector<i64>{pick(g, 3) == 0 ? 6 : pick(g, 2) ? 4 : 2};
@@ -162,7 +162,7 @@ inline recipe random_recipe(u64 seed, int most_nodes, int most_devices) {
   r.clip = pick(g, 6) == 0;
   r.micro_batches = pick(g, 5) == 0 ? 2 : 1;
   r.replicas = pick(g, 4) != 0;
-  int const n = 1 + pick(g, most_nodes - 1);
+  int const n = 1 + pick(g, max_nodes - 1);
   sp_expr e;
   std::vector<int> parts;
   for (int v = 0; v < n; ++v) parts.push_back(e.leaf(v));

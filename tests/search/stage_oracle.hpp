@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tensorpar/search/in_flight.hpp>
-#include <tensorpar/search/stages/additive.hpp>
+#include <tensorpar/search/pipeline/schedules/in_flight.hpp>
+#include <tensorpar/search/pipeline/stages/additive.hpp>
 #include <vector>
 
 namespace tests {
@@ -31,7 +31,7 @@ struct stage_problem_options {
   bool unequal = false;  // devices of several kinds
   int alike = 100;       // percent of operators that have costs of their own
   bool recompute = false, shard_optimizer = false;
-  int most_tensor = 1;
+  int max_tensor = 1;
 };
 
 inline stage_problem random_stage_problem(random_source& r, lists graph, stage_problem_options const& o) {
@@ -77,7 +77,7 @@ inline stage_problem random_stage_problem(random_source& r, lists graph, stage_p
   said += "; memory " + std::to_string(memory) + ", per node " + std::to_string(d.per_node);
   return {graph,
           additive_stages(ops, tensorpar::tensors_of(graph, bytes), d,
-                          {o.mini_batch, 2, 1 << 20, o.most_tensor, o.recompute, o.shard_optimizer}),
+                          {o.mini_batch, 2, 1 << 20, o.max_tensor, o.recompute, o.shard_optimizer}),
           said};
 }
 

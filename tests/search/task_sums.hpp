@@ -2,9 +2,9 @@
 #pragma once
 #include "random_problem.hpp"
 
-#include <tensorpar/plan/memory_saving.hpp>
-#include <tensorpar/plan/tasks.hpp>
-#include <tensorpar/search/baselines.hpp>
+#include <tensorpar/program/passes/memory_saving.hpp>
+#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/search/solve/baselines.hpp>
 
 namespace tensorpar::search_test {
 
@@ -13,14 +13,14 @@ template <class M>
 double all_tasks(training_graph const& t, mapping_problem const& p, assignment const& a, machine const& on, M const& model, int micro) {
   plan q;
   q.cluster = on;
-  q.nodes = node_choices(p, a);
+  q.nodes = op_strategies(p, a);
   q.micro_batches = micro;
   saving_step const step = save_memory(t, q);
   program const prog = unroll(step.graph, step.plan);
   double sum = 0;
   for (task const& x : prog.tasks) {
-    if (x.kind == task_kind::move) {
-      sum += model.seconds(move_query{x.step, prog.buffers[static_cast<std::size_t>(x.in[0])].type, 4, on});
+    if (x.kind == task_kind::reshard) {
+      sum += model.seconds(reshard_query{x.step, prog.buffers[static_cast<std::size_t>(x.in[0])].type, 4, on});
       continue;
     }
     std::vector<shape> in, out;
@@ -29,15 +29,15 @@ double all_tasks(training_graph const& t, mapping_problem const& p, assignment c
     for (int b : x.out)
       out.push_back(part_of(prog.buffers[static_cast<std::size_t>(b)].where, prog.buffers[static_cast<std::size_t>(b)].type));
     sum += model.seconds(compute_query{
-        x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, 4, on.kind_of(x.grid.start)});
+        x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, 4, on.kind_of(x.mesh.start)});
   }
   return sum;
 }
 
-/// Prices movements alone, by the bytes sent: sharing and better sources can only make it less.
+/// Prices reshards alone, by the bytes sent: sharing and better sources can only make it less.
 struct bytes_model {
   double seconds(compute_query const&) const { return 0; }
-  double seconds(move_query const& q) const { return bytes_sent(q.step, q.logical, q.scalar_bytes); }
+  double seconds(reshard_query const& q) const { return bytes_sent(q.step, q.logical, q.scalar_bytes); }
 };
 
 inline assignment random_in_sequence(mapping_problem const& p, std::mt19937_64& g) {
@@ -45,7 +45,7 @@ inline assignment random_in_sequence(mapping_problem const& p, std::mt19937_64& 
   for (int v = 0; v < p.operators(); ++v) {
     int i = 0;
     do i = static_cast<int>(g() % static_cast<u64>(p.choices(v).count()));
-    while (p.choices(v).spreads[static_cast<std::size_t>(i)].start != 0);
+    while (p.choices(v).shardings[static_cast<std::size_t>(i)].start != 0);
     a.push_back(i);
   }
   return a;

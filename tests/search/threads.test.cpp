@@ -1,13 +1,13 @@
 // tests/search/threads.test.cpp - a search finds the same for any number of threads, and asks cost models and watchers from one of them
-#include <tensorpar/search/joint.hpp>
+#include <tensorpar/search/joint/joint.hpp>
 #include <doctest/doctest.h>
 
 #include <support/effort.hpp>
 #include <support/search_once.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/search/stages/fit_stages.hpp>
+#include <tensorpar/search/pipeline/fit_stages.hpp>
 #include <tensorpar/zoo/registry.hpp>
 #include <thread>
 
@@ -24,7 +24,7 @@ struct one_thread {
     ++seen->asked;
   }
   double seconds(compute_query const& q) const { note(); return analytical{}.seconds(q); }
-  double seconds(move_query const& q) const { note(); return analytical{}.seconds(q); }
+  double seconds(reshard_query const& q) const { note(); return analytical{}.seconds(q); }
 };
 struct counting_watch : joint_watch {
   std::thread::id who = std::this_thread::get_id();

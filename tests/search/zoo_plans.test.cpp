@@ -1,12 +1,12 @@
 // tests/search/zoo_plans.test.cpp - every model of the zoo, small, trains under found plans as it does serially, and takes the memory said
-#include <tensorpar/search/joint.hpp>
+#include <tensorpar/search/joint/joint.hpp>
 
 #include <doctest/doctest.h>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/ir/in_bf16.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+#include <tensorpar/ir/mixed_precision.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/check.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 #include "support/effort.hpp"
@@ -58,7 +58,7 @@ TEST_CASE("plans of all models of the zoo execute, with all the memory there is 
     REQUIRE(free.feasible());
     CHECK(executes(g, free.plan, t, 1));
     if (turn % 3 == 0) {                                     // in bf16 nothing costs more, and the same is computed
-      computation_graph const half = in_bf16(g);
+      computation_graph const half = mixed_precision(g);
       joint_result const narrow = optimize_jointly(half, on, analytical{}, o);
       REQUIRE(narrow.feasible());
       CHECK(narrow.cost.seconds <= free.cost.seconds * 1.001);
@@ -74,9 +74,9 @@ TEST_CASE("plans of all models of the zoo execute, with all the memory there is 
       program const q = unroll(step.graph, step.plan);
       for (i64 bytes : q.arena) CHECK(bytes <= on.kinds[0].memory);
       CHECK(q.arena.front() == tight.cost.bytes.front());
-      for (node_choice const& n : tight.plan.nodes) {
+      for (op_strategy const& n : tight.plan.nodes) {
         recomputed += n.recompute;
-        sharded += n.sharding != weight_sharding::none;
+        sharded += n.zero != zero_stage::none;
       }
       CHECK(executes(g, tight.plan, t, 1));
     }

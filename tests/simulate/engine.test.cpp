@@ -1,9 +1,9 @@
 // tests/simulate/engine.test.cpp - programs in virtual time: small cases by hand, laws and an oracle on random programs, pace
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/arena.hpp>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/program/arena.hpp>
+#include <tensorpar/program/tasks.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/simulate/memory.hpp>
 #include <tensorpar/simulate/prices.hpp>
@@ -55,12 +55,12 @@ struct writer {
     return r;
   }
   int move(int from, layout to) {
-    for (move_step& s : movement(p.buffers[at(from)].where, canonical(std::move(to)), p.buffers[at(from)].type)) {
+    for (reshard_step& s : reshard(p.buffers[at(from)].where, canonical(std::move(to)), p.buffers[at(from)].type)) {
       task t;
-      t.kind = task_kind::move;
+      t.kind = task_kind::reshard;
       t.in = {from};
       t.devices = s.after.devices();
-      if (s.kind == move_kind::exchange) for (int d : s.before.devices()) t.devices.push_back(d);
+      if (s.kind == reshard_kind::exchange) for (int d : s.before.devices()) t.devices.push_back(d);
       std::sort(t.devices.begin(), t.devices.end());
       t.devices.erase(std::unique(t.devices.begin(), t.devices.end()), t.devices.end());
       from = add_buffer(p.buffers[at(from)].type, s.after);
@@ -82,10 +82,10 @@ layout over(part_kind k, i64 degree, i64 stride = 1, int start = 0) {
   return {start, {{k, k == part_kind::shard ? 0 : -1, degree, stride}}};
 }
 
-/// Operators take 10 s, movements 1 s, local copies 2 s.
+/// Operators take 10 s, reshards 1 s, local copies 2 s.
 struct ten_and_one {
   double seconds(compute_query const&) const { return 10; }
-  double seconds(move_query const& q) const { return q.step.kind == move_kind::keep ? 2 : 1; }
+  double seconds(reshard_query const& q) const { return q.step.kind == reshard_kind::slice ? 2 : 1; }
 };
 
 /// A random program on a machine: values computed, moved, accumulated in place.
@@ -117,7 +117,7 @@ program random_program(machine const& m, int tasks, u64 seed) {
       }
       default: {
         layout_axis const* sums = nullptr;
-        for (layout_axis const& a : w.p.buffers[at(b)].where.axes) if (a.kind == part_kind::sum) sums = &a;
+        for (layout_axis const& a : w.p.buffers[at(b)].where.axes) if (a.kind == part_kind::partial) sums = &a;
         if (!sums) live.push_back(w.move(b, laws::random_layouts(m.size(), random).to));
       }
     }
@@ -133,12 +133,12 @@ std::vector<timed_task> expand(program const& p, machine const& m, task_prices c
   std::vector<use> uses;
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
     task const& x = p.tasks[t];
-    bool const local = x.kind == task_kind::compute || x.step.kind == move_kind::keep;
+    bool const local = x.kind == task_kind::compute || x.step.kind == reshard_kind::slice;
     std::vector<std::vector<int>> groups;
     std::vector<int> done;
     for (int d : x.devices) {
       if (std::find(done.begin(), done.end(), d) != done.end()) continue;
-      std::vector<int> const g = local ? std::vector<int>{d} : x.step.kind == move_kind::exchange ? x.devices : x.step.members(d);
+      std::vector<int> const g = local ? std::vector<int>{d} : x.step.kind == reshard_kind::exchange ? x.devices : x.step.members(d);
       done.insert(done.end(), g.begin(), g.end());
       groups.push_back(g);
     }
@@ -221,8 +221,8 @@ TEST_CASE("a rhombus on four devices takes 32, on one 40: nothing moves there") 
 TEST_CASE("communication hides behind computation only if it has its own lane") {
   machine const m = logical(2);
   writer w;
-  int const x = w.add_buffer({dim(4), dim(4)}, over(part_kind::sum, 2), true), y = w.add_buffer({dim(4), dim(4)}, over(part_kind::copy, 2));
-  int const z = w.move(x, over(part_kind::copy, 2));
+  int const x = w.add_buffer({dim(4), dim(4)}, over(part_kind::partial, 2), true), y = w.add_buffer({dim(4), dim(4)}, over(part_kind::replicate, 2));
+  int const z = w.move(x, over(part_kind::replicate, 2));
   w.compute({y});
   w.compute({z});
   program const p = std::move(w).finish(2);
@@ -238,8 +238,8 @@ TEST_CASE("a collective waits for its own group only") {
   writer w;
   int const y = w.add_buffer({dim(4), dim(4)}, whole(2));
   w.compute({y});
-  int const x = w.add_buffer({dim(4), dim(4)}, layout{0, {{part_kind::shard, 0, 2, 2}, {part_kind::sum, -1, 2, 1}}});
-  w.move(w.compute({x}), layout{0, {{part_kind::shard, 0, 2, 2}, {part_kind::copy, -1, 2, 1}}});
+  int const x = w.add_buffer({dim(4), dim(4)}, layout{0, {{part_kind::shard, 0, 2, 2}, {part_kind::partial, -1, 2, 1}}});
+  w.move(w.compute({x}), layout{0, {{part_kind::shard, 0, 2, 2}, {part_kind::replicate, -1, 2, 1}}});
   timeline const t = simulate(std::move(w).finish(4), m, ten_and_one{});
   std::map<int, double> end;
   for (span const& s : t.spans) if (s.where == lane::communication) end[s.device] = s.end;
@@ -253,10 +253,10 @@ TEST_CASE("an operator takes its own time on each kind of device, and a keep is 
   m.device[1] = 1;
   struct by_kind {
     double seconds(compute_query const& q) const { return q.device.flops > 30e9 ? 1 : 7; }
-    double seconds(move_query const& q) const { return q.step.kind == move_kind::keep ? 2 : 100; }
+    double seconds(reshard_query const& q) const { return q.step.kind == reshard_kind::slice ? 2 : 100; }
   };
   writer w;
-  int const x = w.add_buffer({dim(4), dim(4)}, over(part_kind::copy, 2));
+  int const x = w.add_buffer({dim(4), dim(4)}, over(part_kind::replicate, 2));
   w.move(w.compute({x}), over(part_kind::shard, 2));
   program const p = std::move(w).finish(2);
   timeline const t = simulate(p, m, by_kind{});
@@ -271,7 +271,7 @@ TEST_CASE("bytes that a slow transfer still reads are not written over") {
   machine const m = logical(2);
   struct slow_link {
     double seconds(compute_query const&) const { return 1; }
-    double seconds(move_query const&) const { return 100; }
+    double seconds(reshard_query const&) const { return 100; }
   };
   writer w;
   int const x = w.add_buffer({dim(64)}, whole(0), true);
@@ -366,7 +366,7 @@ TEST_CASE("a training step as the unrolling writes it: laws, memory, and what a 
     choice.micro_batches = 2;
     for (int v = 0; v < t.forward_nodes; ++v) {
       auto const space = space_of(t.graph, v);
-      spread s;
+      sharding s;
       if (kind != 's' && space.loops.front().units % 4 == 0) s.axes = {{space.loops.front().letter, kind == 'b' ? 4 : 2, 1}};
       if (kind == 'm' && t.graph.node(v).op.is<linear>() && space.find('o')->units % 2 == 0) s.axes.push_back({'o', 2, 2});
       else if (kind == 'm') s.axes.push_back({'\0', 2, 2});
@@ -399,7 +399,7 @@ TEST_CASE("64 devices, 5,000 tasks") {
   int x = w.add_buffer(s, over(part_kind::shard, 64));
   while (w.p.tasks.size() < 5000) {
     int const y = w.compute({x});
-    int const z = w.move(y, layout{0, {{part_kind::shard, 0, 8, 8}, {part_kind::copy, -1, 8, 1}}});
+    int const z = w.move(y, layout{0, {{part_kind::shard, 0, 8, 8}, {part_kind::replicate, -1, 8, 1}}});
     x = w.move(w.compute({z}), over(part_kind::shard, 64));
   }
   program const p = std::move(w).finish(64);

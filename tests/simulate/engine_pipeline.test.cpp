@@ -1,7 +1,7 @@
 // tests/simulate/engine_pipeline.test.cpp - pipelines' programs in virtual time: laws on random ones, and one by hand
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/program/tasks.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/simulate/memory.hpp>
 
@@ -17,7 +17,7 @@ namespace {
 struct by_hand {
   double send = 0;
   double seconds(compute_query const& q) const { return q.op.is<linear>() ? 1 : q.op.is<contraction>() ? 1 : 0; }
-  double seconds(move_query const&) const { return send; }
+  double seconds(reshard_query const&) const { return send; }
 };
 }  // namespace
 
@@ -59,7 +59,7 @@ TEST_CASE("a chain of equal stages fills and drains as the formula says, with an
         p.pipeline.stages.push_back({});
         p.pipeline.stages.back().nodes = {s};
         p.pipeline.stages.back().group = s;
-        p.nodes[static_cast<std::size_t>(s)].spread.start = s;
+        p.nodes[static_cast<std::size_t>(s)].sharding.start = s;
         // 1F1B: stage s starts with stages - s forward passes
         std::vector<pass_entry> o;
         int const warm = std::min(micro, stages - s);
@@ -68,10 +68,10 @@ TEST_CASE("a chain of equal stages fills and drains as the formula says, with an
           o.push_back({s, pass::backward, j});
           if (j + warm < micro) o.push_back({s, pass::forward, j + warm});
         }
-        p.pipeline.order.push_back(std::move(o));
+        p.pipeline.schedule.push_back(std::move(o));
       }
       p.pipeline.stages.back().nodes.push_back(stages);
-      p.nodes.back().spread.start = stages - 1;
+      p.nodes.back().sharding.start = stages - 1;
       program const q = unroll(expand(g, p));
       // what goes back leaves before the weights' product is made, so draining takes one product per stage, not two
       double const got = simulate(q, p.cluster, by_hand{}).seconds;

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <tensorpar/search/schedules/zero_bubble.hpp>
+#include <tensorpar/search/pipeline/schedules/zero_bubble.hpp>
 #include "support/effort.hpp"
 #include "support/pipelines.hpp"
 #include "support/shrink.hpp"
@@ -17,8 +17,8 @@ constexpr pass F = pass::forward, B = pass::backward, W = pass::weights;
 
 /// Longest paths by relaxation until nothing changes: end of every pass, by group and place in its order.
 std::vector<std::vector<double>> relaxed(pipeline const& p, stage_edges const& e, pipeline_costs const& c) {
-  std::vector<std::vector<double>> end(p.order.size());
-  for (std::size_t g = 0; g < p.order.size(); ++g) end[g].assign(p.order[g].size(), 0);
+  std::vector<std::vector<double>> end(p.schedule.size());
+  for (std::size_t g = 0; g < p.schedule.size(); ++g) end[g].assign(p.schedule[g].size(), 0);
   auto const seconds = [&](pass_entry const& x) {
     stage_seconds const& s = c.stages[at(x.stage)];
     bool const split = p.stages[at(x.stage)].split_backward;
@@ -35,13 +35,13 @@ std::vector<std::vector<double>> relaxed(pipeline const& p, stage_edges const& e
   };
   for (bool changed = true; changed;) {
     changed = false;
-    for (std::size_t g = 0; g < p.order.size(); ++g)
-      for (std::size_t i = 0; i < p.order[g].size(); ++i) {
-        pass_entry const& x = p.order[g][i];
+    for (std::size_t g = 0; g < p.schedule.size(); ++g)
+      for (std::size_t i = 0; i < p.schedule[g].size(); ++i) {
+        pass_entry const& x = p.schedule[g][i];
         double start = i == 0 ? 0 : end[g][i - 1];
-        for (std::size_t h = 0; h < p.order.size(); ++h)
-          for (std::size_t j = 0; j < p.order[h].size(); ++j) {
-            pass_entry const& y = p.order[h][j];
+        for (std::size_t h = 0; h < p.schedule.size(); ++h)
+          for (std::size_t j = 0; j < p.schedule[h].size(); ++j) {
+            pass_entry const& y = p.schedule[h][j];
             if (y.what != x.what || x.what == W || !meet(x, y)) continue;
             for (int u : e[at(x.what == F ? x.stage : y.stage)])
               if (u == (x.what == F ? y.stage : x.stage))
@@ -126,7 +126,7 @@ TEST_CASE("a stage waits once, when its first forward pass could start, and is n
 TEST_CASE("what a split backward pass frees, and when") {
   auto p = tests::chain_pipeline(1, 1, 2);
   p.stages[0].split_backward = true;
-  p.order = {{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 0}, {0, W, 1}}};
+  p.schedule = {{{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}, {0, W, 0}, {0, W, 1}}};
   auto const peak = [&](double freed) { return simulate_pipeline(p, {{}}, tests::even_costs(1, 1, 1, 1, 8, freed)).activations[0]; };
   CHECK(peak(0) == 16);
   CHECK(peak(0.5) == 12);
@@ -139,7 +139,7 @@ TEST_CASE("larger micro-batches wait for all they hold, smaller ones for those t
   p.stages[0].micro_batch = 1;
   p.stages[1].micro_batch = 2;
   auto const e = chain_of_stages(2);
-  p.order = {{{0, F, 0}, {0, F, 1}, {0, F, 2}, {0, F, 3}, {0, B, 0}, {0, B, 1}, {0, B, 2}, {0, B, 3}},
+  p.schedule = {{{0, F, 0}, {0, F, 1}, {0, F, 2}, {0, F, 3}, {0, B, 0}, {0, B, 1}, {0, B, 2}, {0, B, 3}},
              {{1, F, 0}, {1, B, 0}, {1, F, 1}, {1, B, 1}}};
   auto const r = simulate_pipeline(p, e, {{{1, 1, 0, 0, 1}, {2, 2, 0, 0, 2}}, {}, 0}, true);
   CHECK(r.passes[1][0].start == 2);
@@ -170,8 +170,8 @@ TEST_CASE("random stages, sizes, costs and transfers: every pass ends where the 
       if (busy != run.busy[g] || run.last[g] != want[g].back() || run.first[g] != run.passes[g][0].start) return false;
     }
     pipeline_simulator again(p, e, c);
-    again.run(p.order);
-    pipeline_run const* second = again.attempt(p.order);   // a simulator may be used again
+    again.run(p.schedule);
+    pipeline_run const* second = again.attempt(p.schedule);   // a simulator may be used again
     return run.makespan == last && second && second->makespan == last && second->activations == run.activations && second->passes.empty();
   };
   for (u64 seed = 0; seed < static_cast<u64>(effort::cases(400)); ++seed) {
@@ -186,24 +186,24 @@ TEST_CASE("orders that are none are refused by name") {
   auto const good = one_f_one_b(tests::chain_pipeline(2, 2, 2), e);
   auto const c = tests::even_costs(2, 1, 1, 1);
   auto p = good;
-  std::swap(p.order[0][0], p.order[0][1]);
+  std::swap(p.schedule[0][0], p.schedule[0][1]);
   CHECK(complaint(p, e, c) ==
         "forward 1 of stage 0 (at order of group 0, entry 0); valid: micro-batches of each kind in ascending order, 2 of them");
   p = good;
-  p.order[0][0].stage = 1;
+  p.schedule[0][0].stage = 1;
   CHECK(complaint(p, e, c) == "forward 0 of stage 1 (at order of group 0, entry 0); valid: a stage of this group");
   p = good;
-  p.order[0].push_back({0, W, 0});
+  p.schedule[0].push_back({0, W, 0});
   CHECK(complaint(p, e, c).find("weights 0 of stage 0 (at order of group 0, entry 4)") == 0);
   p = good;
-  p.order[0] = {{0, B, 0}};
+  p.schedule[0] = {{0, B, 0}};
   CHECK(complaint(p, e, c).find("backward 0 of stage 0") == 0);
   p = good;
-  p.order[0] = {{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}};
-  p.order[1] = {{1, F, 0}, {1, F, 1}, {1, B, 0}, {1, B, 1}};
+  p.schedule[0] = {{0, F, 0}, {0, B, 0}, {0, F, 1}, {0, B, 1}};
+  p.schedule[1] = {{1, F, 0}, {1, F, 1}, {1, B, 0}, {1, B, 1}};
   CHECK(complaint(p, e, c).find("backward 0 of stage 0 waits for ever (at order of group 0, entry 1)") == 0);
-  CHECK(pipeline_simulator(p, e, c).attempt(p.order) == nullptr);
-  p.order.pop_back();
+  CHECK(pipeline_simulator(p, e, c).attempt(p.schedule) == nullptr);
+  p.schedule.pop_back();
   CHECK(complaint(p, e, c).find("orders of 1 groups") == 0);
 }
 

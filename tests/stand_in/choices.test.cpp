@@ -4,14 +4,14 @@
 
 #include "gpu.hpp"
 
-#include "../support/laws/fused.hpp"
-#include "../support/small_graphs.hpp"
-#include "../support/training.hpp"
+#include "support/laws/fused.hpp"
+#include "support/small_graphs.hpp"
+#include "support/training.hpp"
+#include <tensorpar/exec/comm/virtual_ranks.hpp>
 #include <tensorpar/exec/cuda/teams.cuh>
-#include <tensorpar/exec/fuse.hpp>
 #include <tensorpar/exec/profile.hpp>
-#include <tensorpar/exec/virtual_ranks.hpp>
-#include <tensorpar/ir/in_bf16.hpp>
+#include <tensorpar/exec/step/fuse.hpp>
+#include <tensorpar/ir/mixed_precision.hpp>
 
 using namespace tests;
 using gpu_tests::gpus;
@@ -154,14 +154,14 @@ TEST_CASE("measured: an algorithm that fails is none, and where all fail kernels
 
 TEST_CASE("profiling measures products for the policies that share the choices; training then computes as it did") {
   gpus const played;
-  computation_graph const g = in_bf16(small_transformer());
+  computation_graph const g = mixed_precision(small_transformer());
   plan p = serial_plan(g);
   p.scalar_bytes = sizeof(float);
   training_graph const t = differentiate(g);
   program const q = fused<policy>(unroll(t, p, &policy::workspace), p.cluster);
   struct shared {
     std::shared_ptr<cuda_product_choices> choices = std::make_shared<cuda_product_choices>();
-    comm::virtual_ranks<cuda_memory>::hub operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::hub(ranks); }
+    comm::virtual_ranks<cuda_memory>::world operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::world(ranks); }
     compute::cuda_bf16<> policy(device_place at) const { return compute::cuda_bf16<>(cuda_teams(cuda_memory(at), choices)); }
   };
   auto const trained = [&](shared const& make) {
@@ -179,7 +179,7 @@ TEST_CASE("profiling measures products for the policies that share the choices; 
                             CUBLASLT_EPILOGUE_BGRADB})
       w.time[{e, 2}] = 50000;
     measured.choices->measure(true);
-    profile_table const prices = measure_operators(measured.policy({}), q, p.cluster, {.warm_ups = 1, .samples = 1, .least_seconds = 0});
+    profile_table const prices = measure_operators(measured.policy({}), q, p.cluster, {.warm_ups = 1, .samples = 1, .min_seconds = 0});
     measured.choices->measure(false);
     CHECK(prices.size() > 10);
     met = measured.choices->size();

@@ -4,9 +4,9 @@
 
 #include "gpu.hpp"
 
-#include "../support/training.hpp"
+#include "support/training.hpp"
+#include <tensorpar/exec/comm/virtual_ranks.hpp>
 #include <tensorpar/exec/cuda/teams.cuh>
-#include <tensorpar/exec/virtual_ranks.hpp>
 
 using namespace tests;
 using gpu_tests::gpus;

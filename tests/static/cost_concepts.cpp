@@ -17,21 +17,21 @@ struct archetype {
   archetype(archetype const&) = delete;
   archetype& operator=(archetype const&) = delete;
   double seconds(compute_query const&) const { return 1; }
-  double seconds(move_query const&) const { return 1; }
+  double seconds(reshard_query const&) const { return 1; }
 };
-struct no_compute { double seconds(move_query const&) const { return 1; } };
+struct no_compute { double seconds(reshard_query const&) const { return 1; } };
 struct no_moves { double seconds(compute_query const&) const { return 1; } };
 struct not_constant {
   double seconds(compute_query const&) { return 1; }
-  double seconds(move_query const&) { return 1; }
+  double seconds(reshard_query const&) { return 1; }
 };
 struct not_a_double {
   float seconds(compute_query const&) const { return 1; }
-  double seconds(move_query const&) const { return 1; }
+  double seconds(reshard_query const&) const { return 1; }
 };
 struct wrong_name {
   double cost(compute_query const&) const { return 1; }
-  double cost(move_query const&) const { return 1; }
+  double cost(reshard_query const&) const { return 1; }
 };
 
 static_assert(cost_model<archetype>);

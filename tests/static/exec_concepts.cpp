@@ -1,11 +1,11 @@
 // tests/static/exec_concepts.cpp - models, archetypes and negatives of the concepts an executor is built from
 #include "support/exec_archetypes.hpp"
-#include <tensorpar/exec/eigen.hpp>
-#include <tensorpar/exec/threads.hpp>
-#include <tensorpar/exec/virtual_ranks.hpp>
-#include <tensorpar/exec/concepts.hpp>
-#include <tensorpar/exec/hub_maker.hpp>
-#include <tensorpar/exec/memory.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
+#include <tensorpar/exec/comm/threads.hpp>
+#include <tensorpar/exec/comm/virtual_ranks.hpp>
+#include <tensorpar/exec/device/concepts.hpp>
+#include <tensorpar/exec/comm/world_maker.hpp>
+#include <tensorpar/exec/device/memory.hpp>
 
 using namespace tests;
 
@@ -128,13 +128,13 @@ static_assert(has_barrier<archetype<with_barrier>> && !has_barrier<base>);
 static_assert(has_send_receive<archetype<with_send, with_receive>, float> && !has_send_receive<archetype<with_send>, float> &&
               !has_send_receive<archetype<with_receive>, float>);
 
-struct makes { comm::threads_hub operator()(int) const; };
-struct makes_once { comm::threads_hub operator()(int); };
-struct has_one { comm::threads_hub& operator()(int) const; };
-struct makes_for_nobody { comm::threads_hub operator()() const; };
-static_assert(hub_maker<makes, comm::threads> && hub_maker<detail::own_hub<comm::threads>, comm::threads>);
-static_assert(!hub_maker<makes_once, comm::threads> && !hub_maker<has_one, comm::threads> && !hub_maker<makes_for_nobody, comm::threads> &&
-              !hub_maker<int, comm::threads>);
+struct makes { comm::threads_world operator()(int) const; };
+struct makes_once { comm::threads_world operator()(int); };
+struct has_one { comm::threads_world& operator()(int) const; };
+struct makes_for_nobody { comm::threads_world operator()() const; };
+static_assert(world_maker<makes, comm::threads> && world_maker<detail::own_world<comm::threads>, comm::threads>);
+static_assert(!world_maker<makes_once, comm::threads> && !world_maker<has_one, comm::threads> && !world_maker<makes_for_nobody, comm::threads> &&
+              !world_maker<int, comm::threads>);
 
 static_assert(
     !full_communicator<

@@ -4,8 +4,8 @@
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/nccl/endpoint.hpp>
 #include <tensorpar/exec/nccl/library.hpp>
-#include <tensorpar/exec/recorded_runs.hpp>
-#include <tensorpar/exec/teams.hpp>
+#include <tensorpar/exec/step/captured_graphs.hpp>
+#include <tensorpar/exec/teams/teams.hpp>
 
 using namespace tests;
 
@@ -65,10 +65,10 @@ static_assert(!recording_memory<queues> && !recording_memory<no_begin> && !recor
 
 struct replays : computes {
   static bool changes_by_step(any_op const&);
-  static step_words words_of(any_op const&, step_state const&);
+  static step_arguments arguments_of(any_op const&, step_state const&);
 };
 struct no_changes : replays { int changes_by_step; };
-struct no_words : replays { int words_of; };
+struct no_words : replays { int arguments_of; };
 static_assert(replayable_policy<replays> && !replayable_policy<computes> && !replayable_policy<no_changes> && !replayable_policy<no_words>);
 
 template <class Memory> struct lanes {
@@ -117,7 +117,7 @@ template <class Queue> struct collectives {
   static status group_end();
 };
 using library = collectives<queues>;
-struct no_words_of_status : library { int words; };
+struct no_arguments_of_status : library { int words; };
 struct no_code : library { template <class E> static void code_of(); };
 struct no_split : library { int split; };
 struct no_state : library { int state; };
@@ -136,7 +136,7 @@ struct handles_differ : library {
 };
 static_assert(collective_library<library, queues> && collective_library<collectives<records>, records> &&
               collective_library<handles_convert, queues>);
-static_assert(!collective_library<no_words_of_status, queues> && !collective_library<no_code, queues> &&
+static_assert(!collective_library<no_arguments_of_status, queues> && !collective_library<no_code, queues> &&
               !collective_library<no_split, queues> && !collective_library<no_state, queues> && !collective_library<no_abort, queues> &&
               !collective_library<no_all_reduce, queues> && !collective_library<no_send, queues> && !collective_library<no_receive, queues> &&
               !collective_library<no_group_end, queues> && !collective_library<id_with_a_name, queues> &&
@@ -162,5 +162,5 @@ template class tensorpar::comm::basic_nccl<library, queues>;
 template class tensorpar::comm::basic_nccl<shrinks, queues>;
 template class tensorpar::executor<compute::teams<float, lanes<queues>>, comm::basic_nccl<library, queues>>;
 template class tensorpar::executor<compute::teams<float, lanes<records>>, comm::basic_nccl<collectives<records>, records>>;
-template class tensorpar::comm::nccl_hub<library>;
-template class tensorpar::comm::nccl_hub<shrinks>;
+template class tensorpar::comm::nccl_world<library>;
+template class tensorpar::comm::nccl_world<shrinks>;

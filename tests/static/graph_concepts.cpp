@@ -2,12 +2,12 @@
 #include <tensorpar/graph/convexity.hpp>
 #include <tensorpar/graph/digraph.hpp>
 #include <tensorpar/graph/dominators.hpp>
-#include <tensorpar/graph/duplication.hpp>
 #include <tensorpar/graph/match.hpp>
-#include <tensorpar/graph/relaxation.hpp>
-#include <tensorpar/graph/sp_binary.hpp>
+#include <tensorpar/graph/sp/binary.hpp>
+#include <tensorpar/graph/sp/duplication.hpp>
+#include <tensorpar/graph/sp/relaxation.hpp>
 #include <deque>
-#include "../support/graph_models.hpp"
+#include "support/graph_models.hpp"
 
 using namespace tensorpar;
 using archetypes::graph;

@@ -1,6 +1,6 @@
 // tests/static/graph_series_parallel.cpp - recognition in constant evaluation, up to 1,000 nodes within the compilers' default limits
 #include <tensorpar/graph/digraph.hpp>
-#include <tensorpar/graph/series_parallel.hpp>
+#include <tensorpar/graph/sp/series_parallel.hpp>
 
 using namespace tensorpar;
 

@@ -1,6 +1,6 @@
 // tests/static/op_concepts.cpp - operator_ and its parts: an archetype, and what lacks one thing
-#include <tensorpar/op/any_op.hpp>
-#include <tensorpar/op/concepts.hpp>
+#include <tensorpar/op/core/any_op.hpp>
+#include <tensorpar/op/core/concepts.hpp>
 
 using namespace tensorpar;
 
@@ -10,15 +10,15 @@ struct least {
   static constexpr auto notation = "... -> ...";
   constexpr inference infer(shapes in) const { return in[0]; }
 };
-struct least_by_shape {
-  static constexpr auto name = "least_by_shape";
+struct min_by_shape {
+  static constexpr auto name = "min_by_shape";
   constexpr inference infer(shapes in) const { return in[0]; }
   constexpr notation_text notation_for(shapes) const {
     notation_text t;
     return t.put("a -> a");
   }
 };
-static_assert(operator_<least> && operator_<least_by_shape>);
+static_assert(operator_<least> && operator_<min_by_shape>);
 static_assert(!described<least> && !differentiable<least>);
 
 // one thing lacking or wrong

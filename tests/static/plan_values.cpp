@@ -1,18 +1,18 @@
 // tests/static/plan_values.cpp - plans, clusters and findings are regular values; the checker takes no program for what it is not
 #include <concepts>
-#include <tensorpar/plan/arena.hpp>
-#include <tensorpar/plan/check.hpp>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/plan/codec.hpp>
-#include <tensorpar/plan/timeline.hpp>
+#include <tensorpar/program/arena.hpp>
+#include <tensorpar/program/timeline.hpp>
 #include <type_traits>
 
 using namespace tensorpar;
 
 static_assert(std::regular<plan>);
 static_assert(std::regular<machine>);
-static_assert(std::regular<node_choice>);
+static_assert(std::regular<op_strategy>);
 static_assert(std::regular<layout>);
-static_assert(std::regular<move_step>);
+static_assert(std::regular<reshard_step>);
 static_assert(std::regular<lifetime>);
 static_assert(std::regular<span>);
 static_assert(std::regular<memory_sample>);

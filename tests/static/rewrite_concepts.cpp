@@ -1,7 +1,7 @@
 // tests/static/rewrite_concepts.cpp - archetypes of degree_algebra and number_algebra, and types that lack one requirement each
 #include <tensorpar/ir/parallel_inference.hpp>
-#include <tensorpar/rewrite/evaluate.hpp>
-#include <tensorpar/rewrite/parts.hpp>
+#include <tensorpar/prover/values/evaluate.hpp>
+#include <tensorpar/prover/values/parts.hpp>
 
 using namespace tensorpar;
 
@@ -51,10 +51,10 @@ static_assert(!number_algebra<no_quotient> && !number_algebra<no_maximum> && !nu
 [[maybe_unused]] auto infer(degrees& a, any_op const& o, iteration_space const& s) {
   return infer_degrees(a, o, s, std::vector<degrees_of<degrees::value>>{}, {});
 }
-[[maybe_unused]] auto spread(degrees& a, op_info const& o, degrees_of<degrees::value> const& x) {
+[[maybe_unused]] auto sharding(degrees& a, op_info const& o, degrees_of<degrees::value> const& x) {
   return infer_parallel(a, o, 0, degrees::value{}, x);
 }
 [[maybe_unused]] auto compute(numbers& a, any_op const& o) { return evaluate(a, o, std::vector<elements<numbers::value>>{}, {}); }
-[[maybe_unused]] auto on_parts(numbers& a, any_op const& o) { return run_on_parts(a, o, std::vector<spread_elements<numbers::value>>{}, {}); }
+[[maybe_unused]] auto on_parts(numbers& a, any_op const& o) { return run_on_parts(a, o, std::vector<sharding_elements<numbers::value>>{}, {}); }
 
 }  // namespace archetypes

@@ -1,7 +1,7 @@
 // tests/static/typed_hana.cpp - typed graphs as Hana sequences, operators as Hana Structs, kernel tables checked before anything runs
 #include <tensorpar/typed/hana.hpp>
 
-#include "../support/typed_models.hpp"
+#include "support/typed_models.hpp"
 
 using namespace models;
 

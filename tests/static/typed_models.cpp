@@ -1,5 +1,5 @@
 // tests/static/typed_models.cpp - declared models and what is known of them before anything runs
-#include "../support/typed_models.hpp"
+#include "support/typed_models.hpp"
 #include <tensorpar/typed/typed.hpp>
 
 using namespace models;

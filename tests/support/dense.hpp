@@ -2,8 +2,8 @@
 #pragma once
 #include <doctest/doctest.h>
 #include <random>
-#include <tensorpar/exec/concepts.hpp>
-#include <tensorpar/exec/scalar.hpp>
+#include <tensorpar/exec/device/concepts.hpp>
+#include <tensorpar/exec/device/scalar.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // tests/support/eigen_once.hpp - the kernels of compute::eigen, compiled once (support/eigen_once.cpp)
 #pragma once
-#include <tensorpar/exec/eigen.hpp>
+#include <tensorpar/exec/cpu/eigen.hpp>
 #include <tensorpar/core/prime_field.hpp>
 
 extern template class tensorpar::compute::eigen<float>;

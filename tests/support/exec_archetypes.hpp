@@ -1,7 +1,7 @@
 // tests/support/exec_archetypes.hpp - types that do only what an executor's concepts require; nothing is defined
 #pragma once
-#include <tensorpar/exec/concepts.hpp>
-#include <tensorpar/exec/memory.hpp>
+#include <tensorpar/exec/device/concepts.hpp>
+#include <tensorpar/exec/device/memory.hpp>
 
 namespace tests {
 

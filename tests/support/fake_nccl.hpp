@@ -15,7 +15,7 @@ namespace tests {
 struct fake_nccl {
   enum class status { done, in_progress, invalid, remote, internal };
   enum class element { bytes, single, twofold };
-  struct world;
+  struct everyone;
   struct communicator;
   using comm = communicator*;
   struct id { u64 number; };
@@ -54,8 +54,8 @@ struct fake_nccl {
     std::map<int, part> parts;
     bool done = false;
   };
-  struct world {
-    world(int n, int came) : size(n), joined(came) {}
+  struct everyone {
+    everyone(int n, int came) : size(n), joined(came) {}
     int size, joined, finalized = 0;
     std::set<int> connected;                                // ends that have begun to send or receive one message
     std::map<u64, meeting> meetings;
@@ -64,7 +64,7 @@ struct fake_nccl {
     std::map<std::vector<int>, std::map<int, comm>> shrinks;                // by who is lost: those who say so
   };
   struct communicator {
-    std::shared_ptr<world> w;                             // null: other ranks have not come to the split yet
+    std::shared_ptr<everyone> w;                             // null: other ranks have not come to the split yet
     int rank = 0, of_world = 0, pending = 0, operations = 0, in_flight = 0;
     u64 met = 0, splits = 0;
     bool aborted = false, revoked = false, finalizing = false, gone = false;
@@ -87,7 +87,7 @@ struct fake_nccl {
   /// All that there is; one lock for all.
   static inline std::mutex lock;
   static inline std::condition_variable moved;
-  static inline std::map<u64, std::shared_ptr<world>> worlds;
+  static inline std::map<u64, std::shared_ptr<everyone>> worlds;
   static inline std::vector<std::unique_ptr<communicator>> made;
   static inline u64 ids = 0;
   static inline thread_local int groups = 0;
@@ -116,7 +116,7 @@ struct fake_nccl {
   static status init(comm& c, int ranks, id const& i, int rank) {
     std::lock_guard held(lock);
     auto& w = worlds[i.number];
-    if (!w) w = std::make_shared<world>(ranks, 0);
+    if (!w) w = std::make_shared<everyone>(ranks, 0);
     ++w->joined;
     c = fresh(rank, rank);
     c->w = w;
@@ -141,7 +141,7 @@ struct fake_nccl {
     for (auto const& [rank, x] : round) if (std::get<0>(x) >= 0) colors[std::get<0>(x)][{std::get<1>(x), rank}] = std::get<2>(x);
     for (auto const& [same, members] : colors) {
       int const n = static_cast<int>(members.size());
-      auto const w = std::make_shared<world>(n, n);
+      auto const w = std::make_shared<everyone>(n, n);
       int rank = 0;
       for (auto const& [place, c] : members) {
         c->w = w;
@@ -220,7 +220,7 @@ struct fake_nccl {
       return true;
     };
     if (static_cast<int>(round.size()) < all) return in_progress;
-    auto const w = std::make_shared<world>(all, all);
+    auto const w = std::make_shared<everyone>(all, all);
     int rank = 0;
     for (auto const& [old, c] : round) {
       c->w = w;

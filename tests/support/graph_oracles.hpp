@@ -1,7 +1,7 @@
 // tests/support/graph_oracles.hpp - slow and obvious versions of the graph algorithms
 #pragma once
 #include <optional>
-#include <tensorpar/graph/sp_tree.hpp>
+#include <tensorpar/graph/sp/tree.hpp>
 #include "random_graph.hpp"
 
 namespace tests {

@@ -7,7 +7,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <tensorpar/exec/teams/host.hpp>
+#include <tensorpar/exec/teams/kernels/host.hpp>
 #include <thread>
 
 namespace tests {

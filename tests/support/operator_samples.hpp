@@ -1,8 +1,8 @@
 // tests/support/operator_samples.hpp - every operator of the library with operands it takes, in random sizes
 #pragma once
 #include <random>
+#include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/op/parallel.hpp>
 #include <vector>
 
 namespace tests {

@@ -60,9 +60,9 @@ inline std::string text(tensorpar::pipeline const& p) {
   for (auto const& s : p.stages)
     t += " b=" + std::to_string(s.micro_batch) + " k=" + std::to_string(s.k) + (s.split_backward ? " split" : "") + " group " +
          std::to_string(s.group) + ";";
-  for (std::size_t g = 0; g < p.order.size(); ++g) {
+  for (std::size_t g = 0; g < p.schedule.size(); ++g) {
     t += "\n  group " + std::to_string(g) + ":";
-    for (auto const& e : p.order[g])
+    for (auto const& e : p.schedule[g])
       t += " " + std::string(1, "FBW"[static_cast<int>(e.what)]) + std::to_string(e.stage) + "." + std::to_string(e.micro_batch);
   }
   return t;

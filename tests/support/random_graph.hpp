@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/core/hash.hpp>
-#include <tensorpar/graph/sp_measure.hpp>
+#include <tensorpar/graph/sp/measure.hpp>
 #include <utility>
 #include <vector>
 

@@ -21,7 +21,7 @@ void random_order(pipeline& p, std::vector<std::vector<int>> const& before, std:
   auto z = [](i64 i) { return static_cast<std::size_t>(i); };
   std::vector<std::vector<int>> after(before.size());
   for (std::size_t s = 0; s < before.size(); ++s) for (int b : before[s]) after[z(b)].push_back(static_cast<int>(s));
-  p.order.assign(p.groups.size(), {});
+  p.schedule.assign(p.groups.size(), {});
   std::vector<int> done[3];
   for (auto& d : done) d.assign(p.stages.size(), 0);
   auto ready = [&](int s, int what) {
@@ -40,7 +40,7 @@ void random_order(pipeline& p, std::vector<std::vector<int>> const& before, std:
     if (all.empty()) return;
     pass_entry const e = all[draw() % all.size()];
     ++done[static_cast<int>(e.what)][z(e.stage)];
-    p.order[z(p.stages[z(e.stage)].group)].push_back(e);
+    p.schedule[z(p.stages[z(e.stage)].group)].push_back(e);
   }
 }
 
@@ -89,16 +89,16 @@ plan random_pipeline(computation_graph const& g, pipeline_kind k, i64 unit, i64 
     x.split_backward = k.split && below(2);
     x.recompute = k.recompute && below(2);
     x.shard_optimizer = below(2);
-    device_group const d = q.groups[z(x.group)];
+    device_range const d = q.groups[z(x.group)];
     for (int v : x.nodes) {
       iteration_space const space = space_of(g, v);
-      spread s2{d.first, {}};
+      sharding s2{d.first, {}};
       if (d.count > 1 && below(4)) {
         std::vector<char> letters{'\0'};
         for (node_loop const& l : space.loops) if (l.units % d.count == 0) letters.push_back(l.letter);
         s2.axes.push_back({letters[z(below(static_cast<i64>(letters.size())))], d.count, 1});
       }
-      p.nodes[z(v)].spread = s2;
+      p.nodes[z(v)].sharding = s2;
     }
     q.stages.push_back(std::move(x));
   }
@@ -111,7 +111,7 @@ plan random_plan_of_a_kind(computation_graph const& g, int turn, std::mt19937& d
   plan p = turn % 3 == 0 ? random_pipeline(g, {.devices = 3}, 1, 4, draw) : random_plan(g, 3, draw);
   if (turn % 3 == 1) p.micro_batches = 4;
   if (turn % 3 == 2)
-    for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+    for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
   return p;
 }
 

@@ -1,4 +1,4 @@
-// tests/support/random_pipeline.hpp - seeded pipelines: random stages of a random topological order, sizes, spreads and schedules
+// tests/support/random_pipeline.hpp - seeded pipelines: random stages of a random topological order, sizes, shardings and schedules
 #pragma once
 #include <random>
 #include "small_graphs.hpp"
@@ -18,7 +18,7 @@ std::vector<std::vector<int>> stage_predecessors(computation_graph const& g, pip
 /// Some order that respects every dependency: at each step a random group takes a random pass that is ready.
 void random_order(pipeline& p, std::vector<std::vector<int>> const& before, std::mt19937& draw);
 plan random_pipeline(computation_graph const& g, pipeline_kind k, i64 unit, i64 mini_batch, std::mt19937& draw);
-/// In turn on three devices: a pipeline on four times the graph's batch, spreads with four micro-batches, spreads that save memory.
+/// In turn on three devices: a pipeline on four times the graph's batch, shardings with four micro-batches, shardings that save memory.
 plan random_plan_of_a_kind(computation_graph const& g, int turn, std::mt19937& draw);
 
 }  // namespace tests

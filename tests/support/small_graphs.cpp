@@ -81,13 +81,13 @@ plan random_plan(computation_graph const& g, int n, std::mt19937& draw) {
   p.cluster = devices(n);
   for (int v = 0; v < g.node_count(); ++v) {
     iteration_space const s = space_of(g, v);
-    std::vector<grid_axis> axes;
+    std::vector<mesh_axis> axes;
     i64 size = 1;
     for (int tries = 0; tries < 6 && !s.loops.empty(); ++tries) {
       node_loop const& l = s.loops[pick(s.loops.size())];
       i64 const k = 2 + static_cast<i64>(pick(3));
       i64 have = 1;
-      for (grid_axis const& a : axes) if (a.letter == l.letter) have *= a.degree;
+      for (mesh_axis const& a : axes) if (a.letter == l.letter) have *= a.degree;
       if (l.units % (have * k) == 0 && size * k <= n) { axes.push_back({l.letter, k, 1}); size *= k; }
     }
     if (pick(4) == 0 && size * 2 <= n) { axes.push_back({'\0', 2, 1}); size *= 2; }

@@ -1,4 +1,4 @@
-// tests/support/small_graphs.hpp - small computation graphs and random spreads of them: what tests of plans need, without any executor
+// tests/support/small_graphs.hpp - small computation graphs and random shardings of them: what tests of plans need, without any executor
 #pragma once
 #include <random>
 #include <tensorpar/plan/plan.hpp>
@@ -17,7 +17,7 @@ computation_graph small_cnn();
 computation_graph small_transformer();
 /// Towers of two layers each on the same 24 rows, and their sum; every other tower starts with the same weights. Most orders are valid.
 computation_graph towers(int branches);
-/// Legal spreads drawn at random: several axes, one loop split twice, replicas, any start, axes in any order of strides.
+/// Legal shardings drawn at random: several axes, one loop split twice, replicas, any start, axes in any order of strides.
 plan random_plan(computation_graph const& g, int n, std::mt19937& draw);
 plan serial_plan(computation_graph const& g);
 /// Any order of the operators in which each stands behind those that it reads from.

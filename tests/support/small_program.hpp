@@ -1,6 +1,6 @@
 // tests/support/small_program.hpp - a program written by hand, on one device
 #pragma once
-#include <tensorpar/plan/program.hpp>
+#include <tensorpar/program/program.hpp>
 
 namespace tests {
 

@@ -1,9 +1,9 @@
 // tests/support/small_run.hpp - a training run without an executor: parameters and state that say which step they are of
 #pragma once
 #include <map>
-#include <tensorpar/exec/checkpoint.hpp>
+#include <tensorpar/exec/files/checkpoint.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/plan/tasks.hpp>
+#include <tensorpar/program/tasks.hpp>
 
 #include "small_graphs.hpp"
 

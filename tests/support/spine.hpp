@@ -1,4 +1,4 @@
-// tests/support/spine.hpp - training runs by compute::eigen on threads, on small graphs under random spreads
+// tests/support/spine.hpp - training runs by compute::eigen on threads, on small graphs under random shardings
 #pragma once
 #include "executors_once.hpp"
 #include "training.hpp"

@@ -1,7 +1,7 @@
 // tests/support/staged.hpp - a policy that computes in another memory, called with tensors of the host's
 #pragma once
-#include <tensorpar/exec/concepts.hpp>
-#include <tensorpar/exec/memory.hpp>
+#include <tensorpar/exec/device/concepts.hpp>
+#include <tensorpar/exec/device/memory.hpp>
 #include <vector>
 
 namespace tests {

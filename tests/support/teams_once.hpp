@@ -2,7 +2,7 @@
 #pragma once
 #include "support/host_queues.hpp"
 #include <tensorpar/core/prime_field.hpp>
-#include <tensorpar/exec/teams.hpp>
+#include <tensorpar/exec/teams/teams.hpp>
 
 namespace tensorpar::compute {
 extern template class teams<float>;

@@ -3,7 +3,7 @@
 #include <barrier>
 #include <cstring>
 #include <functional>
-#include <tensorpar/exec/teams/host.hpp>
+#include <tensorpar/exec/teams/kernels/host.hpp>
 #include <thread>
 #include <vector>
 

@@ -4,7 +4,7 @@
 
 #include <string>
 #include <string_view>
-#include <tensorpar/op/contraction.hpp>
+#include <tensorpar/op/kinds/contraction.hpp>
 
 using namespace tensorpar;
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <string>
-#include <tensorpar/op/contraction.hpp>
-#include <tensorpar/op/reduction.hpp>
+#include <tensorpar/op/kinds/contraction.hpp>
+#include <tensorpar/op/kinds/reduction.hpp>
 
 using namespace tensorpar;
 
@@ -22,7 +22,7 @@ std::string written_down(auto&& define) {
     s += std::string(n ? " " : "") + std::string(m.op->name) + "(";
     for (int k = 0; k < m.activations; ++k) s += (k ? "," : "") + std::to_string(v.operands[m.in0 + k]);
     s += ")";
-    if (m.region >= 0) s += "*" + std::to_string(v.times(m.region));
+    if (m.block >= 0) s += "*" + std::to_string(v.times(m.block));
   }
   return s;
 }

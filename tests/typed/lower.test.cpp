@@ -1,4 +1,4 @@
-// tests/typed/lower.test.cpp - models become computation graphs: names, turns, shared weights, bound symbols; compile time and run time
+// tests/typed/lower.test.cpp - models become computation graphs: names, repetitions, shared weights, bound symbols; compile time and run time
 // agree
 #include <doctest/doctest.h>
 
@@ -63,7 +63,7 @@ template <unsigned... Seed> void check_random_models(std::integer_sequence<unsig
 /// More blocks than a draft has room for: its tables are written by a second run of define (see typed/freeze.hpp).
 struct beyond_a_draft {
   static constexpr int blocks = 260;
-  static_assert(blocks > detail::draft_sizes.regions);
+  static_assert(blocks > detail::draft_sizes.blocks);
   static constexpr void define(auto& g) {
     ref x = g.input("x", {models::batch, models::features(8)});
     for (int i = 0; i < blocks; ++i) x = x | repeat<2>(relu{});
@@ -122,7 +122,7 @@ TEST_CASE("a repeated block that carries two tensors is the plain loop") {
              block = lower(typed<models::nasnet<5, true>>, {models::batch = 2});
   CHECK(loop.hash() == block.hash());
   int turns = 0;
-  for (graph_node const& n : block.nodes) turns = n.region >= 0 && n.turn >= turns ? n.turn + 1 : turns;
+  for (graph_node const& n : block.nodes) turns = n.block >= 0 && n.repetition >= turns ? n.repetition + 1 : turns;
   CHECK(turns == 5);
 }
 
@@ -135,11 +135,11 @@ TEST_CASE("names, regions, turns, starts") {
   auto const g = lower(typed<models::language>, {models::batch = 8});
   CHECK(g.node_count() == 2 + 4 * 5 + 2);
   CHECK(g.node(0).name == "embedding0");
-  CHECK(g.node(0).region == -1);
+  CHECK(g.node(0).block == -1);
   CHECK(g.node(3).name == "up@0");
   CHECK(g.node(8).name == "up@1");
-  CHECK(g.node(8).region == 0);
-  CHECK(g.node(8).turn == 1);
+  CHECK(g.node(8).block == 0);
+  CHECK(g.node(8).repetition == 1);
   CHECK(g.node(8).origin == 8);
   auto const& up = g.value(g.node(8).in[1]);
   CHECK(up.name == "up@1.0");
@@ -179,10 +179,10 @@ TEST_CASE("depth at run time; no turn at all; blocks in blocks") {
   CHECK(outer_runs == 1);   // the block is written once
   auto const net = lower(g.view(), {models::batch = 2});
   CHECK(net.node_count() == 2 * (3 + 1) + 1);
-  CHECK(net.node(4).turn == 3);          // second turn of the outer block, first of the inner: 1 * 3 + 0
+  CHECK(net.node(4).repetition == 3);          // second repetition of the outer block, first of the inner: 1 * 3 + 0
   CHECK(net.node(4).name == "in@3");
   CHECK(net.node(7).name == "out@1");
-  CHECK(net.node(7).turn == 1);
+  CHECK(net.node(7).repetition == 1);
   CHECK(parameters(net) == 9 * 72);
   CHECK(parameters(g.view()) == 9 * 72);
   CHECK(longest_path(net).length == 9);
@@ -192,7 +192,7 @@ TEST_CASE("a block sees what is outside, in every turn") {
   model_builder g;
   auto x = g.input("x", {models::batch, 8});
   auto table = g.weight({8, 8});
-  // x0 is what enters the block and is also captured: only the first of the two goes from turn to turn
+  // x0 is what enters the block and is also captured: only the first of the two goes from repetition to repetition
   auto y = x | repeat(3, [=](ref h) { return (all(h, table) | linear{.out = 8, .bias = false}) + x; });
   g.output("y", y);
   auto const net = lower(g, {models::batch = 2});

@@ -225,7 +225,7 @@ TEST_CASE("random models: lowering keeps parameters, work and structure") {
       CHECK(flops(net) == doctest::Approx(flops(g.view(), batch_axis = 4)).epsilon(1e-12));
       CHECK(net.hash() == lower(g.view(), {batch_axis = 4}).hash());
       i64 nodes = 0;
-      for (model_node const& m : g.view().nodes) nodes += g.view().times(m.region);
+      for (model_node const& m : g.view().nodes) nodes += g.view().times(m.block);
       CHECK(net.node_count() == nodes);
       // a value's producer comes before its users, and operands have the types that the operator takes
       for (int v = 0; v < net.node_count(); ++v)

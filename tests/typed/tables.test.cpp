@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <tensorpar/graph/concepts.hpp>
-#include <tensorpar/graph/series_parallel.hpp>
-#include <tensorpar/op/contraction.hpp>
-#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/graph/sp/series_parallel.hpp>
+#include <tensorpar/op/kinds/contraction.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 
 using namespace tensorpar;
 
@@ -20,14 +20,14 @@ constexpr int operands[] = {0, 1, 2}, producers[] = {0, 1};
 constexpr model_node nodes[] = {{&info<scale>, "first", {"m.cpp", 7}, 0, 0, 1, 1, 1, 1, 0, 0, -1},
                                 {&info<relu>, nullptr, {"m.cpp", 8}, 1, 1, 1, 1, 2, 1, 0, 1, 0},
                                 {&info<scale>, nullptr, {"m.cpp", 9}, 1, 2, 1, 1, 3, 1, 1, 1, 1}};
-constexpr model_region regions[] = {{2, -1, 1, 3, 2, 4, 0, {"m.cpp", 8}}, {3, 0, 2, 3, 3, 4, 0, {"m.cpp", 9}}};
+constexpr model_block blocks[] = {{2, -1, 1, 3, 2, 4, 0, {"m.cpp", 8}}, {3, 0, 2, 3, 3, 4, 0, {"m.cpp", 9}}};
 graph_view model() {
   graph_view g{};
   g.nodes = {nodes, 3};
   g.operands = {operands, 3};
   g.producers = {producers, 2};
   g.attrs = {attrs, 2};
-  g.regions = {regions, 2};
+  g.blocks = {blocks, 2};
   return g;
 }
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <limits>
 #include <string>
-#include <tensorpar/op/spelling.hpp>
+#include <tensorpar/op/core/spelling.hpp>
 
 using namespace tensorpar;
 using detail::text;

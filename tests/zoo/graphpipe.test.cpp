@@ -1,6 +1,6 @@
 // tests/zoo/graphpipe.test.cpp - the branched models: sizes by hand, and that they are what they are said to be
 #include <doctest/doctest.h>
-#include <tensorpar/graph/series_parallel.hpp>
+#include <tensorpar/graph/sp/series_parallel.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
 

@@ -60,7 +60,7 @@ TEST_CASE("the artifact's Inception-v3 is 122 operators with 21,788,842 paramete
     if (v.op.is<concat>()) { CHECK(g.type(v.out[0]) == shape{zoo::batch(1), 256, 36, 36}); break; }
 }
 
-TEST_CASE("Inception-v3 has batch normalisation for biases, a grid of 35 x 35, 23,834,568 parameters, and perhaps a second classifier") {
+TEST_CASE("Inception-v3 has batch normalisation for biases, a mesh of 35 x 35, 23,834,568 parameters, and perhaps a second classifier") {
   computation_graph const g = made<zoo::inception<>>(zoo::inception_sizes{});
   sums const s = convolutions();
   auto n = operators(g);
@@ -74,9 +74,9 @@ TEST_CASE("Inception-v3 has batch normalisation for biases, a grid of 35 x 35, 2
   CHECK(parameters(g) == s.filters + 2 * s.channels + 2048 * 1000 + 1000);
   CHECK(parameters(g) == 23'834'568);
   CHECK(sp_decomposition(g));
-  std::vector<i64> grids;
-  for (graph_node const& v : g.nodes) if (v.op.is<concat>()) grids.push_back(g.type(v.out[0]).d[2].n);
-  CHECK(grids == std::vector<i64>{35, 35, 35, 17, 17, 17, 17, 17, 8, 8, 8});
+  std::vector<i64> meshes;
+  for (graph_node const& v : g.nodes) if (v.op.is<concat>()) meshes.push_back(g.type(v.out[0]).d[2].n);
+  CHECK(meshes == std::vector<i64>{35, 35, 35, 17, 17, 17, 17, 17, 8, 8, 8});
 
   zoo::inception_sizes two;
   two.auxiliary = true;

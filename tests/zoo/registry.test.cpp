@@ -1,4 +1,4 @@
-// tests/zoo/registry.test.cpp - models by name: sizes from a text, what is refused, every reduced model trained serially and spread
+// tests/zoo/registry.test.cpp - models by name: sizes from a text, what is refused, every reduced model trained serially and sharded
 #include <doctest/doctest.h>
 #include <tensorpar/zoo/registry.hpp>
 
@@ -121,7 +121,7 @@ TEST_CASE("reduced models keep their kinds of operators, and are small") {
   }
 }
 
-TEST_CASE("reduced models train: in double numbers stay numbers and parameters move, in the field any spread gives what one device gives") {
+TEST_CASE("reduced models train: in double numbers stay numbers and parameters move, in the field any sharding gives what one device gives") {
   std::mt19937 draw(5);
   for (zoo::entry const& e : zoo::entries()) {
     if (e.name == "gpt3_175b" || e.name == "llama3_70b" || e.name == "llama3_405b") continue;      // the same when reduced
@@ -141,7 +141,7 @@ TEST_CASE("reduced models train: in double numbers stay numbers and parameters m
     }
     CHECK(numbers);
     CHECK(still <= after.size() / 4);                        // a unit that is off, a bias before a normalisation
-    executor_of<prime_field> serial(step, serial_plan(g)), spread(step, random_plan(g, 4, draw));
-    CHECK(train(serial, 1) == train(spread, 1));
+    executor_of<prime_field> serial(step, serial_plan(g)), sharding(step, random_plan(g, 4, draw));
+    CHECK(train(serial, 1) == train(sharding, 1));
   }
 }

@@ -7,9 +7,10 @@
 
 namespace tensorpar {
 
-/// The upper half of an IEEE binary32: 8 bits of exponent, 8 of precision (one of them implied). A regular value of 2 bytes that is stored
-/// and moved; arithmetic happens in float, which it turns into by itself. Turning a float into one rounds to the nearest, ties to even.
-/// Laws: bfloat16(float(x)) == x; for finite x within range |float(bfloat16(x)) - x| <= |x| / 256.
+/// The upper half of an IEEE binary32: 8 bits of exponent, 8 of precision (one of them implied). A regular
+/// value of 2 bytes that is stored and moved; arithmetic happens in float, which it turns into by itself.
+/// Turning a float into one rounds to the nearest, ties to even. Laws: bfloat16(float(x)) == x; for finite x
+/// within range |float(bfloat16(x)) - x| <= |x| / 256.
 struct bfloat16 {
   std::uint16_t bits;
 

@@ -2,10 +2,12 @@
 #pragma once
 #include <cstdint>
 
-// AssertMacros.h of macOS has macros by the names of functions here. (`I`, `Bool`, `Success` and the like of C and X11 are no obstacle.)
+// AssertMacros.h of macOS has macros by the names of functions here. (`I`, `Bool`, `Success` and the like of
+// C and X11 are no obstacle.)
 #if defined(check) || defined(require) || defined(verify)
-#error "a macro check, require or verify (macOS's AssertMacros.h?) hides tensorpar's functions: include tensorpar first, define \
-__ASSERT_MACROS_DEFINE_VERSIONS_WITHOUT_UNDERSCORES 0 before AssertMacros.h, or #undef the macro"
+#error "a macro check, require or verify (macOS's AssertMacros.h?) hides tensorpar's functions: include \
+tensorpar first, define __ASSERT_MACROS_DEFINE_VERSIONS_WITHOUT_UNDERSCORES 0 before AssertMacros.h, or \
+#undef the macro"
 #undef check
 #undef require
 #undef verify

@@ -1,4 +1,5 @@
-// tensorpar/core/descriptor.hpp - the system's file descriptors: closed by themselves, interrupted calls repeated
+// tensorpar/core/descriptor.hpp - the system's file descriptors: closed by themselves, interrupted calls
+// repeated
 #pragma once
 #include <cerrno>
 #include <cstring>
@@ -57,13 +58,15 @@ inline descriptor beyond_standard(descriptor d) {
 }
 /// The path below an open folder (AT_FDCWD: the current one). None and errno where the system refuses.
 inline descriptor open_at(int folder, char const* path, int flags, unsigned mode = 0666) {
-  return beyond_standard(descriptor(repeated([&] { return ::openat(folder, path, flags | O_CLOEXEC | O_NOCTTY, mode); })));
+  return beyond_standard(
+      descriptor(repeated([&] { return ::openat(folder, path, flags | O_CLOEXEC | O_NOCTTY, mode); })));
 }
 
 /// Writes all of it; false and errno where the system refuses, maybe after a part.
 inline bool write_all(int fd, void const* data, std::size_t n) {
   for (auto const* p = static_cast<char const*>(data); n;) {
-    std::size_t const most = n < std::size_t{1} << 30 ? n : std::size_t{1} << 30;      // what every system takes in one call
+    // what every system takes in one call
+    std::size_t const most = n < std::size_t{1} << 30 ? n : std::size_t{1} << 30;
     auto const put = repeated([&] { return ::write(fd, p, most); });
     if (put == 0) errno = ENOSPC;
     if (put <= 0) return false;
@@ -97,7 +100,9 @@ inline bool file_synced(int fd) {
 
 /// Takes an open file or folder until it is closed or the process dies; false if another has it. Where the
 /// file system knows no locks nobody is told.
-inline bool taken(int fd) { return repeated([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK; }
+inline bool taken(int fd) {
+  return repeated([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK;
+}
 
 /// The folder, to make, rename and sync names in it. One that may be used but not read does for all but
 /// syncing.

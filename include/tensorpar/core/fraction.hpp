@@ -11,9 +11,10 @@ struct fraction {
   friend constexpr bool operator==(fraction const&, fraction const&) = default;
 };
 
-/// The fraction of which x is the nearest double: 1.0 / 3 gives 1/3, 0.1 gives 1/10, 0.375 gives 3/8. Of fractions whose two numbers
-/// multiply to at most 2^40 there is at most one, since two of them lie more than a rounding apart. None for numbers that no such fraction
-/// is nearest to (1 / sqrt(2.0), 1 - 0.9), infinities and NaN. O(1): continued fractions, whose convergents it is among (Legendre).
+/// The fraction of which x is the nearest double: 1.0 / 3 gives 1/3, 0.1 gives 1/10, 0.375 gives 3/8. Of
+/// fractions whose two numbers multiply to at most 2^40 there is at most one, since two of them lie more than
+/// a rounding apart. None for numbers that no such fraction is nearest to (1 / sqrt(2.0), 1 - 0.9),
+/// infinities and NaN. O(1): continued fractions, whose convergents it is among (Legendre).
 constexpr fraction fraction_of(double x) {
   constexpr detail::u128 most = u64{1} << 40;
   u64 const bits = std::bit_cast<u64>(x), low = bits & ((u64{1} << 52) - 1);

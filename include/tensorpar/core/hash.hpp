@@ -9,15 +9,15 @@
 
 namespace tensorpar {
 
-/// FNV-1a over characters. Operators are told apart by this number, never by address: under -fsanitize=undefined g++ 12 does not
-/// take `&a == &b` of two inline variables as a constant expression.
+/// FNV-1a over characters. Operators are told apart by this number, never by address: under
+/// -fsanitize=undefined g++ 12 does not take `&a == &b` of two inline variables as a constant expression.
 constexpr u64 name_hash(std::string_view s) {
   u64 h = 14695981039346656037ull;
   for (char c : s) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   return h;
 }
 
-/// One round of a 64-bit finaliser (splitmix64): a bijection that spreads every input bit.
+/// One round of a 64-bit finaliser (splitmix64): a bijection that mixes every input bit into all others.
 constexpr u64 mix(u64 x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -25,7 +25,8 @@ constexpr u64 mix(u64 x) {
   return x ^ (x >> 31);
 }
 
-/// An order-dependent hash of values. Law: equal sequences of added values give equal `value()`; no pointer may be added.
+/// An order-dependent hash of values. Law: equal sequences of added values give equal `value()`; no pointer
+/// may be added.
 class hasher {
   u64 h_ = 0x7465'6e73'6f72'7061ull;
 
@@ -34,7 +35,8 @@ class hasher {
   template <class T>
     requires(std::integral<T> || std::is_enum_v<T>)
   constexpr hasher& add(T x) { return add(static_cast<u64>(x)); }
-  constexpr hasher& add(double x) { return add(std::bit_cast<u64>(x == 0 ? 0.0 : x)); }  // -0 and 0 compare equal, so they hash equal
+  // -0 and 0 compare equal, so they hash equal
+  constexpr hasher& add(double x) { return add(std::bit_cast<u64>(x == 0 ? 0.0 : x)); }
   constexpr hasher& add(std::string_view s) { return add(name_hash(s)).add(static_cast<u64>(s.size())); }
   constexpr u64 value() const { return mix(h_); }
 };

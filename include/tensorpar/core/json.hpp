@@ -1,4 +1,5 @@
-// tensorpar/core/json.hpp - the only door to nlohmann json: ordered values, and errors that say line and column
+// tensorpar/core/json.hpp - the only door to nlohmann json: ordered values, and errors that say line and
+// column
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +13,8 @@
 
 namespace tensorpar {
 
-/// A JSON value whose objects keep the order in which keys were written: what is written twice is the same text twice.
+/// A JSON value whose objects keep the order in which keys were written: what is written twice is the same
+/// text twice.
 using json = nlohmann::ordered_json;
 
 /// Values nested deeper than this are refused: writing and comparing recurse, and no file of ours comes near.
@@ -20,14 +22,17 @@ inline constexpr int json_max_depth = 256;
 
 namespace detail {
 
-/// nlohmann's sentence without its own prefix and position: "[json.exception.parse_error.101] parse error at line 1, column 2: ...".
+/// nlohmann's sentence without its own prefix and position: "[json.exception.parse_error.101] parse error at
+/// line 1, column 2: ...".
 inline std::string json_reason(std::string_view what) {
   if (auto const p = what.find("] "); what.starts_with('[') && p != what.npos) what.remove_prefix(p + 2);
-  if (auto const p = what.find(": "); what.starts_with("parse error") && p != what.npos) what.remove_prefix(p + 2);
+  if (auto const p = what.find(": "); what.starts_with("parse error") && p != what.npos)
+    what.remove_prefix(p + 2);
   return printable(what, 400);
 }
 
-/// Position of the first bracket that nests deeper than allowed, or npos. A plain scan, before any recursive code sees the text.
+/// Position of the first bracket that nests deeper than allowed, or npos. A plain scan, before any recursive
+/// code sees the text.
 inline std::size_t json_too_deep(std::string_view text) {
   int depth = 0;
   bool quoted = false;
@@ -56,13 +61,15 @@ inline json json_object(std::size_t members) {
   r.get_ref<json::object_t&>().reserve(members);
   return r;
 }
-/// Puts a member at the end of an object that has none of this key; operator[] would look through all that are there.
+/// Puts a member at the end of an object that has none of this key; operator[] would look through all that
+/// are there.
 inline void json_append(json& object, std::string key, json value) {
-  static_cast<json::object_t::Container&>(object.get_ref<json::object_t&>()).emplace_back(std::move(key), std::move(value));
+  static_cast<json::object_t::Container&>(object.get_ref<json::object_t&>())
+      .emplace_back(std::move(key), std::move(value));
 }
 
-/// Makes the value of what nlohmann's parser reads. Values wait in one stack until what holds them ends, so all takes linear time but the
-/// search for keys that stand twice.
+/// Makes the value of what nlohmann's parser reads. Values wait in one stack until what holds them ends, so
+/// all takes linear time but the search for keys that stand twice.
 class json_builder {
   struct open { std::size_t first, keys; bool object; };
   std::string_view text_;
@@ -93,7 +100,8 @@ class json_builder {
   }
   void require_each_once(std::size_t from) const {
     auto const twice = [&](std::string_view key) {
-      throw error("JSON key " + json(printable(key, 200)).dump() + " stands twice in one object", where_, "each key once");
+      throw error("JSON key " + json(printable(key, 200)).dump() + " stands twice in one object", where_,
+                  "each key once");
     };
     if (keys_.size() - from <= 8) {
       for (std::size_t i = from; i < keys_.size(); ++i)
@@ -148,27 +156,32 @@ class json_builder {
     std::string place = place_in_text(text_, byte == 0 ? 0 : byte - 1, where_);
     if (e.id != 406) throw error("malformed JSON: " + json_reason(e.what()), place, "");
     std::string const at = path();
-    throw error("malformed JSON: " + json_reason(e.what()), place + (at.empty() ? "" : ": " + at), "numbers that a double can hold");
+    throw error("malformed JSON: " + json_reason(e.what()), place + (at.empty() ? "" : ": " + at),
+                "numbers that a double can hold");
   }
 };
 
 }  // namespace detail
 
 /// The value written in `text`. `where` is the name that errors show, usually the file's.
-/// Refused: anything that is not JSON (comments, zero bytes and trailing text included), nesting deeper than `json_max_depth`, a key that
-/// stands twice in one object, a number beyond double.
-/// Throws `error` with where() == "name:line:column"; for a number beyond double "name:line:column: key", for a doubled key "name".
-/// Complexity: O(n log k), k the keys of the largest object.
+/// Refused: anything that is not JSON (comments, zero bytes and trailing text included), nesting deeper than
+/// `json_max_depth`, a key that stands twice in one object, a number beyond double.
+/// Throws `error` with where() == "name:line:column"; for a number beyond double "name:line:column: key", for
+/// a doubled key "name". Complexity: O(n log k), k the keys of the largest object.
 inline json parse_json(std::string_view text, std::string const& where) {
   require_text(text, where);
   if (std::size_t const at = detail::json_too_deep(text); at != text.npos)
-    throw error("JSON is nested too deeply", place_in_text(text, at, where), std::to_string(json_max_depth) + " levels");
+    throw error("JSON is nested too deeply", place_in_text(text, at, where),
+                std::to_string(json_max_depth) + " levels");
   detail::json_builder builder(text, where);
   json::sax_parse(text.begin(), text.end(), &builder);
   return builder.result();
 }
 
-/// The value in the file. Throws `error` if it is no regular file or cannot be read, and as `parse_json` does, with the path as the name.
-inline json read_json(std::string const& path) { return parse_json(read_file(path, "a readable JSON file"), path); }
+/// The value in the file. Throws `error` if it is no regular file or cannot be read, and as `parse_json`
+/// does, with the path as the name.
+inline json read_json(std::string const& path) {
+  return parse_json(read_file(path, "a readable JSON file"), path);
+}
 
 }  // namespace tensorpar

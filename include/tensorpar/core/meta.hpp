@@ -1,6 +1,7 @@
 // tensorpar/core/meta.hpp - type lists, and the one door to Boost.Hana
 #pragma once
-// C's complex.h, X11 and builds for X11 define these, and Hana uses the names: they are away while it is read, and then there again.
+// C's complex.h, X11 and builds for X11 define these, and Hana uses the names: they are away while it is
+// read, and then there again.
 #pragma push_macro("I")
 #pragma push_macro("Bool")
 #pragma push_macro("X11")
@@ -39,13 +40,15 @@
 
 namespace tensorpar {
 
-/// Heterogeneous values (maps, sequences, structs) are Hana's; every header of this library that uses it comes through here.
+/// Heterogeneous values (maps, sequences, structs) are Hana's; every header of this library that uses it
+/// comes through here.
 namespace hana = boost::hana;
 
 namespace detail {
 template <int Index, class T> struct type_leaf { using type = T; };
 template <class, class...> struct indexed_types;
-template <int... Index, class... T> struct indexed_types<std::integer_sequence<int, Index...>, T...> : type_leaf<Index, T>... {};
+template <int... Index, class... T>
+struct indexed_types<std::integer_sequence<int, Index...>, T...> : type_leaf<Index, T>... {};
 template <int Index, class T> type_leaf<Index, T> pick_type(type_leaf<Index, T>*);
 template <class L> struct type_list_access;
 template <template <class...> class L, class... T> struct type_list_access<L<T...>> {
@@ -53,12 +56,16 @@ template <template <class...> class L, class... T> struct type_list_access<L<T..
   static constexpr int size = static_cast<int>(sizeof...(T));
 };
 template <class A, class B> struct join_lists;
-template <template <class...> class L, class... A, class... B> struct join_lists<L<A...>, L<B...>> { using type = L<A..., B...>; };
+template <template <class...> class L, class... A, class... B> struct join_lists<L<A...>, L<B...>> {
+  using type = L<A..., B...>;
+};
 }  // namespace detail
 
-/// Type number Index of a plain list of types: O(1) instantiations once the list is indexed, where a Hana tuple takes O(Index).
-template <class List, int Index> using type_at =
-    typename decltype(detail::pick_type<Index>(static_cast<typename detail::type_list_access<List>::indexed*>(nullptr)))::type;
+/// Type number Index of a plain list of types: O(1) instantiations once the list is indexed, where a Hana
+/// tuple takes O(Index).
+template <class List, int Index>
+using type_at = typename decltype(detail::pick_type<Index>(
+    static_cast<typename detail::type_list_access<List>::indexed*>(nullptr)))::type;
 template <class List> inline constexpr int type_count = detail::type_list_access<List>::size;
 template <class A, class B> using join_types = typename detail::join_lists<A, B>::type;
 

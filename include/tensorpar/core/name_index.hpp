@@ -5,8 +5,8 @@
 
 namespace tensorpar::detail {
 
-/// A set of 64-bit hashes that is cheap to copy. What is not in it is new; what is in it may be another of the same hash, or gone, so that
-/// the caller looks. Amortised O(1).
+/// A set of 64-bit hashes that is cheap to copy. What is not in it is new; what is in it may be another of
+/// the same hash, or gone, so that the caller looks. Amortised O(1).
 class name_index {
   std::vector<u64> slots_;                 // a power of two of them; 0: empty
   std::size_t used_ = 0;

@@ -13,7 +13,12 @@ constexpr std::size_t utf8_length(std::string_view s) {
   auto const byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(s[i])); };
   if (s.empty()) return 0;
   unsigned const first = byte(0);
-  std::size_t const n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  std::size_t const n = first < 0x80   ? 1
+                        : first < 0xc2 ? 0
+                        : first < 0xe0 ? 2
+                        : first < 0xf0 ? 3
+                        : first < 0xf5 ? 4
+                                       : 0;
   if (n > s.size()) return 0;
   for (std::size_t i = 1; i < n; ++i)
     if (byte(i) >> 6 != 2) return 0;
@@ -29,7 +34,8 @@ constexpr std::size_t utf8_length(std::string_view s) {
 inline std::string printable(std::string_view s, std::size_t most = std::string_view::npos) {
   if (s.size() > most) {
     std::size_t first = most / 2, last = s.size() - most / 2;
-    while (first > 0 && first + 4 > most / 2 && static_cast<unsigned char>(s[first]) >> 6 == 2) --first;          // no character is cut
+    // no character is cut
+    while (first > 0 && first + 4 > most / 2 && static_cast<unsigned char>(s[first]) >> 6 == 2) --first;
     while (last < s.size() && static_cast<unsigned char>(s[last]) >> 6 == 2) ++last;
     return printable(s.substr(0, first)) + " ... " + printable(s.substr(last));
   }
@@ -37,7 +43,8 @@ inline std::string printable(std::string_view s, std::size_t most = std::string_
   while (!s.empty()) {
     std::size_t const n = detail::utf8_length(s);
     auto const c = static_cast<unsigned char>(s[0]);
-    bool const second_set = n == 2 && c == 0xc2 && static_cast<unsigned char>(s[1]) < 0xa0;         // U+0080 to U+009F
+    // U+0080 to U+009F
+    bool const second_set = n == 2 && c == 0xc2 && static_cast<unsigned char>(s[1]) < 0xa0;
     bool const control = c == 0x7f || (c < 0x20 && c != '\n' && c != '\t') || second_set;
     std::size_t const taken = n ? n : 1;
     if (n && !control) {

@@ -23,10 +23,14 @@ class readable_file {
 
  public:
   explicit readable_file(std::string path, std::string valid = "a file that is there and may be read")
-      : path_(std::move(path)), valid_(std::move(valid)), fd_(detail::open_at(AT_FDCWD, path_.c_str(), O_RDONLY | O_NONBLOCK)) {
+      : path_(std::move(path)),
+        valid_(std::move(valid)),
+        fd_(detail::open_at(AT_FDCWD, path_.c_str(), O_RDONLY | O_NONBLOCK)) {
     struct ::stat s;
     if (!fd_ || ::fstat(fd_.get(), &s) != 0) detail::refuse("cannot read the file", path_, valid_);
-    if (!S_ISREG(s.st_mode)) throw error("cannot read the file: it is " + std::string(detail::kind_of_file(s.st_mode)), path_, valid_);
+    if (!S_ISREG(s.st_mode))
+      throw error("cannot read the file: it is " + std::string(detail::kind_of_file(s.st_mode)), path_,
+                  valid_);
     bytes_ = static_cast<u64>(s.st_size);
   }
   std::string const& path() const { return path_; }
@@ -36,7 +40,9 @@ class readable_file {
   void read_at(u64 at, void* to, u64 n) const {
     for (auto* p = static_cast<char*>(to); n;) {
       std::size_t const got = some(at, p, n);
-      if (got == 0) throw error("the file ends at byte " + std::to_string(at), path_, "a file that nobody changes meanwhile");
+      if (got == 0)
+        throw error("the file ends at byte " + std::to_string(at), path_,
+                    "a file that nobody changes meanwhile");
       p += got;
       at += got;
       n -= got;

@@ -5,7 +5,8 @@
 
 namespace tensorpar {
 
-/// A non-owning view of n elements. `std::span` costs three times the steps in constant evaluation, and <span> 70 ms of header.
+/// A non-owning view of n elements. `std::span` costs three times the steps in constant evaluation, and
+/// <span> 70 ms of header.
 template <class T> struct slice {
   T const* p;
   int n;
@@ -17,10 +18,11 @@ template <class T> struct slice {
   constexpr T const* data() const { return p; }
 };
 
-/// The little of std::vector that constant evaluation can afford (std::vector takes 2.3-2.8 times the steps). Amortised O(1) push.
+/// The little of std::vector that constant evaluation can afford (std::vector takes 2.3-2.8 times the steps).
+/// Amortised O(1) push.
 template <class T> class pool {
-  // Where a constant is evaluated: an array inside of an aggregate is zero as a whole, and untouched elements cost nothing, while `new
-  // T[n]` calls a constructor for every one.
+  // Where a constant is evaluated: an array inside of an aggregate is zero as a whole, and untouched elements
+  // cost nothing, while `new T[n]` calls a constructor for every one.
   struct room { T x[4096]; };
   T* p_ = nullptr;
   room* room_ = nullptr;
@@ -38,7 +40,12 @@ template <class T> class pool {
   // not inlined: every use of a pool would compile it
   [[gnu::noinline]] constexpr void grow(int least) {
     if constexpr (std::is_trivially_copyable_v<T>)
-      if (std::is_constant_evaluated() && !p_ && least <= 4096) { room_ = new room{}; p_ = room_->x; cap_ = 4096; return; }
+      if (std::is_constant_evaluated() && !p_ && least <= 4096) {
+        room_ = new room{};
+        p_ = room_->x;
+        cap_ = 4096;
+        return;
+      }
     int c = cap_ ? 4 * cap_ : std::is_constant_evaluated() ? 64 : 8;
     if (c < least) c = least;
     T* q = new T[static_cast<std::size_t>(c)];
@@ -52,11 +59,14 @@ template <class T> class pool {
 
  public:
   constexpr pool() = default;
-  constexpr pool(int n, T const& x) : p_(new T[static_cast<std::size_t>(n > 0 ? n : 1)]), n_(n), cap_(n > 0 ? n : 1) {
+  constexpr pool(int n, T const& x)
+      : p_(new T[static_cast<std::size_t>(n > 0 ? n : 1)]), n_(n), cap_(n > 0 ? n : 1) {
     for (int i = 0; i < n; ++i) p_[i] = x;
   }
-  /// Empty, with room for its first elements that somebody else owns. When that is full they move to memory of its own.
-  template <std::size_t Room> constexpr explicit pool(T (&lent)[Room]) : p_(lent), cap_(static_cast<int>(Room)), lent_(true) {}
+  /// Empty, with room for its first elements that somebody else owns. When that is full they move to memory
+  /// of its own.
+  template <std::size_t Room>
+  constexpr explicit pool(T (&lent)[Room]) : p_(lent), cap_(static_cast<int>(Room)), lent_(true) {}
   constexpr pool(pool&& o) noexcept { take(o); }
   constexpr pool& operator=(pool&& o) noexcept {
     if (this != &o) { drop(); take(o); }
@@ -82,7 +92,8 @@ template <class T> class pool {
     p_[n_] = x;
     return n_++;
   }
-  /// k more elements, to be written through the pointer: one call for all, where constant evaluation counts calls.
+  /// k more elements, to be written through the pointer: one call for all, where constant evaluation counts
+  /// calls.
   constexpr T* extend(int k) {
     if (n_ + k > cap_) grow(n_ + k);
     n_ += k;
@@ -94,8 +105,8 @@ template <class T> class pool {
 };
 
 namespace detail {
-/// Integers that start as 0. In constant evaluation this takes no steps, where a fill loop takes two for each element; and a plain pointer
-/// is indexed for free, where operator[] is a call.
+/// Integers that start as 0. In constant evaluation this takes no steps, where a fill loop takes two for each
+/// element; and a plain pointer is indexed for free, where operator[] is a call.
 template <class T> struct zeroed {
   T* p;
   constexpr explicit zeroed(int n) : p(new T[static_cast<std::size_t>(n > 0 ? n : 1)]{}) {}

@@ -1,4 +1,5 @@
-// tensorpar/core/whole_file.hpp - files that are written whole or not at all, whatever crashes, fills up or writes beside us
+// tensorpar/core/whole_file.hpp - files that are written whole or not at all, whatever crashes, fills up or
+// writes beside us
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -32,7 +33,10 @@ class temporary_file {
  public:
   temporary_file() = default;
   temporary_file(temporary_file&& o) noexcept
-      : folder_(std::move(o.folder_)), fd_(std::move(o.fd_)), name_(std::exchange(o.name_, {})), maker_(o.maker_) {}
+      : folder_(std::move(o.folder_)),
+        fd_(std::move(o.fd_)),
+        name_(std::exchange(o.name_, {})),
+        maker_(o.maker_) {}
   temporary_file& operator=(temporary_file&& o) noexcept {
     std::swap(folder_, o.folder_);
     std::swap(fd_, o.fd_);
@@ -47,7 +51,9 @@ class temporary_file {
     folder_ = std::move(folder);
     for (int tries = 0; tries < 1000; ++tries) {
       std::string name = ".tensorpar-" + hex_of(random_bits()) + ".part";
-      descriptor made(repeated([&] { return ::openat(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode); }));
+      descriptor made(repeated([&] {
+        return ::openat(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+      }));
       if (!made && errno == EEXIST) continue;
       if (!made) return false;
       name_ = std::move(name);
@@ -60,7 +66,8 @@ class temporary_file {
   /// Gives it the name in its folder. False and errno where the system refuses.
   bool keep(std::string const& name) {
     if (!fd_.close()) return false;
-    if (repeated([&] { return ::renameat(folder_.get(), name_.c_str(), folder_.get(), name.c_str()); }) != 0) return false;
+    if (repeated([&] { return ::renameat(folder_.get(), name_.c_str(), folder_.get(), name.c_str()); }) != 0)
+      return false;
     name_.clear();
     return true;
   }
@@ -98,8 +105,9 @@ inline file_place place_of_file(std::string const& path) {
     std::string const folder = slash == rest.npos ? "." : rest.substr(0, slash + 1);
     r.name = slash == rest.npos ? rest : rest.substr(slash + 1);
     if (r.name.empty() || r.name == "." || r.name == "..")
-      throw error(rest.empty() ? "cannot write a file without a name" : "cannot write the file: it is a folder", path,
-                  "the path of a file");
+      throw error(
+          rest.empty() ? "cannot write a file without a name" : "cannot write the file: it is a folder", path,
+          "the path of a file");
     descriptor next = open_folder(links ? r.folder.get() : AT_FDCWD, folder.c_str());
     if (!next) refuse("cannot write the file", path, valid);
     r.folder = std::move(next);
@@ -142,30 +150,36 @@ class whole_file {
   }
   void open_in_place(::mode_t mode) {
     if (!S_ISREG(mode) && !S_ISCHR(mode) && !S_ISFIFO(mode))
-      throw error("cannot write the file: it is " + std::string(detail::kind_of_file(mode)), path_, "the path of a file");
+      throw error("cannot write the file: it is " + std::string(detail::kind_of_file(mode)), path_,
+                  "the path of a file");
     in_place_ = detail::open_at(AT_FDCWD, path_.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK);
-    if (!in_place_ && errno == ENXIO) throw error("cannot write the file: it is a pipe that nobody reads", path_, "the path of a file");
+    if (!in_place_ && errno == ENXIO)
+      throw error("cannot write the file: it is a pipe that nobody reads", path_, "the path of a file");
     if (!in_place_) detail::refuse("cannot write the file", path_, "a path that may be written");
     int const flags = ::fcntl(in_place_.get(), F_GETFL);
-    if (flags < 0 || ::fcntl(in_place_.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) give_up("a path that may be written");
+    if (flags < 0 || ::fcntl(in_place_.get(), F_SETFL, flags & ~O_NONBLOCK) != 0)
+      give_up("a path that may be written");
   }
   void open_beside(detail::file_place place) {
     constexpr char const* valid = "a path in a folder that may be written, on a disk with room";
-    if (place.there && ::faccessat(place.folder.get(), place.name.c_str(), W_OK, AT_EACCESS) != 0) give_up("a file that may be written");
+    if (place.there && ::faccessat(place.folder.get(), place.name.c_str(), W_OK, AT_EACCESS) != 0)
+      give_up("a file that may be written");
     name_ = std::move(place.name);
     if (!part_.make(std::move(place.folder), place.there ? 0600 : 0666)) give_up(valid);
     struct ::stat mine;
     if (!place.there || ::fstat(part_.fd(), &mine) != 0) return;
     bool const owner = mine.st_uid == place.is.st_uid && mine.st_gid == place.is.st_gid;
     [[maybe_unused]] bool const kept = owner || ::fchown(part_.fd(), place.is.st_uid, place.is.st_gid) == 0 ||
-                                       ::fchown(part_.fd(), static_cast<::uid_t>(-1), place.is.st_gid) == 0;   // else the writer's own
+                                       // else the writer's own
+                                       ::fchown(part_.fd(), static_cast<::uid_t>(-1), place.is.st_gid) == 0;
     if (::fchmod(part_.fd(), place.is.st_mode & 0777) != 0) give_up(valid);
   }
 
  public:
   explicit whole_file(std::string path) : path_(std::move(path)) {
     struct ::stat s;
-    if (path_.find('\0') != path_.npos) throw error("a zero byte in the name of a file", path_.c_str(), "a path");
+    if (path_.find('\0') != path_.npos)
+      throw error("a zero byte in the name of a file", path_.c_str(), "a path");
     bool const there = ::stat(path_.c_str(), &s) == 0;
     if (there && !S_ISREG(s.st_mode)) {
       open_in_place(s.st_mode);
@@ -188,7 +202,8 @@ class whole_file {
       if (!detail::synced(in_place_.get()) || !in_place_.close()) give_up("a disk with room");
       return;
     }
-    if (!detail::file_synced(part_.fd()) || !part_.keep(name_)) give_up("a path in a folder that may be written, on a disk with room");
+    if (!detail::file_synced(part_.fd()) || !part_.keep(name_))
+      give_up("a path in a folder that may be written, on a disk with room");
     if (!part_.folder_synced()) give_up("a folder on a disk that works");
   }
 };

@@ -3,25 +3,28 @@
 #include <limits>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/cost/concepts.hpp>
-#include <tensorpar/op/spelling.hpp>
+#include <tensorpar/op/core/spelling.hpp>
 
 namespace tensorpar::detail {
 
-[[noreturn, gnu::noinline, gnu::cold]] inline void no_time(double s, std::string const& call, std::string const& of) {
-  throw error("the cost model answers " + std::to_string(s) + " s for " + of, call, "a finite number of seconds, not negative");
+[[noreturn, gnu::noinline, gnu::cold]] inline void no_time(double s, std::string const& call,
+                                                           std::string const& of) {
+  throw error("the cost model answers " + std::to_string(s) + " s for " + of, call,
+              "a finite number of seconds, not negative");
 }
 
-/// What the model answers. Throws `error` that names call, operator and value where that is no time, as the laws of cost models ask.
+/// What the model answers. Throws `error` that names call, operator and value where that is no time, as the
+/// laws of cost models ask.
 template <prices_compute M> double ask(M const& model, compute_query const& q) {
   double const s = model.seconds(q);
   if (!(s >= 0 && s <= std::numeric_limits<double>::max()))
     no_time(s, "seconds(compute_query)", spell(q.op) + (q.in.empty() ? "" : " on " + spell(q.in[0])));
   return s;
 }
-template <prices_moves M> double ask(M const& model, move_query const& q) {
+template <prices_moves M> double ask(M const& model, reshard_query const& q) {
   double const s = model.seconds(q);
   if (!(s >= 0 && s <= std::numeric_limits<double>::max()))
-    no_time(s, "seconds(move_query)", std::string(name_of(q.step.kind)) + " of " + spell(q.logical));
+    no_time(s, "seconds(reshard_query)", std::string(name_of(q.step.kind)) + " of " + spell(q.logical));
   return s;
 }
 

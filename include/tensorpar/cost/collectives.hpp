@@ -1,24 +1,30 @@
-// tensorpar/cost/collectives.hpp - seconds of collective algorithms in the alpha-beta model: ring, tree, hierarchical
+// tensorpar/cost/collectives.hpp - seconds of collective algorithms in the alpha-beta model: ring, tree,
+// hierarchical
 #pragma once
 #include <bit>
 #include <tensorpar/cost/groups.hpp>
 
 namespace tensorpar {
 
-/// A link as one device sees it: a message of b bytes takes latency + b / bandwidth. Latency in seconds, bandwidth in bytes/s.
+/// A link as one device sees it: a message of b bytes takes latency + b / bandwidth. Latency in seconds,
+/// bandwidth in bytes/s.
 struct link_cost {
   double latency, bandwidth;
-  constexpr double seconds(double messages, double bytes) const { return messages * latency + bytes / bandwidth; }
+  constexpr double seconds(double messages, double bytes) const {
+    return messages * latency + bytes / bandwidth;
+  }
 };
 
 enum class collective_algorithm : int { best, ring, tree, hierarchical };
 
-/// One group of n devices on equal links. S is what one device holds: before a reduction, after a gathering, on either side of an
-/// all-to-all. Sources: Thakur, Rabenseifner, Gropp 2005, "Optimization of collective communication operations in MPICH", section 4
-/// (ring, recursive doubling and halving; two more rounds where n is not a power of two); Bruck et al. 1997 (all-to-all).
+/// One group of n devices on equal links. S is what one device holds: before a reduction, after a gathering,
+/// on either side of an all-to-all. Sources: Thakur, Rabenseifner, Gropp 2005, "Optimization of collective
+/// communication operations in MPICH", section 4 (ring, recursive doubling and halving; two more rounds where
+/// n is not a power of two); Bruck et al. 1997 (all-to-all).
 namespace flat {
 
-constexpr double rounds(i64 n) { return static_cast<double>(std::bit_width(static_cast<u64>(n - 1))); }              // ceil(log2 n)
+// ceil(log2 n)
+constexpr double rounds(i64 n) { return static_cast<double>(std::bit_width(static_cast<u64>(n - 1))); }
 constexpr bool power_of_two(i64 n) { return (n & (n - 1)) == 0; }
 constexpr double others(i64 n) { return static_cast<double>(n - 1) / static_cast<double>(n); }
 
@@ -31,14 +37,21 @@ constexpr double all_reduce_tree(i64 n, double bytes, link_cost c) {
   return c.seconds(k, k * bytes);
 }
 /// Also all_gather: the same messages the other way round.
-constexpr double reduce_scatter_ring(i64 n, double bytes, link_cost c) { return c.seconds(static_cast<double>(n - 1), bytes * others(n)); }
-/// Recursive halving; where n is not a power of two the surplus first folds its data into others and gets its part at the end.
+constexpr double reduce_scatter_ring(i64 n, double bytes, link_cost c) {
+  return c.seconds(static_cast<double>(n - 1), bytes * others(n));
+}
+/// Recursive halving; where n is not a power of two the surplus first folds its data into others and gets its
+/// part at the end.
 constexpr double reduce_scatter_tree(i64 n, double bytes, link_cost c) {
   if (power_of_two(n)) return c.seconds(rounds(n), bytes * others(n));
   return c.seconds(rounds(n) - 1 + 2, bytes * (1 + others(n)) + bytes / static_cast<double>(n));
 }
-constexpr double all_to_all_pairs(i64 n, double bytes, link_cost c) { return c.seconds(static_cast<double>(n - 1), bytes * others(n)); }
-constexpr double all_to_all_tree(i64 n, double bytes, link_cost c) { return c.seconds(rounds(n), rounds(n) * bytes / 2); }
+constexpr double all_to_all_pairs(i64 n, double bytes, link_cost c) {
+  return c.seconds(static_cast<double>(n - 1), bytes * others(n));
+}
+constexpr double all_to_all_tree(i64 n, double bytes, link_cost c) {
+  return c.seconds(rounds(n), rounds(n) * bytes / 2);
+}
 
 constexpr double least(double a, double b) { return a < b ? a : b; }
 constexpr double all_reduce(i64 n, double s, link_cost c, collective_algorithm a) {
@@ -56,11 +69,13 @@ constexpr double reduce_scatter(i64 n, double s, link_cost c, collective_algorit
 
 }  // namespace flat
 
-/// A group over several levels of links. `link(l, senders)` is the link of level l while `senders` devices of one block of the level below
-/// send over it at once. All functions: S as in `flat`, seconds, O(levels), no allocation.
+/// A group over several levels of links. `link(l, senders)` is the link of level l while `senders` devices of
+/// one block of the level below send over it at once. All functions: S as in `flat`, seconds, O(levels), no
+/// allocation.
 namespace layered {
 
-/// The slowest link that the group crosses, as a flat algorithm in device order meets it: it leaves each block on one link per group.
+/// The slowest link that the group crosses, as a flat algorithm in device order meets it: it leaves each
+/// block on one link per group.
 template <class Link> link_cost crossed(group_levels const& g, Link&& link) {
   link_cost worst{0, 0};
   i64 within = 1;
@@ -76,11 +91,16 @@ template <class Link> link_cost crossed(group_levels const& g, Link&& link) {
   }
   return worst;
 }
-inline i64 size(group_levels const& g) { i64 n = 1; for (int l = 0; l < g.levels; ++l) n *= g.fan[static_cast<std::size_t>(l)]; return n; }
+inline i64 size(group_levels const& g) {
+  i64 n = 1;
+  for (int l = 0; l < g.levels; ++l) n *= g.fan[static_cast<std::size_t>(l)];
+  return n;
+}
 
-/// Reduce-scatter level by level, inside out: each level works on the part that the one below left. Every device sends on every level.
-/// The same for all_gather, outside in.
-template <class Link> double reduce_scatter(group_levels const& g, double bytes, Link&& link, collective_algorithm a) {
+/// Reduce-scatter level by level, inside out: each level works on the part that the one below left. Every
+/// device sends on every level. The same for all_gather, outside in.
+template <class Link>
+double reduce_scatter(group_levels const& g, double bytes, Link&& link, collective_algorithm a) {
   using enum collective_algorithm;
   double const whole = a == hierarchical ? 0 : flat::reduce_scatter(size(g), bytes, crossed(g, link), a);
   if (a != best && a != hierarchical) return whole;
@@ -94,8 +114,10 @@ template <class Link> double reduce_scatter(group_levels const& g, double bytes,
   return a == hierarchical ? sum : flat::least(whole, sum);
 }
 
-/// Reduce-scatter inside, all-reduce of the parts outside, all-gather inside, at whatever level that split is best.
-template <class Link> double all_reduce(group_levels const& g, double bytes, Link&& link, collective_algorithm a) {
+/// Reduce-scatter inside, all-reduce of the parts outside, all-gather inside, at whatever level that split is
+/// best.
+template <class Link>
+double all_reduce(group_levels const& g, double bytes, Link&& link, collective_algorithm a) {
   using enum collective_algorithm;
   double const whole = a == hierarchical ? 0 : flat::all_reduce(size(g), bytes, crossed(g, link), a);
   if (a != best && a != hierarchical) return whole;
@@ -114,9 +136,10 @@ template <class Link> double all_reduce(group_levels const& g, double bytes, Lin
   return a == hierarchical ? sum : flat::least(whole, sum);
 }
 
-/// Every device has something for every other: what goes to devices of another block crosses that level. The levels are used one after
-/// another (one port per device); tree only as a flat algorithm.
-template <class Link> double all_to_all(group_levels const& g, double bytes, Link&& link, collective_algorithm a) {
+/// Every device has something for every other: what goes to devices of another block crosses that level. The
+/// levels are used one after another (one port per device); tree only as a flat algorithm.
+template <class Link>
+double all_to_all(group_levels const& g, double bytes, Link&& link, collective_algorithm a) {
   using enum collective_algorithm;
   i64 const n = size(g);
   if (n < 2) return 0;
@@ -129,7 +152,8 @@ template <class Link> double all_to_all(group_levels const& g, double bytes, Lin
     i64 const here = within * g.fan[static_cast<std::size_t>(l)];
     if (here > within)
       sum += link(l, g.abreast[static_cast<std::size_t>(l)])
-                 .seconds(static_cast<double>(here - within), bytes * static_cast<double>(here - within) / static_cast<double>(n));
+                 .seconds(static_cast<double>(here - within),
+                          bytes * static_cast<double>(here - within) / static_cast<double>(n));
     within = here;
   }
   return a == hierarchical ? sum : flat::least(sum, flat::all_to_all_tree(n, bytes, worst));

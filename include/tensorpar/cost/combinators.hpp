@@ -1,18 +1,30 @@
-// tensorpar/cost/combinators.hpp - cost models made of cost models: remembered, scaled, fitted to measurements
+// tensorpar/cost/combinators.hpp - cost models made of cost models: remembered, scaled, fitted to
+// measurements
 #pragma once
 #include <array>
 #include <cmath>
 #include <map>
 #include <tensorpar/cost/concepts.hpp>
-#include <tensorpar/op/spelling.hpp>
+#include <tensorpar/op/core/spelling.hpp>
 #include <utility>
 
 namespace tensorpar {
 
-/// What queries a calibration treats alike. By the loops of the operator: two operands that share a loop which the results lack, while each
-/// has a loop the other lacks, make a contraction (every element is used often); any other loop that the results lack makes a reduction;
-/// all else is elementwise. Movements by kind.
-enum class cost_family : int { contraction, reduction, elementwise, all_reduce, reduce_scatter, all_gather, all_to_all, keep, exchange };
+/// What queries a calibration treats alike. By the loops of the operator: two operands that share a loop
+/// which the results lack, while each has a loop the other lacks, make a contraction (every element is used
+/// often); any other loop that the results lack makes a reduction; all else is elementwise. Reshards by
+/// kind.
+enum class cost_family : int {
+  contraction,
+  reduction,
+  elementwise,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  keep,
+  exchange
+};
 inline constexpr int cost_families = 9;
 constexpr char const* name_of(cost_family f) {
   constexpr char const* n[] = {"contraction", "reduction",  "elementwise", "all_reduce", "reduce_scatter",
@@ -22,7 +34,8 @@ constexpr char const* name_of(cost_family f) {
 inline cost_family family_of(any_op const& op, shapes in) {
   int const activations = op.op->arity < 0 ? in.n : op.op->arity < in.n ? op.op->arity : in.n;
   loops const p = op.op->pattern(op.attr, {in.p, activations});
-  auto reads = [&](int i, int k) { return i == p.n ? p.lead_in[k] : p.l[i].in[k] != -1; };          // loop n: the leading axes together
+  // loop n: the leading axes together
+  auto reads = [&](int i, int k) { return i == p.n ? p.lead_in[k] : p.l[i].in[k] != -1; };
   bool lead_out = false, reduces = false;
   for (int k = 0; k < p.results; ++k) lead_out = lead_out || p.lead_out[k];
   auto reduced = [&](int i) { return i == p.n ? p.leading && !lead_out : p.l[i].reduced; };
@@ -39,20 +52,22 @@ inline cost_family family_of(any_op const& op, shapes in) {
     }
   return reduces ? cost_family::reduction : cost_family::elementwise;
 }
-constexpr cost_family family_of(move_kind k) {
+constexpr cost_family family_of(reshard_kind k) {
   return static_cast<cost_family>(static_cast<int>(cost_family::all_reduce) + static_cast<int>(k));
 }
-static_assert(family_of(move_kind::all_reduce) == cost_family::all_reduce && family_of(move_kind::keep) == cost_family::keep &&
-              family_of(move_kind::exchange) == cost_family::exchange);
+static_assert(family_of(reshard_kind::all_reduce) == cost_family::all_reduce &&
+              family_of(reshard_kind::slice) == cost_family::keep &&
+              family_of(reshard_kind::exchange) == cost_family::exchange);
 
-/// M with its answers multiplied: all operators by one factor, all movements by another. Keeps M's laws except "keep costs at most a copy",
-/// which needs moves <= compute. Precondition: factors are finite and not negative.
+/// M with its answers multiplied: all operators by one factor, all reshards by another. Keeps M's laws
+/// except "keep costs at most a copy", which needs moves <= compute. Precondition: factors are finite and not
+/// negative.
 template <class M> struct scaled {
   static_assert(cost_model_lack<M>::value);
   M base{};
   double compute = 1, moves = 1;
   double seconds(compute_query const& q) const { return compute * base.seconds(q); }
-  double seconds(move_query const& q) const { return moves * base.seconds(q); }
+  double seconds(reshard_query const& q) const { return moves * base.seconds(q); }
 };
 
 /// One measurement next to what a model said.
@@ -61,32 +76,36 @@ struct calibration_sample {
   double predicted = 0, measured = 0;          // seconds
 };
 
-/// M multiplied by one factor per family. Keeps M's laws; "keep costs at most a copy" if factor[keep] <= factor[elementwise].
+/// M multiplied by one factor per family. Keeps M's laws; "keep costs at most a copy" if factor[keep] <=
+/// factor[elementwise].
 template <class M> struct calibrated {
   static_assert(cost_model_lack<M>::value);
   M base{};
   std::array<double, cost_families> factor{1, 1, 1, 1, 1, 1, 1, 1, 1};
   double of(cost_family f) const { return factor[static_cast<std::size_t>(f)]; }
   double seconds(compute_query const& q) const { return of(family_of(q.op, q.in)) * base.seconds(q); }
-  double seconds(move_query const& q) const { return of(family_of(q.step.kind)) * base.seconds(q); }
+  double seconds(reshard_query const& q) const { return of(family_of(q.step.kind)) * base.seconds(q); }
 };
 
-/// The factors that minimise the sum of (log measured - log(factor * predicted))^2 in each family: the geometric mean of
-/// measured / predicted. Relative errors count alike, whether a task takes a microsecond or a second. Families without samples keep 1.
-/// `keep` never gets a larger factor than elementwise operators, so the result keeps the laws.
+/// The factors that minimise the sum of (log measured - log(factor * predicted))^2 in each family: the
+/// geometric mean of measured / predicted. Relative errors count alike, whether a task takes a microsecond or
+/// a second. Families without samples keep 1. `keep` never gets a larger factor than elementwise operators,
+/// so the result keeps the laws.
 /// Throws `error` for a sample that is not positive and finite. O(samples).
 inline std::array<double, cost_families> fit_factors(std::vector<calibration_sample> const& samples) {
   std::array<double, cost_families> sum{}, count{}, r{};
   for (calibration_sample const& s : samples) {
     double const x = std::log(s.measured / s.predicted);
     if (!(s.measured > 0) || !(s.predicted > 0) || !std::isfinite(x))
-      throw error("a sample of " + std::to_string(s.predicted) + " s predicted and " + std::to_string(s.measured) + " s measured",
+      throw error("a sample of " + std::to_string(s.predicted) + " s predicted and " +
+                      std::to_string(s.measured) + " s measured",
                   std::string("calibration of ") + name_of(s.family), "positive, finite seconds");
     sum[static_cast<std::size_t>(s.family)] += x;
     count[static_cast<std::size_t>(s.family)] += 1;
   }
   for (std::size_t f = 0; f < r.size(); ++f) r[f] = count[f] > 0 ? std::exp(sum[f] / count[f]) : 1;
-  auto const keep = static_cast<std::size_t>(cost_family::keep), plain = static_cast<std::size_t>(cost_family::elementwise);
+  auto const keep = static_cast<std::size_t>(cost_family::keep),
+             plain = static_cast<std::size_t>(cost_family::elementwise);
   if (r[keep] > r[plain]) r[keep] = r[plain];
   return r;
 }
@@ -94,8 +113,9 @@ template <class M> calibrated<M> calibrate(M base, std::vector<calibration_sampl
   return {std::move(base), fit_factors(samples)};
 }
 
-/// M that remembers every answer, for models that take longer than a look-up. Keys are compared in full, never by hash alone.
-/// Keeps M's laws. Not for use by several threads at once: give each a copy. O(log entries) per query, one entry per distinct query.
+/// M that remembers every answer, for models that take longer than a look-up. Keys are compared in full,
+/// never by hash alone. Keeps M's laws. Not for use by several threads at once: give each a copy. O(log
+/// entries) per query, one entry per distinct query.
 template <class M> class cached {
   static_assert(cost_model_lack<M>::value);
 
@@ -113,10 +133,13 @@ template <class M> class cached {
       if (it->second.is(q)) { ++hits_; return it->second.seconds; }
     ++misses_;
     double const s = base_.seconds(q);
-    compute_.emplace(key, compute_entry{q.op, {q.in.begin(), q.in.end()}, {q.out.begin(), q.out.end()}, q.scalar_bytes, q.device, s});
+    compute_.emplace(
+        key,
+        compute_entry{
+            q.op, {q.in.begin(), q.in.end()}, {q.out.begin(), q.out.end()}, q.scalar_bytes, q.device, s});
     return s;
   }
-  double seconds(move_query const& q) const {
+  double seconds(reshard_query const& q) const {
     std::size_t const on = machine_number(q.on);
     hasher h;
     h.add(q.step.kind).add(q.step.from_dim).add(q.step.to_dim).add(q.scalar_bytes).add(on);
@@ -128,8 +151,8 @@ template <class M> class cached {
     add(h, q.logical);
     u64 const key = h.value();
     for (auto it = moves_.lower_bound(key); it != moves_.end() && it->first == key; ++it)
-      if (it->second.on == on && it->second.scalar_bytes == q.scalar_bytes && it->second.logical == q.logical &&
-          it->second.step == q.step) {
+      if (it->second.on == on && it->second.scalar_bytes == q.scalar_bytes &&
+          it->second.logical == q.logical && it->second.step == q.step) {
         ++hits_;
         return it->second.seconds;
       }
@@ -155,11 +178,12 @@ template <class M> class cached {
         for (int i = 0; i < b.n; ++i) if (!(a[static_cast<std::size_t>(i)] == b[i])) return false;
         return true;
       };
-      return op == q.op && scalar_bytes == q.scalar_bytes && same(in, q.in) && same(out, q.out) && device == q.device;
+      return op == q.op && scalar_bytes == q.scalar_bytes && same(in, q.in) && same(out, q.out) &&
+             device == q.device;
     }
   };
   struct move_entry {
-    move_step step;
+    reshard_step step;
     shape logical;
     i64 scalar_bytes;
     std::size_t on;
@@ -169,7 +193,8 @@ template <class M> class cached {
     h.add(s.rank).add(s.type);
     for (int i = 0; i < s.rank; ++i) h.add(s.d[i].n);
   }
-  /// Machines are kept as values, most often a single one; the last one asked about stands in front of the comparison.
+  /// Machines are kept as values, most often a single one; the last one asked about stands in front of the
+  /// comparison.
   std::size_t machine_number(machine const& m) const {
     if (last_ < machines_.size() && machines_[last_] == m) return last_;
     for (last_ = 0; last_ < machines_.size(); ++last_) if (machines_[last_] == m) return last_;

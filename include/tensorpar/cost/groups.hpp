@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <tensorpar/ir/machine.hpp>
-#include <tensorpar/ir/movement.hpp>
+#include <tensorpar/ir/machine/machine.hpp>
+#include <tensorpar/ir/reshard.hpp>
 #include <utility>
 #include <vector>
 
 namespace tensorpar {
 
-/// One group of devices seen from the links, innermost level first: at level l the group falls into equal parts of `fan[l]` sub-groups
-/// each; the product over all levels is the group's size. `even` is false where its parts differ in size; then every fan is 1 but that
-/// of the level that joins them all. `abreast[l]`: how many devices of one block of the level below send over level l at the same time
-/// when every group of the step uses all its members at once (the crowd at that block's uplink).
+/// One group of devices seen from the links, innermost level first: at level l the group falls into equal
+/// parts of `fan[l]` sub-groups each; the product over all levels is the group's size. `even` is false where
+/// its parts differ in size; then every fan is 1 but that of the level that joins them all. `abreast[l]`: how
+/// many devices of one block of the level below send over level l at the same time when every group of the
+/// step uses all its members at once (the crowd at that block's uplink).
 struct group_levels {
   static constexpr int max_levels = 8;
   int levels = 0;
@@ -25,7 +26,7 @@ struct group_levels {
 
 namespace detail {
 
-/// Grid axes with degree > 1 in ascending stride, in a fixed place: no allocation. Not used beyond 24 axes.
+/// Mesh axes with degree > 1 in ascending stride, in a fixed place: no allocation. Not used beyond 24 axes.
 struct few_axes {
   static constexpr int max = 24;
   int n = 0;
@@ -40,17 +41,19 @@ struct few_axes {
   }
 };
 
-/// The grid and the group as digits of one mixed radix that the link levels share: then all groups lie alike, and each level's fan is a
-/// product. Returns false where that is not so. O(axes * levels).
-inline bool levels_by_digits(move_step const& m, machine const& on, group_levels& r) {
-  few_axes grid;
-  for (layout_axis const& x : m.before.axes) if (!grid.add({x.degree, x.stride})) return false;
-  for (int i = 0; i < grid.n; ++i) {
-    group_axis const x = grid.a[i];
-    if (i && x.stride % (grid.a[i - 1].stride * grid.a[i - 1].degree)) return false;
-    if (m.before.start / x.stride % x.degree) return false;                // so that adding a digit never carries
+/// The mesh and the group as digits of one mixed radix that the link levels share: then all groups lie alike,
+/// and each level's fan is a product. Returns false where that is not so. O(axes * levels).
+inline bool levels_by_digits(reshard_step const& m, machine const& on, group_levels& r) {
+  few_axes mesh;
+  for (layout_axis const& x : m.before.axes) if (!mesh.add({x.degree, x.stride})) return false;
+  for (int i = 0; i < mesh.n; ++i) {
+    group_axis const x = mesh.a[i];
+    if (i && x.stride % (mesh.a[i - 1].stride * mesh.a[i - 1].degree)) return false;
+    // so that adding a digit never carries
+    if (m.before.start / x.stride % x.degree) return false;
   }
-  auto inside = [](group_axis const& x, i64 block, i64& n) {               // how many digits of x fit into a block of consecutive devices
+  // how many digits of x fit into a block of consecutive devices
+  auto inside = [](group_axis const& x, i64 block, i64& n) {
     i64 const end = x.stride * x.degree;
     if (block % end == 0) n *= x.degree;
     else if (x.stride % block == 0) {}
@@ -63,9 +66,9 @@ inline bool levels_by_digits(move_step const& m, machine const& on, group_levels
     i64 members = 1, all = 1;
     i64 const block = on.links[static_cast<std::size_t>(l)].group;
     bool const outermost = l + 1 == r.levels;
-    for (int i = 0; i < grid.n; ++i) {
-      if (outermost) all *= grid.a[i].degree;
-      else if (!inside(grid.a[i], block, all)) return false;
+    for (int i = 0; i < mesh.n; ++i) {
+      if (outermost) all *= mesh.a[i].degree;
+      else if (!inside(mesh.a[i], block, all)) return false;
     }
     for (group_axis const& x : m.group) {
       if (outermost) members *= x.degree;
@@ -79,8 +82,9 @@ inline bool levels_by_digits(move_step const& m, machine const& on, group_levels
   return true;
 }
 
-/// The grid axes that are not the groups': their digits tell the groups apart. Precondition: each group axis lies within one grid axis.
-inline std::vector<group_axis> axes_beside_groups(move_step const& m) {
+/// The mesh axes that are not the groups': their digits tell the groups apart. Precondition: each group axis
+/// lies within one mesh axis.
+inline std::vector<group_axis> axes_beside_groups(reshard_step const& m) {
   std::vector<group_axis> rest;
   for (layout_axis const& x : m.before.axes) rest.push_back({x.degree, x.stride});
   for (group_axis const& g : m.group)
@@ -95,23 +99,26 @@ inline std::vector<group_axis> axes_beside_groups(move_step const& m) {
 }
 
 /// Every group of the step, members in the order of the group's axes.
-inline std::vector<std::vector<int>> groups_of(move_step const& m) {
-  auto spread_over = [](std::vector<int> from, std::vector<group_axis> const& axes) {
+inline std::vector<std::vector<int>> groups_of(reshard_step const& m) {
+  auto sharding_over = [](std::vector<int> from, std::vector<group_axis> const& axes) {
     for (group_axis const& a : axes) {
       std::vector<int> next;
-      for (int b : from) for (i64 i = 0; i < a.degree; ++i) next.push_back(b + static_cast<int>(i * a.stride));
+      for (int b : from)
+        for (i64 i = 0; i < a.degree; ++i) next.push_back(b + static_cast<int>(i * a.stride));
       from = std::move(next);
     }
     return from;
   };
   std::vector<std::vector<int>> r;
-  for (int base : spread_over({m.before.start}, axes_beside_groups(m))) r.push_back(spread_over({base}, m.group));
+  for (int base : sharding_over({m.before.start}, axes_beside_groups(m)))
+    r.push_back(sharding_over({base}, m.group));
   return r;
 }
 
 /// start + every combination of the axes' steps, ascending.
 inline std::vector<i64> places(i64 start, std::vector<group_axis> axes) {
-  std::sort(axes.begin(), axes.end(), [](group_axis const& a, group_axis const& b) { return a.stride > b.stride; });
+  std::sort(axes.begin(), axes.end(),
+            [](group_axis const& a, group_axis const& b) { return a.stride > b.stride; });
   std::vector<i64> r{start}, next;
   for (group_axis const& a : axes) {
     next.clear();
@@ -122,29 +129,34 @@ inline std::vector<i64> places(i64 start, std::vector<group_axis> axes) {
   return r;
 }
 
-/// A progression that falls into blocks of devices in the same ways: where blocks of `period` devices repeat, so do its steps.
+/// A progression that falls into blocks of devices in the same ways: where blocks of `period` devices repeat,
+/// so do its steps.
 inline group_axis shortened(group_axis a, i64 period) {
   i64 const turn = period / std::gcd(a.stride, period);
   if (a.degree > 3 * turn) a.degree = 2 * turn + a.degree % turn;
   return a;
 }
 
-/// The most devices of a grid in one block of so many.
-inline i64 most_in_block(layout const& grid, i64 block) {
+/// The most devices of a mesh in one block of so many.
+inline i64 max_in_block(layout const& mesh, i64 block) {
   few_axes axes;
   bool dense = true;
   i64 size = 1;
-  for (layout_axis const& x : grid.axes) { dense = axes.add({x.degree, x.stride}) && dense; size *= x.degree; }
+  for (layout_axis const& x : mesh.axes) {
+    dense = axes.add({x.degree, x.stride}) && dense;
+    size *= x.degree;
+  }
   i64 next = 1;
   for (int i = 0; i < axes.n; ++i) { dense = dense && axes.a[i].stride == next; next *= axes.a[i].degree; }
-  if (dense) {                                                             // devices start ... start + size - 1
-    i64 const first = block - grid.start % block;
+  // devices start ... start + size - 1
+  if (dense) {
+    i64 const first = block - mesh.start % block;
     return size <= first ? size : size - first >= block ? block : std::max(first, size - first);
   }
   std::vector<group_axis> all;
-  for (layout_axis const& x : grid.axes) all.push_back({x.degree, x.stride});
+  for (layout_axis const& x : mesh.axes) all.push_back({x.degree, x.stride});
   i64 most = 0, n = 0, last = -1;
-  for (i64 d : places(grid.start, std::move(all))) {
+  for (i64 d : places(mesh.start, std::move(all))) {
     n = d / block == last ? n + 1 : 1;
     last = d / block;
     most = std::max(most, n);
@@ -152,29 +164,35 @@ inline i64 most_in_block(layout const& grid, i64 block) {
   return most;
 }
 
-/// The distinct ways in which the groups lie, where digits do not tell. Groups that lie a multiple of all blocks apart lie alike, and long
-/// progressions repeat, so few devices are looked at. O(p^2 + p * group * levels) for the least common multiple p of the blocks, with
-/// groups of about 3 p devices at most where one axis makes them.
-inline std::vector<group_levels> levels_by_residues(move_step const& m, machine const& on) {
-  int const levels =
-      static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
+/// The distinct ways in which the groups lie, where digits do not tell. Groups that lie a multiple of all
+/// blocks apart lie alike, and long progressions repeat, so few devices are looked at. O(p^2 + p * group *
+/// levels) for the least common multiple p of the blocks, with groups of about 3 p devices at most where one
+/// axis makes them.
+inline std::vector<group_levels> levels_by_residues(reshard_step const& m, machine const& on) {
+  int const levels = static_cast<int>(on.links.size()) < group_levels::max_levels
+                         ? static_cast<int>(on.links.size())
+                         : group_levels::max_levels;
   i64 period = 1;
-  for (int l = 0; l + 1 < levels; ++l) period = std::lcm(period, static_cast<i64>(on.links[static_cast<std::size_t>(l)].group));
+  for (int l = 0; l + 1 < levels; ++l)
+    period = std::lcm(period, static_cast<i64>(on.links[static_cast<std::size_t>(l)].group));
   std::vector<char> residue(static_cast<std::size_t>(period), 0), next;
   residue[static_cast<std::size_t>(m.before.start % period)] = 1;
   for (group_axis const& a : axes_beside_groups(m)) {
     next.assign(residue.size(), 0);
     i64 const turn = period / std::gcd(a.stride, period), n = a.degree < turn ? a.degree : turn;
     for (i64 r = 0; r < period; ++r)
-      for (i64 i = 0; i < n && residue[static_cast<std::size_t>(r)]; ++i) next[static_cast<std::size_t>((r + i * a.stride) % period)] = 1;
+      for (i64 i = 0; i < n && residue[static_cast<std::size_t>(r)]; ++i)
+        next[static_cast<std::size_t>((r + i * a.stride) % period)] = 1;
     residue.swap(next);
   }
   i64 size = 1;
   std::vector<group_axis> axes = m.group;
   for (group_axis const& a : axes) size *= a.degree;
   i64 span = 1;
-  std::sort(axes.begin(), axes.end(), [](group_axis const& a, group_axis const& b) { return a.stride < b.stride; });
-  std::size_t kept = 0;                                                    // one progression where one begins as the other ends
+  std::sort(axes.begin(), axes.end(),
+            [](group_axis const& a, group_axis const& b) { return a.stride < b.stride; });
+  // one progression where one begins as the other ends
+  std::size_t kept = 0;
   for (std::size_t k = 1; k < axes.size(); ++k) {
     group_axis& last = axes[kept];
     if (axes[k].stride == last.stride * last.degree) last.degree *= axes[k].degree;
@@ -186,7 +204,8 @@ inline std::vector<group_levels> levels_by_residues(move_step const& m, machine 
   group_levels x;
   x.levels = levels;
   for (int l = 0; l < levels; ++l)
-    x.abreast[static_cast<std::size_t>(l)] = l ? most_in_block(m.before, on.links[static_cast<std::size_t>(l - 1)].group) : 1;
+    x.abreast[static_cast<std::size_t>(l)] =
+        l ? max_in_block(m.before, on.links[static_cast<std::size_t>(l - 1)].group) : 1;
   std::vector<group_levels> r;
   for (i64 start = 0; start < period; ++start) {
     if (!residue[static_cast<std::size_t>(start)]) continue;
@@ -216,19 +235,23 @@ inline std::vector<group_levels> levels_by_residues(move_step const& m, machine 
 
 }  // namespace detail
 
-/// Every distinct way in which the step's groups lie over the links, most often one: it depends on the devices and the groups alone.
-inline std::vector<group_levels> ways_to_lie(move_step const& m, machine const& on) {
+/// Every distinct way in which the step's groups lie over the links, most often one: it depends on the
+/// devices and the groups alone.
+inline std::vector<group_levels> ways_to_lie(reshard_step const& m, machine const& on) {
   group_levels x;
-  x.levels = static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
+  x.levels = static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size())
+                                                                          : group_levels::max_levels;
   if (detail::levels_by_digits(m, on, x)) return {x};
   return detail::levels_by_residues(m, on);
 }
 
-/// Calls `visit(group_levels const&)` for every distinct way in which the step's groups lie over the links (most often one), and returns
-/// the largest answer. O(axes * levels) and no allocation where grid and link levels nest; else as `levels_by_residues`.
-template <class Visit> double worst_group(move_step const& m, machine const& on, Visit&& visit) {
+/// Calls `visit(group_levels const&)` for every distinct way in which the step's groups lie over the links
+/// (most often one), and returns the largest answer. O(axes * levels) and no allocation where mesh and link
+/// levels nest; else as `levels_by_residues`.
+template <class Visit> double worst_group(reshard_step const& m, machine const& on, Visit&& visit) {
   group_levels x;
-  x.levels = static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size()) : group_levels::max_levels;
+  x.levels = static_cast<int>(on.links.size()) < group_levels::max_levels ? static_cast<int>(on.links.size())
+                                                                          : group_levels::max_levels;
   if (detail::levels_by_digits(m, on, x)) return visit(static_cast<group_levels const&>(x));
   double worst = 0;
   for (group_levels const& y : detail::levels_by_residues(m, on)) {

@@ -1,4 +1,5 @@
-// tensorpar/cost/profiled.hpp - operators priced by what was measured: a table of medians, its file, and the model that reads it
+// tensorpar/cost/profiled.hpp - operators priced by what was measured: a table of medians, its file, and the
+// model that reads it
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -8,12 +9,13 @@
 #include <tensorpar/core/read_file.hpp>
 #include <tensorpar/core/whole_file.hpp>
 #include <tensorpar/cost/concepts.hpp>
-#include <tensorpar/op/spelling.hpp>
+#include <tensorpar/op/core/spelling.hpp>
 #include <tuple>
 
 namespace tensorpar {
 
-/// What a measurement is of: operator and attributes (by stable hash), the extents of the parts, the scalar's size, the kind of device.
+/// What a measurement is of: operator and attributes (by stable hash), the extents of the parts, the scalar's
+/// size, the kind of device.
 struct profile_key {
   std::string op;                       // its name, for people
   u64 op_hash = 0;
@@ -22,7 +24,8 @@ struct profile_key {
   std::string device;
   friend bool operator==(profile_key const&, profile_key const&) = default;
   friend bool operator<(profile_key const& a, profile_key const& b) {
-    return std::tie(a.op, a.op_hash, a.scalar_bytes, a.shapes, a.device) < std::tie(b.op, b.op_hash, b.scalar_bytes, b.shapes, b.device);
+    return std::tie(a.op, a.op_hash, a.scalar_bytes, a.shapes, a.device) <
+           std::tie(b.op, b.op_hash, b.scalar_bytes, b.shapes, b.device);
   }
 };
 /// One measured operator: the median of so many runs.
@@ -84,26 +87,30 @@ inline std::string profile_sum(std::string_view body, std::size_t entries) {
 }
 }  // namespace detail
 
-/// The table as text: a head line with the version, one line per measurement (fields separated by tabs, ordered), a last line with the
-/// number of entries and a checksum of all before it. Throws `error` where a name holds a tab or a line break. Law: parse(write(t)) == t.
+/// The table as text: a head line with the version, one line per measurement (fields separated by tabs,
+/// ordered), a last line with the number of entries and a checksum of all before it. Throws `error` where a
+/// name holds a tab or a line break. Law: parse(write(t)) == t.
 inline std::string write_profiles(profile_table const& t) {
   std::string s = "tensorpar-profiles\t" + std::to_string(profile_table::version) + "\n";
   for (auto const& [k, p] : t.all()) {
     for (std::string const* name : {&k.op, &k.device, &k.shapes})
       if (name->find_first_of("\t\r\n") != std::string::npos)
         throw error("a name with a tab or a line break", "profile of " + k.op, "names on one line");
-    s += k.op + "\t" + std::to_string(k.op_hash) + "\t" + std::to_string(k.scalar_bytes) + "\t" + k.shapes + "\t" + k.device + "\t" +
-         detail::profile_number(p.seconds) + "\t" + std::to_string(p.samples) + "\n";
+    s += k.op + "\t" + std::to_string(k.op_hash) + "\t" + std::to_string(k.scalar_bytes) + "\t" + k.shapes +
+         "\t" + k.device + "\t" + detail::profile_number(p.seconds) + "\t" + std::to_string(p.samples) + "\n";
   }
   return s + "end\t" + std::to_string(t.size()) + "\t" + detail::profile_sum(s, t.size()) + "\n";
 }
 
-/// The table that a text holds. Throws `error` naming the file and line: another version, a cut or edited file, a number out of range.
+/// The table that a text holds. Throws `error` naming the file and line: another version, a cut or edited
+/// file, a number out of range.
 inline profile_table parse_profiles(std::string_view text, std::string const& where) {
   require_text(text, where);
   profile_table t;
   std::size_t at = 0, line = 0;
-  auto fail = [&](std::string const& what, std::string const& valid) { throw error(what, where + ":" + std::to_string(line), valid); };
+  auto fail = [&](std::string const& what, std::string const& valid) {
+    throw error(what, where + ":" + std::to_string(line), valid);
+  };
   auto fields = [&] {
     std::vector<std::string_view> r;
     ++line;
@@ -130,14 +137,17 @@ inline profile_table parse_profiles(std::string_view text, std::string const& wh
     auto const f = fields();
     if (f[0] == "end" && f.size() == 3) {
       std::size_t n = 0;
-      if (!detail::read_number(f[1], n) || n != t.size() || f[2] != detail::profile_sum(text.substr(0, start), n))
-        fail("the profiles were edited or damaged: their content is not what the checksum says", "a file as it was written");
+      if (!detail::read_number(f[1], n) || n != t.size() ||
+          f[2] != detail::profile_sum(text.substr(0, start), n))
+        fail("the profiles were edited or damaged: their content is not what the checksum says",
+             "a file as it was written");
       if (at != text.size()) fail("text after the checksum", "nothing");
       return t;
     }
     operator_profile p;
-    bool const good = f.size() == 7 && detail::read_number(f[1], p.key.op_hash) && detail::read_number(f[2], p.key.scalar_bytes) &&
-                      detail::read_number(f[5], p.seconds) && detail::read_number(f[6], p.samples);
+    bool const good = f.size() == 7 && detail::read_number(f[1], p.key.op_hash) &&
+                      detail::read_number(f[2], p.key.scalar_bytes) && detail::read_number(f[5], p.seconds) &&
+                      detail::read_number(f[6], p.samples);
     if (!good || !std::isfinite(p.seconds) || p.seconds < 0 || p.samples < 1 || p.key.scalar_bytes < 1)
       fail("not a measurement", "operator, hash, scalar bytes, shapes, device, seconds, samples");
     p.key.op = f[0];
@@ -152,13 +162,16 @@ inline profile_table read_profiles(std::string const& path) {
   return parse_profiles(read_file(path, "a file written by save_profiles"), path);
 }
 /// Replaces the file as write_whole_file does (core/whole_file.hpp). Throws `error` if the system refuses.
-inline void save_profiles(profile_table const& t, std::string const& path) { write_whole_file(path, write_profiles(t)); }
+inline void save_profiles(profile_table const& t, std::string const& path) {
+  write_whole_file(path, write_profiles(t));
+}
 
 enum class when_missing : int { ask_fallback, refuse };
 
-/// Operators by their measured median; what was not measured is asked of `Fallback` and noted, or refused with an `error`. Movements are
-/// always the fallback's. May break monotonicity by the noise of its measurements, and "keep costs at most a copy" where the fallback is
-/// slower than what was measured; both are the caller's to calibrate.
+/// Operators by their measured median; what was not measured is asked of `Fallback` and noted, or refused
+/// with an `error`. Reshards are always the fallback's. May break monotonicity by the noise of its
+/// measurements, and "keep costs at most a copy" where the fallback is slower than what was measured; both
+/// are the caller's to calibrate.
 /// The notes make it unfit for several threads at once: give each a copy. O(log entries + operands).
 template <class Fallback> class profiled {
   static_assert(cost_model_lack<Fallback>::value);
@@ -172,12 +185,13 @@ template <class Fallback> class profiled {
     profile_key const k = profile_key_of(q);
     if (operator_profile const* p = table_.find(k)) return p->seconds;
     if (missing_ == when_missing::refuse)
-      throw error("no measurement of " + spell(q.op) + " on " + k.shapes, "profiles of device \"" + k.device + "\"",
+      throw error("no measurement of " + spell(q.op) + " on " + k.shapes,
+                  "profiles of device \"" + k.device + "\"",
                   std::to_string(table_.size()) + " measured entries; measure this one too");
     notes_.insert(k);
     return fallback_.seconds(q);
   }
-  double seconds(move_query const& q) const { return fallback_.seconds(q); }
+  double seconds(reshard_query const& q) const { return fallback_.seconds(q); }
 
   profile_table const& table() const { return table_; }
   /// What was asked but not measured, in order; the list of what to measure next.

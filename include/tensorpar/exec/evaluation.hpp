@@ -1,13 +1,14 @@
-// tensorpar/exec/evaluation.hpp - forward operators alone: the tasks that some outputs need, and outputs read where they are made
+// tensorpar/exec/evaluation.hpp - forward operators alone: the tasks that some outputs need, and outputs read
+// where they are made
 #pragma once
 #include <algorithm>
 #include <map>
 #include <string>
-#include <tensorpar/exec/device_memory.hpp>
-#include <tensorpar/exec/kernel.hpp>
-#include <tensorpar/exec/traffic.hpp>
+#include <tensorpar/exec/comm/traffic.hpp>
+#include <tensorpar/exec/device/kernel.hpp>
+#include <tensorpar/exec/step/device_memory.hpp>
 #include <tensorpar/ir/differentiate.hpp>
-#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 #include <utility>
 #include <vector>
 
@@ -16,13 +17,16 @@ namespace tensorpar::detail {
 /// An operator when nothing is trained: dropout drops nothing.
 inline any_op evaluated(any_op const& o) { return o.is<dropout>() ? any_op(dropout{0, 0}) : o; }
 
-/// By task: is it needed to make these buffers from inputs and from what is kept between steps? So are the tasks before which the host
-/// feeds an input that they read, and the other halves of exchanges. Law: in program order they make of those buffers what the whole
-/// program makes, as each buffer lives no longer than it did. O(operands).
-inline std::vector<char> tasks_behind(program const& p, computation_graph const& g, std::vector<int> const& buffers) {
+/// By task: is it needed to make these buffers from inputs and from what is kept between steps? So are the
+/// tasks before which the host feeds an input that they read, and the other halves of exchanges. Law: in
+/// program order they make of those buffers what the whole program makes, as each buffer lives no longer than
+/// it did. O(operands).
+inline std::vector<char> tasks_behind(program const& p, computation_graph const& g,
+                                      std::vector<int> const& buffers) {
   std::vector<char> task(p.tasks.size(), 0), made(p.buffers.size(), 0);
   for (int b : buffers) made[static_cast<std::size_t>(b)] = 1;
-  for (std::size_t i = p.tasks.size(); i-- > 0;) {         // from the end: updates of what is read here have been passed by then
+  // from the end: updates of what is read here have been passed by then
+  for (std::size_t i = p.tasks.size(); i-- > 0;) {
     tensorpar::task const& t = p.tasks[i];
     for (int b : t.out) task[i] = task[i] || made[static_cast<std::size_t>(b)];
     if (!task[i]) continue;
@@ -30,19 +34,21 @@ inline std::vector<char> tasks_behind(program const& p, computation_graph const&
     for (int b : t.in) {
       buffer const& q = p.buffers[static_cast<std::size_t>(b)];
       made[static_cast<std::size_t>(b)] = 1;
-      if (q.value >= 0 && g.value(q.value).role == value_role::input) task[static_cast<std::size_t>(q.first)] = 1;
+      if (q.value >= 0 && g.value(q.value).role == value_role::input)
+        task[static_cast<std::size_t>(q.first)] = 1;
     }
   }
   return task;
 }
 
-/// Outputs of one pass, taken from the devices' memory right after the tasks that make them: later ones may have their place.
-/// Outlived by program, graph and memory.
+/// Outputs of one pass, taken from the devices' memory right after the tasks that make them: later ones may
+/// have their place. Outlived by program, graph and memory.
 template <class Scalar, class Memory> class evaluation {
   struct piece {                                   // of an output: one micro-batch
     std::size_t name;
     int buffer;
-    std::vector<std::vector<Scalar>> part;         // by device of the buffer; empty: a copy of another one's, or of another process
+    // by device of the buffer; empty: a copy of another one's, or of another process
+    std::vector<std::vector<Scalar>> part;
   };
   program const& program_;
   device_memory<Scalar, Memory> const& memory_;
@@ -53,7 +59,9 @@ template <class Scalar, class Memory> class evaluation {
   std::vector<bool> used_;                         // by value: is it an input that this process feeds?
   any_op const all_kept_ = dropout{0, 0};
 
-  buffer const& buffer_of(piece const& p) const { return program_.buffers[static_cast<std::size_t>(p.buffer)]; }
+  buffer const& buffer_of(piece const& p) const {
+    return program_.buffers[static_cast<std::size_t>(p.buffer)];
+  }
   /// By value of the graph: the buffers that operators make it in, by micro-batch, each with its task.
   using makers = std::map<int, std::map<int, std::pair<int, std::size_t>>>;
   makers made(computation_graph const& g) const {
@@ -66,25 +74,33 @@ template <class Scalar, class Memory> class evaluation {
             v->second.emplace(t.micro_batch, std::pair(b, i));
     return r;
   }
-  [[noreturn, gnu::cold]] void refuse(std::string const& name, computation_graph const& g, makers const& all) const {
+  [[noreturn, gnu::cold]] void refuse(std::string const& name, computation_graph const& g,
+                                      makers const& all) const {
     std::string valid;
     bool known = false;
     for (graph_port const& o : g.outputs) {
       if (o.name == name && g.value(o.value).producer < 0)
-        throw error("output '" + name + "' is handed over, not made", "evaluate", "the batch, or fetch of a parameter");
+        throw error("output '" + name + "' is handed over, not made", "evaluate",
+                    "the batch, or fetch of a parameter");
       known = known || o.name == name;
       bool const there = !all.at(o.value).empty() && valid.find("'" + o.name + "'") == valid.npos;
       if (there) valid += (valid.empty() ? "'" : ", '") + o.name + "'";
     }
-    throw error(known ? "no task of the program leaves output '" + name + "'" : "the model has no output '" + name + "'", "evaluate",
-                (valid.empty() ? std::string("none") : valid) + (known ? ", or a program without fused tasks" : ""));
+    throw error(
+        known ? "no task of the program leaves output '" + name + "'"
+              : "the model has no output '" + name + "'",
+        "evaluate",
+        (valid.empty() ? std::string("none") : valid) + (known ? ", or a program without fused tasks" : ""));
   }
 
  public:
-  /// Throws `error` for a name that is no output of the model, and for an output that no task leaves in memory.
-  evaluation(training_graph const& t, program const& p, device_memory<Scalar, Memory> const& memory, std::vector<std::string> names)
+  /// Throws `error` for a name that is no output of the model, and for an output that no task leaves in
+  /// memory.
+  evaluation(training_graph const& t, program const& p, device_memory<Scalar, Memory> const& memory,
+             std::vector<std::string> names)
       : program_(p), memory_(memory), used_(t.graph.values.size(), false) {
-    for (std::string& n : names) if (std::find(names_.begin(), names_.end(), n) == names_.end()) names_.push_back(std::move(n));
+    for (std::string& n : names)
+      if (std::find(names_.begin(), names_.end(), n) == names_.end()) names_.push_back(std::move(n));
     auto const all = made(t.graph);
     std::vector<int> buffers;
     for (std::size_t k = 0; k < names_.size(); ++k) {
@@ -109,7 +125,8 @@ template <class Scalar, class Memory> class evaluation {
       for (int d : p.tasks[i].devices) here = here || memory.here(d);
       if (!here || !needed_[i] || p.tasks[i].kind != task_kind::compute) continue;
       for (int b : p.tasks[i].in)
-        if (int const x = p.buffers[static_cast<std::size_t>(b)].value; x >= 0) used_[static_cast<std::size_t>(x)] = true;
+        if (int const x = p.buffers[static_cast<std::size_t>(b)].value; x >= 0)
+          used_[static_cast<std::size_t>(x)] = true;
     }
   }
   bool needs(std::size_t task) const { return needed_[task]; }
@@ -121,10 +138,11 @@ template <class Scalar, class Memory> class evaluation {
   void adapt(kernel_call& c) const {
     if (!c.op->is<dropout>()) return;
     c.op = &all_kept_;
-    c.words = nullptr;
+    c.arguments = nullptr;
   }
-  /// After `task`, before anything else, on each of its devices; those at the same time. `arrive`: returns when the device has done the
-  /// task, or throws: a read that waited itself would wait for ever behind what never ends.
+  /// After `task`, before anything else, on each of its devices; those at the same time. `arrive`: returns
+  /// when the device has done the task, or throws: a read that waited itself would wait for ever behind what
+  /// never ends.
   template <class Arrive> void take(std::size_t task, int device, Arrive const& arrive) {
     auto const at = made_at_.find(task);
     if (at == made_at_.end()) return;
@@ -133,13 +151,15 @@ template <class Scalar, class Memory> class evaluation {
       piece& p = pieces_[k];
       buffer const& q = buffer_of(p);
       if (!memory_.has(p.buffer, device) || !is_first_copy(q.where, device)) continue;
-      auto const i = static_cast<std::size_t>(std::lower_bound(q.devices.begin(), q.devices.end(), device) - q.devices.begin());
+      auto const i = static_cast<std::size_t>(std::lower_bound(q.devices.begin(), q.devices.end(), device) -
+                                              q.devices.begin());
       p.part[i].resize(static_cast<std::size_t>(part_of(q.where, q.type).elements()));
       read_reals(memory_.memory(device), p.part[i], memory_.address(p.buffer, device), q.type.type);
     }
   }
-  /// After the pass: whole outputs by name, one micro-batch after the other, on every process. Parts of a sum are added up.
-  template <class Hub> std::map<std::string, std::vector<Scalar>> outputs(Hub& hub) const {
+  /// After the pass: whole outputs by name, one micro-batch after the other, on every process. Parts of a sum
+  /// are added up.
+  template <class World> std::map<std::string, std::vector<Scalar>> outputs(World& world) const {
     std::map<std::string, std::vector<Scalar>> r;
     for (piece const& p : pieces_) {
       buffer const& q = buffer_of(p);
@@ -151,7 +171,7 @@ template <class Scalar, class Memory> class evaluation {
         tensor_block const mine = block_of(q.where, q.type, d);
         part = p.part[k];
         part.resize(static_cast<std::size_t>(mine.elements()));
-        share(hub, d, part.data(), part.size() * sizeof(Scalar));
+        share(world, d, part.data(), part.size() * sizeof(Scalar));
         add_box(mine, mine, part.data(), whole, all.data());
       }
       std::vector<Scalar>& to = r[names_[p.name]];

@@ -1,91 +1,101 @@
-// tensorpar/exec/executor.hpp - a plan's program, run: one worker per device, one arena per device, any scalar
+// tensorpar/exec/executor.hpp - a plan's program, run: one worker and one arena per device, any scalar
 #pragma once
 #include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
-#include <tensorpar/exec/concepts.hpp>
-#include <tensorpar/exec/device_memory.hpp>
+#include <tensorpar/exec/comm/processes.hpp>
+#include <tensorpar/exec/comm/traffic.hpp>
+#include <tensorpar/exec/comm/world_maker.hpp>
+#include <tensorpar/exec/device/concepts.hpp>
+#include <tensorpar/exec/device/host.hpp>
+#include <tensorpar/exec/device/kernel.hpp>
+#include <tensorpar/exec/device/narrow.hpp>
+#include <tensorpar/exec/device/scalar.hpp>
+#include <tensorpar/exec/device/workers.hpp>
 #include <tensorpar/exec/evaluation.hpp>
-#include <tensorpar/exec/execute_task.hpp>
-#include <tensorpar/exec/host.hpp>
-#include <tensorpar/exec/hub_maker.hpp>
-#include <tensorpar/exec/initial_values.hpp>
-#include <tensorpar/exec/joined_run.hpp>
-#include <tensorpar/exec/kernel.hpp>
-#include <tensorpar/exec/narrow.hpp>
-#include <tensorpar/exec/processes.hpp>
-#include <tensorpar/exec/program_check.hpp>
-#include <tensorpar/exec/scalar.hpp>
-#include <tensorpar/exec/step_check.hpp>
-#include <tensorpar/exec/step_for.hpp>
-#include <tensorpar/exec/step_result.hpp>
-#include <tensorpar/exec/task_errors.hpp>
-#include <tensorpar/exec/task_times.hpp>
-#include <tensorpar/exec/traffic.hpp>
-#include <tensorpar/exec/worker_tasks.hpp>
-#include <tensorpar/exec/workers.hpp>
-#include <tensorpar/plan/program_hash.hpp>
+#include <tensorpar/exec/step/initial_values.hpp>
+#include <tensorpar/exec/step/joined_run.hpp>
+#include <tensorpar/exec/step/program_check.hpp>
+#include <tensorpar/exec/step/step_check.hpp>
+#include <tensorpar/exec/step/step_for.hpp>
+#include <tensorpar/exec/step/step_result.hpp>
+#include <tensorpar/exec/step/worker_run.hpp>
 #include <tensorpar/plan/step_fit.hpp>
-#include <tensorpar/plan/tasks.hpp>
-#include <tensorpar/plan/timeline.hpp>
+#include <tensorpar/program/program_hash.hpp>
+#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/timeline.hpp>
 
 namespace tensorpar {
 
-/// Runs a plan's program. Compute: a compute policy (exec/concepts.hpp) with its scalar; Comm: a communicator whose `hub` joins one
-/// endpoint per device. Every device's memory is one arena of exactly program().arena[d] bytes, allocated here and never again.
-/// All of them lie in the policy's memory (exec/memory.hpp), which the host need not be able to read.
-/// Where Comm::overlaps is true, a device has a thread that communicates beside the one that computes (exec/lanes.hpp); where Comm::queued
-/// is, one thread fills the device's two queues (exec/queue_lanes.hpp).
-/// Where memory and policy can (exec/recorded_runs.hpp), runs of tasks that compute are written down in the second step and asked for at
-/// once from then on; not in steps that are recorded.
-/// `evaluate` runs of the same program, in the same memory, the forward operators alone (exec/evaluation.hpp).
-/// The program is checked before anything is made for it (plan/check.hpp): one that is no correct step of the graph is an error that says
-/// why. Behind a program, `already_checked{}` says that its caller did so.
-/// A failing task stops every device; `step` and `evaluate` throw that task's error. After a step's the executor refuses both from then
-/// on, as it does after an evaluation whose hub cannot `recover` (comm::threads_hub can).
-/// Where the hub joins several processes (exec/processes.hpp) each makes an executor of the same graph and plan, which has the arenas and
-/// runs the tasks of its own devices; all call `step`, `evaluate`, `fetch` and `copies_agree` together and get the same answers. Another
-/// graph or plan on one of them is an error on all when they are made.
+/// Runs a plan's program. Compute: a compute policy (exec/device/concepts.hpp) with its scalar; Comm: a
+/// communicator whose `world` joins one endpoint per device. Every device's memory is one arena of exactly
+/// program().arena[d] bytes, allocated here and never again. All of them lie in the policy's memory
+/// (exec/device/memory.hpp), which the host need not be able to read.
+/// Where Comm::overlaps is true, a device has a thread that communicates beside the one that computes
+/// (exec/device/lanes.hpp); where Comm::queued is, one thread fills the device's two queues
+/// (exec/step/queue_lanes.hpp).
+/// Where memory and policy can (exec/step/captured_graphs.hpp), runs of tasks that compute are written down
+/// in the second step and asked for at once from then on; not in steps that are recorded.
+/// `evaluate` runs of the same program, in the same memory, the forward operators alone
+/// (exec/evaluation.hpp).
+/// The program is checked before anything is made for it (check/check.hpp): one that is no correct step of
+/// the graph is an error that says why. Behind a program, `already_checked{}` says that its caller did so.
+/// A failing task stops every device; `step` and `evaluate` throw that task's error. After a step's the
+/// executor refuses both from then on, as it does after an evaluation whose world cannot `recover`
+/// (comm::threads_world can).
+/// Where the world joins several processes (exec/comm/processes.hpp) each makes an executor of the same graph
+/// and plan, which has the arenas and runs the tasks of its own devices; all call `step`, `evaluate`, `fetch`
+/// and `copies_agree` together and get the same answers. Another graph or plan on one of them is an error on
+/// all when they are made.
 template <class Compute, class Comm>
-  requires(require_compute_policy<Compute>() &&                             // compute_policy, or the name of what is missing
+  // compute_policy, or the name of what is missing
+  requires(require_compute_policy<Compute>() &&
            require_communicator<Comm, typename Compute::scalar_type>() &&   // full_communicator, likewise
            require_communicator<Comm, detail::narrow_of<Compute>>() && require_same_memory<Compute, Comm>())
 class executor {
  public:
   using scalar = typename Compute::scalar_type;
 
-  /// Throws `error` if the plan does not fit the graph (plan/step_fit.hpp) or was sealed with another program (plan/certificate.hpp). The
-  /// plan's scalar size is replaced by the policy's. Where it saves memory (plan/memory_saving.hpp), graph and plan are those of its step.
-  /// `make`, here and below: makes the hub (exec/hub_maker.hpp), with another deadline, say, or from the survivors of an earlier run; and
-  /// policies, if it can, in streams and memory of the caller's.
-  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  /// Throws `error` if the plan does not fit the graph (plan/step_fit.hpp) or was sealed with another program
+  /// (program/evidence/certificate.hpp). The plan's scalar size is replaced by the policy's. Where it saves
+  /// memory (program/passes/memory_saving.hpp), graph and plan are those of its step. `make`, here and below:
+  /// makes the world (exec/comm/world_maker.hpp), with another deadline, say, or from the survivors of an
+  /// earlier run; and policies, if it can, in streams and memory of the caller's.
+  template <world_maker<Comm> Make = detail::own_world<Comm>>
   executor(training_graph graph, plan p, Make const& make = {})
-      : executor(p.saves_memory() ? save_memory(graph, p) : saving_step{std::move(graph), std::move(p)}, make) {}
-  /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this plan, this scalar's size and
-  /// this policy's scratch. Throws `error` for another one (exec/program_check.hpp).
-  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+      : executor(p.saves_memory() ? save_memory(graph, p) : saving_step{std::move(graph), std::move(p)},
+                 make) {}
+  /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this
+  /// plan, this scalar's size and this policy's scratch. Throws `error` for another one
+  /// (exec/step/program_check.hpp).
+  template <world_maker<Comm> Make = detail::own_world<Comm>>
   executor(training_graph graph, plan p, tensorpar::program const& made, Make const& make = {})
       : executor(std::move(graph), std::move(p), &made, true, make) {}
-  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
-  executor(training_graph graph, plan p, tensorpar::program const& made, already_checked, Make const& make = {})
+  template <world_maker<Comm> Make = detail::own_world<Comm>>
+  executor(training_graph graph, plan p, tensorpar::program const& made, already_checked,
+           Make const& make = {})
       : executor(std::move(graph), std::move(p), &made, false, make) {}
-  /// The step of any plan that was made for this forward graph, with stages or without; "loss" is the loss (else see exec/step_for.hpp).
-  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
-  executor(computation_graph const& forward, plan const& p, Make const& make = {}) : executor(step_for<Compute>(forward, p), make) {}
-  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
-  explicit executor(planned_step s, Make const& make = {}) : executor(std::move(s.graph), std::move(s.plan), &s.program, true, make) {}
-  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  /// The step of any plan that was made for this forward graph, with stages or without; "loss" is the loss
+  /// (else see exec/step/step_for.hpp).
+  template <world_maker<Comm> Make = detail::own_world<Comm>>
+  executor(computation_graph const& forward, plan const& p, Make const& make = {})
+      : executor(step_for<Compute>(forward, p), make) {}
+  template <world_maker<Comm> Make = detail::own_world<Comm>>
+  explicit executor(planned_step s, Make const& make = {})
+      : executor(std::move(s.graph), std::move(s.plan), &s.program, true, make) {}
+  template <world_maker<Comm> Make = detail::own_world<Comm>>
   executor(planned_step s, already_checked, Make const& make = {})
       : executor(std::move(s.graph), std::move(s.plan), &s.program, false, make) {}
-  /// A pipeline's step (plan/expand.hpp). A batch is one mini-batch.
-  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
+  /// A pipeline's step (program/passes/expand.hpp). A batch is one mini-batch.
+  template <world_maker<Comm> Make = detail::own_world<Comm>>
   explicit executor(pipelined_step const& s, Make const& make = {})
       : executor(s.graph, s.plan, detail::unrolled_pipeline<Compute>(s), make) {}
-  /// A step that saves memory (plan/memory_saving.hpp).
-  template <hub_maker<Comm> Make = detail::own_hub<Comm>>
-  explicit executor(saving_step s, Make const& make = {}) : executor(std::move(s.graph), std::move(s.plan), nullptr, true, make) {}
+  /// A step that saves memory (program/passes/memory_saving.hpp).
+  template <world_maker<Comm> Make = detail::own_world<Comm>>
+  explicit executor(saving_step s, Make const& make = {})
+      : executor(std::move(s.graph), std::move(s.plan), nullptr, true, make) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }
@@ -94,11 +104,12 @@ class executor {
   /// The devices of this process.
   std::vector<int> const& local_devices() const { return run_.local; }
   /// Where the ranks meet: to stop a step from outside (`fail`), or for what outlives a failure.
-  typename Comm::hub& hub() { return run_.hub; }
+  typename Comm::world& world() { return run_.world; }
   /// Is device 0 one of them? Of several processes exactly one says so.
   bool leads() const { return memory_.here(0); }
-  /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one, where the facts that it
-  /// returns differ, and, unless `anew`, where steps, seeds or values that they were given do (exec/agreement.hpp).
+  /// Calls f() on every process: all come here together. Throws `error` on all of them where f throws on one,
+  /// where the facts that it returns differ, and, unless `anew`, where steps, seeds or values that they were
+  /// given do (exec/comm/agreement.hpp).
   template <class F> void together(std::string const& where, F const& f, bool anew = false) const {
     run_.together(graph_.graph, where, f, anew);
   }
@@ -107,56 +118,66 @@ class executor {
   /// By device; 0 for those of other processes.
   std::vector<i64> allocated_bytes() const { return memory_.bytes(); }
 
-  /// Parameters from their `init` and zero optimizer state, by seed and logical index alone: the same under every plan.
+  /// Parameters from their `init` and zero optimizer state, by seed and logical index alone: the same under
+  /// every plan.
   void initialise(u64 seed) {
     run_.seed = seed;
-    detail::each_initial_value<scalar>(graph_, seed, [&](int value, std::vector<scalar> const& all) { store(value, all); });
+    detail::each_initial_value<scalar>(graph_, seed,
+                                       [&](int value, std::vector<scalar> const& all) { store(value, all); });
     run_.steps = 0;
   }
 
-  /// Writes a whole parameter or state into every device's part, and a parameter that is kept in full beside (ir/in_bf16.hpp) into its
-  /// master, whose elements stay where they round to those given. Parameters that no task reads have no buffer and are skipped.
+  /// Writes a whole parameter or state into every device's part, and a parameter that is kept in full beside
+  /// (ir/mixed_precision.hpp) into its master, whose elements stay where they round to those given.
+  /// Parameters that no task reads have no buffer and are skipped.
   void store(int value, std::vector<scalar> const& all) {
     int const b = detail::kept_buffer(graph_, memory_, value);
     if (b < 0) return;
-    if (i64 const n = program_.buffers[static_cast<std::size_t>(b)].type.elements(); static_cast<i64>(all.size()) != n)
-      throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) + " elements", "executor",
-                  std::to_string(n));
+    if (i64 const n = program_.buffers[static_cast<std::size_t>(b)].type.elements();
+        static_cast<i64>(all.size()) != n)
+      throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) +
+                      " elements",
+                  "executor", std::to_string(n));
     memory_.scatter(b, all);
     if (int const m = master_[static_cast<std::size_t>(value)]; m >= 0)
       memory_.scatter_master(memory_.persistent_of(m), all, graph_.graph.type(value).type);
     given_[static_cast<std::size_t>(value)] = true;
-    if (run_.local.size() < endpoints_.size()) run_.content.take(value, all.data(), all.size() * sizeof(scalar));
+    if (run_.local.size() < endpoints_.size())
+      run_.content.take(value, all.data(), all.size() * sizeof(scalar));
   }
-  /// The whole of a parameter or state. Empty if it has no buffer. Throws `error`, as `store` does, for a value that is neither.
+  /// The whole of a parameter or state. Empty if it has no buffer. Throws `error`, as `store` does, for a
+  /// value that is neither.
   std::vector<scalar> fetch(int value) const {
     int const b = detail::kept_buffer(graph_, memory_, value);
-    return b < 0 ? std::vector<scalar>{} : memory_.gather(b, run_.hub);
+    return b < 0 ? std::vector<scalar>{} : memory_.gather(b, run_.world);
   }
   /// Do all copies of every parameter and state agree in every bit?
-  bool copies_agree() const { return memory_.copies_agree(run_.hub); }
+  bool copies_agree() const { return memory_.copies_agree(run_.world); }
 
-  /// No parameter has values any more, until each is stored again: what is about to be read from a file may break off in the middle.
+  /// No parameter has values any more, until each is stored again: what is about to be read from a file may
+  /// break off in the middle.
   void forget() { given_.assign(given_.size(), false); }
   /// Has every parameter that a task reads been given values?
   bool has_values() const { return detail::without_values(graph_, memory_, given_) < 0; }
-  /// Has a step failed in the middle, where parameters may be half updated, or the hub? An evaluation on threads of one process that fails
-  /// changes nothing, and the executor goes on.
+  /// Has a step failed in the middle, where parameters may be half updated, or the world? An evaluation on
+  /// threads of one process that fails changes nothing, and the executor goes on.
   bool failed() const { return run_.failure != nullptr; }
   u64 steps() const { return run_.steps; }
   void set_steps(u64 n) { run_.steps = n; }
   u64 seed() const { return run_.seed; }
   void set_seed(u64 s) { run_.seed = s; }
 
-  /// One training step on micro_batches * the graph's own batch. `record`, if given, receives what happened when on this process's devices.
-  /// Throws `error` for a batch that is not what the model takes, a rate that is negative or not finite, and parameters without values
-  /// (exec/step_check.hpp): all is as it was then, on every process, though the batch of one alone is wrong. So it is where they would go
-  /// on from different steps, seeds, rates or values. Also, on every process, for a loss or norm that is not finite, see `on_non_finite`:
-  /// parameters are updated then, the step is not counted, and the executor goes on.
+  /// One training step on micro_batches * the graph's own batch. `record`, if given, receives what happened
+  /// when on this process's devices. Throws `error` for a batch that is not what the model takes, a rate that
+  /// is negative or not finite, and parameters without values (exec/step/step_check.hpp): all is as it was
+  /// then, on every process, though the batch of one alone is wrong. So it is where they would go on from
+  /// different steps, seeds, rates or values. Also, on every process, for a loss or norm that is not finite,
+  /// see `on_non_finite`: parameters are updated then, the step is not counted, and the executor goes on.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     run_.begin(graph_.graph, "step", [&] {
       detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);
-      return std::vector<shared_fact>{{"learning rate", detail::fact_of(learning_rate), shared_fact::kind::real}};
+      return std::vector<shared_fact>{
+          {"learning rate", detail::fact_of(learning_rate), shared_fact::kind::real}};
     });
     auto const t0 = std::chrono::steady_clock::now();
     run_all(batch, {.step = run_.steps, .seed = run_.seed, .learning_rate = learning_rate}, record, nullptr);
@@ -164,17 +185,20 @@ class executor {
     step_result r;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count();
     run_.departure.together(true);                      // all throw what is not finite
-    run_.attempt([&] { detail::read_step(r, program_, told_, memory_, run_.hub); });
+    run_.attempt([&] { detail::read_step(r, program_, told_, memory_, run_.world); });
     run_.steps += detail::counts(r, plan_.optimizer, run_.steps);
     run_.departure.together(false);
     return r;
   }
 
-  /// Outputs of the model on a batch like a step's, by name: the forward operators that they need run under the plan, nothing is dropped
-  /// out, and nothing that is kept changes. Each has its micro-batches one after the other, which is the whole batch where samples are the
-  /// first axis; a scalar, such as the loss, has one number per micro-batch. Only inputs that those operators read have to be there. All
-  /// processes call it together. Throws `error` as `step` does, and for an output that there is not or that a fused program leaves nowhere.
-  std::map<std::string, std::vector<scalar>> evaluate(host_batch const& batch, std::vector<std::string> outputs) {
+  /// Outputs of the model on a batch like a step's, by name: the forward operators that they need run under
+  /// the plan, nothing is dropped out, and nothing that is kept changes. Each has its micro-batches one after
+  /// the other, which is the whole batch where samples are the first axis; a scalar, such as the loss, has
+  /// one number per micro-batch. Only inputs that those operators read have to be there. All processes call
+  /// it together. Throws `error` as `step` does, and for an output that there is not or that a fused program
+  /// leaves nowhere.
+  std::map<std::string, std::vector<scalar>> evaluate(host_batch const& batch,
+                                                      std::vector<std::string> outputs) {
     std::optional<evaluation> pass;
     run_.begin(graph_.graph, "evaluate", [&] {
       hasher names;
@@ -185,7 +209,7 @@ class executor {
     });
     run_all(batch, {.step = run_.steps, .seed = run_.seed}, nullptr, &*pass);
     std::map<std::string, std::vector<scalar>> r;
-    run_.attempt([&] { r = pass->outputs(run_.hub); });
+    run_.attempt([&] { r = pass->outputs(run_.world); });
     return r;
   }
   /// The loss of a batch: what a step would say that dropped nothing out, and that changed nothing.
@@ -198,13 +222,12 @@ class executor {
   using memory_type = typename tasks_type::memory_type;
   using evaluation = detail::evaluation<scalar, memory_type>;
   static constexpr bool queued = tasks_type::queued, orders_messages = tasks_type::orders_messages;
-  static constexpr bool two_lanes = tasks_type::two_lanes, replays = tasks_type::replays;
   static constexpr std::size_t workers_each = tasks_type::workers_each;
 
   training_graph graph_;
   tensorpar::plan plan_;
   tensorpar::program program_;
-  mutable detail::joined_run<typename Comm::hub> run_;   // also reading may take the other processes
+  mutable detail::joined_run<typename Comm::world> run_;   // also reading may take the other processes
   std::vector<std::optional<Comm>> endpoints_;      // by device
   std::vector<std::optional<Compute>> compute_;     // by device
   detail::worker_pool workers_;
@@ -216,34 +239,29 @@ class executor {
   detail::step_numbers told_;                       // the buffers that a step's result is read from
   detail::batch_check batches_;
 
-  int device_of(std::size_t worker) const { return run_.local[worker / workers_each]; }
-  /// Waits for all that a device was asked for. Where the communicator has a queue, what fails there is found first.
-  void finish(int d) {
-    if constexpr (queued) endpoints_[static_cast<std::size_t>(d)]->drain();
-    memory_.memory(d).wait();
-  }
-  memory_type const& queue_of(int d, bool communicates) const {
-    if constexpr (queued) return communicates ? endpoints_[static_cast<std::size_t>(d)]->queue() : memory_.memory(d);
-    else return memory_.memory(d);
-  }
-
   template <class Make>
   executor(training_graph graph, plan p, tensorpar::program const* made, bool check, Make const& make)
       : graph_(std::move(graph)),
         plan_(sized(fitting(detail::with_kernels<Compute>(graph_), std::move(p)))),
-        program_(detail::correct(graph_, plan_, made ? require_program<Compute>(graph_, plan_, *made)
-                                                     : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_), check)),
+        program_(detail::correct(graph_, plan_,
+                                 made ? require_program<Compute>(graph_, plan_, *made)
+                                      : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_),
+                                 check)),
         run_(plan_.cluster.size(), make),
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
-        compute_(detail::policies_for<Compute>(run_.local, detail::seats(run_.hub, run_.local), plan_.cluster.size(), make)),
+        compute_(detail::policies_for<Compute>(run_.local, detail::seats(run_.world, run_.local),
+                                               plan_.cluster.size(), make)),
         workers_(static_cast<int>(run_.local.size() * workers_each)),
         memory_(program_, run_.local, detail::memories_of(compute_, run_.local)) {
-    for (int d : run_.local) detail::join(endpoints_[static_cast<std::size_t>(d)], run_.hub, d, memory_.memory(d));
+    for (int d : run_.local)
+      detail::join(endpoints_[static_cast<std::size_t>(d)], run_.world, d, memory_.memory(d));
     run_.departure.together(true);
     if constexpr (queued)
-      detail::connect(run_.hub, endpoints_, run_.local, traffic_ = detail::announced(graph_, plan_, program_), workers_);
-    else if constexpr (spans_processes<typename Comm::hub>)
-      detail::require_one_program(run_.hub, run_.local, devices(), detail::whole_hash(graph_, plan_, program_));
+      detail::connect(run_.world, endpoints_, run_.local,
+                      traffic_ = detail::announced(graph_, plan_, program_), workers_);
+    else if constexpr (spans_processes<typename Comm::world>)
+      detail::require_one_program(run_.world, run_.local, devices(),
+                                  detail::whole_hash(graph_, plan_, program_));
     run_.departure.together(false);
     given_.assign(graph_.graph.values.size(), false);
     master_ = detail::masters_of(graph_.graph);
@@ -260,64 +278,14 @@ class executor {
     std::vector<std::exception_ptr> errors(workers);
     traffic const messages = only && orders_messages ? only->messages() : traffic{};
     std::vector<detail::worker_place> at;
-    for (std::size_t w = 0; w < workers; ++w) at.push_back({device_of(w), program_.tasks.size()});
-    bool const sound = !run_.hub.failure();
+    for (std::size_t w = 0; w < workers; ++w)
+      at.push_back({run_.local[w / workers_each], program_.tasks.size()});
+    bool const sound = !run_.world.failure();
     for (auto& p : tasks_.progress) p->restart();
     auto const t0 = std::chrono::steady_clock::now();
-    auto work = [&](int worker) {
-      auto const w = static_cast<std::size_t>(worker);
-      int const d = device_of(w);
-      auto& progress = *tasks_.progress[w / workers_each];
-      Comm& comm = *endpoints_[static_cast<std::size_t>(d)];
-      try {
-        std::optional<detail::task_times<memory_type, queued>> times;
-        if constexpr (orders_messages) if (only) comm.messages(messages);
-        if (queued) memory_.memory(d).wait();              // what was stored between steps is there for both queues
-        if constexpr (replays) tasks_.numbers[w / workers_each].write(state);
-        tasks_.runs[w].restart();
-        if (record) times.emplace(memory_.memory(d), t0);
-        for (std::size_t k = 0; k < tasks_.order[w].size(); ++k) {
-          std::size_t const i = tasks_.order[w][k];
-          task const& t = program_.tasks[i];
-          int const own = t.kind != task_kind::compute;
-          if (only && !only->needs(i)) {
-            if (two_lanes) progress.ended(own);
-            continue;
-          }
-          if (two_lanes && !progress.await(own, tasks_.waits[w][k])) return;
-          at[w].task = i;
-          if (std::size_t const n = record || only ? 0 : tasks_.runs[w].before(k)) {
-            for (std::size_t j = 0; two_lanes && j < n; ++j) progress.ended(own);
-            k += n - 1;
-            continue;
-          }
-          if constexpr (queued) comm.at_task(static_cast<int>(i));
-          if (record) times->begin(queue_of(d, own));
-          {
-            [[maybe_unused]] auto const range = detail::range_in(memory_.memory(d), t.name.c_str());
-            detail::execute_task(graph_.graph, program_, i, tasks_.ready_of(i, d), batch, state, comm, queue_of(d, true),
-                                 *compute_[static_cast<std::size_t>(d)], memory_.memory(d), only);
-          }
-          if (only) only->take(i, d, [&] { if constexpr (queued) comm.wait_for(memory_.memory(d)); });
-          if (record)
-            times->end(queue_of(d, own), {d, own ? lane::communication : lane::compute, static_cast<int>(i), t.name}, [&] { finish(d); });
-          at[w].task = program_.tasks.size();
-          if (!only) tasks_.runs[w].after(k);
-          if (two_lanes) progress.ended(own);
-        }
-        finish(d);
-        if (!only) tasks_.runs[w].done();
-        if constexpr (orders_messages) if (only) comm.messages(traffic_);
-        if (record) spans[w] = times->spans();
-      } catch (...) {
-        errors[w] = std::current_exception();
-        tasks_.runs[w].give_up();
-        if constexpr (queued) if (comm.stuck_at() >= 0) at[w].task = static_cast<std::size_t>(comm.stuck_at());
-        run_.hub.fail(spans_processes<typename Comm::hub> ? detail::with_task(program_, at[w]) : std::current_exception(), d);
-        if constexpr (queued) comm.abandon();
-        progress.stop();
-      }
-    };
+    detail::worker_run<Compute, Comm, evaluation> work{
+        graph_.graph, program_, tasks_, memory_, endpoints_, compute_, run_.local, run_.world, traffic_,
+        messages, batch, state, record != nullptr, only, t0, at, errors, spans};
     workers_.run(work);
     if (std::any_of(errors.begin(), errors.end(), [](auto const& e) { return e != nullptr; }))
       run_.throw_failure(program_, at, only && sound);     // an evaluation changes nothing that is kept

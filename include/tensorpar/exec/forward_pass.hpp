@@ -1,20 +1,21 @@
 // tensorpar/exec/forward_pass.hpp - the forward operators alone, on one device of this process
 #pragma once
-#include <tensorpar/exec/batch_check.hpp>
+#include <tensorpar/check/check.hpp>
 #include <tensorpar/exec/executor.hpp>
-#include <tensorpar/plan/check.hpp>
-#include <tensorpar/plan/training.hpp>
+#include <tensorpar/exec/step/batch_check.hpp>
+#include <tensorpar/program/training.hpp>
 
 namespace tensorpar {
 
-/// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Nothing is dropped out. Its parameters come from a
-/// trained executor, by name, from a file (exec/parameters_file.hpp) or one by one.
+/// Runs a forward graph on the caller's thread: for accuracies, samples, comparisons. Nothing is dropped out.
+/// Its parameters come from a trained executor, by name, from a file (exec/files/parameters_file.hpp) or one
+/// by one.
 template <compute_policy Compute> class forward_pass {
  public:
   using scalar = typename Compute::scalar_type;
 
-  /// `forward` has its symbols bound; its batch need not be that of the training graph. The program is checked before it is kept
-  /// (plan/check.hpp). Throws `error` for operators without kernels.
+  /// `forward` has its symbols bound; its batch need not be that of the training graph. The program is
+  /// checked before it is kept (check/check.hpp). Throws `error` for operators without kernels.
   explicit forward_pass(computation_graph const& forward) {
     graph_.graph = forward;
     graph_.forward_nodes = forward.node_count();
@@ -44,12 +45,15 @@ template <compute_policy Compute> class forward_pass {
   training_graph const& graph() const { return graph_; }
   tensorpar::program const& program() const { return program_; }
 
-  /// Copies every parameter of a trained executor (or another forward pass), by name. Statistics of batch norm that the trained model does
-  /// not have (ir/kept_moments.hpp) keep the values that they were given. Throws `error` if they were given none, where any other parameter
-  /// is missing or one has another size, and for an executor whose parameters have no values yet.
+  /// Copies every parameter of a trained executor (or another forward pass), by name. Statistics of batch
+  /// norm that the trained model does not have (ir/running_statistics.hpp) keep the values that they were
+  /// given. Throws `error` if they were given none, where any other parameter is missing or one has another
+  /// size, and for an executor whose parameters have no values yet.
   template <class Executor> void take_parameters(Executor const& trained) {
     if constexpr (requires { trained.has_values(); })
-      if (!trained.has_values()) throw error("the executor's parameters have no values yet", "forward_pass", "an executor that has them");
+      if (!trained.has_values())
+        throw error("the executor's parameters have no values yet", "forward_pass",
+                    "an executor that has them");
     for (buffer const& b : program_.buffers) {
       if (!b.persistent) continue;
       std::string const& name = graph_.graph.value(b.value).name;
@@ -59,21 +63,25 @@ template <compute_policy Compute> class forward_pass {
         if (g.values[x].role == value_role::parameter && g.values[x].name == name) from = static_cast<int>(x);
       if (from < 0) {
         bool statistics = false;
-        for (graph_node const& n : graph_.graph.nodes) statistics = statistics || detail::kept_moments_of(graph_.graph, n) == b.value;
+        for (graph_node const& n : graph_.graph.nodes)
+          statistics = statistics || detail::running_statistics_of(graph_.graph, n) == b.value;
         if (statistics && given_[static_cast<std::size_t>(b.value)]) continue;
         throw error("the trained model has no parameter '" + name + "'", "forward_pass",
-                    statistics ? "statistics that were stored here before: batch_moments or load_parameters" : spell(b.type) + " there");
+                    statistics ? "statistics that were stored here before: batch_moments or load_parameters"
+                               : spell(b.type) + " there");
       }
       std::vector<scalar> const all = trained.fetch(from);
       if (static_cast<i64>(all.size()) != b.type.elements())
-        throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass", spell(b.type));
+        throw error("the trained model has no parameter '" + name + "' of this size", "forward_pass",
+                    spell(b.type));
       store(b.value, all);
     }
   }
   /// No parameter has values any more, until each is stored again.
   void forget() { given_.assign(given_.size(), false); }
   bool has_values() const {
-    for (buffer const& b : program_.buffers) if (b.persistent && !given_[static_cast<std::size_t>(b.value)]) return false;
+    for (buffer const& b : program_.buffers)
+      if (b.persistent && !given_[static_cast<std::size_t>(b.value)]) return false;
     return true;
   }
   /// Writes a whole parameter, and reads it; as those of an executor.
@@ -81,8 +89,9 @@ template <compute_policy Compute> class forward_pass {
     buffer const* b = parameter(value);
     if (!b) return;
     if (static_cast<i64>(all.size()) != b->type.elements())
-      throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) + " elements", "forward_pass",
-                  std::to_string(b->type.elements()));
+      throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) +
+                      " elements",
+                  "forward_pass", std::to_string(b->type.elements()));
     detail::write_reals(memory_.memory(), at(*b), all, b->type.type);
     given_[static_cast<std::size_t>(value)] = true;
   }
@@ -91,8 +100,9 @@ template <compute_policy Compute> class forward_pass {
     return b ? read(*b) : std::vector<scalar>{};
   }
 
-  /// One forward pass. The result stays valid until the next. Throws `error` where a parameter has no values yet, and for a batch that is
-  /// not what the model takes (exec/batch_check.hpp); the next one is run as if nothing had happened.
+  /// One forward pass. The result stays valid until the next. Throws `error` where a parameter has no values
+  /// yet, and for a batch that is not what the model takes (exec/step/batch_check.hpp); the next one is run
+  /// as if nothing had happened.
   void run(host_batch const& batch) {
     ran_ = false;
     batches_.require(graph_.graph, used_, batch, 1, "forward_pass");
@@ -102,24 +112,30 @@ template <compute_policy Compute> class forward_pass {
                     "take_parameters, load_parameters or store before a pass");
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
       for (auto const& [k, value] : ready_[i].feeds)
-        detail::feed_box<scalar>(batch.find(graph_.graph.value(value).name)->second, 0, ready_[i].in[static_cast<std::size_t>(k)],
-                                 const_cast<void*>(ready_[i].in_at[static_cast<std::size_t>(k)]), memory_.memory());
+        detail::feed_box<scalar>(
+            batch.find(graph_.graph.value(value).name)->second, 0, ready_[i].in[static_cast<std::size_t>(k)],
+            const_cast<void*>(ready_[i].in_at[static_cast<std::size_t>(k)]), memory_.memory());
       compute_.run(detail::call_of(program_.tasks[i], ready_[i]));
     }
     memory_.memory().wait();
     ran_ = true;
   }
-  /// An output of the last pass. Throws `error` if the model has none of this name, or no pass has come to its end.
+  /// An output of the last pass. Throws `error` if the model has none of this name, or no pass has come to
+  /// its end.
   std::vector<scalar> output(std::string_view name) const {
     int const x = graph_.graph.output(name);
     if (x >= 0 && is_integer(graph_.graph.type(x).type))
-      throw error("output '" + std::string(name) + "' holds indices", "forward_pass", "an output of real numbers");
+      throw error("output '" + std::string(name) + "' holds indices", "forward_pass",
+                  "an output of real numbers");
     for (buffer const& b : program_.buffers)
       if (x >= 0 && b.value == x) {
-        if (!ran_) throw error("output '" + std::string(name) + "' has no values yet", "forward_pass", "a pass that came to its end");
+        if (!ran_)
+          throw error("output '" + std::string(name) + "' has no values yet", "forward_pass",
+                      "a pass that came to its end");
         return read(b);
       }
-    throw error("the model has no output '" + std::string(name) + "'", "forward_pass", "an output of the model");
+    throw error("the model has no output '" + std::string(name) + "'", "forward_pass",
+                "an output of the model");
   }
 
  private:
@@ -128,7 +144,8 @@ template <compute_policy Compute> class forward_pass {
   tensorpar::program program_;
   struct alone {};                                          // no group: nothing is communicated
   std::vector<detail::prepared_task<alone>> ready_;         // by task
-  std::vector<bool> given_, used_;                          // by value: stored at least once; an input that is read
+  // by value: stored at least once; an input that is read
+  std::vector<bool> given_, used_;
   detail::batch_check batches_;
   bool ran_ = false;
   Compute compute_ = detail::made_for<Compute>({});
@@ -160,7 +177,8 @@ template <compute_policy Compute> class forward_pass {
   buffer const* parameter(int value) const {
     bool const known = value >= 0 && static_cast<std::size_t>(value) < graph_.graph.values.size();
     if (!known || graph_.graph.value(value).role != value_role::parameter)
-      throw error("value " + std::to_string(value) + " is no parameter", "forward_pass", "a parameter of the model");
+      throw error("value " + std::to_string(value) + " is no parameter", "forward_pass",
+                  "a parameter of the model");
     for (buffer const& b : program_.buffers) if (b.persistent && b.value == value) return &b;
     return nullptr;
   }

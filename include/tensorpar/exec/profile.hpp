@@ -1,29 +1,32 @@
-// tensorpar/exec/profile.hpp - how long operators really take: a compute policy's kernels, measured on local blocks
+// tensorpar/exec/profile.hpp - how long operators really take: a compute policy's kernels, measured on local
+// blocks
 #pragma once
 #include <algorithm>
 #include <chrono>
 #include <set>
 #include <tensorpar/cost/profiled.hpp>
-#include <tensorpar/exec/arena_memory.hpp>
-#include <tensorpar/exec/concepts.hpp>
-#include <tensorpar/exec/narrow.hpp>
-#include <tensorpar/exec/random.hpp>
-#include <tensorpar/exec/recorded_runs.hpp>
-#include <tensorpar/exec/scalar.hpp>
-#include <tensorpar/ir/machine_check.hpp>
-#include <tensorpar/plan/program.hpp>
+#include <tensorpar/exec/device/arena_memory.hpp>
+#include <tensorpar/exec/device/concepts.hpp>
+#include <tensorpar/exec/device/narrow.hpp>
+#include <tensorpar/exec/device/random.hpp>
+#include <tensorpar/exec/device/scalar.hpp>
+#include <tensorpar/exec/step/captured_graphs.hpp>
+#include <tensorpar/ir/machine/machine_check.hpp>
+#include <tensorpar/program/program.hpp>
 
 namespace tensorpar {
 
 struct profile_options {
   int warm_ups = 2, samples = 7;  // runs before, and runs whose median is taken
-  double least_seconds = 2e-5;    // a sample repeats the kernel until so much time has passed, and is the mean
+  // a sample repeats the kernel until so much time has passed, and is the mean
+  double min_seconds = 2e-5;
   u64 seed = 1;                   // of the elements
 };
 
 namespace detail {
 
-/// One operator's blocks on one device, in memory of their own; buffers that are in one place are one block, as in the arena.
+/// One operator's blocks on one device, in memory of their own; buffers that are in one place are one block,
+/// as in the arena.
 template <class Compute> class kernel_bench {
   using scalar = typename Compute::scalar_type;
   using memory = arena_memory<memory_of<Compute>>;
@@ -40,14 +43,19 @@ template <class Compute> class kernel_bench {
   std::vector<void*> out_at_;
   kernel_call call_;
 
-  memory space(i64 elements, i64 size) const { return memory(std::max<i64>(elements, 1) * size, memory_in(compute_)); }
-  static i64 element_bytes(tensor_block const& b) { return bytes_of(b.type, static_cast<i64>(sizeof(scalar))); }
+  memory space(i64 elements, i64 size) const {
+    return memory(std::max<i64>(elements, 1) * size, memory_in(compute_));
+  }
+  static i64 element_bytes(tensor_block const& b) {
+    return bytes_of(b.type, static_cast<i64>(sizeof(scalar)));
+  }
 
   void wait() const { memory_in(compute_).wait(); }
   block_memory& place(program const& p, int b, int device) {
     buffer const& q = p.buffers[static_cast<std::size_t>(b)];
     auto const root = [&](int i) {
-      while (i >= 0 && p.buffers[static_cast<std::size_t>(i)].in_place_of >= 0) i = p.buffers[static_cast<std::size_t>(i)].in_place_of;
+      while (i >= 0 && p.buffers[static_cast<std::size_t>(i)].in_place_of >= 0)
+        i = p.buffers[static_cast<std::size_t>(i)].in_place_of;
       return i;
     };
     for (block_memory& m : memory_)
@@ -56,27 +64,34 @@ template <class Compute> class kernel_bench {
     memory_.push_back({b, box, space(box.elements(), element_bytes(box))});
     return memory_.back();
   }
-  /// Real numbers from [1/16, 1): no operator meets a root or a logarithm of less than nothing, nor numbers that make processors slow.
+  /// Real numbers from [1/16, 1): no operator meets a root or a logarithm of less than nothing, nor numbers
+  /// that make processors slow.
   void fill(random_stream const& r, i64 index_end) {
     u64 drawn = 0;
     for (block_memory& m : memory_) {
       auto const n = static_cast<std::size_t>(m.block.elements());
       auto put = [&]<class Element>(std::vector<Element> all, auto made) {
-        std::size_t const some = std::min(n, std::size_t{1} << 20);                // and again from the first: drawing takes long
+        // and again from the first: drawing takes long
+        std::size_t const some = std::min(n, std::size_t{1} << 20);
         for (std::size_t i = 0; i < some; ++i) all[i] = made(r.uniform(drawn++));
         for (std::size_t i = some; i < n; ++i) all[i] = all[i - some];
         m.at.memory().write(m.at.data(), all.data(), static_cast<i64>(n * sizeof(Element)));
       };
       if (is_integer(m.block.type))
-        put(std::vector<std::int32_t>(n), [&](double x) { return static_cast<std::int32_t>(x * static_cast<double>(index_end)); });
+        put(std::vector<std::int32_t>(n),
+            [&](double x) { return static_cast<std::int32_t>(x * static_cast<double>(index_end)); });
       else if (stored_narrow<scalar>(m.block.type))
-        put(std::vector<bfloat16>(n), [](double x) { return bfloat16(static_cast<float>(0.0625 + 0.9375 * x)); });
-      else put(std::vector<scalar>(n), [](double x) { return scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x); });
+        put(std::vector<bfloat16>(n),
+            [](double x) { return bfloat16(static_cast<float>(0.0625 + 0.9375 * x)); });
+      else
+        put(std::vector<scalar>(n),
+            [](double x) { return scalar_traits<scalar>::from_double(0.0625 + 0.9375 * x); });
     }
   }
 
  public:
-  kernel_bench(Compute const& compute, program const& p, task const& t, int device, random_stream const& r) : compute_(compute), task_(t) {
+  kernel_bench(Compute const& compute, program const& p, task const& t, int device, random_stream const& r)
+      : compute_(compute), task_(t) {
     memory_.reserve(t.in.size() + t.out.size() + 1);
     std::vector<shape> in, out;
     for (int b : t.in) {
@@ -108,7 +123,8 @@ template <class Compute> class kernel_bench {
     draw(r);
   }
 
-  /// Indices reach as far as the operator allows: of the extents of its real tensors the largest that it does not refuse.
+  /// Indices reach as far as the operator allows: of the extents of its real tensors the largest that it does
+  /// not refuse.
   void draw(random_stream const& r) {
     std::set<i64> ends{1};
     i64 const most = INT32_MAX;
@@ -127,9 +143,10 @@ template <class Compute> class kernel_bench {
     }
   }
 
-  /// Mean seconds of a run, over at least `least` seconds. A device of queues is asked for many at once and measured by its own clock; from
-  /// a recording where it has them, as in a step: the host takes longer to ask for a short kernel than the device to do it. Precondition
-  /// there: it has run before, so that libraries have chosen their algorithms.
+  /// Mean seconds of a run, over at least `least` seconds. A device of queues is asked for many at once and
+  /// measured by its own clock; from a recording where it has them, as in a step: the host takes longer to
+  /// ask for a short kernel than the device to do it. Precondition there: it has run before, so that
+  /// libraries have chosen their algorithms.
   double sample(double least) {
     if constexpr (recording_memory<memory_of<Compute>>) {
       constexpr int runs = 8;
@@ -167,31 +184,41 @@ template <class Compute> class kernel_bench {
 
 }  // namespace detail
 
-/// Measures every distinct (operator, local shapes, kind of device) of a program that was unrolled with this policy's workspace rule, on
-/// this processor, one at a time on the caller's thread, with blocks in cache as far as they fit. All kinds of device are measured here:
-/// the table is true for machines whose devices are this one. What `have` holds already is kept and not measured again. Keys and samples
-/// are deterministic, seconds are measured. O(samples * work of one step's distinct operators).
+/// Measures every distinct (operator, local shapes, kind of device) of a program that was unrolled with this
+/// policy's workspace rule, on this processor, one at a time on the caller's thread, with blocks in cache as
+/// far as they fit. All kinds of device are measured here: the table is true for machines whose devices are
+/// this one. What `have` holds already is kept and not measured again. Keys and samples are deterministic,
+/// seconds are measured. O(samples * work of one step's distinct operators).
 template <compute_policy Compute>
-profile_table measure_operators(Compute const& compute, program const& p, machine const& cluster, profile_options const& o = {},
-                                profile_table have = {}) {
+profile_table measure_operators(Compute const& compute, program const& p, machine const& cluster,
+                                profile_options const& o = {}, profile_table have = {}) {
   if (o.samples < 1 || o.warm_ups < 0)
-    throw error("so many samples: " + std::to_string(o.samples), "measure_operators", "at least 1 sample, 0 warm-ups");
+    throw error("so many samples: " + std::to_string(o.samples), "measure_operators",
+                "at least 1 sample, 0 warm-ups");
   require_machine(cluster);
   for (task const& t : p.tasks) {
     if (t.kind != task_kind::compute) continue;
     std::vector<shape> in, out;
-    for (int b : t.in) in.push_back(part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
-    for (int b : t.out) out.push_back(part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
+    for (int b : t.in)
+      in.push_back(
+          part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
+    for (int b : t.out)
+      out.push_back(
+          part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
     for (int d : t.devices) {
-      device_kind const& kind = cluster.kinds[static_cast<std::size_t>(cluster.device[static_cast<std::size_t>(d)])];
-      compute_query const q{
-          t.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, kind};
+      device_kind const& kind =
+          cluster.kinds[static_cast<std::size_t>(cluster.device[static_cast<std::size_t>(d)])];
+      compute_query const q{t.op,
+                            {in.data(), static_cast<int>(in.size())},
+                            {out.data(), static_cast<int>(out.size())},
+                            p.scalar_bytes,
+                            kind};
       profile_key key = profile_key_of(q);
       if (have.find(key)) continue;
       detail::kernel_bench<Compute> bench(compute, p, t, d, {o.seed, key.op_hash});
       for (int i = 0; i < o.warm_ups; ++i) bench.sample(0);
       std::vector<double> seconds;
-      for (int i = 0; i < o.samples; ++i) seconds.push_back(bench.sample(o.least_seconds));
+      for (int i = 0; i < o.samples; ++i) seconds.push_back(bench.sample(o.min_seconds));
       std::nth_element(seconds.begin(), seconds.begin() + o.samples / 2, seconds.end());
       have.add({std::move(key), seconds[static_cast<std::size_t>(o.samples / 2)], o.samples});
     }
@@ -200,7 +227,8 @@ profile_table measure_operators(Compute const& compute, program const& p, machin
 }
 /// By a policy of its own.
 template <compute_policy Compute>
-profile_table measure_operators(program const& p, machine const& cluster, profile_options const& o = {}, profile_table have = {}) {
+profile_table measure_operators(program const& p, machine const& cluster, profile_options const& o = {},
+                                profile_table have = {}) {
   return measure_operators(detail::made_for<Compute>({}), p, cluster, o, std::move(have));
 }
 

@@ -13,11 +13,12 @@ namespace tensorpar {
 namespace detail {
 
 [[noreturn]] inline void bad_node_id(int u, int v, int n) {
-  throw error("the graph names a node that does not exist: " + std::to_string(u), "predecessors of node " + std::to_string(v),
-              "node ids 0 to " + std::to_string(n - 1));
+  throw error("the graph names a node that does not exist: " + std::to_string(u),
+              "predecessors of node " + std::to_string(v), "node ids 0 to " + std::to_string(n - 1));
 }
 
-/// Predecessor lists without repetition, in the order in which the graph gives them: node v owns item[start[v] .. start[v+1]).
+/// Predecessor lists without repetition, in the order in which the graph gives them: node v owns
+/// item[start[v] .. start[v+1]).
 struct packed_lists {
   pool<int> start, item;
   constexpr slice<int> operator[](int v) const { return {item.begin() + start[v], start[v + 1] - start[v]}; }
@@ -55,19 +56,23 @@ constexpr packed_lists transpose(packed_lists const& a, int n) {
 
 }  // namespace detail
 
-/// A packed copy of the structure of a graph: predecessors and successors of every node, each edge once. Move-only, O(V + E) memory.
-/// Models `bidirectional_topology`; predecessors come in the order in which the graph gives them, successors ascend.
+/// A packed copy of the structure of a graph: predecessors and successors of every node, each edge once.
+/// Move-only, O(V + E) memory. Models `bidirectional_topology`; predecessors come in the order in which the
+/// graph gives them, successors ascend.
 /// Throws `error` if the graph names a node outside [0, V).
 class adjacency {
   int n_ = 0;
   detail::packed_lists pred_, succ_;
-  constexpr adjacency(int n, detail::packed_lists p, detail::packed_lists s) : n_(n), pred_(std::move(p)), succ_(std::move(s)) {}
+  constexpr adjacency(int n, detail::packed_lists p, detail::packed_lists s)
+      : n_(n), pred_(std::move(p)), succ_(std::move(s)) {}
 
  public:
   template <topology G>
     requires(!std::same_as<G, adjacency>)
   constexpr explicit adjacency(G const& g)
-      : n_(tensorpar::node_count(g)), pred_(detail::pack_predecessors(g)), succ_(detail::transpose(pred_, n_)) {}
+      : n_(tensorpar::node_count(g)),
+        pred_(detail::pack_predecessors(g)),
+        succ_(detail::transpose(pred_, n_)) {}
 
   /// From edges, repeated ones kept once. Precondition: node ids in [0, n), checked.
   constexpr static adjacency from_edges(int n, slice<edge> edges) {

@@ -45,7 +45,8 @@ template <topology G> constexpr std::vector<int> convex_closure(G const& g, std:
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
   detail::check_nodes(nodes, n);
-  auto const below = detail::reached(n, nodes, detail::forward{&a}), above = detail::reached(n, nodes, detail::backward{&a});
+  auto const below = detail::reached(n, nodes, detail::forward{&a}),
+             above = detail::reached(n, nodes, detail::backward{&a});
   pool<int> in(n, 0);
   for (int v : nodes) in[v] = 1;
   std::vector<int> r;
@@ -54,8 +55,8 @@ template <topology G> constexpr std::vector<int> convex_closure(G const& g, std:
   return r;
 }
 
-/// Does every path between two of the nodes stay among them? A pipeline stage must be convex, else two stages wait for each other.
-/// O(V + E). Throws `error` if a node does not exist.
+/// Does every path between two of the nodes stay among them? A pipeline stage must be convex, else two stages
+/// wait for each other. O(V + E). Throws `error` if a node does not exist.
 template <topology G> constexpr bool is_convex(G const& g, std::vector<int> const& nodes) {
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();

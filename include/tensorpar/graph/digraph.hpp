@@ -8,7 +8,8 @@
 
 namespace tensorpar {
 
-/// A simple directed graph that grows. Regular: equal if it has the same nodes and edges, however it was built.
+/// A simple directed graph that grows. Regular: equal if it has the same nodes and edges, however it was
+/// built.
 /// Lists are kept ascending. add_node O(1) amortised, add_edge and has_edge O(degree).
 class digraph {
   std::vector<std::vector<int>> pred_, succ_;
@@ -24,7 +25,8 @@ class digraph {
 
  public:
   constexpr digraph() = default;
-  constexpr explicit digraph(int nodes) : pred_(at(nodes), std::vector<int>{}), succ_(at(nodes), std::vector<int>{}) {}
+  constexpr explicit digraph(int nodes)
+      : pred_(at(nodes), std::vector<int>{}), succ_(at(nodes), std::vector<int>{}) {}
   constexpr digraph(int nodes, std::initializer_list<edge> edges) : digraph(nodes) {
     for (edge e : edges) add_edge(e.from, e.to);
   }
@@ -54,8 +56,12 @@ class digraph {
     return false;
   }
   constexpr int node_count() const { return static_cast<int>(pred_.size()); }
-  constexpr slice<int> predecessors(int v) const { return {pred_[at(v)].data(), static_cast<int>(pred_[at(v)].size())}; }
-  constexpr slice<int> successors(int v) const { return {succ_[at(v)].data(), static_cast<int>(succ_[at(v)].size())}; }
+  constexpr slice<int> predecessors(int v) const {
+    return {pred_[at(v)].data(), static_cast<int>(pred_[at(v)].size())};
+  }
+  constexpr slice<int> successors(int v) const {
+    return {succ_[at(v)].data(), static_cast<int>(succ_[at(v)].size())};
+  }
 
   friend constexpr bool operator==(digraph const& a, digraph const& b) { return a.succ_ == b.succ_; }
 };

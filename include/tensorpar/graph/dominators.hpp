@@ -6,8 +6,8 @@
 
 namespace tensorpar {
 
-/// The immediate (post-)dominators of an acyclic graph, as a tree. With several sources one node before all of them is imagined; a node
-/// whose immediate dominator is that one has none.
+/// The immediate (post-)dominators of an acyclic graph, as a tree. With several sources one node before all
+/// of them is imagined; a node whose immediate dominator is that one has none.
 class dominator_tree {
   std::vector<int> up_, depth_;
   constexpr int up(int v) const { return up_[static_cast<std::size_t>(v)]; }
@@ -16,8 +16,8 @@ class dominator_tree {
  public:
   static constexpr int none = -1;
 
-  /// Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm" (2001): one pass suffices on an acyclic graph. O(V log V + E depth).
-  /// Throws `error` on a cycle.
+  /// Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm" (2001): one pass suffices on an acyclic
+  /// graph. O(V log V + E depth). Throws `error` on a cycle.
   template <topology G>
   constexpr explicit dominator_tree(G const& g)
       : up_(static_cast<std::size_t>(tensorpar::node_count(g)), none), depth_(up_.size(), 1) {
@@ -45,7 +45,8 @@ class dominator_tree {
     }
     return a;
   }
-  /// The nearest node that dominates all of them, or `none`. Of all sources, in a tree of post-dominators: where everything meets.
+  /// The nearest node that dominates all of them, or `none`. Of all sources, in a tree of post-dominators:
+  /// where everything meets.
   constexpr int common(std::vector<int> const& nodes) const {
     int d = nodes.empty() ? none : nodes[0];
     for (int v : nodes) d = d == none ? none : common(d, v);
@@ -67,6 +68,8 @@ class dominator_tree {
 template <topology G> constexpr dominator_tree dominators(G const& g) { return dominator_tree(g); }
 
 /// The same against the edges: nodes that every path from v to a sink passes.
-template <topology G> constexpr dominator_tree post_dominators(G const& g) { return dominator_tree(tensorpar::reversed(g)); }
+template <topology G> constexpr dominator_tree post_dominators(G const& g) {
+  return dominator_tree(tensorpar::reversed(g));
+}
 
 }  // namespace tensorpar

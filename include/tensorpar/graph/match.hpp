@@ -6,13 +6,14 @@
 
 namespace tensorpar {
 
-/// `subgraph`: every pattern edge is an edge between the images. `induced`: and no other edge joins the images.
+/// `subgraph`: every pattern edge is an edge between the images. `induced`: and no other edge joins the
+/// images.
 enum class match_kind : unsigned char { subgraph, induced };
 
 namespace detail {
 
-/// Pattern nodes in the order of the search: the most constrained first, then always one joined to those before it, if any is.
-/// Ties: more edges to earlier nodes, fewer candidates, smaller id.
+/// Pattern nodes in the order of the search: the most constrained first, then always one joined to those
+/// before it, if any is. Ties: more edges to earlier nodes, fewer candidates, smaller id.
 constexpr pool<int> search_order(adjacency const& p, pool<int> const& candidates) {
   int const k = p.node_count();
   pool<int> order, joined(k, 0), done(k, 0);
@@ -20,7 +21,9 @@ constexpr pool<int> search_order(adjacency const& p, pool<int> const& candidates
     int best = -1;
     for (int v = 0; v < k; ++v) {
       if (done[v]) continue;
-      if (best < 0 || joined[v] > joined[best] || (joined[v] == joined[best] && candidates[v] < candidates[best])) best = v;
+      if (best < 0 || joined[v] > joined[best] ||
+          (joined[v] == joined[best] && candidates[v] < candidates[best]))
+        best = v;
     }
     done[best] = 1;
     order.push(best);
@@ -74,9 +77,11 @@ template <class Compatible> class matcher {
     slice<int> from{};
     bool joined = false;  // candidates are the neighbours of an image already fixed; the shortest such list
     for (int u : p_.predecessors(v))
-      if (image_[u] >= 0 && (!joined || g_.successors(image_[u]).size() < from.size())) from = g_.successors(image_[u]), joined = true;
+      if (image_[u] >= 0 && (!joined || g_.successors(image_[u]).size() < from.size()))
+        from = g_.successors(image_[u]), joined = true;
     for (int w : p_.successors(v))
-      if (image_[w] >= 0 && (!joined || g_.predecessors(image_[w]).size() < from.size())) from = g_.predecessors(image_[w]), joined = true;
+      if (image_[w] >= 0 && (!joined || g_.predecessors(image_[w]).size() < from.size()))
+        from = g_.predecessors(image_[w]), joined = true;
     for (int j = 0, n = joined ? from.size() : g_.node_count(); j < n; ++j) {
       int const x = joined ? from[j] : j;
       if (!fits(v, x)) continue;
@@ -93,10 +98,12 @@ template <class Compatible> class matcher {
 
 }  // namespace detail
 
-/// Visits every way to place `pattern` in `g`: an injective map of pattern nodes with `compatible(pattern_node, node)` that keeps edges.
-/// `visit(image)` gets a slice, image[pattern node] = node, valid during the call; it returns false to stop. Same order in every run.
-/// Returns false if stopped. The empty pattern matches once.
-/// Complexity: V_p * V + exponential in the pattern at worst; for a connected pattern O(V * degree^V_p). Recursion depth V_p.
+/// Visits every way to place `pattern` in `g`: an injective map of pattern nodes with
+/// `compatible(pattern_node, node)` that keeps edges. `visit(image)` gets a slice, image[pattern node] =
+/// node, valid during the call; it returns false to stop. Same order in every run. Returns false if stopped.
+/// The empty pattern matches once.
+/// Complexity: V_p * V + exponential in the pattern at worst; for a connected pattern O(V * degree^V_p).
+/// Recursion depth V_p.
 template <topology P, topology G, class Compatible, class Visit>
   requires std::predicate<Compatible const&, int, int> && std::predicate<Visit&, slice<int>>
 constexpr bool for_each_match(P const& pattern, G const& g, Compatible const& compatible, Visit&& visit,
@@ -108,7 +115,8 @@ constexpr bool for_each_match(P const& pattern, G const& g, Compatible const& co
 /// The first match in that order as image[pattern node], empty if there is none.
 template <topology P, topology G, class Compatible>
   requires std::predicate<Compatible const&, int, int>
-constexpr std::vector<int> find_match(P const& pattern, G const& g, Compatible const& compatible, match_kind kind = match_kind::subgraph) {
+constexpr std::vector<int> find_match(P const& pattern, G const& g, Compatible const& compatible,
+                                      match_kind kind = match_kind::subgraph) {
   std::vector<int> r;
   for_each_match(pattern, g, compatible, [&r](slice<int> image) {
     r.assign(image.begin(), image.end());

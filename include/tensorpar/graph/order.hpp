@@ -55,7 +55,8 @@ constexpr pool<int> kahn(adjacency const& a) {
 [[noreturn]] inline void graph_has_cycle(std::vector<int> const& cycle) {
   std::string path;
   for (int v : cycle) path += std::to_string(v) + " -> ";
-  throw error("the graph has a cycle: " + path + std::to_string(cycle.front()), "topological order", "a directed acyclic graph");
+  throw error("the graph has a cycle: " + path + std::to_string(cycle.front()), "topological order",
+              "a directed acyclic graph");
 }
 
 constexpr std::vector<int> cycle_among_rest(adjacency const& a, pool<int> const& order) {
@@ -86,8 +87,8 @@ constexpr pool<int> topological_order(adjacency const& a) {
 
 }  // namespace detail
 
-/// A cycle v0 -> v1 -> ... -> v0 as its nodes, or nothing. Post: each node is a predecessor of the next, the last of the first.
-/// Complexity O(V log V + E).
+/// A cycle v0 -> v1 -> ... -> v0 as its nodes, or nothing. Post: each node is a predecessor of the next, the
+/// last of the first. Complexity O(V log V + E).
 template <topology G> constexpr std::vector<int> find_cycle(G const& g) {
   adjacency const& a = detail::as_adjacency(g);
   return detail::cycle_among_rest(a, detail::kahn(a));
@@ -98,7 +99,8 @@ template <topology G> constexpr bool is_acyclic(G const& g) {
   return detail::kahn(a).size() == a.node_count();
 }
 
-/// The order in which every edge points forward that is smallest in ids (Kahn 1962 with a heap). Deterministic.
+/// The order in which every edge points forward that is smallest in ids (Kahn 1962 with a heap).
+/// Deterministic.
 /// Complexity O(V log V + E). Throws `error` naming a cycle if there is one.
 template <topology G> constexpr std::vector<int> topological_order(G const& g) {
   adjacency const& a = detail::as_adjacency(g);
@@ -112,8 +114,9 @@ template <class T> struct weighted_path {
   std::vector<int> nodes;  ///< in the order of the edges; empty for the empty graph
 };
 
-/// The heaviest path when nodes weigh (the critical path): of several, one that ends in the smallest node and takes the smallest
-/// predecessor at every step. Pre: weights not negative. Complexity O(V log V + E). Throws `error` on a cycle.
+/// The heaviest path when nodes weigh (the critical path): of several, one that ends in the smallest node and
+/// takes the smallest predecessor at every step. Pre: weights not negative. Complexity O(V log V + E). Throws
+/// `error` on a cycle.
 template <topology G, node_weights W = detail::unit_weight>
 constexpr auto longest_path(G const& g, W const& weight = {}) -> weighted_path<detail::weight_type<W>> {
   using T = detail::weight_type<W>;
@@ -124,7 +127,8 @@ constexpr auto longest_path(G const& g, W const& weight = {}) -> weighted_path<d
   int last = -1;
   for (int v : detail::topological_order(a)) {
     for (int u : a.predecessors(v))
-      if (before[v] < 0 || upto[u] > upto[before[v]] || (upto[u] == upto[before[v]] && u < before[v])) before[v] = u;
+      if (before[v] < 0 || upto[u] > upto[before[v]] || (upto[u] == upto[before[v]] && u < before[v]))
+        before[v] = u;
     upto[v] = detail::weight_at(weight, v) + (before[v] < 0 ? T{} : upto[before[v]]);
     if (last < 0 || upto[v] > upto[last] || (upto[v] == upto[last] && v < last)) last = v;
   }
@@ -134,7 +138,8 @@ constexpr auto longest_path(G const& g, W const& weight = {}) -> weighted_path<d
   return r;
 }
 
-/// The number of each node's weakly connected component, components numbered in the order of their smallest nodes.
+/// The number of each node's weakly connected component, components numbered in the order of their smallest
+/// nodes.
 struct components {
   std::vector<int> of;
   int count = 0;

@@ -6,7 +6,8 @@
 
 namespace tensorpar {
 
-/// The transitive closure of an acyclic graph: one bit for each ordered pair. Memory V^2 / 8 bytes; built in O(V E / 64).
+/// The transitive closure of an acyclic graph: one bit for each ordered pair. Memory V^2 / 8 bytes; built in
+/// O(V E / 64).
 class reachability {
   int n_ = 0, words_ = 0;
   pool<u64> up_;  // row v: the nodes from which v is reached
@@ -27,7 +28,8 @@ class reachability {
     pool<int> before;
     for (int v : order) {
       before.clear();
-      for (int u : a.predecessors(v)) {  // latest first, so that an implied one is implied when its turn comes
+      // latest first, so that an implied one is implied when its turn comes
+      for (int u : a.predecessors(v)) {
         int i = before.push(u);
         for (; i > 0 && place[before[i - 1]] < place[u]; --i) before[i] = before[i - 1];
         before[i] = u;
@@ -64,7 +66,8 @@ class reachability {
   }
 };
 
-/// The graph whose edges are all pairs (u, v) with a path from u to v. O(V E / 64 + V^2). Throws `error` on a cycle.
+/// The graph whose edges are all pairs (u, v) with a path from u to v. O(V E / 64 + V^2). Throws `error` on a
+/// cycle.
 template <topology G> constexpr adjacency transitive_closure(G const& g) {
   reachability const r(g);
   std::vector<std::vector<int>> pred;
@@ -73,7 +76,8 @@ template <topology G> constexpr adjacency transitive_closure(G const& g) {
 }
 
 /// The fewest edges with the same paths (unique for an acyclic graph; Aho, Garey, Ullman 1972).
-/// Law: transitive_closure(transitive_reduction(g)) == transitive_closure(g). O(V E / 64), V^2 / 8 bytes. Throws `error` on a cycle.
+/// Law: transitive_closure(transitive_reduction(g)) == transitive_closure(g). O(V E / 64), V^2 / 8 bytes.
+/// Throws `error` on a cycle.
 template <topology G> constexpr adjacency transitive_reduction(G const& g) {
   std::vector<edge> redundant;
   reachability const r(g, &redundant);

@@ -17,7 +17,8 @@ template <bidirectional_topology G> class reversed_view {
   constexpr decltype(auto) successors(int v) const { return tensorpar::predecessors(*g_, v); }
 };
 
-/// Law: reversed(reversed(g)) has the edges of g. O(1) for a graph that walks forward, else one packed copy, O(V + E).
+/// Law: reversed(reversed(g)) has the edges of g. O(1) for a graph that walks forward, else one packed copy,
+/// O(V + E).
 template <topology G> constexpr auto reversed(G const& g) {
   if constexpr (bidirectional_topology<G>) return reversed_view<G>(g);
   else return adjacency(g).reversed();
@@ -32,7 +33,8 @@ struct subgraph {
   constexpr slice<int> successors(int v) const { return structure.successors(v); }
 };
 
-/// The sub-graph induced by `nodes` (each once): all edges between them. Complexity O(V + edges into `nodes`).
+/// The sub-graph induced by `nodes` (each once): all edges between them. Complexity O(V + edges into
+/// `nodes`).
 /// Throws `error` if a node does not exist or is named twice.
 template <topology G> constexpr subgraph induced(G const& g, std::vector<int> nodes) {
   int const n = tensorpar::node_count(g);
@@ -40,28 +42,33 @@ template <topology G> constexpr subgraph induced(G const& g, std::vector<int> no
   int k = 0;
   for (int v : nodes) {
     if (v < 0 || v >= n) detail::bad_node_id(v, v, n);
-    if (fresh[v] >= 0) throw error("a node is named twice: " + std::to_string(v), "nodes of an induced sub-graph", "each node once");
+    if (fresh[v] >= 0)
+      throw error("a node is named twice: " + std::to_string(v), "nodes of an induced sub-graph",
+                  "each node once");
     fresh[v] = k++;
   }
   std::vector<std::vector<int>> pred(nodes.size(), std::vector<int>{});
   for (int v : nodes) {
     auto&& range = tensorpar::predecessors(g, v);
     for (auto const& u : range)
-      if (fresh[static_cast<int>(u)] >= 0) pred[static_cast<std::size_t>(fresh[v])].push_back(fresh[static_cast<int>(u)]);
+      if (fresh[static_cast<int>(u)] >= 0)
+        pred[static_cast<std::size_t>(fresh[v])].push_back(fresh[static_cast<int>(u)]);
   }
   return {adjacency(pred), std::move(nodes)};
 }
 
-/// The quotient: node v becomes group[v]; edges inside a group vanish, others are kept once. A group that is not convex makes a cycle
-/// (`is_convex` in convexity.hpp, `find_cycle` in order.hpp). Complexity O(V + E).
+/// The quotient: node v becomes group[v]; edges inside a group vanish, others are kept once. A group that is
+/// not convex makes a cycle (`is_convex` in convexity.hpp, `find_cycle` in order.hpp). Complexity O(V + E).
 /// Precondition: group.size() == node_count(g), 0 <= group[v] < groups; checked.
 template <topology G> constexpr adjacency contracted(G const& g, std::vector<int> const& group, int groups) {
   int const n = tensorpar::node_count(g);
   if (static_cast<int>(group.size()) != n)
-    throw error("the grouping has " + std::to_string(group.size()) + " entries for " + std::to_string(n) + " nodes", "contracted graph",
-                "one group number for each node");
+    throw error(
+        "the grouping has " + std::to_string(group.size()) + " entries for " + std::to_string(n) + " nodes",
+        "contracted graph", "one group number for each node");
   for (int v = 0; v < n; ++v)
-    if (int const b = group[static_cast<std::size_t>(v)]; b < 0 || b >= groups) detail::bad_node_id(b, v, groups);
+    if (int const b = group[static_cast<std::size_t>(v)]; b < 0 || b >= groups)
+      detail::bad_node_id(b, v, groups);
   std::vector<std::vector<int>> pred(static_cast<std::size_t>(groups), std::vector<int>{});
   for (int v = 0; v < n; ++v) {
     int const b = group[static_cast<std::size_t>(v)];

@@ -3,13 +3,14 @@
 #include <string>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/core/name_index.hpp>
-#include <tensorpar/op/pointwise.hpp>
-#include <tensorpar/op/spelling.hpp>
+#include <tensorpar/op/core/spelling.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 #include <vector>
 
 namespace tensorpar {
 
-/// Where a value comes from. Inputs and parameters have no producer; states belong to an optimizer (velocity, moments).
+/// Where a value comes from. Inputs and parameters have no producer; states belong to an optimizer (velocity,
+/// moments).
 enum class value_role : int { activation, input, parameter, state };
 /// Which part of a training step an operator belongs to.
 enum class step_phase : int { forward, backward, update };
@@ -22,9 +23,11 @@ struct graph_value {
   std::string name;                       // inputs, parameters, states, outputs
   init start = init::zeros;               // parameters and states
   int stored_in = -1;                     // an update's result: the parameter or state it replaces
-  int part = 0, parts = 1;                // inputs: which part of the batch along axis 0 it is (a graph that holds several micro-batches)
+  // inputs: which part of the batch along axis 0 it is (a graph that holds several micro-batches)
+  int micro_batch = 0, micro_batches = 1;
 
-  // made once a unit and not wherever one is copied: making code for strings and vectors is most of what compiling a model takes
+  // made once a unit and not wherever one is copied: making code for strings and vectors is most of what
+  // compiling a model takes
   graph_value() = default;
   [[gnu::noinline, gnu::cold]] graph_value(graph_value const&) = default;
   [[gnu::noinline, gnu::cold]] graph_value(graph_value&&) noexcept = default;
@@ -39,15 +42,22 @@ struct graph_node {
   std::vector<int> in, out;               // value ids; weights stand after the activations
   int activations = 0;
   step_phase phase = step_phase::forward;
-  int origin = -1;                        // the forward node this one was derived from; itself for forward nodes
-  /// letters[i] is the loop of the origin's iteration space that loop i of this node's follows ('\0': none). Empty: the same letters.
+  // the forward node this one was derived from; itself for forward nodes
+  int origin = -1;
+  /// letters[i] is the loop of the origin's iteration space that loop i of this node's follows ('\0': none).
+  /// Empty: the same letters.
   std::string letters;
-  int region = -1, turn = 0;              // which repeated block it came from, and which turn of it
-  int part = 0, parts = 1;                // which micro-batch it works on, of how many, in a graph that holds several
-  i64 sample_run = -1;                    // of its first result in a step: where samples stand (ir/sample_runs.hpp); -1: it cannot be told
-  bool again = false;                     // a forward operator run once more, in the backward pass
-  bool anew = false;                      // its operands are moved for it and others like it, not taken from the forward pass' copies
-  bool in_place = false;                  // the result takes the place of the first operand where nothing reads that afterwards
+  // which repeated block it came from, and which repetition of it
+  int block = -1, repetition = 0;
+  // which micro-batch it works on, of how many, in a graph that holds several
+  int micro_batch = 0, micro_batches = 1;
+  // of its first result in a step: where samples stand (ir/sample_runs.hpp); -1: it cannot be told
+  i64 sample_run = -1;
+  bool recomputed = false;                // a forward operator run once more, in the backward pass
+  // its operands are moved for it and others like it, not taken from the forward pass' copies
+  bool refetch_operands = false;
+  // the result takes the place of the first operand where nothing reads that afterwards
+  bool in_place = false;
 
   graph_node() = default;   // as in graph_value
   [[gnu::noinline, gnu::cold]] graph_node(graph_node const&) = default;
@@ -62,7 +72,8 @@ struct graph_port {
   int value;
 };
 
-/// A directed acyclic graph of operators over values. Nodes stand in topological order: operands before their users.
+/// A directed acyclic graph of operators over values. Nodes stand in topological order: operands before their
+/// users.
 /// A regular value; models `topology` (graph/concepts.hpp) with operators as nodes.
 class computation_graph {
  public:
@@ -90,11 +101,17 @@ class computation_graph {
     return r;
   }
 
-  /// Appends a value that nothing makes; its id. Throws `error` for an extent below 1, for more than 2^48 elements, and for a name that
-  /// another input (parameter, state) has.
-  int add_input(std::string name, shape const& s) { return add_named(value_role::input, std::move(name), s, init::zeros); }
-  int add_parameter(std::string name, shape const& s, init start) { return add_named(value_role::parameter, std::move(name), s, start); }
-  int add_state(std::string name, shape const& s) { return add_named(value_role::state, std::move(name), s, init::zeros); }
+  /// Appends a value that nothing makes; its id. Throws `error` for an extent below 1, for more than 2^48
+  /// elements, and for a name that another input (parameter, state) has.
+  int add_input(std::string name, shape const& s) {
+    return add_named(value_role::input, std::move(name), s, init::zeros);
+  }
+  int add_parameter(std::string name, shape const& s, init start) {
+    return add_named(value_role::parameter, std::move(name), s, start);
+  }
+  int add_state(std::string name, shape const& s) {
+    return add_named(value_role::state, std::move(name), s, init::zeros);
+  }
   /// The same for passes whose names may stand for several values.
   int append_value(value_role role, std::string name, shape const& s, init start = init::zeros) {
     names_.insert(key_of(static_cast<int>(role), name));
@@ -118,8 +135,9 @@ class computation_graph {
     return -1;
   }
 
-  /// Appends an operator on these operands (activations, then all of its weights). Returns its node id; results are `node(id).out`.
-  /// A dropout whose seed another one has gets a seed of its own, made from that and its place: no two draw one mask.
+  /// Appends an operator on these operands (activations, then all of its weights). Returns its node id;
+  /// results are `node(id).out`. A dropout whose seed another one has gets a seed of its own, made from that
+  /// and its place: no two draw one mask.
   /// Throws `error` where the operator's shape rule complains. O(operands * rank), for a dropout O(nodes).
   [[gnu::cold]] int add(any_op const& o, std::vector<int> operands, std::string name = {}) {
     return append(o.is<dropout>() ? with_own_seed(o) : o, std::move(operands), std::move(name));
@@ -127,7 +145,8 @@ class computation_graph {
   /// The same with the operator as it is: for passes that repeat one, whose mask is drawn once more.
   [[gnu::cold]] int append(any_op const& o, std::vector<int> operands, std::string name = {}) {
     for (int x : operands)
-      if (x < 0 || static_cast<std::size_t>(x) >= values.size()) refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
+      if (x < 0 || static_cast<std::size_t>(x) >= values.size())
+        refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
     inference const r = accepted(o, types_of(operands).view(), activations, name);
     for (int i = 0; i < r.n; ++i)
@@ -148,13 +167,16 @@ class computation_graph {
     }
     return id;
   }
-  /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...; none are where it throws.
-  /// Where several operators have no name, all but the first are called by operator and number.
+  /// The same with the operator's own weights made as new parameters named `name.0`, `name.1` ...; none are
+  /// where it throws. Where several operators have no name, all but the first are called by operator and
+  /// number.
   int add_with_weights(any_op const& o, std::vector<int> operands, std::string name) {
     for (int x : operands)
-      if (x < 0 || static_cast<std::size_t>(x) >= values.size()) refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
+      if (x < 0 || static_cast<std::size_t>(x) >= values.size())
+        refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
     pool<shape> const in = types_of(operands);
-    accepted(o, in.view(), o.op->arity < 0 ? in.size() : o.op->arity, name);       // weights follow from operands that the rule accepts
+    // weights follow from operands that the rule accepts
+    accepted(o, in.view(), o.op->arity < 0 ? in.size() : o.op->arity, name);
     weight_list const w = o.op->weights(o.attr, in.view());
     for (int i = 0; i < w.n; ++i)
       if (char const* const why = wrong_size(w.w[i].type)) refuse_size(o, name, "a weight", w.w[i].type, why);
@@ -169,11 +191,14 @@ class computation_graph {
       detail::put_text(weight[i], i64{i});
       require_own_name(value_role::parameter, weight[i]);
     }
-    for (int i = 0; i < w.n; ++i) operands.push_back(append_value(value_role::parameter, std::move(weight[i]), w.w[i].type, w.w[i].start));
+    for (int i = 0; i < w.n; ++i)
+      operands.push_back(
+          append_value(value_role::parameter, std::move(weight[i]), w.w[i].type, w.w[i].start));
     return add(o, std::move(operands), std::move(name));
   }
 
-  /// A stable hash of operators, attributes, shapes and wiring (names excluded): two graphs that compute the same way agree on it.
+  /// A stable hash of operators, attributes, shapes and wiring (names excluded): two graphs that compute the
+  /// same way agree on it.
   u64 hash() const {
     hasher h;
     h.add(values.size()).add(nodes.size());
@@ -198,18 +223,23 @@ class computation_graph {
     if (!names_.contains(key_of(static_cast<int>(role), name))) return;
     for (graph_value const& v : values)
       if (v.role == role && v.producer < 0 && v.name == name)
-        refuse_name(role == value_role::input ? "inputs" : role == value_role::parameter ? "parameters" : "states", name);
+        refuse_name(role == value_role::input       ? "inputs"
+                    : role == value_role::parameter ? "parameters"
+                                                    : "states",
+                    name);
   }
   int add_named(value_role role, std::string&& name, shape const& s, init start) {
     require_own_name(role, name);
     return append_value(role, std::move(name), s, start);
   }
   [[noreturn, gnu::noinline, gnu::cold]] static void refuse_name(char const* kind, std::string const& name) {
-    throw error("two " + std::string(kind) + " named '" + name + "'", "computation_graph", "a name of its own for each");
+    throw error("two " + std::string(kind) + " named '" + name + "'", "computation_graph",
+                "a name of its own for each");
   }
   [[noreturn, gnu::noinline, gnu::cold]] void refuse_value(std::string const& reader, int x) const {
     throw error(reader + " reads value " + std::to_string(x), "computation_graph",
-                values.empty() ? "values of the graph, which has none yet" : "values 0 to " + std::to_string(values.size() - 1));
+                values.empty() ? "values of the graph, which has none yet"
+                               : "values 0 to " + std::to_string(values.size() - 1));
   }
   pool<shape> types_of(std::vector<int> const& operands) const {
     pool<shape> in;
@@ -221,7 +251,8 @@ class computation_graph {
     i64 const given = o.as<dropout>().seed;
     for (u64 place = nodes.size();; ++place) {
       bool taken = false;
-      for (graph_node const& n : nodes) taken = taken || (n.op.is<dropout>() && n.op.as<dropout>().seed == o.as<dropout>().seed);
+      for (graph_node const& n : nodes)
+        taken = taken || (n.op.is<dropout>() && n.op.as<dropout>().seed == o.as<dropout>().seed);
       if (!taken) return o;
       dropout d = o.as<dropout>();
       d.seed = static_cast<i64>(hasher().add(given).add(place).value() >> 1);
@@ -237,21 +268,25 @@ class computation_graph {
   /// Why no value may have this shape, or null.
   static char const* wrong_size(shape const& s) {
     for (int i = 0; i < s.rank; ++i) if (s.d[i].n < 1) return " has an extent below 1";
-    return s.elements() > most_tensor_elements ? " has more than 2^48 elements" : nullptr;
+    return s.elements() > max_tensor_elements ? " has more than 2^48 elements" : nullptr;
   }
   static constexpr char const* valid_size = "extents of 1 or more, at most 2^48 elements";
-  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_size(any_op const& o, std::string const& name, char const* which,
-                                                                 shape const& s, char const* why) {
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_size(any_op const& o, std::string const& name,
+                                                                 char const* which, shape const& s,
+                                                                 char const* why) {
     std::string what = ": ";
     for (char const* text : {which, " of shape "}) detail::put_text(what, text);
     detail::put_text(what, s);
     detail::put_text(what, why);
     refuse_with(o, name, std::move(what), valid_size);
   }
-  [[gnu::noinline, gnu::cold]] int add_value(shape const& s, value_role role, std::string&& name, init start) {
+  [[gnu::noinline, gnu::cold]] int add_value(shape const& s, value_role role, std::string&& name,
+                                             init start) {
     shape const type = s;                  // it may be of a value of this graph
     if (char const* const why = wrong_size(type)) {
-      std::string what = role == value_role::input ? "input '" : role == value_role::parameter ? "parameter '" : "state '";
+      std::string what = role == value_role::input       ? "input '"
+                         : role == value_role::parameter ? "parameter '"
+                                                         : "state '";
       detail::put_text(what, name);
       detail::put_text(what, "' of shape ");
       detail::put_text(what, type);
@@ -266,7 +301,8 @@ class computation_graph {
     return static_cast<int>(values.size()) - 1;
   }
   /// Out of the way of what is compiled everywhere: `why`, or the complaint of the shape rule.
-  [[noreturn, gnu::noinline, gnu::cold]] static void refuse(any_op const& o, std::string const& name, char const* why, inference const* r) {
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse(any_op const& o, std::string const& name,
+                                                            char const* why, inference const* r) {
     using detail::put_text;
     std::string what, valid;
     if (why) { put_text(what, why); put_text(valid, i64{o.op->arity}); put_text(valid, " operands"); }
@@ -280,8 +316,8 @@ class computation_graph {
     }
     refuse_with(o, name, std::move(what), std::move(valid));
   }
-  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_with(any_op const& o, std::string const& name, std::string&& text,
-                                                                 std::string&& valid) {
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse_with(any_op const& o, std::string const& name,
+                                                                 std::string&& text, std::string&& valid) {
     using detail::put_text;
     std::string what, where;
     put_text(what, "operator ");

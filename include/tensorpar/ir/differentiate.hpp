@@ -1,10 +1,11 @@
-// tensorpar/ir/differentiate.hpp - from a forward graph to a training step: explicit backward and update operators
+// tensorpar/ir/differentiate.hpp - from a forward graph to a training step: explicit backward and update
+// operators
 #pragma once
 #include <map>
 #include <tensorpar/ir/loss_reduction.hpp>
-#include <tensorpar/op/optimizer_check.hpp>
-#include <tensorpar/op/pointwise.hpp>
-#include <tensorpar/op/update.hpp>
+#include <tensorpar/op/kinds/optimizer_check.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
+#include <tensorpar/op/kinds/update.hpp>
 
 namespace tensorpar {
 
@@ -21,16 +22,21 @@ struct training_graph {
   computation_graph graph;
   int forward_nodes = 0;
   int loss = -1;                                 // value
-  std::vector<int> losses;                       // the values that make the loss: one, or one per micro-batch that the graph holds
-  loss_reduction reduction = loss_reduction::mean;           // what the loss is of these, and of micro-batches: mean or sum
-  u64 expanded_from = 0;                         // training_hash of the graph whose micro-batches this one holds; 0: of none
+  // the values that make the loss: one, or one per micro-batch that the graph holds
+  std::vector<int> losses;
+  // what the loss is of these, and of micro-batches: mean or sum
+  loss_reduction reduction = loss_reduction::mean;
+  // training_hash of the graph whose micro-batches this one holds; 0: of none
+  u64 expanded_from = 0;
   std::vector<int> gradient;                     // by forward value id: its complete gradient, or -1
-  std::vector<int> home;  // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
+  // by forward value id: the forward node in whose layout a parameter lives (its first user), or -1
+  std::vector<int> home;
 };
 
 namespace detail {
 
-/// A mask is one of the whole batch: throws `error` where several micro-batches cannot know which part of it is theirs.
+/// A mask is one of the whole batch: throws `error` where several micro-batches cannot know which part of it
+/// is theirs.
 inline void require_one_mask(computation_graph const& g, int micro_batches) {
   for (graph_node const& n : g.nodes)
     if (micro_batches > 1 && n.op.is<dropout>() && n.sample_run == sample_run::unknown)
@@ -40,8 +46,9 @@ inline void require_one_mask(computation_graph const& g, int micro_batches) {
                   "samples along one axis, followed by operators that keep them whole; or one micro-batch");
 }
 
-/// Implements gradient_builder over a computation graph. Keeps, for every tensor that a derivative touches, which loop of the forward
-/// node each of its axes follows, so that derived operators inherit the forward operator's spread (`graph_node::letters`).
+/// Implements gradient_builder over a computation graph. Keeps, for every tensor that a derivative touches,
+/// which loop of the forward node each of its axes follows, so that derived operators inherit the forward
+/// operator's sharding (`graph_node::letters`).
 class differentiator final : public gradient_builder {
  public:
   training_graph t;
@@ -61,9 +68,11 @@ class differentiator final : public gradient_builder {
     for (int v = 0; v < t.forward_nodes; ++v) {
       t.graph.node(v).origin = v;
       t.graph.node(v).phase = step_phase::forward;
-      if (graph_node& made = t.graph.node(v); !made.out.empty()) made.sample_run = runs_[static_cast<std::size_t>(made.out[0])].run;
+      if (graph_node& made = t.graph.node(v); !made.out.empty())
+        made.sample_run = runs_[static_cast<std::size_t>(made.out[0])].run;
       for (int x : t.graph.node(v).in) {
-        if (t.graph.value(x).role == value_role::parameter && home(x) < 0) t.home[static_cast<std::size_t>(x)] = v;
+        if (t.graph.value(x).role == value_role::parameter && home(x) < 0)
+          t.home[static_cast<std::size_t>(x)] = v;
         if (wanted_[static_cast<std::size_t>(x)] && t.graph.node(v).op.op->derive)
           for (int y : t.graph.node(v).out) wanted_[static_cast<std::size_t>(y)] = true;
       }
@@ -76,13 +85,16 @@ class differentiator final : public gradient_builder {
       throw error("the graph has no output named '" + options_.loss + "' to differentiate", "differentiate",
                   "an output that is a scalar loss");
     if (t.graph.type(t.loss).rank != 0)
-      throw error("output '" + options_.loss + "' has shape " + spell(t.graph.type(t.loss)), "differentiate", "a scalar loss");
-    if (options_.micro_batches < 1) throw error("micro_batches is " + std::to_string(options_.micro_batches), "differentiate", "1 or more");
+      throw error("output '" + options_.loss + "' has shape " + spell(t.graph.type(t.loss)), "differentiate",
+                  "a scalar loss");
+    if (options_.micro_batches < 1)
+      throw error("micro_batches is " + std::to_string(options_.micro_batches), "differentiate", "1 or more");
     require_optimizer(options_.optimizer);
     require_one_mask(t.graph, options_.micro_batches);
     t.losses = {t.loss};
     int const last = t.graph.value(t.loss).producer;
-    if (last < 0) throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
+    if (last < 0)
+      throw error("output '" + options_.loss + "' is an input", "differentiate", "a computed loss");
     t.reduction = reduction_of(t.graph, t.loss, options_.reduction, options_.micro_batches > 1, false, runs_);
     enter(last);
     phase_ = step_phase::backward;
@@ -93,12 +105,14 @@ class differentiator final : public gradient_builder {
       for (int y : t.graph.node(v).out) reached = reached || !parts_[static_cast<std::size_t>(y)].empty();
       enter(v);
       phase_ = step_phase::backward;
-      if (reached && t.graph.node(v).op.op->derive) t.graph.node(v).op.op->derive(t.graph.node(v).op.attr, *this);
-      // the first user comes last in this order: now the gradients of the parameters that live here are complete
+      if (reached && t.graph.node(v).op.op->derive)
+        t.graph.node(v).op.op->derive(t.graph.node(v).op.attr, *this);
+      // the first user comes last in this order: now the gradients of the parameters that live here are
+      // complete
       for (std::size_t k = 0; k < forward_in_.size(); ++k) {
         int const x = forward_in_[k];
-        if (t.graph.value(x).role != value_role::parameter || home(x) != v || parts_[static_cast<std::size_t>(x)].empty() ||
-            complete(x) >= 0)
+        if (t.graph.value(x).role != value_role::parameter || home(x) != v ||
+            parts_[static_cast<std::size_t>(x)].empty() || complete(x) >= 0)
           continue;
         finish(x, operand_letters(static_cast<int>(k)));
         if (!options_.optimizer.takes_norm()) update(x, operand_letters(static_cast<int>(k)), -1);
@@ -118,25 +132,29 @@ class differentiator final : public gradient_builder {
     parts_[static_cast<std::size_t>(operand(i))].push_back(g);
     ++given_[g];
   }
-  tensor emit(any_op const& o, std::initializer_list<tensor> x) override { return emit(o, x.begin(), static_cast<int>(x.size())); }
+  tensor emit(any_op const& o, std::initializer_list<tensor> x) override {
+    return emit(o, x.begin(), static_cast<int>(x.size()));
+  }
   tensor emit(any_op const& o, tensor const* x, int n) override {
     int const v = t.graph.append(o, std::vector<int>(x, x + n), t.graph.node(node_).name);
     graph_node& d = t.graph.node(v);
     d.phase = phase_;
     d.origin = node_;
     if (o.op->id == t.graph.node(node_).op.op->id) d.sample_run = t.graph.node(node_).sample_run;
-    d.region = t.graph.node(node_).region;
-    d.turn = t.graph.node(node_).turn;
+    d.block = t.graph.node(node_).block;
+    d.repetition = t.graph.node(node_).repetition;
     d.op.at = t.graph.node(node_).op.at;
     iteration_space const own = space_of(t.graph, v);
     for (node_loop const& l : own.loops) {
       char c = 0;
       for (int k = 0; k < n && !c; ++k)
         if (int const a = l.in[static_cast<std::size_t>(k)]; a >= 0)
-          if (auto it = follows_.find(x[k]); it != follows_.end()) c = it->second[static_cast<std::size_t>(a)];
+          if (auto it = follows_.find(x[k]); it != follows_.end())
+            c = it->second[static_cast<std::size_t>(a)];
       bool operand_has_it = false;
       for (int a : l.in) operand_has_it = operand_has_it || a >= 0;
-      if (!c && !operand_has_it && space_.find(l.letter)) c = l.letter;       // a loop of results alone (rows of a table)
+      // a loop of results alone (rows of a table)
+      if (!c && !operand_has_it && space_.find(l.letter)) c = l.letter;
       d.letters.push_back(c);
     }
     for (std::size_t k = 0; k < d.out.size(); ++k) {
@@ -164,11 +182,16 @@ class differentiator final : public gradient_builder {
   int complete(int x) const { return t.gradient[static_cast<std::size_t>(x)]; }
   std::string letters_at(int x, std::vector<int> node_loop::* side, std::size_t k) const {
     std::string f(static_cast<std::size_t>(t.graph.type(x).rank), '\0');
-    for (node_loop const& l : space_.loops) if (int const a = (l.*side)[k]; a >= 0) f[static_cast<std::size_t>(a)] = l.letter;
+    for (node_loop const& l : space_.loops)
+      if (int const a = (l.*side)[k]; a >= 0) f[static_cast<std::size_t>(a)] = l.letter;
     return f;
   }
-  std::string operand_letters(int k) const { return letters_at(operand(k), &node_loop::in, static_cast<std::size_t>(k)); }
-  std::string result_letters(int k) const { return letters_at(result(k), &node_loop::out, static_cast<std::size_t>(k)); }
+  std::string operand_letters(int k) const {
+    return letters_at(operand(k), &node_loop::in, static_cast<std::size_t>(k));
+  }
+  std::string result_letters(int k) const {
+    return letters_at(result(k), &node_loop::out, static_cast<std::size_t>(k));
+  }
 
   void enter(int v) {
     node_ = v;
@@ -192,9 +215,11 @@ class differentiator final : public gradient_builder {
         t.gradient[i] = emit(zero, nullptr, 0);
         t.graph.value(t.gradient[i]).type.type = t.graph.type(x).type;
         int const made = t.graph.value(t.gradient[i]).producer;
-        iteration_space const own = space_of(t.graph, made);       // its loops are named by place: they follow the axes, not those names
+        // its loops are named by place: they follow the axes, not those names
+        iteration_space const own = space_of(t.graph, made);
         for (std::size_t l = 0; l < own.loops.size(); ++l)
-          if (int const a = own.loops[l].out[0]; a >= 0) t.graph.node(made).letters[l] = letters[static_cast<std::size_t>(a)];
+          if (int const a = own.loops[l].out[0]; a >= 0)
+            t.graph.node(made).letters[l] = letters[static_cast<std::size_t>(a)];
       } else {
         int sum = parts_[i][0];
         for (std::size_t k = 1; k < parts_[i].size(); ++k) {
@@ -208,8 +233,8 @@ class differentiator final : public gradient_builder {
     return t.gradient[i];
   }
 
-  /// A bf16 parameter's gradient sums over many samples, micro-batches and devices: it stays in f32 where the operators that make it can
-  /// leave it so, and nobody else reads what they make.
+  /// A bf16 parameter's gradient sums over many samples, micro-batches and devices: it stays in f32 where the
+  /// operators that make it can leave it so, and nobody else reads what they make.
   void keep_sums(std::vector<int> const& parts) {
     for (int p : parts) {
       graph_value const& v = t.graph.value(p);
@@ -223,16 +248,20 @@ class differentiator final : public gradient_builder {
     phase_ = step_phase::update;
     follows_[x] = letters;
     std::vector<int> in{x, complete(x)}, stored{x};
-    int const states = options_.optimizer.kind == optimizer_kind::sgd ? 0 : options_.optimizer.kind == optimizer_kind::momentum ? 1 : 2;
+    int const states = options_.optimizer.kind == optimizer_kind::sgd        ? 0
+                       : options_.optimizer.kind == optimizer_kind::momentum ? 1
+                                                                             : 2;
     for (int k = 0; k < states; ++k) {
-      int const s = t.graph.append_value(value_role::state, t.graph.value(x).name + (k ? ".v" : ".m"), t.graph.type(x).of(dtype::f32));
+      int const s = t.graph.append_value(value_role::state, t.graph.value(x).name + (k ? ".v" : ".m"),
+                                         t.graph.type(x).of(dtype::f32));
       follows_[s] = letters;
       in.push_back(s);
       stored.push_back(s);
     }
     bool const narrow = is_narrow(t.graph.type(x).type);
     if (narrow) {
-      int const s = t.graph.append_value(value_role::state, t.graph.value(x).name + ".master", t.graph.type(x).of(dtype::f32));
+      int const s = t.graph.append_value(value_role::state, t.graph.value(x).name + ".master",
+                                         t.graph.type(x).of(dtype::f32));
       t.graph.value(s).start = t.graph.value(x).start;
       follows_[s] = letters;
       in.push_back(s);
@@ -240,11 +269,13 @@ class differentiator final : public gradient_builder {
     }
     if (factor >= 0) in.push_back(factor);
     int const y = emit(update_rule(options_.optimizer, narrow), in.data(), static_cast<int>(in.size()));
-    for (std::size_t k = 0; k < stored.size(); ++k) t.graph.value(y + static_cast<int>(k)).stored_in = stored[k];
+    for (std::size_t k = 0; k < stored.size(); ++k)
+      t.graph.value(y + static_cast<int>(k)).stored_in = stored[k];
   }
 
-  /// Norm shares of every gradient, one factor everywhere, then all updates. Where these may be skipped, zero times the loss is among the
-  /// shares: NaN of one that is not finite. As gradients are, it is added up over micro-batches.
+  /// Norm shares of every gradient, one factor everywhere, then all updates. Where these may be skipped, zero
+  /// times the loss is among the shares: NaN of one that is not finite. As gradients are, it is added up over
+  /// micro-batches.
   void clip() {
     std::vector<int> shares, params;
     std::vector<std::string> letters;
@@ -252,7 +283,11 @@ class differentiator final : public gradient_builder {
       int const x = static_cast<int>(i);
       if (t.graph.value(x).role != value_role::parameter || complete(x) < 0) continue;
       enter(home(x));
-      for (int k = 0; k < operands(); ++k) if (operand(k) == x) { letters.push_back(operand_letters(k)); break; }
+      for (int k = 0; k < operands(); ++k)
+        if (operand(k) == x) {
+          letters.push_back(operand_letters(k));
+          break;
+        }
       params.push_back(x);
       phase_ = step_phase::update;
       follows_[complete(x)] = letters.back();
@@ -267,9 +302,13 @@ class differentiator final : public gradient_builder {
     phase_ = step_phase::update;
     int const factor = emit(clip_rule(options_.optimizer), shares.data(), static_cast<int>(shares.size()));
     graph_node& f = t.graph.node(t.graph.value(factor).producer);
-    f.origin = -1;                                                       // every device computes it for itself
+    // every device computes it for itself
+    f.origin = -1;
     f.name = "clip";
-    for (std::size_t i = 0; i < params.size(); ++i) { enter(home(params[i])); update(params[i], letters[i], factor); }
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      enter(home(params[i]));
+      update(params[i], letters[i], factor);
+    }
   }
 };
 
@@ -287,11 +326,13 @@ inline int gradient_norm(training_graph const& t) {
   return -1;
 }
 
-/// Appends the backward and update operators of one training step to a forward graph whose symbols are bound. Works on computation graphs
-/// and on graphs that contain parallel operators (the derivative of partition is combine, of replicate is reduce).
-/// Gradients that reach a parameter from several users are added; updates come as soon as the gradient is complete and the parameter was
-/// last read, or after all gradients where their global norm is clipped. Throws `error` if the loss is missing or not a scalar, and for
-/// constants that no optimizer can work with (op/optimizer_check.hpp).
+/// Appends the backward and update operators of one training step to a forward graph whose symbols are bound.
+/// Works on computation graphs and on graphs that contain parallel operators (the derivative of partition is
+/// combine, of replicate is reduce).
+/// Gradients that reach a parameter from several users are added; updates come as soon as the gradient is
+/// complete and the parameter was last read, or after all gradients where their global norm is clipped.
+/// Throws `error` if the loss is missing or not a scalar, and for constants that no optimizer can work with
+/// (op/kinds/optimizer_check.hpp).
 /// O(nodes * loops). Law: removing the appended nodes gives back `forward`.
 inline training_graph differentiate(computation_graph const& forward, training_options const& o = {}) {
   detail::differentiator d(forward, o);

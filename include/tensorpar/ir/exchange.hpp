@@ -1,21 +1,24 @@
-// tensorpar/ir/exchange.hpp - the general movement spelled out: who sends which box to whom, and what packing a movement needs
+// tensorpar/ir/exchange.hpp - the general reshard spelled out: who sends which box to whom, and what packing
+// a reshard needs
 #pragma once
 #include <algorithm>
-#include <tensorpar/ir/movement.hpp>
+#include <tensorpar/ir/reshard.hpp>
 
 namespace tensorpar {
 
-/// One box from one device to another (or to itself). `adds`: the receiver already has a partial sum of this box and adds.
+/// One box from one device to another (or to itself). `adds`: the receiver already has a partial sum of this
+/// box and adds.
 struct transfer {
   int from = 0, to = 0;
   tensor_block box;
   bool adds = false;
 };
 
-/// All transfers of an exchange in one global order; if every device carries out its own in this order, nothing waits in a circle.
-/// A receiver takes each box from itself if it can, else from one of the copies, spread evenly; partial sums arrive in the order of their
-/// place in the grid, so every copy of the result has the same bits. O(|before| * |after|).
-inline std::vector<transfer> transfers(move_step const& m, shape const& s) {
+/// All transfers of an exchange in one global order; if every device carries out its own in this order,
+/// nothing waits in a circle. A receiver takes each box from itself if it can, else from one of the copies,
+/// sharding evenly; partial sums arrive in the order of their place in the mesh, so every copy of the result
+/// has the same bits. O(|before| * |after|).
+inline std::vector<transfer> transfers(reshard_step const& m, shape const& s) {
   std::vector<transfer> r;
   i64 const senders = m.before.size(), receivers = m.after.size();
   struct source { int dev; std::vector<i64> c; tensor_block block; i64 sum; };
@@ -24,7 +27,7 @@ inline std::vector<transfer> transfers(move_step const& m, shape const& s) {
     source q{m.before.device(i), m.before.coordinates(m.before.device(i)), {}, 0};
     q.block = block_of(m.before, s, q.c);
     for (std::size_t k = 0; k < m.before.axes.size(); ++k)
-      if (m.before.axes[k].kind == part_kind::sum) q.sum = q.sum * m.before.axes[k].degree + q.c[k];
+      if (m.before.axes[k].kind == part_kind::partial) q.sum = q.sum * m.before.axes[k].degree + q.c[k];
     src.push_back(std::move(q));
   }
   auto same_box = [&](tensor_block const& a, tensor_block const& b) {
@@ -41,7 +44,10 @@ inline std::vector<transfer> transfers(move_step const& m, shape const& s) {
       // all holders of this block and this share of its sum
       std::vector<std::size_t> holders;
       for (std::size_t k = i; k < src.size(); ++k)
-        if (src[k].sum == src[i].sum && same_box(src[k].block, src[i].block)) { holders.push_back(k); done[k] = true; }
+        if (src[k].sum == src[i].sum && same_box(src[k].block, src[i].block)) {
+          holders.push_back(k);
+          done[k] = true;
+        }
       tensor_block box = want;
       bool empty = false;
       for (int d = 0; d < s.rank; ++d) {
@@ -64,14 +70,16 @@ inline std::vector<transfer> transfers(move_step const& m, shape const& s) {
   return r;
 }
 
-/// Scalars of an exchange's largest transfer. Parts of an axis meet independently of other axes, and every combination occurs: a product
-/// over axes, whatever the number of devices. O(sum of degrees).
-inline i64 largest_transfer(move_step const& m, shape const& s) {
+/// Scalars of an exchange's largest transfer. Parts of an axis meet independently of other axes, and every
+/// combination occurs: a product over axes, whatever the number of devices. O(sum of degrees).
+inline i64 largest_transfer(reshard_step const& m, shape const& s) {
   i64 r = 1;
   for (int d = 0; d < s.rank; ++d) {
-    i64 const n = s.d[d].n, a = n / m.before.degree(part_kind::shard, d), b = n / m.after.degree(part_kind::shard, d);
+    i64 const n = s.d[d].n, a = n / m.before.degree(part_kind::shard, d),
+              b = n / m.after.degree(part_kind::shard, d);
     i64 most = 0;
-    for (i64 at = 0; at < n && most < a && most < b;) {                     // from border to border of either's parts
+    // from border to border of either's parts
+    for (i64 at = 0; at < n && most < a && most < b;) {
       i64 const next = std::min((at / a + 1) * a, (at / b + 1) * b);
       most = std::max(most, next - at);
       at = next;
@@ -82,24 +90,26 @@ inline i64 largest_transfer(move_step const& m, shape const& s) {
 }
 
 /// Do the parts of a block along axis d lie one after the other, in the order of the members' device numbers?
-inline bool parts_contiguous(move_step const& m, shape const& local, int d) {
-  for (std::size_t i = 1; i < m.group.size(); ++i) if (m.group[i].stride > m.group[i - 1].stride) return false;
+inline bool parts_contiguous(reshard_step const& m, shape const& local, int d) {
+  for (std::size_t i = 1; i < m.group.size(); ++i)
+    if (m.group[i].stride > m.group[i - 1].stride) return false;
   for (int i = 0; i < d; ++i) if (local.d[i].n != 1) return false;
   return true;
 }
 
-/// Scalars that a device needs beside its blocks to pack and unpack for this step. Collectives want one contiguous chunk per member.
-inline i64 packing_scalars(move_step const& m, shape const& s) {
+/// Scalars that a device needs beside its blocks to pack and unpack for this step. Collectives want one
+/// contiguous chunk per member.
+inline i64 packing_scalars(reshard_step const& m, shape const& s) {
   shape const before = part_of(m.before, s), after = part_of(m.after, s);
   switch (m.kind) {
-    case move_kind::all_reduce:
-    case move_kind::keep: return 0;
-    case move_kind::reduce_scatter: return parts_contiguous(m, before, m.to_dim) ? 0 : before.elements();
-    case move_kind::all_gather: return parts_contiguous(m, after, m.from_dim) ? 0 : after.elements();
-    case move_kind::all_to_all:
+    case reshard_kind::all_reduce:
+    case reshard_kind::slice: return 0;
+    case reshard_kind::reduce_scatter: return parts_contiguous(m, before, m.to_dim) ? 0 : before.elements();
+    case reshard_kind::all_gather: return parts_contiguous(m, after, m.from_dim) ? 0 : after.elements();
+    case reshard_kind::all_to_all:
       return (parts_contiguous(m, before, m.to_dim) ? 0 : before.elements()) +
              (parts_contiguous(m, after, m.from_dim) ? 0 : after.elements());
-    case move_kind::exchange: return largest_transfer(m, s);
+    case reshard_kind::exchange: return largest_transfer(m, s);
   }
   return 0;
 }

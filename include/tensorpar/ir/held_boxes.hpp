@@ -7,7 +7,8 @@
 
 namespace tensorpar::detail {
 
-/// Reads `l.coordinates(dev)` and the place of the device's part along each axis of a tensor, for many devices without memory for each.
+/// Reads `l.coordinates(dev)` and the place of the device's part along each axis of a tensor, for many
+/// devices without memory for each.
 class part_reader {
   layout const& l_;
   std::vector<std::size_t> order_;                       // axes by descending stride
@@ -18,7 +19,8 @@ class part_reader {
   part_reader(layout const& l, int rank) : l_(l), order_(l.axes.size()), at_(l.axes.size(), 0) {
     for (std::size_t k = 0; k < order_.size(); ++k) {
       order_[k] = k;
-      for (std::size_t i = k; i > 0 && l.axes[order_[i]].stride > l.axes[order_[i - 1]].stride; --i) std::swap(order_[i], order_[i - 1]);
+      for (std::size_t i = k; i > 0 && l.axes[order_[i]].stride > l.axes[order_[i - 1]].stride; --i)
+        std::swap(order_[i], order_[i - 1]);
     }
     for (int d = 0; d < rank; ++d) parts[d] = l.degree(part_kind::shard, d);
   }
@@ -35,7 +37,8 @@ class part_reader {
     if (rest != 0) return false;
     for (int d = 0; d < rank; ++d) index[d] = 0;
     for (std::size_t k = 0; k < at_.size(); ++k)
-      if (layout_axis const& a = l_.axes[k]; a.kind == part_kind::shard) index[a.dim] = index[a.dim] * a.degree + at_[k];
+      if (layout_axis const& a = l_.axes[k]; a.kind == part_kind::shard)
+        index[a.dim] = index[a.dim] * a.degree + at_[k];
     return true;
   }
 };
@@ -48,13 +51,16 @@ inline bool holds_by_devices(layout const& from, layout const& to, shape const& 
     there.read(dev, s.rank);
     for (int d = 0; d < s.rank; ++d) {
       i64 const mine = s.d[d].n / here.parts[d], part = s.d[d].n / there.parts[d];
-      if (part * there.index[d] < mine * here.index[d] || part * there.index[d] + part > mine * here.index[d] + mine) return false;
+      if (part * there.index[d] < mine * here.index[d] ||
+          part * there.index[d] + part > mine * here.index[d] + mine)
+        return false;
     }
     return true;
   };
   i64 const n = to.size();
   if (!held(to.device(n - 1)) || !held(to.device(n / 2))) return false;
-  for (layout const* l : {&from, &to})                   // most that do not hold all fail where a digit of either changes
+  // most that do not hold all fail where a digit of either changes
+  for (layout const* l : {&from, &to})
     for (layout_axis const& a : l->axes)
       for (i64 dev : {l->start + a.stride - 1, l->start + a.stride, l->start + (a.degree - 1) * a.stride})
         if (there.read(dev, s.rank) && !held(dev)) return false;
@@ -64,9 +70,9 @@ inline bool holds_by_devices(layout const& from, layout const& to, shape const& 
 
 enum class answer : signed char { no, yes, unknown };
 
-/// The same from digits, however many devices there are: unknown where the two do not start alike or share no mixed radix. A
-/// device of `to` then is one of `from` with some of its digits, so boxes lie in boxes where the digits that shard an axis in `from` are
-/// the major ones in `to`.
+/// The same from digits, however many devices there are: unknown where the two do not start alike or share no
+/// mixed radix. A device of `to` then is one of `from` with some of its digits, so boxes lie in boxes where
+/// the digits that shard an axis in `from` are the major ones in `to`.
 inline answer holds_by_digits(layout const& from, layout const& to, int rank) {
   constexpr std::size_t most = 16;
   if (from.axes.size() + to.axes.size() > most) return answer::unknown;
@@ -85,7 +91,8 @@ inline answer holds_by_digits(layout const& from, layout const& to, int rank) {
   for (layout_axis const& q : from.axes) if (!outer || q.stride > outer->stride) outer = &q;
   i64 ahead = to.start - from.start;
   for (layout_axis q : from.axes) {
-    if (q.kind == part_kind::copy && q.stride == outer->stride && q.stride > 0) {      // copies before and after `to` do not matter
+    // copies before and after `to` do not matter
+    if (q.kind == part_kind::replicate && q.stride == outer->stride && q.stride > 0) {
       i64 const used = (end + q.stride - 1) / q.stride;
       if (ahead > 0 && ahead % q.stride == 0 && ahead / q.stride + used <= q.degree) ahead = 0;
       q.degree = std::min(q.degree, used);
@@ -105,10 +112,12 @@ inline answer holds_by_digits(layout const& from, layout const& to, int rank) {
       }
     }
   for (int i = 0; i < n; last = cuts[i++]) if (cuts[i] % last) return answer::unknown;
-  for (axis_list const* l : {&a, &b})                    // digits of one number: no two axes hold the same one
+  // digits of one number: no two axes hold the same one
+  for (axis_list const* l : {&a, &b})
     for (layout_axis const& q : *l)
       for (layout_axis const& p : *l)
-        if (&p != &q && p.stride < q.stride * q.degree && q.stride < p.stride * p.degree) return answer::unknown;
+        if (&p != &q && p.stride < q.stride * q.degree && q.stride < p.stride * p.degree)
+          return answer::unknown;
   auto const held = [&](i64 stride) {                    // by some axis of `from`
     for (layout_axis const& q : a) if (stride >= q.stride && stride < q.stride * q.degree) return true;
     return false;
@@ -116,7 +125,9 @@ inline answer holds_by_digits(layout const& from, layout const& to, int rank) {
   // an axis as its digits, the major one first: calls f(stride) until that says no
   auto const digits_of = [&](layout_axis const& q, auto const& f) {
     for (int i = n; i-- > 0;)
-      if (cuts[i] >= q.stride && cuts[i] < q.stride * q.degree && (i == 0 || cuts[i] != cuts[i - 1]) && !f(cuts[i])) return false;
+      if (cuts[i] >= q.stride && cuts[i] < q.stride * q.degree && (i == 0 || cuts[i] != cuts[i - 1]) &&
+          !f(cuts[i]))
+        return false;
     return true;
   };
   for (layout_axis const& q : b) if (!digits_of(q, held)) return answer::unknown;
@@ -124,7 +135,11 @@ inline answer holds_by_digits(layout const& from, layout const& to, int rank) {
     i64 have[64];
     int m = 0, k = 0;
     for (layout_axis const& q : a)
-      if (q.kind == part_kind::shard && q.dim == d) digits_of(q, [&](i64 c) { have[m++] = c; return m < 64; });
+      if (q.kind == part_kind::shard && q.dim == d)
+        digits_of(q, [&](i64 c) {
+          have[m++] = c;
+          return m < 64;
+        });
     for (layout_axis const& q : b)
       if (q.kind == part_kind::shard && q.dim == d && k < m)
         if (!digits_of(q, [&](i64 c) { return k == m || have[k++] == c; })) return answer::no;
@@ -139,7 +154,7 @@ inline bool holds_already(layout const& from, layout const& to, shape const& s) 
   for (int d = 0; d < s.rank; ++d) has[d] = wants[d] = 1;
   i64 reach = from.start, first = to.start, last = to.start;
   for (layout_axis const& a : from.axes) {
-    if (a.kind == part_kind::sum && a.degree > 1) return false;
+    if (a.kind == part_kind::partial && a.degree > 1) return false;
     if (a.kind == part_kind::shard) has[a.dim] *= a.degree;
     if (a.stride > 0) reach += (a.degree - 1) * a.stride;
   }
@@ -149,7 +164,9 @@ inline bool holds_already(layout const& from, layout const& to, shape const& s) 
   }
   if (first < from.start || last > reach) return false;
   for (int d = 0; d < s.rank; ++d) if (wants[d] % has[d]) return false;    // some wanted part lies across two
-  if (from.axes.size() == 1 && from.axes[0].kind == part_kind::copy && from.axes[0].stride == 1) return true;   // whole on all of them
+  // whole on all of them
+  if (from.axes.size() == 1 && from.axes[0].kind == part_kind::replicate && from.axes[0].stride == 1)
+    return true;
   answer const known = holds_by_digits(from, to, s.rank);
   return known == answer::unknown ? holds_by_devices(from, to, s) : known == answer::yes;
 }

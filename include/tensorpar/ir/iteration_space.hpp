@@ -1,4 +1,5 @@
-// tensorpar/ir/iteration_space.hpp - a node's loops with extents: which may be split, and where each stands in operands and results
+// tensorpar/ir/iteration_space.hpp - a node's loops with extents: which may be split, and where each stands
+// in operands and results
 #pragma once
 #include <tensorpar/ir/computation_graph.hpp>
 
@@ -23,14 +24,19 @@ namespace detail {
 constexpr i64 gcd(i64 a, i64 b) { while (b) { i64 const t = a % b; a = b; b = t; } return a < 0 ? -a : a; }
 }
 
-/// Resolves the operator's notation against the ranks of these operands and results. O(loops * (operands + results)).
-inline iteration_space space_of(any_op const& o, std::vector<shape> const& in, std::vector<shape> const& out) {
+/// Resolves the operator's notation against the ranks of these operands and results. O(loops * (operands +
+/// results)).
+inline iteration_space space_of(any_op const& o, std::vector<shape> const& in,
+                                std::vector<shape> const& out) {
   int const activations = o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity;
-  shapes const acts{in.data(), activations < static_cast<int>(in.size()) ? activations : static_cast<int>(in.size())};
+  shapes const acts{in.data(),
+                    activations < static_cast<int>(in.size()) ? activations : static_cast<int>(in.size())};
   loops const p = o.op->pattern(o.attr, acts);
   iteration_space r;
   // an operator of a lone scalar ("->s") has no operand terms: no loop has an axis there
-  auto term = [](std::size_t k, int terms) { return static_cast<int>(k) < terms ? static_cast<int>(k) : terms - 1; };
+  auto term = [](std::size_t k, int terms) {
+    return static_cast<int>(k) < terms ? static_cast<int>(k) : terms - 1;
+  };
   int leads = 0;
   auto letters_in = [&](int t, bool result) {
     int n = 0;
@@ -58,7 +64,8 @@ inline iteration_space space_of(any_op const& o, std::vector<shape> const& in, s
     r.loops.push_back(std::move(l));
   };
   for (int i = 0; i < leads; ++i) {
-    node_loop l{static_cast<char>('0' + i), 1, true, std::vector<int>(in.size(), -1), std::vector<int>(out.size(), -1)};
+    node_loop l{static_cast<char>('0' + i), 1, true, std::vector<int>(in.size(), -1),
+                std::vector<int>(out.size(), -1)};
     for (std::size_t k = 0; k < in.size(); ++k) if (i < lead_in[k]) l.in[k] = i;
     for (std::size_t k = 0; k < out.size(); ++k) if (i < lead_out[k]) { l.out[k] = i; l.reduced = false; }
     finish(std::move(l), true);
@@ -66,7 +73,8 @@ inline iteration_space space_of(any_op const& o, std::vector<shape> const& in, s
   for (int i = 0; i < p.n; ++i) {
     loop const& q = p.l[i];
     node_loop l{q.letter, 1, q.reduced, std::vector<int>(in.size(), -1), std::vector<int>(out.size(), -1)};
-    for (std::size_t k = 0; k < in.size() && p.operands; ++k) l.in[k] = axis_at(q.in[term(k, p.operands)], in[k].rank);
+    for (std::size_t k = 0; k < in.size() && p.operands; ++k)
+      l.in[k] = axis_at(q.in[term(k, p.operands)], in[k].rank);
     for (std::size_t k = 0; k < out.size(); ++k) l.out[k] = axis_at(q.out[term(k, p.results)], out[k].rank);
     finish(std::move(l), q.splittable);
   }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <tensorpar/ir/sample_runs.hpp>
-#include <tensorpar/op/axis_sum.hpp>
-#include <tensorpar/op/contraction.hpp>
-#include <tensorpar/op/loss.hpp>
-#include <tensorpar/op/parallel.hpp>
+#include <tensorpar/op/kinds/axis_sum.hpp>
+#include <tensorpar/op/kinds/contraction.hpp>
+#include <tensorpar/op/kinds/loss.hpp>
+#include <tensorpar/op/kinds/parallel.hpp>
 
 namespace tensorpar {
 
@@ -32,8 +32,9 @@ struct reduced_value {
 
 /// Linear functions of one operand, of each element or of all.
 inline bool is_linear(any_op const& o) {
-  return o.is<scale>() || o.is<reshape>() || o.is<flatten>() || o.is<merge_axes>() || o.is<split_axis>() || o.is<tensorpar::transpose>() ||
-         o.is<slice_axis>() || o.is<split_axes>() || o.is<sum_axis>() || o.is<repeat_axis>() || is_parallel(*o.op);
+  return o.is<scale>() || o.is<reshape>() || o.is<flatten>() || o.is<merge_axes>() || o.is<split_axis>() ||
+         o.is<tensorpar::transpose>() || o.is<slice_axis>() || o.is<split_axes>() || o.is<sum_axis>() ||
+         o.is<repeat_axis>() || is_parallel(*o.op);
 }
 /// Linear functions of each of two operands.
 inline bool is_bilinear(any_op const& o) { return o.is<mul>() || o.is<contraction>() || o.is<matmul>(); }
@@ -41,15 +42,19 @@ inline bool is_bilinear(any_op const& o) { return o.is<mul>() || o.is<contractio
 inline reduced_value added(reduced_value const& a, reduced_value const& b) {
   using enum reduced_samples;
   if (a.kind == other || b.kind == other) return {false, other};
-  if (a.kind == b.kind) return a.kind != sum || a == b ? a : reduced_value{false, sum, a.factor, a.scaled || b.scaled};
+  if (a.kind == b.kind)
+    return a.kind != sum || a == b ? a : reduced_value{false, sum, a.factor, a.scaled || b.scaled};
   bool const summed = a.kind == sum || b.kind == sum || a.kind == mixed || b.kind == mixed;
   return {false, summed ? mixed : mean};
 }
 
 /// Of a value that has no samples, made by node v of such values.
-inline reduced_value combined(computation_graph const& g, graph_node const& n, std::vector<reduced_value> const& of) {
+inline reduced_value combined(computation_graph const& g, graph_node const& n,
+                              std::vector<reduced_value> const& of) {
   using enum reduced_samples;
-  auto const at = [&](std::size_t k) -> reduced_value const& { return of[static_cast<std::size_t>(n.in[k])]; };
+  auto const at = [&](std::size_t k) -> reduced_value const& {
+    return of[static_cast<std::size_t>(n.in[k])];
+  };
   auto const times = [](reduced_value r, double factor) {
     if (r.kind == sum) r.factor *= factor, r.scaled = true;
     return r;
@@ -64,18 +69,22 @@ inline reduced_value combined(computation_graph const& g, graph_node const& n, s
     for (std::size_t k = 1; k < n.in.size(); ++k) r = added(r, at(k));
     return r;
   }
-  if (!is_bilinear(n.op) || n.in.size() != 2 || (at(0).kind != none && at(1).kind != none)) return {false, other};
+  if (!is_bilinear(n.op) || n.in.size() != 2 || (at(0).kind != none && at(1).kind != none))
+    return {false, other};
   std::size_t const k = at(0).kind != none ? 0 : 1;
   int const by = g.value(n.in[1 - k]).producer;
   return by >= 0 && g.node(by).op.is<constant>() ? times(at(k), g.node(by).op.as<constant>().value) : at(k);
 }
 
 /// What linear operators did to the samples that node v reads: a factor of one summand counts.
-inline reduced_value factor_so_far(computation_graph const& g, graph_node const& n, std::vector<reduced_value> const& of) {
+inline reduced_value factor_so_far(computation_graph const& g, graph_node const& n,
+                                   std::vector<reduced_value> const& of) {
   reduced_value r;
   std::size_t with = 0, at = 0;
   for (std::size_t k = 0; k < n.in.size(); ++k)
-    if (reduced_value const& x = of[static_cast<std::size_t>(n.in[k])]; x.samples && (++with == 1 || x.scaled)) r = x, at = k;
+    if (reduced_value const& x = of[static_cast<std::size_t>(n.in[k])];
+        x.samples && (++with == 1 || x.scaled))
+      r = x, at = k;
   auto const times = [&](double factor) { r.factor *= factor, r.scaled = true; };
   if (n.op.is<scale>()) {
     times(n.op.as<scale>().factor);
@@ -83,7 +92,8 @@ inline reduced_value factor_so_far(computation_graph const& g, graph_node const&
     int const by = g.value(n.in[1 - at]).producer;
     if (by >= 0 && g.node(by).op.is<constant>()) times(g.node(by).op.as<constant>().value);
   } else if (is_bilinear(n.op) && with == 2) {
-    reduced_value const &a = of[static_cast<std::size_t>(n.in[0])], &b = of[static_cast<std::size_t>(n.in[1])];
+    reduced_value const &a = of[static_cast<std::size_t>(n.in[0])],
+                        &b = of[static_cast<std::size_t>(n.in[1])];
     r.factor = a.factor * b.factor, r.scaled = a.scaled || b.scaled;
   } else if (!is_bilinear(n.op) && !is_linear(n.op) && !n.op.is<add>() && !n.op.is<concat>()) {
     return {};
@@ -93,9 +103,11 @@ inline reduced_value factor_so_far(computation_graph const& g, graph_node const&
 
 }  // namespace detail
 
-/// How the scalar `loss` of a forward graph depends on its samples, as far as operators tell: losses of the library are means, sums and
-/// contractions over the axis of samples are sums. `runs`: sample_runs(g). O(nodes).
-inline reduced_samples reduction_in(computation_graph const& g, int loss, std::vector<sample_run> const& runs) {
+/// How the scalar `loss` of a forward graph depends on its samples, as far as operators tell: losses of the
+/// library are means, sums and contractions over the axis of samples are sums. `runs`: sample_runs(g).
+/// O(nodes).
+inline reduced_samples reduction_in(computation_graph const& g, int loss,
+                                    std::vector<sample_run> const& runs) {
   using namespace detail;
   using enum reduced_samples;
   std::vector<reduced_value> of(g.values.size());
@@ -115,7 +127,8 @@ inline reduced_samples reduction_in(computation_graph const& g, int loss, std::v
       reduced_value& r = of[static_cast<std::size_t>(y)];
       bool const mean_of = n.op.is<cross_entropy>() || n.op.is<mean_squared_error>();
       if (!from_samples) r = mean_of && from_reduced ? reduced_value{false, other} : combined(g, n, of);
-      else if (runs[static_cast<std::size_t>(y)].run != sample_run::none) r = factor_so_far(g, n, of), r.samples = true;
+      else if (runs[static_cast<std::size_t>(y)].run != sample_run::none)
+        r = factor_so_far(g, n, of), r.samples = true;
       else if (from_reduced) r.kind = other;
       else if (n.op.is<sum_axis>() || is_bilinear(n.op)) r = factor_so_far(g, n, of), r.kind = sum;
       else r.kind = mean_of ? mean : other;
@@ -124,19 +137,22 @@ inline reduced_samples reduction_in(computation_graph const& g, int loss, std::v
   reduced_value const& r = of[static_cast<std::size_t>(loss)];
   if (r.samples) return other;
   if (r.kind != sum || !r.scaled) return r.kind;
-  double const count = std::round(1 / r.factor);                 // a whole number of samples, or of elements of them
+  // a whole number of samples, or of elements of them
+  double const count = std::round(1 / r.factor);
   bool const one_over = std::abs(1 / r.factor - count) < 1e-6 * std::abs(count) && std::abs(count) < 0x1p53;
   return one_over && static_cast<i64>(count) % std::max<i64>(1, samples) == 0 ? scaled : sum;
 }
 
-/// What the loss of a step in so many micro-batches is of theirs: `mean` or `sum`, never `as_graph`. Equal for every number of them, where
-/// samples do not meet within an operator (batch normalisation) and the graph or the caller says which. A loss that is neither (a root of
-/// a mean) is taken for a mean, of its micro-batches. `same_graph`: graphs of other micro-batches have the same attributes (`rebatch`), so
-/// that a factor is no count of samples. Throws `error` for several micro-batches where no answer makes the step that of one: a sum plus a
-/// mean; an answer that the graph contradicts; a factor that may be one over the samples, where nobody says which.
+/// What the loss of a step in so many micro-batches is of theirs: `mean` or `sum`, never `as_graph`. Equal
+/// for every number of them, where samples do not meet within an operator (batch normalisation) and the graph
+/// or the caller says which. A loss that is neither (a root of a mean) is taken for a mean, of its
+/// micro-batches. `same_graph`: graphs of other micro-batches have the same attributes (`rebatch`), so that a
+/// factor is no count of samples. Throws `error` for several micro-batches where no answer makes the step
+/// that of one: a sum plus a mean; an answer that the graph contradicts; a factor that may be one over the
+/// samples, where nobody says which.
 /// O(nodes * loops).
-inline loss_reduction reduction_of(computation_graph const& g, int loss, loss_reduction asked, bool several, bool same_graph,
-                                   std::vector<sample_run> const& runs) {
+inline loss_reduction reduction_of(computation_graph const& g, int loss, loss_reduction asked, bool several,
+                                   bool same_graph, std::vector<sample_run> const& runs) {
   using enum reduced_samples;
   if (!several && asked != loss_reduction::as_graph) return asked;
   reduced_samples kind = reduction_in(g, loss, runs);
@@ -147,16 +163,22 @@ inline loss_reduction reduction_of(computation_graph const& g, int loss, loss_re
     throw error("the loss " + name + what, "several micro-batches", valid);
   };
   if (several) {
-    if (kind == mixed) refuse("adds a sum over samples to what is no such sum", "a mean or a sum over samples, or one micro-batch");
-    if (kind == mean && asked == loss_reduction::sum) refuse("is a mean over samples, not a sum", "reduction = mean, or as_graph");
-    if (kind == sum && asked == loss_reduction::mean) refuse("is a sum over samples, not a mean", "reduction = sum, or as_graph");
+    if (kind == mixed)
+      refuse("adds a sum over samples to what is no such sum",
+             "a mean or a sum over samples, or one micro-batch");
+    if (kind == mean && asked == loss_reduction::sum)
+      refuse("is a mean over samples, not a sum", "reduction = mean, or as_graph");
+    if (kind == sum && asked == loss_reduction::mean)
+      refuse("is a sum over samples, not a mean", "reduction = sum, or as_graph");
     if (kind == scaled && asked == loss_reduction::as_graph)
-      refuse("is a sum over samples times what may be one over their number", "reduction = mean or sum in the options");
+      refuse("is a sum over samples times what may be one over their number",
+             "reduction = mean or sum in the options");
   }
   if (asked != loss_reduction::as_graph) return asked;
   return kind == sum ? loss_reduction::sum : loss_reduction::mean;
 }
-inline loss_reduction reduction_of(computation_graph const& g, int loss, loss_reduction asked, bool several, bool same_graph = false) {
+inline loss_reduction reduction_of(computation_graph const& g, int loss, loss_reduction asked, bool several,
+                                   bool same_graph = false) {
   return reduction_of(g, loss, asked, several, same_graph, sample_runs(g));
 }
 

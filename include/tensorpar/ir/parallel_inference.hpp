@@ -1,4 +1,5 @@
-// tensorpar/ir/parallel_inference.hpp - from the spread of a node's operands to how its loops are split and how its results lie
+// tensorpar/ir/parallel_inference.hpp - from the sharding of a node's operands to how its loops are split and
+// how its results lie
 #pragma once
 #include <concepts>
 #include <tensorpar/ir/parallel_shape.hpp>
@@ -23,16 +24,18 @@ inline sum_passage sums_through(any_op const& o, int operands) {
   return passes_sums(o) ? sum_passage{sum_rule::alone, 0, 1} : sum_passage{};
 }
 
-/// How a tensor is spread, over any algebra of degrees.
+/// How a tensor is sharded, over any algebra of degrees.
 template <class D> struct degrees_of {
   std::vector<D> axis;
   D sum, copy;
   friend bool operator==(degrees_of const&, degrees_of const&) = default;
 };
 
-/// What degrees are to `infer_degrees`: a commutative group under `times`, in which `over` and `same` and `within` note what they require.
-/// Models: `counted_degrees` (numbers), `valued_degrees` in rewrite/spread_system.hpp (linear forms: one prime's exponents).
-/// Laws: times is associative and commutative with one(); over(times(a, b), b) is a and requires nothing.
+/// What degrees are to `infer_degrees`: a commutative group under `times`, in which `over` and `same` and
+/// `within` note what they require. Models: `counted_degrees` (numbers), `valued_degrees` in
+/// prover/cases/sharding_system.hpp (linear forms: one prime's exponents). Laws: times is associative and
+/// commutative
+/// with one(); over(times(a, b), b) is a and requires nothing.
 template <class A>
 concept degree_algebra = requires(A& a, typename A::value const& x, node_loop const& l, char const* why) {
   { a.one() } -> std::same_as<typename A::value>;
@@ -43,12 +46,14 @@ concept degree_algebra = requires(A& a, typename A::value const& x, node_loop co
   a.within(x, l);                                        // requires that the loop can be split so
 };
 
-/// Spreads of an operator's results from those of its operands; what that requires goes to the algebra. Not for parallel operators.
-/// Every loop is split as the operands say that have it; what an operand lacks it must have copies for; the copies beyond are replicas of
-/// the whole node. Loops that a result lacks leave partial sums. A bias is added once: it comes as partial sums where its node makes some.
-/// O(loops * (operands + results)).
+/// Shardings of an operator's results from those of its operands; what that requires goes to the algebra. Not
+/// for parallel operators. Every loop is split as the operands say that have it; what an operand lacks it
+/// must have copies for; the copies beyond are replicas of the whole node. Loops that a result lacks leave
+/// partial sums. A bias is added once: it comes as partial sums where its node makes some. O(loops *
+/// (operands + results)).
 template <degree_algebra A, class D = typename A::value>
-std::vector<degrees_of<D>> infer_degrees(A& a, any_op const& o, iteration_space const& space, std::vector<degrees_of<D>> const& in,
+std::vector<degrees_of<D>> infer_degrees(A& a, any_op const& o, iteration_space const& space,
+                                         std::vector<degrees_of<D>> const& in,
                                          std::vector<int> const& out_ranks) {
   std::vector<D> split;
   for (node_loop const& l : space.loops) {
@@ -90,7 +95,9 @@ std::vector<degrees_of<D>> infer_degrees(A& a, any_op const& o, iteration_space 
       if (biased && k == 2 && l.reduced) reduced = a.times(reduced, split[i]);
       else missing = a.times(missing, split[i]);
     }
-    if (biased && k == 2) a.same(in[k].sum, reduced, "a bias is added once: it must come in as many partial sums as the node makes");
+    if (biased && k == 2)
+      a.same(in[k].sum, reduced,
+             "a bias is added once: it must come in as many partial sums as the node makes");
     else if (pass.rule == sum_rule::alone && carrier != static_cast<int>(k)) missing = a.times(missing, sum);
     D const r = a.over(in[k].copy, missing, "an operand lacks copies for the loops that it does not have");
     if (k == 0) replicas = r;
@@ -109,15 +116,18 @@ std::vector<degrees_of<D>> infer_degrees(A& a, any_op const& o, iteration_space 
   return out;
 }
 
-/// The same for the parallel operators that rules know; `k` is the operator's degree. Precondition: axis is one of x's.
+/// The same for the parallel operators that rules know; `k` is the operator's degree. Precondition: axis is
+/// one of x's.
 template <degree_algebra A, class D = typename A::value>
 degrees_of<D> infer_parallel(A& a, op_info const& o, int axis, D const& k, degrees_of<D> x) {
   u64 const id = o.id;
   auto const d = static_cast<std::size_t>(axis);
   if (id == name_hash(parallel::partition::name)) x.axis[d] = a.times(x.axis[d], k);
-  else if (id == name_hash(parallel::combine::name)) x.axis[d] = a.over(x.axis[d], k, "the axis is not split that often");
+  else if (id == name_hash(parallel::combine::name))
+    x.axis[d] = a.over(x.axis[d], k, "the axis is not split that often");
   else if (id == name_hash(parallel::replicate::name)) x.copy = a.times(x.copy, k);
-  else if (id == name_hash(parallel::reduce::name)) x.sum = a.over(x.sum, k, "there are not that many partial sums");
+  else if (id == name_hash(parallel::reduce::name))
+    x.sum = a.over(x.sum, k, "there are not that many partial sums");
   return x;
 }
 
@@ -135,13 +145,15 @@ struct counted_degrees {
   void same(i64 a, i64 b, char const* why) { if (a != b) say(why); }
   void within(i64 d, node_loop const& l) {
     if (d >= 1 && l.units % d == 0) return;
-    say("loop '" + std::string(1, l.letter) + "' of " + std::to_string(l.units) + " parts cannot be split in " + std::to_string(d));
+    say("loop '" + std::string(1, l.letter) + "' of " + std::to_string(l.units) +
+        " parts cannot be split in " + std::to_string(d));
   }
   void say(std::string why) { if (problem.empty()) problem = std::move(why); }
 };
 
-/// Spreads of an operator's results; a problem where the operands' spreads do not fit each other, the operator or the extents.
-/// Law: for what `lift` makes of loop degrees, infer_parallel_shapes answers with lift's results. O(loops * (operands + results)).
+/// Shardings of an operator's results; a problem where the operands' shardings do not fit each other, the
+/// operator or the extents. Law: for what `lift` makes of loop degrees, infer_parallel_shapes answers with
+/// lift's results. O(loops * (operands + results)).
 inline parallel_result infer_parallel_shapes(any_op const& o, std::vector<parallel_shape> const& in) {
   if (is_parallel(o)) {
     if (in.size() != 1) return {{}, spell(o) + " takes one operand"};
@@ -152,22 +164,27 @@ inline parallel_result infer_parallel_shapes(any_op const& o, std::vector<parall
   int const activations = o.op->arity < 0 ? static_cast<int>(in.size()) : o.op->arity;
   if (static_cast<int>(in.size()) < activations) return {{}, spell(o) + " has too few operands"};
   inference const inferred = infer_results(o, {types.data(), static_cast<int>(types.size())}, activations);
-  if (!inferred.ok()) return {{}, spell(o) + ": " + inferred.rule + ": " + spell(inferred.out[0]) + ", " + spell(inferred.out[1])};
+  if (!inferred.ok())
+    return {{},
+            spell(o) + ": " + inferred.rule + ": " + spell(inferred.out[0]) + ", " + spell(inferred.out[1])};
   weight_list const weights = o.op->weights(o.attr, {types.data(), activations});
   for (int k = activations; k < static_cast<int>(in.size()); ++k) {
     int const w = k - activations;
     if (w >= weights.n || !same_extents(weights.w[w].type, types[static_cast<std::size_t>(k)]))
-      return {{}, spell(o) + ": weight " + std::to_string(w) + " is " + spell(types[static_cast<std::size_t>(k)]) +
-                      (w < weights.n ? ", wanted is " + spell(weights.w[w].type) : ", there is none")};
+      return {{},
+              spell(o) + ": weight " + std::to_string(w) + " is " +
+                  spell(types[static_cast<std::size_t>(k)]) +
+                  (w < weights.n ? ", wanted is " + spell(weights.w[w].type) : ", there is none")};
   }
   if (static_cast<int>(in.size()) < activations + weights.n) return {{}, spell(o) + " lacks a weight"};
   std::vector<shape> const results(inferred.out, inferred.out + inferred.n);
   counted_degrees a;
-  std::vector<degrees_of<i64>> spreads;
-  for (parallel_shape const& s : in) spreads.push_back({std::vector<i64>(s.degree, s.degree + s.type.rank), s.sum, s.copy});
+  std::vector<degrees_of<i64>> shardings;
+  for (parallel_shape const& s : in)
+    shardings.push_back({std::vector<i64>(s.degree, s.degree + s.type.rank), s.sum, s.copy});
   std::vector<int> ranks;
   for (shape const& s : results) ranks.push_back(s.rank);
-  auto const out = infer_degrees(a, o, space_of(o, types, results), spreads, ranks);
+  auto const out = infer_degrees(a, o, space_of(o, types, results), shardings, ranks);
   if (!a.problem.empty()) {
     std::string all;
     for (parallel_shape const& s : in) all += (all.empty() ? "" : ", ") + spell(s);

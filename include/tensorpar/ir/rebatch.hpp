@@ -2,16 +2,16 @@
 #pragma once
 #include <string>
 #include <tensorpar/ir/iteration_space.hpp>
-#include <tensorpar/ir/kept_moments.hpp>
+#include <tensorpar/ir/running_statistics.hpp>
 #include <vector>
 
 namespace tensorpar {
 
 namespace detail {
 
-/// Follows the samples of a grown graph: `axis[x]` is the axis of value x along which they lie, -1: none. Node v reads samples one after
-/// the other if a loop that may be split runs over the axis, or a result keeps the operand's shape (batch normalisation).
-/// Returns why not, or nothing.
+/// Follows the samples of a grown graph: `axis[x]` is the axis of value x along which they lie, -1: none.
+/// Node v reads samples one after the other if a loop that may be split runs over the axis, or a result keeps
+/// the operand's shape (batch normalisation). Returns why not, or nothing.
 inline std::string follow_samples(computation_graph const& g, int v, i64 factor, std::vector<int>& axis) {
   graph_node const& n = g.node(v);
   iteration_space const space = space_of(g, v);
@@ -35,20 +35,24 @@ inline std::string follow_samples(computation_graph const& g, int v, i64 factor,
     for (int y : n.out)
       if (!looped && g.type(y) == g.type(x)) kept = put(y, d) || kept;
     if (!looped && !kept)
-      return "it does not take samples one after the other along axis " + std::to_string(d) + " of operand " + std::to_string(k);
+      return "it does not take samples one after the other along axis " + std::to_string(d) + " of operand " +
+             std::to_string(k);
   }
   return "";
 }
 
 }  // namespace detail
 
-/// A forward graph whose inputs have `factor` times as many entries along axis 0, their samples. Values and nodes keep their ids;
-/// parameters keep their shapes. Throws `error` where an operator's attributes fix the batch (its shape rule refuses, its weights would
-/// change, it cuts, joins or merges samples as no loop does, or its statistics are kept for this batch, ir/kept_moments.hpp), and where a
-/// value would have more than 2^48 elements.
-/// Precondition: g is a forward graph. O(nodes). Law: rebatch(g, 1) == g; rebatch(rebatch(g, a), b) == rebatch(g, a * b).
+/// A forward graph whose inputs have `factor` times as many entries along axis 0, their samples. Values and
+/// nodes keep their ids; parameters keep their shapes. Throws `error` where an operator's attributes fix the
+/// batch (its shape rule refuses, its weights would change, it cuts, joins or merges samples as no loop does,
+/// or its statistics are kept for this batch, ir/running_statistics.hpp), and where a value would have more
+/// than 2^48 elements.
+/// Precondition: g is a forward graph. O(nodes). Law: rebatch(g, 1) == g; rebatch(rebatch(g, a), b) ==
+/// rebatch(g, a * b).
 inline computation_graph rebatch(computation_graph g, i64 factor) {
-  if (factor < 1) throw error("a batch " + std::to_string(factor) + " times as large", "rebatch", "a factor of 1 or more");
+  if (factor < 1)
+    throw error("a batch " + std::to_string(factor) + " times as large", "rebatch", "a factor of 1 or more");
   if (factor == 1) return g;
   auto too_large = [](shape const& s) {
     double n = 1;
@@ -61,16 +65,21 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
     if (v.role != value_role::input || v.type.rank == 0) continue;
     axis[x] = 0;
     if (static_cast<double>(v.type.d[0].n) * static_cast<double>(factor) <= 0x1p48) v.type.d[0].n *= factor;
-    else throw error("a batch " + std::to_string(factor) + " times as large", "rebatch: input '" + v.name + "'", "at most 2^48 elements");
-    if (too_large(v.type)) throw error("input '" + v.name + "' of shape " + spell(v.type), "rebatch", "at most 2^48 elements");
+    else
+      throw error("a batch " + std::to_string(factor) + " times as large", "rebatch: input '" + v.name + "'",
+                  "at most 2^48 elements");
+    if (too_large(v.type))
+      throw error("input '" + v.name + "' of shape " + spell(v.type), "rebatch", "at most 2^48 elements");
   }
   for (int v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
     auto refuse = [&](std::string const& why) {
-      throw error("operator " + spell(n.op) + (n.name.empty() ? "" : " '" + n.name + "'") + " cannot run on " + std::to_string(factor) +
-                      " times its batch: " + why, "rebatch", "operators whose attributes leave the batch open");
+      throw error("operator " + spell(n.op) + (n.name.empty() ? "" : " '" + n.name + "'") +
+                      " cannot run on " + std::to_string(factor) + " times its batch: " + why,
+                  "rebatch", "operators whose attributes leave the batch open");
     };
-    if (detail::kept_moments_of(g, n) >= 0) refuse("statistics are kept for this batch; rebatch comes before with_kept_moments");
+    if (detail::running_statistics_of(g, n) >= 0)
+      refuse("statistics are kept for this batch; rebatch comes before with_running_statistics");
     pool<shape> in;
     for (int x : n.in) in.push(g.type(x));
     inference const r = infer_results(n.op, in.view(), n.activations);
@@ -83,7 +92,8 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
       if (!same) refuse("its weights depend on the batch");
     }
     for (int k = 0; k < r.n; ++k) {
-      if (too_large(r.out[k])) refuse("a result of shape " + spell(r.out[k]) + " has more than 2^48 elements");
+      if (too_large(r.out[k]))
+        refuse("a result of shape " + spell(r.out[k]) + " has more than 2^48 elements");
       g.value(n.out[static_cast<std::size_t>(k)]).type = r.out[k];
     }
     if (std::string const why = detail::follow_samples(g, v, factor, axis); !why.empty()) refuse(why);

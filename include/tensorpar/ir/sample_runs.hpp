@@ -1,13 +1,14 @@
 // tensorpar/ir/sample_runs.hpp - where the samples of a micro-batch stand in every value of a forward graph
 #pragma once
 #include <tensorpar/ir/iteration_space.hpp>
-#include <tensorpar/op/structural.hpp>
+#include <tensorpar/op/kinds/structural.hpp>
 
 namespace tensorpar {
 
-/// The elements of a value, row by row, are runs of `run` elements, each with all samples of the micro-batch: those of several
-/// micro-batches stand side by side, run by run. Element i of micro-batch j of m is number (i / run * m + j) * run + i % run of the batch.
-/// run = elements: samples come first. run = 0: a value without samples, the same in every micro-batch. run = -1: it cannot be told.
+/// The elements of a value, row by row, are runs of `run` elements, each with all samples of the micro-batch:
+/// those of several micro-batches stand side by side, run by run. Element i of micro-batch j of m is number
+/// (i / run * m + j) * run + i % run of the batch. run = elements: samples come first. run = 0: a value
+/// without samples, the same in every micro-batch. run = -1: it cannot be told.
 struct sample_run {
   static constexpr i64 none = 0, unknown = -1;
   i64 run = none;
@@ -34,13 +35,16 @@ inline sample_axis samples_along(shape const& s, int axis, i64 together) {
 }
 inline constexpr sample_axis no_telling{{sample_run::unknown}, -1, 0};
 
-/// Of an operator that keeps the row-major order of elements and all axes but those between the first `ahead` and the last `behind`.
-/// `one`: a micro-batch is one sample, so that an axis around it may be what grows with a batch.
-inline sample_axis samples_in_order(sample_axis const& from, shape const& s, shape const& to, int ahead, int behind, bool one) {
+/// Of an operator that keeps the row-major order of elements and all axes but those between the first `ahead`
+/// and the last `behind`. `one`: a micro-batch is one sample, so that an axis around it may be what grows
+/// with a batch.
+inline sample_axis samples_in_order(sample_axis const& from, shape const& s, shape const& to, int ahead,
+                                    int behind, bool one) {
   if (from.axis < ahead) return from;
   if (s.rank - from.axis <= behind) return samples_along(to, to.rank - (s.rank - from.axis), from.together);
   sample_axis found{from.where, -1, 0};
-  int several = 0, added = 0, outside = 0;                     // axes with several neighbours in a run, and with one
+  // axes with several neighbours in a run, and with one
+  int several = 0, added = 0, outside = 0;
   for (int d = ahead; d < to.rank - behind; ++d) {
     i64 const each = elements_behind(to, d), together = from.where.run / each;
     if (from.where.run % each != 0 || together < 1 || to.d[d].n % together != 0) continue;
@@ -49,13 +53,14 @@ inline sample_axis samples_in_order(sample_axis const& from, shape const& s, sha
     else ++outside;
     if (together > 1 || several == 0) found.axis = d, found.together = together;
   }
-  if (several + added + (several > 0 && !one && from.together > 1 ? 0 : outside) != 1) found.axis = -1, found.together = 0;
+  if (several + added + (several > 0 && !one && from.together > 1 ? 0 : outside) != 1)
+    found.axis = -1, found.together = 0;
   return found;
 }
 
 /// Loops take the samples of operand k along, each to at most one axis of the result.
-inline sample_axis samples_by_loops(computation_graph const& g, int v, iteration_space const& space, std::size_t k, std::size_t p,
-                                    sample_axis const& from) {
+inline sample_axis samples_by_loops(computation_graph const& g, int v, iteration_space const& space,
+                                    std::size_t k, std::size_t p, sample_axis const& from) {
   graph_node const& n = g.node(v);
   shape const &s = g.type(n.in[k]), &to = g.type(n.out[p]);
   bool same = same_extents(s, to);                             // every element stays where it is
@@ -66,21 +71,25 @@ inline sample_axis samples_by_loops(computation_graph const& g, int v, iteration
   bool found = false;
   for (node_loop const& l : space.loops) {
     if (l.in[k] != from.axis) continue;
-    bool const whole = l.letter >= 'A' && l.letter <= 'Z';      // no part of it alone: what becomes of its elements it does not say
-    if (found || (l.out[p] < 0 && whole) || (l.out[p] >= 0 && to.d[l.out[p]].n != s.d[from.axis].n)) return no_telling;
+    // no part of it alone: what becomes of its elements it does not say
+    bool const whole = l.letter >= 'A' && l.letter <= 'Z';
+    if (found || (l.out[p] < 0 && whole) || (l.out[p] >= 0 && to.d[l.out[p]].n != s.d[from.axis].n))
+      return no_telling;
     found = true;
     if (l.out[p] >= 0) r = samples_along(to, l.out[p], from.together);
   }
   return found ? r : no_telling;
 }
 
-inline sample_axis samples_of_result(computation_graph const& g, int v, iteration_space const& space, std::size_t k, std::size_t p,
-                                     sample_axis const& from, bool one) {
+inline sample_axis samples_of_result(computation_graph const& g, int v, iteration_space const& space,
+                                     std::size_t k, std::size_t p, sample_axis const& from, bool one) {
   graph_node const& n = g.node(v);
   shape const &s = g.type(n.in[k]), &to = g.type(n.out[p]);
   auto const at = [&](i64 axis) { return axis_number(axis, s.rank); };
-  if (n.op.is<reshape>()) return samples_in_order(from, s, to, static_cast<int>(n.op.as<reshape>().keep), 0, one);
-  if (n.op.is<flatten>()) return samples_in_order(from, s, to, static_cast<int>(n.op.as<flatten>().keep), 0, one);
+  if (n.op.is<reshape>())
+    return samples_in_order(from, s, to, static_cast<int>(n.op.as<reshape>().keep), 0, one);
+  if (n.op.is<flatten>())
+    return samples_in_order(from, s, to, static_cast<int>(n.op.as<flatten>().keep), 0, one);
   if (n.op.is<merge_axes>()) {
     int const first = at(n.op.as<merge_axes>().first);
     return samples_in_order(from, s, to, first, s.rank - first - 2, one);
@@ -94,8 +103,9 @@ inline sample_axis samples_of_result(computation_graph const& g, int v, iteratio
 
 }  // namespace detail
 
-/// By value of a forward graph, whose inputs have samples along axis 0 (scalars have none). Followed through loops, and through operators
-/// that cut, join or reorder axes; unknown where two axes of a value have samples, or an operator does not say. O(nodes * loops).
+/// By value of a forward graph, whose inputs have samples along axis 0 (scalars have none). Followed through
+/// loops, and through operators that cut, join or reorder axes; unknown where two axes of a value have
+/// samples, or an operator does not say. O(nodes * loops).
 inline std::vector<sample_run> sample_runs(computation_graph const& g) {
   using namespace detail;
   std::vector<sample_axis> at(g.values.size());
@@ -116,7 +126,8 @@ inline std::vector<sample_run> sample_runs(computation_graph const& g) {
       for (std::size_t k = 0; k < n.in.size(); ++k) {
         sample_axis const from = at[static_cast<std::size_t>(n.in[k])];
         if (from.where.run == sample_run::none || to == no_telling) continue;
-        sample_axis const here = from == no_telling ? no_telling : samples_of_result(g, v, space, k, p, from, samples == 1);
+        sample_axis const here =
+            from == no_telling ? no_telling : samples_of_result(g, v, space, k, p, from, samples == 1);
         if (here.where.run == sample_run::none) continue;
         bool const open = to.axis < 0 || here.axis < 0 || to.axis == here.axis;
         if (to.where.run == sample_run::none || (to.where == here.where && open && to.axis < 0)) to = here;

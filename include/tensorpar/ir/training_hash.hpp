@@ -1,11 +1,13 @@
-// tensorpar/ir/training_hash.hpp - what is trained, and its forward part, as numbers: the same under every plan
+// tensorpar/ir/training_hash.hpp - what is trained, and its forward part, as numbers: the same under every
+// plan
 #pragma once
 #include <tensorpar/ir/differentiate.hpp>
 
 namespace tensorpar {
 
-/// A stable hash of what is trained, whatever the plan: forward operators with attributes and wiring, names and shapes of parameters.
-/// Batch sizes do not enter, so plans with other micro-batches agree; neither does a pipeline's expansion. O(nodes).
+/// A stable hash of what is trained, whatever the plan: forward operators with attributes and wiring, names
+/// and shapes of parameters. Batch sizes do not enter, so plans with other micro-batches agree; neither does
+/// a pipeline's expansion. O(nodes).
 inline u64 training_hash(training_graph const& t) {
   if (t.expanded_from) return t.expanded_from;
   hasher h;
@@ -26,11 +28,13 @@ inline u64 training_hash(training_graph const& t) {
   return h.value();
 }
 
-/// The hash that a plan for the forward part of this training graph bears: what was there before differentiation. O(nodes).
+/// The hash that a plan for the forward part of this training graph bears: what was there before
+/// differentiation. O(nodes).
 inline u64 forward_part_hash(training_graph const& t) {
   computation_graph f;
   f.nodes.assign(t.graph.nodes.begin(), t.graph.nodes.begin() + t.forward_nodes);
-  f.values.assign(t.graph.values.begin(), t.graph.values.begin() + static_cast<std::ptrdiff_t>(t.gradient.size()));
+  f.values.assign(t.graph.values.begin(),
+                  t.graph.values.begin() + static_cast<std::ptrdiff_t>(t.gradient.size()));
   return f.hash();
 }
 

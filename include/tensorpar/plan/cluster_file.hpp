@@ -1,6 +1,7 @@
-// tensorpar/plan/cluster_file.hpp - a cluster described in a JSON file: a preset by name, or devices and links spelled out
+// tensorpar/plan/cluster_file.hpp - a cluster described in a JSON file: a preset by name, or devices and
+// links spelled out
 #pragma once
-#include <tensorpar/ir/machine_presets.hpp>
+#include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 
 namespace tensorpar {
@@ -35,7 +36,8 @@ inline machine decode_cluster(plan_reader const& r) {
     plan_reader const k = kinds[i];
     m.kinds.push_back(decode_kind(k));
     for (std::size_t j = 0; j < i; ++j)
-      if (m.kinds[j].name == m.kinds[i].name) k["name"].fail("the kind \"" + m.kinds[i].name + "\" stands twice", "one entry per kind");
+      if (m.kinds[j].name == m.kinds[i].name)
+        k["name"].fail("the kind \"" + m.kinds[i].name + "\" stands twice", "one entry per kind");
     names += (i ? ", " : "") + m.kinds[i].name;
   }
   for (std::size_t i = 0, n = devices.array(1, plan_max_devices); i < n; ++i) {
@@ -55,8 +57,9 @@ inline machine decode_cluster(plan_reader const& r) {
 
 }  // namespace detail
 
-/// The cluster as a JSON value that people can read and change: kinds by name, devices as runs. Precondition: kinds have different names.
-/// Throws `error` for a machine that means nothing. Law: decode_cluster(encode_cluster(m), w) == m where every kind is in use.
+/// The cluster as a JSON value that people can read and change: kinds by name, devices as runs. Precondition:
+/// kinds have different names. Throws `error` for a machine that means nothing. Law:
+/// decode_cluster(encode_cluster(m), w) == m where every kind is in use.
 inline json encode_cluster(machine const& m) {
   require_machine(m);
   json const flat = detail::encode_machine(m);
@@ -69,13 +72,15 @@ inline json encode_cluster(machine const& m) {
   return r;
 }
 
-/// Two forms: {"preset": "summit:4"}, or {"tensorpar_cluster": 1, "name": ..., "kinds": [...], "devices": [{"kind": ..., "count": ...}],
-/// "links": [innermost, ..., the one that joins all]}. Bandwidths in bytes/s, memory in bytes, times in seconds.
+/// Two forms: {"preset": "summit:4"}, or {"tensorpar_cluster": 1, "name": ..., "kinds": [...], "devices":
+/// [{"kind": ..., "count": ...}], "links": [innermost, ..., the one that joins all]}. Bandwidths in bytes/s,
+/// memory in bytes, times in seconds.
 /// Throws `error` that names file, key and what is valid. O(file + devices).
 inline machine decode_cluster(json const& from, std::string const& where) {
   detail::plan_reader const r{from, where, ""};
   if (!from.is_object() || (!from.contains("preset") && !from.contains("tensorpar_cluster")))
-    r.fail("not a cluster", "an object with the key \"preset\", or with \"tensorpar_cluster\": " + std::to_string(cluster_schema));
+    r.fail("not a cluster", "an object with the key \"preset\", or with \"tensorpar_cluster\": " +
+                                std::to_string(cluster_schema));
   if (from.contains("preset")) {
     r.object({"preset"});
     try {
@@ -86,11 +91,14 @@ inline machine decode_cluster(json const& from, std::string const& where) {
     }
   }
   if (i64 const v = r["tensorpar_cluster"].integer(0, INT64_MAX); v != cluster_schema)
-    r["tensorpar_cluster"].fail("a cluster of schema version " + std::to_string(v), "version " + std::to_string(cluster_schema));
+    r["tensorpar_cluster"].fail("a cluster of schema version " + std::to_string(v),
+                                "version " + std::to_string(cluster_schema));
   return detail::decode_cluster(r);
 }
 /// The cluster written in `text`; errors also say line and column where the text is not JSON.
-inline machine parse_cluster(std::string_view text, std::string const& where) { return decode_cluster(parse_json(text, where), where); }
+inline machine parse_cluster(std::string_view text, std::string const& where) {
+  return decode_cluster(parse_json(text, where), where);
+}
 inline machine read_cluster(std::string const& path) { return decode_cluster(read_json(path), path); }
 /// A preset's name, or the path of a cluster file if the name ends in ".json".
 inline machine find_cluster(std::string const& name_or_path) {
@@ -101,7 +109,8 @@ inline machine find_cluster(std::string const& name_or_path) {
     throw error(e.problem(), e.where(), e.valid() + "; or the path of a file that ends in .json");
   }
 }
-/// Throws `error` as `decode_cluster` does where `read_cluster` would refuse the file; then nothing is written.
+/// Throws `error` as `decode_cluster` does where `read_cluster` would refuse the file; then nothing is
+/// written.
 inline void write_cluster(machine const& m, std::string const& path) {
   require_machine(m, path + ": ");
   json const j = encode_cluster(m);

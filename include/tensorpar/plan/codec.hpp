@@ -4,11 +4,12 @@
 #include <cmath>
 #include <optional>
 #include <tensorpar/core/hash.hpp>
-#include <tensorpar/ir/machine_check.hpp>
+#include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/plan/node_codec.hpp>
 #include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/pipeline_codec.hpp>
 #include <tensorpar/plan/plan.hpp>
+#include <tensorpar/plan/schema1.hpp>
 
 namespace tensorpar {
 
@@ -26,7 +27,8 @@ inline json encode_machine(machine const& m) {
     kinds.back()["launch"] = k.launch;
   }
   for (link_level const& l : m.links)
-    links.push_back({{"name", l.name}, {"group", l.group}, {"latency", l.latency}, {"bandwidth", l.bandwidth}});
+    links.push_back(
+        {{"name", l.name}, {"group", l.group}, {"latency", l.latency}, {"bandwidth", l.bandwidth}});
   json r = json::object();
   r["name"] = m.name;
   r["kinds"] = std::move(kinds);
@@ -35,10 +37,12 @@ inline json encode_machine(machine const& m) {
   return r;
 }
 
-// Whether numbers are in range is for require_machine to say (ir/machine_check.hpp), once all are there.
+// Whether numbers are in range is for require_machine to say (ir/machine/machine_check.hpp), once all are
+// there.
 inline device_kind decode_kind(plan_reader const& k) {
   k.object({"name", "flops", "memory_bandwidth", "memory", "launch"});
-  return {k["name"].text(), k["flops"].real(), k["memory_bandwidth"].real(), k["memory"].integer(), k["launch"].real()};
+  return {k["name"].text(), k["flops"].real(), k["memory_bandwidth"].real(), k["memory"].integer(),
+          k["launch"].real()};
 }
 inline std::vector<link_level> decode_links(plan_reader const& links) {
   std::vector<link_level> r;
@@ -54,8 +58,10 @@ inline machine decode_machine(plan_reader const& r) {
   machine m;
   m.name = r["name"].text();
   plan_reader const kinds = r["kinds"], device = r["device"], links = r["links"];
-  for (std::size_t i = 0, n = kinds.array(1, plan_max_devices); i < n; ++i) m.kinds.push_back(decode_kind(kinds[i]));
-  for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i) m.device.push_back(device[i].bounded(INT32_MIN, INT32_MAX));
+  for (std::size_t i = 0, n = kinds.array(1, plan_max_devices); i < n; ++i)
+    m.kinds.push_back(decode_kind(kinds[i]));
+  for (std::size_t i = 0, n = device.array(1, plan_max_devices); i < n; ++i)
+    m.device.push_back(device[i].bounded(INT32_MIN, INT32_MAX));
   m.links = decode_links(links);
   require_machine(m, std::string(r.file) + ": " + r.child(""));
   return m;
@@ -74,18 +80,23 @@ inline json encode_rewrites(std::vector<rewrite_record> const& all) {
   }
   return r;
 }
-/// Whether rules can be applied so is not looked at here (plan/rewritten.hpp).
+/// Whether rules can be applied so is not looked at here (program/rewritten.hpp).
 inline std::vector<rewrite_record> decode_rewrites(plan_reader const& r) {
   std::vector<rewrite_record> all;
   for (std::size_t i = 0, n = r.array(1, SIZE_MAX); i < n; ++i) {
     plan_reader const x = r[i];
     x.object({"rule", "nodes", "tensors", "parameters", "functions"});
     rewrite_record one{x["rule"].text(), {}, {}, {}, {}};
-    plan_reader const nodes = x["nodes"], tensors = x["tensors"], parameters = x["parameters"], functions = x["functions"];
-    for (std::size_t k = 0, m = nodes.array(0, 64); k < m; ++k) one.nodes.push_back(nodes[k].bounded(0, INT32_MAX));
-    for (std::size_t k = 0, m = tensors.array(0, 64); k < m; ++k) one.tensors.push_back(tensors[k].bounded(-1, INT32_MAX));
-    for (std::size_t k = 0, m = parameters.array(0, 64); k < m; ++k) one.parameters.push_back(parameters[k].integer(INT64_MIN, INT64_MAX));
-    for (std::size_t k = 0, m = functions.array(0, 64); k < m; ++k) one.functions.push_back(functions[k].text());
+    plan_reader const nodes = x["nodes"], tensors = x["tensors"], parameters = x["parameters"],
+                      functions = x["functions"];
+    for (std::size_t k = 0, m = nodes.array(0, 64); k < m; ++k)
+      one.nodes.push_back(nodes[k].bounded(0, INT32_MAX));
+    for (std::size_t k = 0, m = tensors.array(0, 64); k < m; ++k)
+      one.tensors.push_back(tensors[k].bounded(-1, INT32_MAX));
+    for (std::size_t k = 0, m = parameters.array(0, 64); k < m; ++k)
+      one.parameters.push_back(parameters[k].integer(INT64_MIN, INT64_MAX));
+    for (std::size_t k = 0, m = functions.array(0, 64); k < m; ++k)
+      one.functions.push_back(functions[k].text());
     all.push_back(std::move(one));
   }
   return all;
@@ -93,21 +104,28 @@ inline std::vector<rewrite_record> decode_rewrites(plan_reader const& r) {
 
 /// Whether operators come behind those that they read from is for the graph to say (fault_of_order).
 inline std::vector<int> decode_order(plan_reader const& r, bool pipeline, int operators) {
-  if (pipeline) r.fail("an order of operators beside a pipeline", "one of the two: groups have their own orders of passes");
+  if (pipeline)
+    r.fail("an order of operators beside a pipeline",
+           "one of the two: groups have their own orders of passes");
   std::vector<int> order;
-  for (std::size_t i = 0, n = r.array(1, SIZE_MAX); i < n; ++i) order.push_back(r[i].bounded(INT32_MIN, INT32_MAX));
+  for (std::size_t i = 0, n = r.array(1, SIZE_MAX); i < n; ++i)
+    order.push_back(r[i].bounded(INT32_MIN, INT32_MAX));
   if (std::optional<order_fault> const f = fault_of_permutation(order, operators))
     (f->entry < 0 ? r : r[static_cast<std::size_t>(f->entry)]).fail(f->what, f->valid);
   return order;
 }
 
 /// Of the canonical text of everything but itself.
-inline std::string text_checksum(std::string_view canonical) { return hex_of(hasher().add(canonical).value()); }
+inline std::string text_checksum(std::string_view canonical) {
+  return hex_of(hasher().add(canonical).value());
+}
 inline std::string plan_checksum(json const& body) { return text_checksum(body.dump(-1, ' ', true)); }
 inline std::string canonical_text(json const& plan_as_json) {
   try {
     return plan_as_json.dump(-1, ' ', true);
-  } catch (json::exception const&) { throw error("a plan with a name that is not UTF-8", "model, device or link names", "UTF-8"); }
+  } catch (json::exception const&) {
+    throw error("a plan with a name that is not UTF-8", "model, device or link names", "UTF-8");
+  }
 }
 
 /// encode(p) with an empty checksum and these nodes.
@@ -126,7 +144,8 @@ inline json encode_around(plan const& p, json nodes) {
   }
   r["cluster"] = detail::encode_machine(p.cluster);
   r["micro_batches"] = p.micro_batches;
-  if (p.reduction != loss_reduction::mean) r["reduction"] = detail::reduction_names[static_cast<int>(p.reduction)];
+  if (p.reduction != loss_reduction::mean)
+    r["reduction"] = detail::reduction_names[static_cast<int>(p.reduction)];
   r["scalar_bytes"] = p.scalar_bytes;
   json o = json::object();
   o["kind"] = detail::optimizer_names[static_cast<int>(p.optimizer.kind)];
@@ -136,10 +155,11 @@ inline json encode_around(plan const& p, json nodes) {
   o["eps"] = p.optimizer.eps;
   o["weight_decay"] = p.optimizer.weight_decay;
   o["clip_norm"] = p.optimizer.clip_norm;
-  if (auto const x = p.optimizer.on_non_finite; x != non_finite::error) o["on_non_finite"] = detail::non_finite_names[static_cast<int>(x)];
+  if (auto const x = p.optimizer.on_non_finite; x != non_finite::error)
+    o["on_non_finite"] = detail::non_finite_names[static_cast<int>(x)];
   r["optimizer"] = std::move(o);
   r["nodes"] = std::move(nodes);
-  if (!p.order.empty()) r["order"] = p.order;
+  if (!p.node_order.empty()) r["node_order"] = p.node_order;
   if (!p.pipeline.empty()) r["pipeline"] = detail::encode_pipeline(p.pipeline);
   json said = json::object();
   said["cost"] = p.cost;
@@ -153,21 +173,27 @@ inline json encode_around(plan const& p, json nodes) {
   }
   r["predicted"] = std::move(said);
   optimizer_choice const& q = p.optimizer;
-  std::vector<double> reals{q.momentum, q.beta1, q.beta2, q.eps, q.weight_decay, q.clip_norm, p.cost, p.bound, p.step_seconds};
-  for (device_kind const& k : p.cluster.kinds) reals.insert(reals.end(), {k.flops, k.memory_bandwidth, k.launch});
+  std::vector<double> reals{q.momentum,  q.beta1, q.beta2, q.eps,         q.weight_decay,
+                            q.clip_norm, p.cost,  p.bound, p.step_seconds};
+  for (device_kind const& k : p.cluster.kinds)
+    reals.insert(reals.end(), {k.flops, k.memory_bandwidth, k.launch});
   for (link_level const& l : p.cluster.links) reals.insert(reals.end(), {l.latency, l.bandwidth});
-  if (p.reduction == loss_reduction::as_graph) throw error("a plan that leaves the loss's reduction open", p.model, "mean or sum");
-  if (p.serial && p.rewrites.empty()) throw error("a plan with a serial graph and no rewrites", p.model, "both or neither");
+  if (p.reduction == loss_reduction::as_graph)
+    throw error("a plan that leaves the loss's reduction open", p.model, "mean or sum");
+  if (p.serial && p.rewrites.empty())
+    throw error("a plan with a serial graph and no rewrites", p.model, "both or neither");
   for (double x : reals)
-    if (!std::isfinite(x)) throw error("a plan with a number that is infinite or undefined", p.model, "finite numbers");
+    if (!std::isfinite(x))
+      throw error("a plan with a number that is infinite or undefined", p.model, "finite numbers");
   return r;
 }
 /// The checksum that encode(p) says. O(plan), without the values of the nodes.
 inline std::string checksum_of(plan const& p) {
-  constexpr std::string_view place = "\"nodes\":\"\"";                      // no text holds a bare quote, and all other nodes are lists
+  // no text holds a bare quote, and all other nodes are lists
+  constexpr std::string_view place = "\"nodes\":\"\"";
   std::string text = canonical_text(encode_around(p, ""));
   std::string nodes = "\"nodes\":[";
-  for (node_choice const& n : p.nodes) {
+  for (op_strategy const& n : p.nodes) {
     if (&n != p.nodes.data()) nodes += ',';
     put_node(nodes, n);
   }
@@ -179,11 +205,11 @@ inline std::string checksum_of(plan const& p) {
 }  // namespace detail
 
 /// The plan as JSON: schema version first, keys in one order, reals with all their digits, hashes as text.
-/// Throws `error` where a number is infinite or not a number, or a name is not UTF-8: JSON cannot hold them; and where no plan fits.
-/// O(plan).
+/// Throws `error` where a number is infinite or not a number, or a name is not UTF-8: JSON cannot hold them;
+/// and where no plan fits. O(plan).
 inline json encode(plan const& p) {
   json nodes = json::array();
-  for (node_choice const& n : p.nodes) nodes.push_back(detail::encode_node(n));
+  for (op_strategy const& n : p.nodes) nodes.push_back(detail::encode_node(n));
   json r = detail::encode_around(p, std::move(nodes));
   r["checksum"] = detail::text_checksum(detail::canonical_text(r));
   return r;
@@ -191,22 +217,33 @@ inline json encode(plan const& p) {
 
 namespace detail {
 
+/// The checksum that a file of schema 1 says of this plan.
+inline std::string checksum_in_schema_1(plan const& p) {
+  json r = in_schema(encode(p), true);
+  r["checksum"] = "";
+  return text_checksum(canonical_text(r));
+}
+
 /// decode, but for the checksum and the hash; the nodes are given, or read of "nodes".
-inline plan decode_around(json const& from, std::string const& where, std::optional<std::vector<node_choice>> given = std::nullopt) {
+inline plan decode_around(json const& from, std::string const& where,
+                          std::optional<std::vector<op_strategy>> given = std::nullopt) {
   detail::plan_reader const r{from, where, ""};
   if (!from.is_object() || !from.contains("tensorpar_plan"))
     r.fail("not a tensorpar plan", "an object whose first key is \"tensorpar_plan\"");
   if (i64 const v = r["tensorpar_plan"].integer(0, INT64_MAX); v != plan::schema)
-    r["tensorpar_plan"].fail("a plan of schema version " + std::to_string(v),
-                             "version " + std::to_string(plan::schema) + "; make the plan again with this release");
-  r.object({"tensorpar_plan", "hash", "checksum", "model", "batch", "graph", "serial", "rewrites", "cluster", "micro_batches", "reduction",
-            "scalar_bytes", "optimizer", "nodes", "order", "pipeline", "predicted"});
+    r["tensorpar_plan"].fail(
+        "a plan of schema version " + std::to_string(v),
+        "version 1 or " + std::to_string(plan::schema) + "; make the plan again with this release");
+  r.object({"tensorpar_plan", "hash", "checksum", "model", "batch", "graph", "serial", "rewrites", "cluster",
+            "micro_batches", "reduction", "scalar_bytes", "optimizer", "nodes", "node_order", "pipeline",
+            "predicted"});
   plan p;
   p.model = r["model"].text();
   if (from.contains("batch")) p.batch = r["batch"].integer(1, INT64_MAX);
   p.graph = r["graph"].hex();
   if (from.contains("rewrites") != from.contains("serial"))
-    r.fail("\"serial\" and \"rewrites\" belong together", "both, or neither where the declared graph is run as it is");
+    r.fail("\"serial\" and \"rewrites\" belong together",
+           "both, or neither where the declared graph is run as it is");
   if (from.contains("rewrites")) {
     p.serial = r["serial"].hex();
     p.rewrites = detail::decode_rewrites(r["rewrites"]);
@@ -215,7 +252,8 @@ inline plan decode_around(json const& from, std::string const& where, std::optio
   p.micro_batches = r["micro_batches"].bounded(1, plan_max_micro_batches);
   if (from.contains("reduction")) {
     p.reduction = static_cast<loss_reduction>(r["reduction"].one_of(detail::reduction_names));
-    if (p.reduction != loss_reduction::sum) r["reduction"].fail("says nothing", "sum, or no such key for a mean");
+    if (p.reduction != loss_reduction::sum)
+      r["reduction"].fail("says nothing", "sum, or no such key for a mean");
   }
   p.scalar_bytes = r["scalar_bytes"].integer(1, 64);
   detail::plan_reader const o = r["optimizer"];
@@ -233,8 +271,11 @@ inline plan decode_around(json const& from, std::string const& where, std::optio
   if (given) p.nodes = std::move(*given);
   for (std::size_t i = 0, n = given ? 0 : nodes.array(0, SIZE_MAX); i < n; ++i)
     p.nodes.push_back(detail::decode_node(nodes[i], p.cluster.size()));
-  if (from.contains("order")) p.order = detail::decode_order(r["order"], from.contains("pipeline"), static_cast<int>(p.nodes.size()));
-  if (from.contains("pipeline")) p.pipeline = detail::decode_pipeline(r["pipeline"], static_cast<int>(p.nodes.size()), p.cluster.size());
+  if (from.contains("node_order"))
+    p.node_order =
+        detail::decode_order(r["node_order"], from.contains("pipeline"), static_cast<int>(p.nodes.size()));
+  if (from.contains("pipeline"))
+    p.pipeline = detail::decode_pipeline(r["pipeline"], static_cast<int>(p.nodes.size()), p.cluster.size());
   said.object({"cost", "bound", "step_seconds", "peak_bytes", "scratch", "tasks", "offsets"});
   p.cost = said["cost"].real(0);
   p.bound = said["bound"].real(0);
@@ -244,11 +285,14 @@ inline plan decode_around(json const& from, std::string const& where, std::optio
     p.peak_bytes.push_back(peak[i].integer(0, INT64_MAX));
   if (said.at.contains("scratch")) {
     p.scratch = said["scratch"].text();
-    if (p.scratch.empty()) said["scratch"].fail("names no compute policy", "the policy whose scratch space is counted, or no such key");
+    if (p.scratch.empty())
+      said["scratch"].fail("names no compute policy",
+                           "the policy whose scratch space is counted, or no such key");
   }
   if (!p.peak_bytes.empty() && p.peak_bytes.size() != p.cluster.device.size())
     peak.fail("not one entry per device", std::to_string(p.cluster.size()) + " entries, or none");
-  if (said.at.contains("tasks") != said.at.contains("offsets")) said.fail("\"tasks\" and \"offsets\" belong together", "both, or neither");
+  if (said.at.contains("tasks") != said.at.contains("offsets"))
+    said.fail("\"tasks\" and \"offsets\" belong together", "both, or neither");
   if (said.at.contains("tasks")) {
     p.tasks = said["tasks"].hex();
     p.offsets = said["offsets"].hex();
@@ -256,9 +300,10 @@ inline plan decode_around(json const& from, std::string const& where, std::optio
   return p;
 }
 /// Throws `error` where the checksum or the hash is not what it says it is.
-inline void require_said(json const& from, std::string const& where, plan const& p) {
+inline void require_said(json const& from, std::string const& where, plan const& p,
+                         std::string const& checksum) {
   plan_reader const r{from, where, ""};
-  if (r["checksum"].hex(); r["checksum"].text() != detail::checksum_of(p))
+  if (r["checksum"].hex(); r["checksum"].text() != checksum)
     r["checksum"].fail("the plan was edited or damaged: its content is not what the checksum says",
                        "a plan as it was written; to change one, plan again");
   if (r["hash"].hex() != p.hash()) r["hash"].fail("the hash is not the plan's", detail::hex_of(p.hash()));
@@ -267,12 +312,16 @@ inline void require_said(json const& from, std::string const& where, plan const&
 
 }  // namespace detail
 
-/// The plan that a JSON value holds. `where` names its source in errors, usually a path. Keys may stand in any order.
-/// Throws `error` naming file, key and what is valid: another schema version, a missing or unknown key, a wrong type, a number out of
-/// range, a grid beyond the cluster, or a content that is not what its checksum says (edited). Law: decode(encode(p)) == p. O(plan).
+/// The plan that a JSON value holds. `where` names its source in errors, usually a path. Keys may stand in
+/// any order.
+/// Throws `error` naming file, key and what is valid: another schema version, a missing or unknown key, a
+/// wrong type, a number out of range, a mesh beyond the cluster, or a content that is not what its checksum
+/// says (edited). Law: decode(encode(p)) == p. O(plan).
 inline plan decode(json const& from, std::string const& where) {
-  plan p = detail::decode_around(from, where);
-  detail::require_said(from, where, p);
+  bool const first = from.is_object() && from.contains("tensorpar_plan") && from["tensorpar_plan"] == 1;
+  json const now = first ? detail::in_schema(from, false) : json();
+  plan p = detail::decode_around(first ? now : from, where);
+  detail::require_said(from, where, p, first ? detail::checksum_in_schema_1(p) : detail::checksum_of(p));
   return p;
 }
 

@@ -7,14 +7,15 @@ namespace tensorpar::detail {
 
 /// "F2.7": stage 2's forward pass over micro-batch 7; B backward, W weights.
 inline std::string code_of(pass_entry const& e) {
-  return std::string(1, "FBW"[static_cast<int>(e.what)]) + std::to_string(e.stage) + "." + std::to_string(e.micro_batch);
+  return std::string(1, "FBW"[static_cast<int>(e.what)]) + std::to_string(e.stage) + "." +
+         std::to_string(e.micro_batch);
 }
 
 inline json encode_pipeline(pipeline const& p) {
-  json r = json::object(), groups = json::array(), stages = json::array(), order = json::array();
+  json r = json::object(), groups = json::array(), stages = json::array(), schedule = json::array();
   r["mini_batch"] = p.mini_batch;
   r["unit"] = p.unit;
-  for (device_group const& g : p.groups) groups.push_back({{"first", g.first}, {"count", g.count}});
+  for (device_range const& g : p.groups) groups.push_back({{"first", g.first}, {"count", g.count}});
   for (pipeline_stage const& s : p.stages) {
     json x = json::object();
     x["nodes"] = s.nodes;
@@ -26,24 +27,25 @@ inline json encode_pipeline(pipeline const& p) {
     x["shard_optimizer"] = s.shard_optimizer;
     stages.push_back(std::move(x));
   }
-  for (auto const& o : p.order) {
+  for (auto const& o : p.schedule) {
     json x = json::array();
     for (pass_entry const& e : o) x.push_back(code_of(e));
-    order.push_back(std::move(x));
+    schedule.push_back(std::move(x));
   }
   r["groups"] = std::move(groups);
   r["stages"] = std::move(stages);
-  r["order"] = std::move(order);
+  r["schedule"] = std::move(schedule);
   return r;
 }
 
-/// Indices and sizes within bounds; whether stages partition the operators and orders can run is asked when the plan is expanded.
+/// Indices and sizes within bounds; whether stages partition the operators and orders can run is asked when
+/// the plan is expanded.
 inline pipeline decode_pipeline(plan_reader const& r, int operators, int devices) {
-  r.object({"mini_batch", "unit", "groups", "stages", "order"});
+  r.object({"mini_batch", "unit", "groups", "stages", "schedule"});
   pipeline p;
   p.mini_batch = r["mini_batch"].integer(1, i64{1} << 40);
   p.unit = r["unit"].integer(1, p.mini_batch);
-  plan_reader const groups = r["groups"], stages = r["stages"], order = r["order"];
+  plan_reader const groups = r["groups"], stages = r["stages"], schedule = r["schedule"];
   for (std::size_t i = 0, n = groups.array(1, static_cast<std::size_t>(devices)); i < n; ++i) {
     groups[i].object({"first", "count"});
     int const first = groups[i]["first"].bounded(0, devices - 1);
@@ -61,12 +63,13 @@ inline pipeline decode_pipeline(plan_reader const& r, int operators, int devices
       x.nodes.push_back(nodes[k].bounded(k ? i64{x.nodes.back()} + 1 : 0, operators - 1));
     x.group = s["group"].bounded(0, static_cast<i64>(p.groups.size()) - 1);
     x.micro_batch = s["micro_batch"].integer(1, p.mini_batch);
-    if (p.mini_batch / x.micro_batch > most_micro_batches)
+    if (p.mini_batch / x.micro_batch > max_micro_batches)
       s["micro_batch"].fail(std::to_string(p.mini_batch / x.micro_batch) + " micro-batches",
-                            "at most " + std::to_string(most_micro_batches));
+                            "at most " + std::to_string(max_micro_batches));
     if (p.mini_batch % x.micro_batch || x.micro_batch % p.unit)
-      s["micro_batch"].fail(std::to_string(x.micro_batch) + " samples",
-                            "a multiple of " + std::to_string(p.unit) + " that divides " + std::to_string(p.mini_batch));
+      s["micro_batch"].fail(
+          std::to_string(x.micro_batch) + " samples",
+          "a multiple of " + std::to_string(p.unit) + " that divides " + std::to_string(p.mini_batch));
     x.k = s["k"].bounded(1, plan_max_micro_batches);
     x.split_backward = yes(s["split_backward"]);
     x.recompute = yes(s["recompute"]);
@@ -79,21 +82,23 @@ inline pipeline decode_pipeline(plan_reader const& r, int operators, int devices
     while (at < s.size() && at - from < 9 && s[at] >= '0' && s[at] <= '9') n = n * 10 + (s[at++] - '0');
     return at == from || (s[from] == '0' && at - from > 1) ? -1 : n;
   };
-  for (std::size_t g = 0, n = order.array(p.groups.size(), p.groups.size()); g < n; ++g) {
+  for (std::size_t g = 0, n = schedule.array(p.groups.size(), p.groups.size()); g < n; ++g) {
     std::vector<pass_entry> all;
-    for (std::size_t i = 0, m = order[g].array(0, SIZE_MAX); i < m; ++i) {
-      plan_reader const e = order[g][i];
+    for (std::size_t i = 0, m = schedule[g].array(0, SIZE_MAX); i < m; ++i) {
+      plan_reader const e = schedule[g][i];
       std::string const s = e.text();
       std::size_t at = 1;
       std::size_t const kind = s.empty() ? 3 : std::string("FBW").find(s[0]);
       i64 const stage = number(s, at);
-      bool good = kind < 3 && stage >= 0 && stage < static_cast<i64>(p.stages.size()) && at < s.size() && s[at++] == '.';
+      bool good = kind < 3 && stage >= 0 && stage < static_cast<i64>(p.stages.size()) && at < s.size() &&
+                  s[at++] == '.';
       i64 const micro = good ? number(s, at) : -1;
       good = good && at == s.size() && micro >= 0 && micro < p.micro_batches(static_cast<int>(stage));
-      if (!good) e.fail("not a pass", "F, B or W, a stage, a full stop and one of its micro-batches, like F0.3");
+      if (!good)
+        e.fail("not a pass", "F, B or W, a stage, a full stop and one of its micro-batches, like F0.3");
       all.push_back({static_cast<int>(stage), static_cast<pass>(kind), static_cast<int>(micro)});
     }
-    p.order.push_back(std::move(all));
+    p.schedule.push_back(std::move(all));
   }
   return p;
 }

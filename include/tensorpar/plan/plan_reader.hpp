@@ -19,7 +19,8 @@ inline constexpr int plan_max_micro_batches = 1 << 20;
 
 namespace detail {
 
-/// The way from a file's value to one within: "links[0].bandwidth". Made text only where an error says it: files hold millions of values.
+/// The way from a file's value to one within: "links[0].bandwidth". Made text only where an error says it:
+/// files hold millions of values.
 class json_path {
   struct step { char const* key; std::size_t index; };
   static constexpr int most = 8;         // deeper than any format of ours
@@ -49,7 +50,8 @@ class json_path {
   }
 };
 
-/// A JSON value and the path that leads to it, read with errors that say file, key and what is valid. Refers to the file's name.
+/// A JSON value and the path that leads to it, read with errors that say file, key and what is valid. Refers
+/// to the file's name.
 struct plan_reader {
   json const& at;
   std::string_view file;
@@ -75,13 +77,17 @@ struct plan_reader {
       if (known) continue;
       std::string valid;
       for (char const* k : keys) valid += (valid.empty() ? "" : ", ") + std::string(k);
-      throw error("unknown key", std::string(file) + ": " + child(json(key).dump(-1, ' ', true, json::error_handler_t::replace)), valid);
+      throw error(
+          "unknown key",
+          std::string(file) + ": " + child(json(key).dump(-1, ' ', true, json::error_handler_t::replace)),
+          valid);
     }
   }
   std::size_t array(std::size_t least, std::size_t most) const {
     if (!at.is_array()) fail("not a list", "a list");
     if (at.size() < least || at.size() > most)
-      fail("a list of " + std::to_string(at.size()), "from " + std::to_string(least) + " to " + std::to_string(most) + " entries");
+      fail("a list of " + std::to_string(at.size()),
+           "from " + std::to_string(least) + " to " + std::to_string(most) + " entries");
     return at.size();
   }
   std::string text() const {
@@ -112,17 +118,23 @@ struct plan_reader {
   /// A whole number, which may be written as 1e9.
   i64 integer(i64 least = any_integer, i64 most = INT64_MAX) const {
     auto const valid = [&] {
-      return least == any_integer ? "a whole number" : "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+      return least == any_integer
+                 ? "a whole number"
+                 : "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
     };
     double const real = at.is_number_float() ? at.get<double>() : 0;
     if (!at.is_number() || real != std::trunc(real)) fail("not a whole number", valid());
-    bool const huge = at.is_number_unsigned() ? at.get<u64>() > static_cast<u64>(INT64_MAX) : !(std::abs(real) < 0x1p63);
+    bool const huge =
+        at.is_number_unsigned() ? at.get<u64>() > static_cast<u64>(INT64_MAX) : !(std::abs(real) < 0x1p63);
     if (huge || at.get<i64>() < least || at.get<i64>() > most) fail(at.dump() + " is out of range", valid());
     return at.get<i64>();
   }
   int bounded(i64 least, i64 most) const { return static_cast<int>(integer(least, most)); }
   double real(double least = any_real, double most = -any_real) const {
-    auto const valid = [&] { return least == any_real ? "a number" : "a number from " + json(least).dump() + " to " + json(most).dump(); };
+    auto const valid = [&] {
+      return least == any_real ? "a number"
+                               : "a number from " + json(least).dump() + " to " + json(most).dump();
+    };
     if (!at.is_number()) fail("not a number", valid());
     double const x = at.get<double>();
     if (!(x >= least && x <= most)) fail(at.dump() + " is out of range", valid());

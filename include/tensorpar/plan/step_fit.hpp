@@ -2,34 +2,41 @@
 #pragma once
 #include <algorithm>
 #include <cstdio>
-#include <tensorpar/ir/machine_check.hpp>
+#include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/plan/plan.hpp>
 
 namespace tensorpar {
 
-/// Where the graph of a step does otherwise than the plan says, in words: its number of micro-batches (by which the loss's gradient is
-/// divided), its optimizer's rules, its clipping. What a graph does not say agrees. Empty: they agree. O(nodes).
+/// Where the graph of a step does otherwise than the plan says, in words: its number of micro-batches (by
+/// which the loss's gradient is divided), its optimizer's rules, its clipping. What a graph does not say
+/// agrees. Empty: they agree. O(nodes).
 inline std::string disagreement(training_graph const& t, plan const& p) {
   computation_graph const& g = t.graph;
-  int const held = t.losses.empty() ? 1 : static_cast<int>(t.losses.size());      // an expanded graph holds its micro-batches
+  // an expanded graph holds its micro-batches
+  int const held = t.losses.empty() ? 1 : static_cast<int>(t.losses.size());
   int const last = t.loss < 0 ? -1 : g.value(t.loss).producer;
   bool found = false, updates = false;
   any_op clip;
   for (int v = t.forward_nodes; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
     if (!found && n.phase == step_phase::backward && n.op.is<constant>() && n.origin == last) {
-      found = true;                                                               // the first one is the gradient of the loss
-      double const terms = t.reduction == loss_reduction::sum ? 1 : static_cast<double>(p.micro_batches) * held;
+      // the first one is the gradient of the loss
+      found = true;
+      double const terms =
+          t.reduction == loss_reduction::sum ? 1 : static_cast<double>(p.micro_batches) * held;
       bool const several = p.micro_batches > 1 || held > 1, open = p.reduction == loss_reduction::as_graph;
       if (several && !open && t.reduction != p.reduction)
         return std::string("the graph was differentiated for a loss that is a ") +
-               (t.reduction == loss_reduction::sum ? "sum over samples, the plan says mean" : "mean over samples, the plan says sum");
+               (t.reduction == loss_reduction::sum ? "sum over samples, the plan says mean"
+                                                   : "mean over samples, the plan says sum");
       if (n.op == any_op(constant{1.0 / terms, 0, {}})) continue;
-      if (t.reduction == loss_reduction::sum) return "the gradient of the graph's loss does not begin with 1, as that of a sum does";
+      if (t.reduction == loss_reduction::sum)
+        return "the gradient of the graph's loss does not begin with 1, as that of a sum does";
       char parts[32];
       std::snprintf(parts, sizeof parts, "%g", 1 / n.op.as<constant>().value / held);
-      return "the graph was differentiated for micro_batches = " + std::string(parts) + ", the plan has " + std::to_string(p.micro_batches);
+      return "the graph was differentiated for micro_batches = " + std::string(parts) + ", the plan has " +
+             std::to_string(p.micro_batches);
     }
     if (n.op.is<clip_factor>()) clip = n.op;
     if (!is_update(n.op)) continue;
@@ -44,8 +51,8 @@ inline std::string disagreement(training_graph const& t, plan const& p) {
          (p.optimizer.on_non_finite == non_finite::skip ? " and skips updates of what is not finite" : "");
 }
 
-/// Samples of a graph's own batch, by which errors and plans name it: the first axis of its first input that has axes; 1 if none has.
-/// O(values).
+/// Samples of a graph's own batch, by which errors and plans name it: the first axis of its first input that
+/// has axes; 1 if none has. O(values).
 inline i64 samples_of(computation_graph const& forward) {
   for (graph_value const& v : forward.values)
     if (v.role == value_role::input && v.type.rank > 0) return std::max<i64>(1, v.type.d[0].n);
@@ -57,35 +64,43 @@ namespace detail {
 inline std::string training_text(plan const& p) {
   i64 const samples = p.pipeline.empty() ? p.batch : p.pipeline.mini_batch;
   constexpr char const* rules[] = {"sgd", "momentum", "adamw"};
-  std::string r = (p.model.empty() ? "" : "\"" + p.model + "\", ") + std::to_string(p.nodes.size()) + " operators, ";
+  std::string r =
+      (p.model.empty() ? "" : "\"" + p.model + "\", ") + std::to_string(p.nodes.size()) + " operators, ";
   if (samples > 0) r += std::to_string(samples) + " samples a step, ";
-  return r + std::to_string(p.micro_batches) + (p.micro_batches == 1 ? " micro-batch, " : " micro-batches, ") +
+  return r + std::to_string(p.micro_batches) +
+         (p.micro_batches == 1 ? " micro-batch, " : " micro-batches, ") +
          rules[static_cast<int>(p.optimizer.kind)];
 }
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_graph(plan const& p, computation_graph const& given, int operators) {
-  throw error("the plan was made for another graph, or for another batch size: it is of " + training_text(p) + "; given is a graph of " +
-                  std::to_string(operators) + " operators on " + std::to_string(samples_of(given)) + " samples",
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_graph(plan const& p, computation_graph const& given,
+                                                                int operators) {
+  throw error("the plan was made for another graph, or for another batch size: it is of " + training_text(p) +
+                  "; given is a graph of " + std::to_string(operators) + " operators on " +
+                  std::to_string(samples_of(given)) + " samples",
               plan_named(p), "the graph that it was made for");
 }
 }  // namespace detail
 
-/// Throws `error` that says what the plan is of where it names another graph than this one, by which graphs at other batch sizes differ
-/// too; and where it is none, because no plan fits. O(graph).
+/// Throws `error` that says what the plan is of where it names another graph than this one, by which graphs
+/// at other batch sizes differ too; and where it is none, because no plan fits. O(graph).
 inline void require_graph(plan const& p, computation_graph const& forward) {
   require_feasible(p);
-  if ((p.graph || p.tasks) && p.graph != forward.hash()) detail::refuse_graph(p, forward, forward.node_count());
+  if ((p.graph || p.tasks) && p.graph != forward.hash())
+    detail::refuse_graph(p, forward, forward.node_count());
 }
 
-/// Throws `error` unless the plan's cluster means something, there is a micro-batch, and graph and plan were made for each other: the plan
-/// for this forward graph and batch size where it names one, and both for the same micro-batches and optimizer. Returns the plan.
-/// O(nodes + devices).
+/// Throws `error` unless the plan's cluster means something, there is a micro-batch, and graph and plan were
+/// made for each other: the plan for this forward graph and batch size where it names one, and both for the
+/// same micro-batches and optimizer. Returns the plan. O(nodes + devices).
 inline plan fitting(training_graph const& t, plan p) {
   require_feasible(p);
   require_machine(p.cluster, "plan: cluster.");
-  if (p.micro_batches < 1) throw error("micro_batches is " + std::to_string(p.micro_batches), "plan", "1 or more");
-  if ((p.graph || p.tasks) && p.graph != forward_part_hash(t)) detail::refuse_graph(p, t.graph, t.forward_nodes);
+  if (p.micro_batches < 1)
+    throw error("micro_batches is " + std::to_string(p.micro_batches), "plan", "1 or more");
+  if ((p.graph || p.tasks) && p.graph != forward_part_hash(t))
+    detail::refuse_graph(p, t.graph, t.forward_nodes);
   if (std::string const text = disagreement(t, p); !text.empty())
-    throw error(text, detail::plan_named(p), "differentiate(forward, options) with the plan's micro-batches and optimizer");
+    throw error(text, detail::plan_named(p),
+                "differentiate(forward, options) with the plan's micro-batches and optimizer");
   return p;
 }
 

@@ -1,4 +1,4 @@
-// tensorpar/report/alike.hpp - operators that share a line: many of one kind with one spread
+// tensorpar/report/alike.hpp - operators that share a line: many of one kind with one sharding
 #pragma once
 #include <tensorpar/report/summary.hpp>
 
@@ -23,9 +23,10 @@ inline void accumulate(operator_summary& to, operator_summary const& o) {
   for (std::size_t k = 0; k < o.bytes.size(); ++k) to.bytes[k] += o.bytes[k];
 }
 inline bool same_choice(operator_summary const& a, operator_summary const& b) {
-  return a.op == b.op && a.spread == b.spread && a.devices == b.devices;
+  return a.op == b.op && a.sharding == b.sharding && a.devices == b.devices;
 }
-/// Groups in order of their first member; same(i, j) is an equivalence. Without `join` every operator is alone. O(operators * groups).
+/// Groups in order of their first member; same(i, j) is an equivalence. Without `join` every operator is
+/// alone. O(operators * groups).
 inline std::vector<alike> joined(std::vector<operator_summary> const& all, bool join, auto const& same) {
   std::vector<alike> r;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -46,7 +47,8 @@ inline std::string moved_text(std::array<double, move_kinds> const& bytes) {
   std::string r;
   for (int k = 0; k < move_kinds; ++k)
     if (bytes[static_cast<std::size_t>(k)] > 0)
-      r += (r.empty() ? "" : ", ") + move_text(static_cast<move_kind>(k)) + " " + bytes_text(bytes[static_cast<std::size_t>(k)]);
+      r += (r.empty() ? "" : ", ") + move_text(static_cast<reshard_kind>(k)) + " " +
+           bytes_text(bytes[static_cast<std::size_t>(k)]);
   return r.empty() ? "-" : r;
 }
 

@@ -2,11 +2,12 @@
 #pragma once
 #include <algorithm>
 #include <string>
-#include <tensorpar/search/optimize.hpp>
+#include <tensorpar/search/intra/optimize.hpp>
 
 namespace tensorpar {
 
-/// Which devices a search's bound is about, of so many: "these devices or a part of them" (any), neighbours among
+/// Which devices a search's bound is about, of so many: "these devices or a part of them" (any), neighbours
+/// among
 /// them, or the numbers of devices of the parts.
 inline std::string bound_holds_for(search_space const& s, int devices) {
   if (devices == 1) return "this device";

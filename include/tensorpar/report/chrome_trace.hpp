@@ -1,24 +1,30 @@
-// tensorpar/report/chrome_trace.hpp - timelines for Perfetto and chrome://tracing: predicted and measured as two processes
+// tensorpar/report/chrome_trace.hpp - timelines for Perfetto and chrome://tracing: predicted and measured as
+// two processes
 #pragma once
 #include <cmath>
 #include <cstdio>
 #include <set>
 #include <tensorpar/core/json.hpp>
-#include <tensorpar/plan/timeline.hpp>
+#include <tensorpar/program/timeline.hpp>
 #include <tensorpar/report/summary.hpp>
 
 namespace tensorpar {
 
 namespace detail {
 
-/// What a span is: "compute", or the kind of its movement ("all-reduce"). Without a program: its lane, which may hold both.
+/// What a span is: "compute", or the kind of its reshard ("all-reduce"). Without a program: its lane, which
+/// may hold both.
 inline std::string category(span const& s, program const* of) {
-  if (!of || s.task < 0 || s.task >= static_cast<int>(of->tasks.size())) return s.where == lane::compute ? "compute" : "communication";
+  if (!of || s.task < 0 || s.task >= static_cast<int>(of->tasks.size()))
+    return s.where == lane::compute ? "compute" : "communication";
   task const& t = of->tasks[static_cast<std::size_t>(s.task)];
   return t.kind == task_kind::compute ? "compute" : move_text(t.step.kind);
 }
-inline void trace_process(std::string& out, timeline const& t, int pid, std::string const& name, program const* of) {
-  auto line = [&](json const& e) { out += (out.back() == '[' ? "\n" : ",\n") + e.dump(-1, ' ', false, json::error_handler_t::replace); };
+inline void trace_process(std::string& out, timeline const& t, int pid, std::string const& name,
+                          program const* of) {
+  auto line = [&](json const& e) {
+    out += (out.back() == '[' ? "\n" : ",\n") + e.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
   auto meta = [&](char const* what, int tid, json const& args) {
     line({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", args}});
   };
@@ -29,7 +35,8 @@ inline void trace_process(std::string& out, timeline const& t, int pid, std::str
   for (span const& s : t.spans) lanes.insert({s.device, static_cast<int>(s.where)});
   for (auto const& [device, where] : lanes) {
     int const tid = thread(device, static_cast<lane>(where));
-    meta("thread_name", tid, {{"name", "device " + std::to_string(device) + (where ? " communication" : " compute")}});
+    meta("thread_name", tid,
+         {{"name", "device " + std::to_string(device) + (where ? " communication" : " compute")}});
     meta("thread_sort_index", tid, {{"sort_index", tid}});
   }
   // in whole nanoseconds, ends rounded as starts are: neighbours on a lane never overlap
@@ -45,18 +52,21 @@ inline void trace_process(std::string& out, timeline const& t, int pid, std::str
     out += ",\n{\"ph\":\"X\",\"name\":" + json(s.name).dump(-1, ' ', false, json::error_handler_t::replace) +
            ",\"cat\":\"" + category(s, of) + "\"" + process +
            ",\"tid\":" + std::to_string(thread(s.device, s.where)) + ",\"ts\":" + micro(s.start) +
-           ",\"dur\":" + micro(whole(s.end) - whole(s.start)) + ",\"args\":{\"task\":" + std::to_string(s.task) + "}}";
+           ",\"dur\":" + micro(whole(s.end) - whole(s.start)) +
+           ",\"args\":{\"task\":" + std::to_string(s.task) + "}}";
   for (memory_sample const& m : t.memory)
-    out += ",\n{\"ph\":\"C\",\"name\":\"memory of device " + std::to_string(m.device) + "\"" + process + ",\"ts\":" + micro(m.time) +
-           ",\"args\":{\"bytes\":" + std::to_string(m.bytes) + "}}";
+    out += ",\n{\"ph\":\"C\",\"name\":\"memory of device " + std::to_string(m.device) + "\"" + process +
+           ",\"ts\":" + micro(m.time) + ",\"args\":{\"bytes\":" + std::to_string(m.bytes) + "}}";
 }
 
 }  // namespace detail
 
-/// The trace event format (JSON object form, times in microseconds): devices as threads, one per lane, memory as counters. Every span of
-/// both timelines is there once, about 130 bytes each. `of`: the program that both are of; then categories are kinds of movement, the same
-/// in both, whatever lane a span is in. O(spans + samples).
-inline std::string chrome_trace(timeline const& predicted, timeline const* measured = nullptr, program const* of = nullptr) {
+/// The trace event format (JSON object form, times in microseconds): devices as threads, one per lane, memory
+/// as counters. Every span of both timelines is there once, about 130 bytes each. `of`: the program that both
+/// are of; then categories are kinds of reshard, the same in both, whatever lane a span is in. O(spans +
+/// samples).
+inline std::string chrome_trace(timeline const& predicted, timeline const* measured = nullptr,
+                                program const* of = nullptr) {
   std::string r = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   detail::trace_process(r, predicted, 1, "predicted", of);
   if (measured) detail::trace_process(r, *measured, 2, "measured", of);

@@ -5,8 +5,8 @@
 
 namespace tensorpar {
 
-/// A heading and a row per plan: name, step, relative to the first plan, peak memory of the fullest device, bytes per kind of collective,
-/// and whether it fits in the memory of every device.
+/// A heading and a row per plan: name, step, relative to the first plan, peak memory of the fullest device,
+/// bytes per kind of collective, and whether it fits in the memory of every device.
 inline std::vector<std::vector<std::string>> comparison_rows(std::vector<plan_summary> const& all) {
   if (all.empty()) return {};
   std::vector<std::vector<std::string>> rows{{"plan", "step", "relative", "peak memory"}};
@@ -16,15 +16,17 @@ inline std::vector<std::vector<std::string>> comparison_rows(std::vector<plan_su
     for (plan_summary const& s : all) used = used || s.bytes[k] > 0;
     if (!used) continue;
     kinds.push_back(k);
-    rows[0].push_back(move_text(static_cast<move_kind>(k)));
+    rows[0].push_back(move_text(static_cast<reshard_kind>(k)));
   }
   for (plan_summary const& s : all) {
     bool const first = &s == &all[0];
-    rows.push_back({s.name, seconds_text(s.seconds),
-                    first || all[0].seconds <= 0 ? "-" : detail::printed("%.2f", s.seconds / all[0].seconds) + "x",
-                    bytes_text(static_cast<double>(s.peak()))});
+    rows.push_back(
+        {s.name, seconds_text(s.seconds),
+         first || all[0].seconds <= 0 ? "-" : detail::printed("%.2f", s.seconds / all[0].seconds) + "x",
+         bytes_text(static_cast<double>(s.peak()))});
     for (std::size_t k : kinds) rows.back().push_back(s.bytes[k] > 0 ? bytes_text(s.bytes[k]) : "-");
-    if (i64 const lacks = s.lacks(); lacks > 0) rows.back().push_back("does not fit: lacks " + bytes_text(static_cast<double>(lacks)));
+    if (i64 const lacks = s.lacks(); lacks > 0)
+      rows.back().push_back("does not fit: lacks " + bytes_text(static_cast<double>(lacks)));
   }
   return rows;
 }
@@ -35,21 +37,24 @@ inline std::string comparison(std::vector<plan_summary> const& all) {
   return columns(rows, left);
 }
 
-/// Why not `other`: one sentence, then the operators that make most of the difference in time (at most `most`), with both spreads, times
-/// and what is moved. Precondition: both are of one graph.
-inline std::vector<std::string> why_not(plan_summary const& chosen, plan_summary const& other, std::size_t most = 3) {
+/// Why not `other`: one sentence, then the operators that make most of the difference in time (at most
+/// `most`), with both shardings, times and what is moved. Precondition: both are of one graph.
+inline std::vector<std::string> why_not(plan_summary const& chosen, plan_summary const& other,
+                                        std::size_t most = 3) {
   std::vector<std::string> r;
   double const more = other.seconds - chosen.seconds;
   std::string head = other.name + " ";
   if (i64 const lacks = other.lacks(); lacks > 0)
     head += "does not fit (a device lacks " + bytes_text(static_cast<double>(lacks)) + "), and ";
-  head += more == 0 ? std::string("takes as long") : "takes " + seconds_text(std::abs(more)) + (more > 0 ? " more" : " less");
+  head += more == 0 ? std::string("takes as long")
+                    : "takes " + seconds_text(std::abs(more)) + (more > 0 ? " more" : " less");
   r.push_back(head);
   if (chosen.operators.size() != other.operators.size()) return r;
   auto const &a = chosen.operators, &b = other.operators;
-  std::vector<detail::alike> const groups = detail::joined(a, a.size() > explain_lines, [&](std::size_t i, std::size_t j) {
-    return detail::same_choice(a[i], a[j]) && detail::same_choice(b[i], b[j]);
-  });
+  std::vector<detail::alike> const groups =
+      detail::joined(a, a.size() > explain_lines, [&](std::size_t i, std::size_t j) {
+        return detail::same_choice(a[i], a[j]) && detail::same_choice(b[i], b[j]);
+      });
   struct change {
     operator_summary here, there;
     std::string label;
@@ -60,15 +65,17 @@ inline std::vector<std::string> why_not(plan_summary const& chosen, plan_summary
     change c{g.sum, b[g.which.front()], g.label()};
     for (std::size_t k = 1; k < g.which.size(); ++k) detail::accumulate(c.there, b[g.which[k]]);
     if (g.which.size() > 1) c.label += " " + c.here.op.substr(0, c.here.op.find('{'));
-    if (!detail::same_choice(c.here, c.there) || c.here.bytes != c.there.bytes) changes.push_back(std::move(c));
+    if (!detail::same_choice(c.here, c.there) || c.here.bytes != c.there.bytes)
+      changes.push_back(std::move(c));
   }
   std::stable_sort(changes.begin(), changes.end(),
                    [](change const& x, change const& y) { return std::abs(x.gain()) > std::abs(y.gain()); });
   for (std::size_t k = 0; k < changes.size() && k < most; ++k) {
     change const& c = changes[k];
     auto times = [](operator_summary const& o) {
-      return o.spread + ": " + seconds_text(o.compute) + " computing" +
-             (o.move > 0 ? ", " + seconds_text(o.move) + " moving (" + detail::moved_text(o.bytes) + ")" : "");
+      return o.sharding + ": " + seconds_text(o.compute) + " computing" +
+             (o.move > 0 ? ", " + seconds_text(o.move) + " moving (" + detail::moved_text(o.bytes) + ")"
+                         : "");
     };
     r.push_back(c.label + ", " + times(c.there) + "; here " + times(c.here));
   }

@@ -1,11 +1,12 @@
-// tensorpar/report/dot.hpp - a computation graph for Graphviz, with how each operator is spread
+// tensorpar/report/dot.hpp - a computation graph for Graphviz, with how each operator is sharded
 #pragma once
 #include <tensorpar/report/summary.hpp>
 
 namespace tensorpar {
 
 namespace detail {
-/// Inside double quotes of the DOT language: quotes and backslashes escaped, line ends and control characters removed.
+/// Inside double quotes of the DOT language: quotes and backslashes escaped, line ends and control characters
+/// removed.
 inline std::string dot_text(std::string const& s) {
   std::string r;
   for (char c : s) {
@@ -15,17 +16,20 @@ inline std::string dot_text(std::string const& s) {
   return r;
 }
 inline char const* device_colour(int d) {
-  constexpr char const* c[] = {"#8ecae6", "#ffb703", "#90be6d", "#cdb4db", "#f28482", "#84a98c", "#f5cac3", "#a8dadc"};
+  constexpr char const* c[] = {"#8ecae6", "#ffb703", "#90be6d", "#cdb4db",
+                               "#f28482", "#84a98c", "#f5cac3", "#a8dadc"};
   return c[d % 8];
 }
 }  // namespace detail
 
-/// Operators as boxes, inputs as ellipses, edges labelled with shapes; parameters are left out, they follow their operator. With a plan,
-/// forward operators say how they are spread and are coloured by their first device. One statement per line. O(nodes + edges).
+/// Operators as boxes, inputs as ellipses, edges labelled with shapes; parameters are left out, they follow
+/// their operator. With a plan, forward operators say how they are sharded and are coloured by their first
+/// device. One statement per line. O(nodes + edges).
 inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
   using detail::dot_text;
   std::string r =
-      "digraph tensorpar {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\", "
+      "digraph tensorpar {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, "
+      "fontname=\"Helvetica\", "
       "fontsize=11];\n"
       "  edge [fontname=\"Helvetica\", fontsize=9];\n";
   for (std::size_t x = 0; x < g.values.size(); ++x)
@@ -34,12 +38,13 @@ inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
            dot_text(spell(g.values[x].type)) + "\"];\n";
   for (int v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
-    r += "  n" + std::to_string(v) + " [label=\"" + (n.name.empty() ? "" : dot_text(n.name) + "\\n") + dot_text(op_text(n.op));
+    r += "  n" + std::to_string(v) + " [label=\"" + (n.name.empty() ? "" : dot_text(n.name) + "\\n") +
+         dot_text(op_text(n.op));
     std::string colour;
     if (p && n.phase == step_phase::forward && static_cast<std::size_t>(v) < p->nodes.size()) {
-      spread const& s = p->nodes[static_cast<std::size_t>(v)].spread;
-      std::vector<int> const d = spread_devices(s);
-      r += "\\n" + dot_text(spread_text(g, v, s)) + " @ " + devices_text(d);
+      sharding const& s = p->nodes[static_cast<std::size_t>(v)].sharding;
+      std::vector<int> const d = sharding_devices(s);
+      r += "\\n" + dot_text(sharding_text(g, v, s)) + " @ " + devices_text(d);
       colour = std::string(", fillcolor=\"") + detail::device_colour(d.front()) + "\"";
     }
     r += "\"" + colour +
@@ -52,8 +57,8 @@ inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
     for (int x : g.node(v).in) {
       graph_value const& y = g.value(x);
       if (y.role == value_role::parameter || y.role == value_role::state) continue;
-      r += "  " + (y.producer < 0 ? "v" + std::to_string(x) : "n" + std::to_string(y.producer)) + " -> n" + std::to_string(v) +
-           " [label=\"" + dot_text(spell(y.type)) + "\"];\n";
+      r += "  " + (y.producer < 0 ? "v" + std::to_string(x) : "n" + std::to_string(y.producer)) + " -> n" +
+           std::to_string(v) + " [label=\"" + dot_text(spell(y.type)) + "\"];\n";
     }
   return r + "}\n";
 }

@@ -1,4 +1,5 @@
-// tensorpar/report/graph_layout.hpp - where the boxes of a drawn graph go: layers from top to bottom, few crossings, straight long edges
+// tensorpar/report/graph_layout.hpp - where the boxes of a drawn graph go: layers from top to bottom, few
+// crossings, straight long edges
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -41,7 +42,8 @@ class layered {
   std::vector<std::pair<double, double>> const& sizes_;
   std::vector<std::pair<int, int>> const& edges_;
   std::vector<int> layer_;                          // by vertex: nodes, then bends of long edges
-  std::vector<std::vector<int>> up_, down_, rows_;  // neighbours one layer above and below; vertices of a layer from left to right
+  // neighbours one layer above and below; vertices of a layer from left to right
+  std::vector<std::vector<int>> up_, down_, rows_;
   std::vector<std::vector<int>> bends_;             // by edge
   std::vector<double> x_;
 
@@ -73,13 +75,17 @@ class layered {
       layer_[v] = first - 1;
     }
   }
-  /// Which edges pass through the layers between their ends by bends: the shortest ones, while all bends together are few enough. The
-  /// others are drawn straight, behind the boxes: a fan-out into a chain has as many long edges as operators, each half of all layers long.
+  /// Which edges pass through the layers between their ends by bends: the shortest ones, while all bends
+  /// together are few enough. The others are drawn straight, behind the boxes: a fan-out into a chain has as
+  /// many long edges as operators, each half of all layers long.
   std::vector<bool> bending() const {
-    auto const length = [&](std::size_t e) { return z(layer_[z(edges_[e].second)] - layer_[z(edges_[e].first)]); };
+    auto const length = [&](std::size_t e) {
+      return z(layer_[z(edges_[e].second)] - layer_[z(edges_[e].first)]);
+    };
     std::vector<std::size_t> order(edges_.size());
     for (std::size_t e = 0; e < order.size(); ++e) order[e] = e;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
     std::vector<bool> r(edges_.size(), false);
     std::size_t room = std::max(few_bends, sizes_.size() + edges_.size());
     for (std::size_t e : order) {
@@ -146,16 +152,19 @@ class layered {
       for (std::size_t k = 1; k < rows_.size(); ++k) {
         std::size_t const l = downwards ? k : rows_.size() - 1 - k, beside = downwards ? l - 1 : l + 1;
         std::vector<double> at(layer_.size(), 0);
-        for (std::size_t i = 0; i < rows_[beside].size(); ++i) at[z(rows_[beside][i])] = static_cast<double>(i);
+        for (std::size_t i = 0; i < rows_[beside].size(); ++i)
+          at[z(rows_[beside][i])] = static_cast<double>(i);
         std::vector<std::pair<double, int>> keyed;
         for (std::size_t i = 0; i < rows_[l].size(); ++i) {
           int const v = rows_[l][i];
           auto const& others = downwards ? up_[z(v)] : down_[z(v)];
           double sum = 0;
           for (int w : others) sum += at[z(w)];
-          keyed.push_back({others.empty() ? static_cast<double>(i) : sum / static_cast<double>(others.size()), v});
+          keyed.push_back(
+              {others.empty() ? static_cast<double>(i) : sum / static_cast<double>(others.size()), v});
         }
-        std::stable_sort(keyed.begin(), keyed.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+        std::stable_sort(keyed.begin(), keyed.end(),
+                         [](auto const& a, auto const& b) { return a.first < b.first; });
         for (std::size_t i = 0; i < keyed.size(); ++i) rows_[l][i] = keyed[i].second;
       }
       if (long const n = crossings(); n < fewest) {
@@ -165,7 +174,8 @@ class layered {
     }
     rows_ = std::move(best);
   }
-  /// Each vertex near the middle of its neighbours, in order and apart: least squares under distances, by pooling adjacent violators.
+  /// Each vertex near the middle of its neighbours, in order and apart: least squares under distances, by
+  /// pooling adjacent violators.
   void settle(std::vector<int> const& row, bool downwards) {
     struct pool {
       double sum, weight;
@@ -179,7 +189,8 @@ class layered {
       int const v = row[i];
       if (i) offset += (width(row[i - 1]) + width(v)) / 2 + gap_x;
       shift.push_back(offset);
-      // boxes line up with boxes, so that the main line of a residual network stays straight; bends follow bends
+      // boxes line up with boxes, so that the main line of a residual network stays straight; bends follow
+      // bends
       double sum = 0, all = 0;
       for (int w : downwards ? up_[z(v)] : down_[z(v)]) {
         double const pull = is_bend(v) == is_bend(w) ? 1 : 1e-4;
@@ -211,7 +222,8 @@ class layered {
       for (int v : row) x_[z(v)] -= at / 2;
     }
     for (int sweep = 0; sweep < 16; ++sweep)
-      for (std::size_t k = 0; k < rows_.size(); ++k) settle(rows_[sweep % 2 ? rows_.size() - 1 - k : k], sweep % 2 == 0);
+      for (std::size_t k = 0; k < rows_.size(); ++k)
+        settle(rows_[sweep % 2 ? rows_.size() - 1 - k : k], sweep % 2 == 0);
   }
   drawing result() const {
     drawing d;
@@ -222,7 +234,8 @@ class layered {
       right = v ? std::max(right, x_[v] + w) : x_[v] + w;
     }
     std::vector<double> top(rows_.size(), 0), tall(rows_.size(), 0);
-    for (std::size_t v = 0; v < sizes_.size(); ++v) tall[z(layer_[v])] = std::max(tall[z(layer_[v])], sizes_[v].second);
+    for (std::size_t v = 0; v < sizes_.size(); ++v)
+      tall[z(layer_[v])] = std::max(tall[z(layer_[v])], sizes_[v].second);
     for (std::size_t l = 0; l < rows_.size(); ++l) {
       top[l] = d.height;
       d.height += tall[l] + (l + 1 < rows_.size() ? gap_y : 0);
@@ -230,7 +243,8 @@ class layered {
     d.width = right - left;
     for (std::size_t v = 0; v < sizes_.size(); ++v) {
       std::size_t const l = z(layer_[v]);
-      d.nodes.push_back({x_[v] - left, top[l] + (tall[l] - sizes_[v].second) / 2, sizes_[v].first, sizes_[v].second});
+      d.nodes.push_back(
+          {x_[v] - left, top[l] + (tall[l] - sizes_[v].second) / 2, sizes_[v].first, sizes_[v].second});
     }
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       auto const& [a, b] = edges_[e];
@@ -248,11 +262,13 @@ class layered {
 
 }  // namespace detail
 
-/// A drawing of a directed acyclic graph whose boxes have these (width, height): every edge points down, boxes never overlap.
-/// Layers by longest path, crossings reduced by barycentres, positions by least squares (Sugiyama, Tagawa, Toda 1981; Brandes and Koepf's
-/// aim by simpler means). Deterministic. O(sweeps * (boxes + edges) * log): where all edges together are longer than that, in layers, the
-/// longest are drawn straight from end to end.
-inline drawing draw_layered(std::vector<std::pair<double, double>> const& sizes, std::vector<std::pair<int, int>> const& edges) {
+/// A drawing of a directed acyclic graph whose boxes have these (width, height): every edge points down,
+/// boxes never overlap. Layers by longest path, crossings reduced by barycentres, positions by least squares
+/// (Sugiyama, Tagawa, Toda 1981; Brandes and Koepf's aim by simpler means). Deterministic. O(sweeps * (boxes
+/// + edges) * log): where all edges together are longer than that, in layers, the longest are drawn straight
+/// from end to end.
+inline drawing draw_layered(std::vector<std::pair<double, double>> const& sizes,
+                            std::vector<std::pair<int, int>> const& edges) {
   return detail::layered(sizes, edges).run();
 }
 

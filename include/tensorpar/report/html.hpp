@@ -4,6 +4,7 @@
 #include <tensorpar/report/graph_svg.hpp>
 #include <tensorpar/report/html_data.hpp>
 #include <tensorpar/report/html_script.hpp>
+#include <tensorpar/report/html_timelines.hpp>
 #include <tensorpar/report/html_style.hpp>
 
 namespace tensorpar {
@@ -11,19 +12,21 @@ namespace tensorpar {
 namespace detail {
 
 inline std::string card(std::string const& big, std::string const& what, std::string const& more = "") {
-  return "<div><p class=\"soft\">" + html_text(what) + "</p><p class=\"big\">" + html_text(big) + "</p><p class=\"soft\">" +
-         html_text(more) + "</p></div>\n";
+  return "<div><p class=\"soft\">" + html_text(what) + "</p><p class=\"big\">" + html_text(big) +
+         "</p><p class=\"soft\">" + html_text(more) + "</p></div>\n";
 }
-inline std::string meter_row(std::string const& name, std::string const& value, double part, std::string const& more,
-                             std::string const& colour = "") {
+inline std::string meter_row(std::string const& name, std::string const& value, double part,
+                             std::string const& more, std::string const& colour = "") {
   std::string const width = printed("%.1f", 100 * std::min(1.0, std::max(0.0, part)));
   return "<tr><td>" + html_text(name) + "</td><td class=\"n\">" + html_text(value) +
-         "</td><td><div class=\"meter\"><i style=\"width:" + width + "%" + (colour.empty() ? "" : ";background:" + colour) +
-         "\"></i></div></td><td class=\"n soft\">" + html_text(more) + "</td></tr>\n";
+         "</td><td><div class=\"meter\"><i style=\"width:" + width + "%" +
+         (colour.empty() ? "" : ";background:" + colour) + "\"></i></div></td><td class=\"n soft\">" +
+         html_text(more) + "</td></tr>\n";
 }
 inline std::string legend(std::vector<std::pair<std::string, std::string>> const& entries) {
   std::string r = "<div class=\"legend\">";
-  for (auto const& [colour, text] : entries) r += "<span><i style=\"background:" + colour + "\"></i>" + html_text(text) + "</span>";
+  for (auto const& [colour, text] : entries)
+    r += "<span><i style=\"background:" + colour + "\"></i>" + html_text(text) + "</span>";
   return r + "</div>\n";
 }
 
@@ -61,35 +64,47 @@ inline std::string comparison_section(std::vector<plan_summary> const& all) {
 
 }  // namespace detail
 
-/// A page that opens in any browser without a network: the graph with its placement, what dominates, timelines (zoomable), memory over
-/// time, bytes by collective, peak per device, every operator; with `compared`, the first of which is this plan, also why not those. All
-/// text is escaped, nothing outside is referred to. Light or dark as the reader prefers. Size: about 20 bytes per span; devices on which
-/// the same happens at the same time share their spans.
-inline std::string html_report(training_graph const& t, plan const& p, program const& q, timeline const& predicted,
-                               std::vector<named_timeline> const& others = {}, std::vector<plan_summary> const& compared = {}) {
-  using namespace detail;
-  plan_summary const s = summary_of("", t, p, q, predicted);
-  int const devices = static_cast<int>(s.devices.size());
-  std::string const title =
-      (s.model.empty() ? "plan" : s.model) + " on " + std::to_string(devices) + (devices == 1 ? " device" : " devices");
+namespace detail {
+
+inline std::string page_title(plan_summary const& s) {
+  std::size_t const devices = s.devices.size();
+  return (s.model.empty() ? "plan" : s.model) + " on " + std::to_string(devices) +
+         (devices == 1 ? " device" : " devices");
+}
+/// Up to the first card.
+inline std::string page_head(plan_summary const& s, std::size_t tasks) {
+  std::string const title = page_title(s);
   std::string r =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, "
       "initial-scale=1\">\n<title>" +
       html_text(title) + "</title>\n<style>" + html_style + "</style>\n</head>\n<body>\n<main>\n";
-  r += "<header><div><h1>" + html_text(title) + "</h1><p class=\"soft\">" +
-       html_text((s.cluster.empty() ? "" : "cluster " + s.cluster + " \xc2\xb7 ") + std::to_string(s.operators.size()) +
-                 " operators \xc2\xb7 " + std::to_string(q.tasks.size()) + " tasks per step \xc2\xb7 " + std::to_string(s.micro_batches) +
-                 (s.micro_batches == 1 ? " micro-batch" : " micro-batches")) +
-       "</p></div><button id=\"theme\" type=\"button\">light / dark</button></header>\n";
-  std::string const least = seconds_text(s.cost) + "; all plans that it may find: at least " + seconds_text(s.bound);
-  r += "<div class=\"cards\">\n" +
-       card(seconds_text(s.seconds), "predicted step",
-            s.bound > 0 && s.cost > 0 ? "search: " + least + ", gap " + gap_text(s.cost, s.bound) : "simulated");
+  r +=
+      "<header><div><h1>" + html_text(title) + "</h1><p class=\"soft\">" +
+      html_text((s.cluster.empty() ? "" : "cluster " + s.cluster + " \xc2\xb7 ") +
+                std::to_string(s.operators.size()) + " operators \xc2\xb7 " + std::to_string(tasks) +
+                " tasks per step \xc2\xb7 " + std::to_string(s.micro_batches) +
+                (s.micro_batches == 1 ? " micro-batch" : " micro-batches")) +
+      "</p></div><button id=\"theme\" type=\"button\">light / dark</button></header>\n";
+  return r;
+}
+/// The step by prediction and by others, memory, bytes.
+inline std::string page_cards(plan_summary const& s, timeline const& predicted,
+                              std::vector<named_timeline> const& others) {
+  std::string r;
+  std::string const least =
+      seconds_text(s.cost) + "; all plans that it may find: at least " + seconds_text(s.bound);
+  r += "<div class=\"cards\">\n" + card(seconds_text(s.seconds), "predicted step",
+                                        s.bound > 0 && s.cost > 0
+                                            ? "search: " + least + ", gap " + gap_text(s.cost, s.bound)
+                                            : "simulated");
   timeline const* before = &predicted;
   for (named_timeline const& x : others) {
     std::string const than = before == &predicted ? "against the prediction" : "against the one before";
     r += card(seconds_text(x.time.seconds), "step " + x.name,
-              before->seconds > 0 ? printed("%+.0f", 100 * (x.time.seconds / before->seconds - 1)) + " % " + than : "");
+              before->seconds > 0
+                  ? printed("%+.0f", 100 * (x.time.seconds / before->seconds - 1)) + " % " + than
+                  : "");
     before = &x.time;
   }
   i64 const room = s.devices.empty() ? 0 : s.devices.front().capacity;
@@ -99,58 +114,121 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
                       : "") +
                 html_text(s.scratch));
   r += card(bytes_text(s.sent()), "moved per step", "by all devices together");
-  r += "</div>\n<section class=\"why\"><h2>What dominates</h2><p>" + html_text(s.dominated) + "</p></section>\n" +
-       comparison_section(compared);
+  return r + "</div>\n";
+}
+inline std::string graph_section(training_graph const& t, plan_summary const& s) {
+  int const devices = static_cast<int>(s.devices.size());
+  std::string r;
   std::vector<std::pair<std::string, std::string>> device_legend;
   if (devices <= 16)
-    for (int d = 0; d < devices; ++d) device_legend.push_back({palette(d, devices), "device " + std::to_string(d)});
+    for (int d = 0; d < devices; ++d)
+      device_legend.push_back({palette(d, devices), "device " + std::to_string(d)});
   else
     device_legend.push_back({"var(--accent)", std::to_string(devices) + " devices, from left to right"});
-  r += "<section>\n<div class=\"bar\"><h2>Graph and placement</h2><button id=\"graph-out\" type=\"button\" "
-       "aria-label=\"smaller\">\xe2\x88\x92</button><button id=\"graph-in\" type=\"button\" aria-label=\"larger\">+</button><button "
-       "id=\"graph-fit\" type=\"button\">fit</button></div>\n<div class=\"two\">\n<div class=\"scroll graph\">\n" +
-       graph_svg(t.graph, t.forward_nodes, s) + "</div>\n<div><div id=\"details\"></div>\n<h2 style=\"margin-top:20px\">Devices</h2>\n" +
-       legend(device_legend) +
-       "<p class=\"soft\" style=\"font-size:12.5px;margin-top:10px\">The stripe in a box shows the devices that an operator runs on; the "
-       "warmer the box, the larger its share of the step.</p></div>\n</div>\n</section>\n";
-  r += "<section>\n<div class=\"bar\"><h2>Timeline of one step</h2>" +
-       legend({{"var(--forward)", "forward"}, {"var(--backward)", "backward"}, {"var(--update)", "update"}, {"var(--move)", "movement"}}) +
-       "<label class=\"check\"><input type=\"checkbox\" id=\"together\">one time scale</label><button id=\"time-out\" "
-       "type=\"button\" aria-label=\"show more time\">\xe2\x88\x92</button><button id=\"time-in\" type=\"button\" "
-       "aria-label=\"show less time\">+</button><button id=\"time-all\" type=\"button\">all</button></div>\n<div class=\"chart\"><canvas "
-       "id=\"timeline\" tabindex=\"0\" role=\"img\" aria-label=\"timelines; arrow keys move, + and - zoom, 0 shows all\"></canvas></div>\n"
-       "<p class=\"soft\" style=\"font-size:12.5px;margin-top:8px\">Drag or arrow keys to move, double-click, Ctrl + wheel or + and "
-       "\xe2\x88\x92 to zoom, click a span to find its operator. \xe2\x87\x84 marks communication. Devices on which the same happens "
-       "share a row.</p>\n</section>\n";
-  r += "<section>\n<div class=\"bar\"><h2>Memory over time, predicted</h2><div class=\"legend\" "
-       "id=\"memory-legend\"></div></div>\n<div class=\"chart\"><canvas id=\"memory\" role=\"img\" aria-label=\"memory over "
-       "time\"></canvas></div>\n<p class=\"soft\" "
-       "style=\"font-size:12.5px;margin-top:8px\">Bytes alive on each device; dashed: the arena that is allocated once.</p>\n</section>\n";
-  r += "<div class=\"halves\">\n<section><h2>Bytes moved per step, all devices</h2><div class=\"table\"><table class=\"plain\"><tbody>\n";
+  r +=
+      "<section>\n<div class=\"bar\"><h2>Graph and placement</h2><button id=\"graph-out\" type=\"button\" "
+      "aria-label=\"smaller\">\xe2\x88\x92</button><button id=\"graph-in\" type=\"button\" "
+      "aria-label=\"larger\">+</button><button "
+      "id=\"graph-fit\" type=\"button\">fit</button></div>\n<div class=\"two\">\n<div class=\"scroll "
+      "graph\">\n" +
+      graph_svg(t.graph, t.forward_nodes, s) +
+      "</div>\n<div><div id=\"details\"></div>\n<h2 style=\"margin-top:20px\">Devices</h2>\n" +
+      legend(device_legend) +
+      "<p class=\"soft\" style=\"font-size:12.5px;margin-top:10px\">The stripe in a box shows the devices "
+      "that an operator runs on; the "
+      "warmer the box, the larger its share of the step.</p></div>\n</div>\n</section>\n";
+  return r;
+}
+/// Timelines, and memory over time: the page's script draws them.
+inline std::string time_sections() {
+  std::string r;
+  r +=
+      "<section>\n<div class=\"bar\"><h2>Timeline of one step</h2>" +
+      legend({{"var(--forward)", "forward"},
+              {"var(--backward)", "backward"},
+              {"var(--update)", "update"},
+              {"var(--move)", "reshard"}}) +
+      "<label class=\"check\"><input type=\"checkbox\" id=\"together\">one time scale</label><button "
+      "id=\"time-out\" "
+      "type=\"button\" aria-label=\"show more time\">\xe2\x88\x92</button><button id=\"time-in\" "
+      "type=\"button\" "
+      "aria-label=\"show less time\">+</button><button id=\"time-all\" "
+      "type=\"button\">all</button></div>\n<div class=\"chart\"><canvas "
+      "id=\"timeline\" tabindex=\"0\" role=\"img\" aria-label=\"timelines; arrow keys move, + and - zoom, 0 "
+      "shows all\"></canvas></div>\n"
+      "<p class=\"soft\" style=\"font-size:12.5px;margin-top:8px\">Drag or arrow keys to move, "
+      "double-click, Ctrl + wheel or + and "
+      "\xe2\x88\x92 to zoom, click a span to find its operator. \xe2\x87\x84 marks communication. Devices "
+      "on which the same happens "
+      "share a row.</p>\n</section>\n";
+  r +=
+      "<section>\n<div class=\"bar\"><h2>Memory over time, predicted</h2><div class=\"legend\" "
+      "id=\"memory-legend\"></div></div>\n<div class=\"chart\"><canvas id=\"memory\" role=\"img\" "
+      "aria-label=\"memory over "
+      "time\"></canvas></div>\n<p class=\"soft\" "
+      "style=\"font-size:12.5px;margin-top:8px\">Bytes alive on each device; dashed: the arena that is "
+      "allocated once.</p>\n</section>\n";
+  return r;
+}
+/// Bytes by collective, and peak memory by device.
+inline std::string bytes_and_memory(plan_summary const& s) {
+  int const devices = static_cast<int>(s.devices.size());
+  std::string r;
+  r +=
+      "<div class=\"halves\">\n<section><h2>Bytes moved per step, all devices</h2><div "
+      "class=\"table\"><table class=\"plain\"><tbody>\n";
   double most = 0;
   for (double b : s.bytes) most = std::max(most, b);
   for (int k = 0; k < move_kinds; ++k) {
     auto const i = static_cast<std::size_t>(k);
-    if (static_cast<move_kind>(k) == move_kind::keep) continue;
-    r += meter_row(move_text(static_cast<move_kind>(k)), bytes_text(s.bytes[i]), most > 0 ? s.bytes[i] / most : 0,
+    if (static_cast<reshard_kind>(k) == reshard_kind::slice) continue;
+    r += meter_row(move_text(static_cast<reshard_kind>(k)), bytes_text(s.bytes[i]),
+                   most > 0 ? s.bytes[i] / most : 0,
                    std::to_string(s.times[i]) + (s.times[i] == 1 ? " task" : " tasks"), "var(--move)");
   }
-  r += "</tbody></table></div></section>\n<section><h2>Peak memory per device</h2><div class=\"table\"><table class=\"plain\"><tbody>\n";
-  for (int d = 0, next; d < devices; d = next) {  // neighbours that are alike share a line where devices are many
+  r +=
+      "</tbody></table></div></section>\n<section><h2>Peak memory per device</h2><div "
+      "class=\"table\"><table class=\"plain\"><tbody>\n";
+  // neighbours that are alike share a line where devices are many
+  for (int d = 0, next; d < devices; d = next) {
     device_summary const& x = s.devices[static_cast<std::size_t>(d)];
     auto alike = [&](device_summary const& y) { return y.peak == x.peak && y.capacity == x.capacity; };
-    for (next = d + 1; devices > 16 && next < devices && alike(s.devices[static_cast<std::size_t>(next)]);) ++next;
+    for (next = d + 1; devices > 16 && next < devices && alike(s.devices[static_cast<std::size_t>(next)]);)
+      ++next;
     r += meter_row("device " + std::to_string(d) + (next > d + 1 ? "-" + std::to_string(next - 1) : ""),
                    bytes_text(static_cast<double>(x.peak)), filled(x, s.peak()),
-                   x.capacity > 0 ? "of " + bytes_text(static_cast<double>(x.capacity)) : "", palette(d, devices));
+                   x.capacity > 0 ? "of " + bytes_text(static_cast<double>(x.capacity)) : "",
+                   palette(d, devices));
   }
-  r += "</tbody></table></div></section>\n</div>\n<section><h2>Operators</h2><div class=\"table\"><table "
-       "id=\"operator-table\"><thead><tr><th tabindex=\"0\">name</th><th tabindex=\"0\">operator</th><th tabindex=\"0\">split</th><th "
-       "tabindex=\"0\">devices</th><th class=\"n\">compute</th><th "
-       "class=\"n\">moves</th><th class=\"n\">bytes moved</th></tr></thead><tbody "
-       "id=\"operators\"></tbody></table></div></section>\n</main>\n<div id=\"tip\"></div>\n";
-  r += "<script type=\"application/json\" id=\"data\">" + script_json(report_data(t, s, q, predicted, others)) + "</script>\n<script>" +
-       html_script + "</script>\n</body>\n</html>\n";
+  return r + "</tbody></table></div></section>\n</div>\n";
+}
+
+}  // namespace detail
+
+/// A page that opens in any browser without a network: the graph with its placement, what dominates,
+/// timelines (zoomable), memory over time, bytes by collective, peak per device, every operator; with
+/// `compared`, the first of which is this plan, also why not those. All text is escaped, nothing outside is
+/// referred to. Light or dark as the reader prefers. Size: about 20 bytes per span; devices on which the same
+/// happens at the same time share their spans.
+inline std::string html_report(training_graph const& t, plan const& p, program const& q,
+                               timeline const& predicted, std::vector<named_timeline> const& others = {},
+                               std::vector<plan_summary> const& compared = {}) {
+  using namespace detail;
+  plan_summary const s = summary_of("", t, p, q, predicted);
+  std::string r = page_head(s, q.tasks.size()) + page_cards(s, predicted, others);
+  r += "<section class=\"why\"><h2>What dominates</h2><p>" + html_text(s.dominated) +
+       "</p></section>\n" + comparison_section(compared);
+  r += graph_section(t, s) + time_sections() + bytes_and_memory(s);
+  r +=
+      "<section><h2>Operators</h2><div class=\"table\"><table "
+      "id=\"operator-table\"><thead><tr><th tabindex=\"0\">name</th><th tabindex=\"0\">operator</th><th "
+      "tabindex=\"0\">split</th><th "
+      "tabindex=\"0\">devices</th><th class=\"n\">compute</th><th "
+      "class=\"n\">moves</th><th class=\"n\">bytes moved</th></tr></thead><tbody "
+      "id=\"operators\"></tbody></table></div></section>\n</main>\n<div id=\"tip\"></div>\n";
+  r += "<script type=\"application/json\" id=\"data\">" +
+       script_json(report_data(t, s, q, predicted, others)) + "</script>\n<script>" + html_script +
+       html_timelines + "</script>\n</body>\n</html>\n";
   return r;
 }
 

@@ -1,12 +1,14 @@
-// tensorpar/report/html_data.hpp - the numbers of the report page, as JSON that may stand inside a script element
+// tensorpar/report/html_data.hpp - the numbers of the report page, as JSON that may stand inside a script
+// element
 #pragma once
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/report/graph_svg.hpp>
 
 namespace tensorpar {
 
-/// Bytes that a timeline's tasks keep alive, from the lifetimes of their buffers: on every device from the start of the first task of a
-/// lifetime that runs there to the end of the last. For timelines that carry no samples of their own. O((buffers + spans) log) per device.
+/// Bytes that a timeline's tasks keep alive, from the lifetimes of their buffers: on every device from the
+/// start of the first task of a lifetime that runs there to the end of the last. For timelines that carry no
+/// samples of their own. O((buffers + spans) log) per device.
 inline std::vector<memory_sample> memory_over_time(program const& q, timeline const& t) {
   std::vector<memory_sample> r;
   std::map<int, std::map<int, std::pair<double, double>>> seen;  // device -> task -> start, end
@@ -39,8 +41,8 @@ struct named_timeline {
 namespace detail {
 
 inline i64 nanoseconds(double s) { return static_cast<i64>(std::llround(s * 1e9)); }
-/// Devices on which the same happens at the same time share a row: {device, text, spans of the compute lane, of the communication lane},
-/// spans as task, start, duration, task, ... in whole nanoseconds.
+/// Devices on which the same happens at the same time share a row: {device, text, spans of the compute lane,
+/// of the communication lane}, spans as task, start, duration, task, ... in whole nanoseconds.
 inline json timeline_json(std::string const& name, timeline const& t) {
   using row = std::array<std::vector<i64>, 2>;
   std::map<int, row> of;
@@ -55,7 +57,8 @@ inline json timeline_json(std::string const& name, timeline const& t) {
   for (auto const& [spans, devices] : alike) rows.push_back({devices, &spans});
   std::sort(rows.begin(), rows.end());
   json r = json::object(), list = json::array();
-  for (auto const& [devices, spans] : rows) list.push_back({devices, devices_text(devices), (*spans)[0], (*spans)[1]});
+  for (auto const& [devices, spans] : rows)
+    list.push_back({devices, devices_text(devices), (*spans)[0], (*spans)[1]});
   r["name"] = name;
   r["seconds"] = nanoseconds(t.seconds);
   r["rows"] = std::move(list);
@@ -80,11 +83,11 @@ inline json memory_json(std::vector<memory_sample> const& samples, int devices) 
 }
 
 /// What the script needs. Names of tasks stand once, spans refer to them by number.
-inline json report_data(training_graph const& t, plan_summary const& s, program const& q, timeline const& predicted,
-                        std::vector<named_timeline> const& others) {
+inline json report_data(training_graph const& t, plan_summary const& s, program const& q,
+                        timeline const& predicted, std::vector<named_timeline> const& others) {
   computation_graph const& g = t.graph;
-  json r = json::object(), tasks = json::array(), operators = json::array(), peaks = json::array(), colours = json::array(),
-       lines = json::array();
+  json r = json::object(), tasks = json::array(), operators = json::array(), peaks = json::array(),
+       colours = json::array(), lines = json::array();
   int const devices = static_cast<int>(s.devices.size());
   for (int d = 0; d < devices; ++d) {
     colours.push_back(palette(d, devices));
@@ -99,16 +102,18 @@ inline json report_data(training_graph const& t, plan_summary const& s, program 
     graph_node const& n = g.node(o.node);
     json x = json::object(), bytes = json::object();
     for (int k = 0; k < move_kinds; ++k)
-      if (double const b = o.bytes[static_cast<std::size_t>(k)]; b > 0) bytes[move_text(static_cast<move_kind>(k))] = std::llround(b);
+      if (double const b = o.bytes[static_cast<std::size_t>(k)]; b > 0)
+        bytes[move_text(static_cast<reshard_kind>(k))] = std::llround(b);
     i64 parameters = 0;
     for (int v : n.in)
       if (g.value(v).role == value_role::parameter)
-        parameters = saturating_add(parameters, saturating_mul(g.type(v).elements(), bytes_of(g.type(v).type, q.scalar_bytes)));
+        parameters = saturating_add(
+            parameters, saturating_mul(g.type(v).elements(), bytes_of(g.type(v).type, q.scalar_bytes)));
     x["node"] = o.node;
     x["name"] = o.name;
     x["op"] = o.op;
     x["shape"] = n.out.empty() ? "" : spell(g.type(n.out[0]));
-    x["spread"] = o.spread;
+    x["sharding"] = o.sharding;
     x["devices"] = o.devices;
     x["deviceText"] = devices_text(o.devices);
     x["compute"] = nanoseconds(o.compute);
@@ -120,7 +125,8 @@ inline json report_data(training_graph const& t, plan_summary const& s, program 
   }
   lines.push_back(timeline_json("predicted", predicted));
   for (named_timeline const& x : others) lines.push_back(timeline_json(x.name, x.time));
-  std::vector<memory_sample> const samples = predicted.memory.empty() ? memory_over_time(q, predicted) : predicted.memory;
+  std::vector<memory_sample> const samples =
+      predicted.memory.empty() ? memory_over_time(q, predicted) : predicted.memory;
   r["colours"] = std::move(colours);
   r["operators"] = std::move(operators);
   r["tasks"] = std::move(tasks);
@@ -133,7 +139,8 @@ inline json report_data(training_graph const& t, plan_summary const& s, program 
 /// JSON that may stand inside a script element: nothing in it can end the element.
 inline std::string script_json(json const& j) {
   std::string r;
-  for (char c : j.dump(-1, ' ', false, json::error_handler_t::replace)) r += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  for (char c : j.dump(-1, ' ', false, json::error_handler_t::replace))
+    r += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return r;
 }
 

@@ -4,11 +4,15 @@
 namespace tensorpar::detail {
 
 inline constexpr char const* html_style = R"css(
-:root { color-scheme: light; --page: #f5f6f8; --card: #ffffff; --line: #d9dde4; --text: #1d2330; --soft: #667085; --accent: #2f6fde;
-  --forward: #4c8bf5; --backward: #9b6bdf; --update: #2fa36b; --move: #e8973a; --heat: #f2994a; --edge: #aab2c0; --off: #e3e6ec;
+:root { color-scheme: light; --page: #f5f6f8; --card: #ffffff; --line: #d9dde4; --text: #1d2330;
+  --soft: #667085; --accent: #2f6fde;
+  --forward: #4c8bf5; --backward: #9b6bdf; --update: #2fa36b; --move: #e8973a; --heat: #f2994a;
+    --edge: #aab2c0; --off: #e3e6ec;
   --shade: 0 1px 3px #1018281a; }
-:root.dark { color-scheme: dark; --page: #12151c; --card: #1b202a; --line: #303746; --text: #e7eaf0; --soft: #98a2b3; --accent: #7aa7ff;
-  --forward: #5a93f2; --backward: #a97fe6; --update: #3cb57c; --move: #e9a04c; --heat: #f2994a; --edge: #566074; --off: #333b4a;
+:root.dark { color-scheme: dark; --page: #12151c; --card: #1b202a; --line: #303746; --text: #e7eaf0;
+  --soft: #98a2b3; --accent: #7aa7ff;
+  --forward: #5a93f2; --backward: #a97fe6; --update: #3cb57c; --move: #e9a04c; --heat: #f2994a;
+    --edge: #566074; --off: #333b4a;
   --shade: none; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text);
@@ -20,14 +24,19 @@ h1 { font-size: 23px; margin: 0; letter-spacing: -0.01em; overflow-wrap: anywher
 h2 { font-size: 15px; margin: 0 0 12px; }
 p { margin: 0; }
 .soft { color: var(--soft); }
-button, label.check { font: inherit; font-size: 13px; color: var(--text); background: var(--card); border: 1px solid var(--line);
+button, label.check { font: inherit; font-size: 13px; color: var(--text); background: var(--card);
+  border: 1px solid var(--line);
   border-radius: 7px; padding: 3px 10px; cursor: pointer; }
 button:hover { border-color: var(--accent); }
-label.check { border: 0; background: none; display: inline-flex; align-items: center; gap: 6px; padding: 3px 4px; }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 12px; box-shadow: var(--shade);
+label.check { border: 0; background: none; display: inline-flex; align-items: center; gap: 6px;
+  padding: 3px 4px; }
+section { background: var(--card); border: 1px solid var(--line); border-radius: 12px;
+  box-shadow: var(--shade);
   padding: 16px 18px; margin-bottom: 18px; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 14px; margin-bottom: 18px; }
-.cards > div { background: var(--card); border: 1px solid var(--line); border-radius: 12px; box-shadow: var(--shade); padding: 12px 16px; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 14px;
+  margin-bottom: 18px; }
+.cards > div { background: var(--card); border: 1px solid var(--line); border-radius: 12px;
+  box-shadow: var(--shade); padding: 12px 16px; }
 .cards .big { font-size: 21px; font-weight: 650; letter-spacing: -0.01em; }
 .cards .soft { font-size: 12.5px; }
 .why { border-left: 4px solid var(--accent); }
@@ -37,7 +46,8 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .halves { margin-bottom: 18px; }
 .bar { display: flex; gap: 8px; align-items: center; flex-wrap: wrap; margin-bottom: 10px; }
 .bar h2 { margin: 0; flex: 1; }
-.scroll { overflow: auto; max-height: 780px; border: 1px solid var(--line); border-radius: 8px; background: var(--page); }
+.scroll { overflow: auto; max-height: 780px; border: 1px solid var(--line); border-radius: 8px;
+  background: var(--page); }
 .scroll.graph { display: flex; min-height: 260px; }
 #graph { margin: auto; flex: none; display: block; }
 #graph .edges path { fill: none; stroke: var(--edge); stroke-width: 1.4; }
@@ -48,7 +58,8 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 #graph .seg.off { fill: var(--off); }
 #graph .seg.many { fill: var(--accent); }
 #graph .op { cursor: pointer; outline: none; }
-#graph .op:hover .card, #graph .op:focus .card, #graph .op.chosen .card { stroke: var(--accent); stroke-width: 2.2; }
+#graph .op:hover .card, #graph .op:focus .card, #graph .op.chosen .card { stroke: var(--accent);
+  stroke-width: 2.2; }
 #graph .input rect { fill: none; stroke: var(--soft); stroke-dasharray: 4 3; }
 #graph .input text { text-anchor: middle; fill: var(--soft); font-weight: 500; }
 .reasons { margin: 12px 0 0; padding-left: 18px; font-size: 13px; }
@@ -61,13 +72,17 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .legend span { display: inline-flex; align-items: center; gap: 6px; }
 .legend i { width: 11px; height: 11px; border-radius: 3px; display: inline-block; }
 canvas { display: block; width: 100%; }
-.chart { position: relative; border: 1px solid var(--line); border-radius: 8px; overflow-y: auto; max-height: 760px;
+.chart { position: relative; border: 1px solid var(--line); border-radius: 8px; overflow-y: auto;
+  max-height: 760px;
   background: var(--page); }
-#tip { position: fixed; z-index: 9; pointer-events: none; background: var(--text); color: var(--page); border-radius: 7px;
+#tip { position: fixed; z-index: 9; pointer-events: none; background: var(--text); color: var(--page);
+  border-radius: 7px;
   padding: 6px 10px; font-size: 12.5px; max-width: 420px; display: none; white-space: pre-line; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
-th, td { text-align: left; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: middle; }
-th { color: var(--soft); font-weight: 500; position: sticky; top: 0; background: var(--card); cursor: pointer; white-space: nowrap; }
+th, td { text-align: left; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line);
+  vertical-align: middle; }
+th { color: var(--soft); font-weight: 500; position: sticky; top: 0; background: var(--card);
+  cursor: pointer; white-space: nowrap; }
 table.plain th { cursor: default; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .table { max-height: 480px; overflow: auto; }

@@ -5,8 +5,9 @@
 
 namespace tensorpar {
 
-/// One line, newline included: {"event":name, ...fields}. Text that is not UTF-8 is replaced, numbers that JSON lacks become null.
-/// Precondition: fields is an object. Law: parse_json of the line gives the fields back, after "event".
+/// One line, newline included: {"event":name, ...fields}. Text that is not UTF-8 is replaced, numbers that
+/// JSON lacks become null. Precondition: fields is an object. Law: parse_json of the line gives the fields
+/// back, after "event".
 inline std::string event_line(std::string const& name, json const& fields = json::object()) {
   json line = json::object();
   line["event"] = name;
@@ -15,18 +16,19 @@ inline std::string event_line(std::string const& name, json const& fields = json
   return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-/// Of a summary: times, bytes by collective, memory by device, and how every operator is spread.
+/// Of a summary: times, bytes by collective, memory by device, and how every operator is sharded.
 inline json to_json(plan_summary const& s) {
   json bytes = json::object(), peaks = json::array(), ops = json::array();
   for (int k = 0; k < move_kinds; ++k)
-    if (static_cast<move_kind>(k) != move_kind::keep) bytes[name_of(static_cast<move_kind>(k))] = s.bytes[static_cast<std::size_t>(k)];
+    if (static_cast<reshard_kind>(k) != reshard_kind::slice)
+      bytes[name_of(static_cast<reshard_kind>(k))] = s.bytes[static_cast<std::size_t>(k)];
   for (device_summary const& d : s.devices) peaks.push_back(d.peak);
   for (operator_summary const& o : s.operators) {
     json x = json::object();
     x["node"] = o.node;
     x["name"] = o.name;
     x["op"] = o.op;
-    x["spread"] = o.spread;
+    x["sharding"] = o.sharding;
     x["devices"] = o.devices;
     x["compute_s"] = o.compute;
     x["move_s"] = o.move;

@@ -1,25 +1,26 @@
-// tensorpar/report/summary.hpp - what a plan comes to: per operator, per collective, per device, and what dominates
+// tensorpar/report/summary.hpp - what a plan comes to: per operator, per collective, per device, and what
+// dominates
 #pragma once
 #include <algorithm>
 #include <array>
 #include <map>
 #include <tensorpar/ir/differentiate.hpp>
-#include <tensorpar/op/contraction.hpp>
-#include <tensorpar/op/spelling.hpp>
+#include <tensorpar/op/core/spelling.hpp>
+#include <tensorpar/op/kinds/contraction.hpp>
 #include <tensorpar/plan/plan.hpp>
-#include <tensorpar/plan/program.hpp>
-#include <tensorpar/plan/scratch.hpp>
-#include <tensorpar/plan/timeline.hpp>
+#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/scratch.hpp>
+#include <tensorpar/program/timeline.hpp>
 #include <tensorpar/report/units.hpp>
 
 namespace tensorpar {
 
 inline constexpr int move_kinds = 6;
 
-/// A forward operator with all that was derived from it (gradients, updates, movements for them).
+/// A forward operator with all that was derived from it (gradients, updates, reshards for them).
 struct operator_summary {
   int node = -1;
-  std::string name, op, spread;
+  std::string name, op, sharding;
   std::vector<int> devices;
   double compute = 0, move = 0;            // seconds, the busiest device's
   std::array<double, move_kinds> bytes{};  // sent by all devices together
@@ -39,8 +40,9 @@ struct plan_summary {
   bool summed = false;                 // the loss is the sum of micro-batches' losses, else their mean
   bool ordered = false;                     // operators run in an order that the plan gives, not by number
   std::string scratch;                      // whose scratch space is in `peak`, in words
-  double seconds = 0, bound = 0, cost = 0;  // simulated step; the search's lower bound and its own estimate (0: none)
-  std::array<double, move_kinds> bytes{};   // sent by all devices in one step, by kind of movement
+  // simulated step; the search's lower bound and its own estimate (0: none)
+  double seconds = 0, bound = 0, cost = 0;
+  std::array<double, move_kinds> bytes{};   // sent by all devices in one step, by kind of reshard
   std::array<i64, move_kinds> times{};      // tasks
   std::vector<operator_summary> operators;
   std::vector<device_summary> devices;
@@ -65,7 +67,7 @@ struct plan_summary {
 };
 
 /// As people write it: "all-reduce".
-inline std::string move_text(move_kind k) {
+inline std::string move_text(reshard_kind k) {
   std::string r = name_of(k);
   std::replace(r.begin(), r.end(), '_', '-');
   return r;
@@ -85,21 +87,24 @@ inline std::string op_text(any_op const& op) {
   return kept.empty() ? all.substr(0, open) : all.substr(0, open) + "{" + kept + "}";
 }
 
-/// How a node is spread: "batch /2, o /4", "2 copies", "one device".
-inline std::string spread_text(computation_graph const& g, int v, spread const& s) {
+/// How a node is sharded: "batch /2, o /4", "2 copies", "one device".
+inline std::string sharding_text(computation_graph const& g, int v, sharding const& s) {
   iteration_space const space = space_of(g, v);
   std::vector<std::pair<std::string, i64>> parts;  // one loop split twice is named once
-  for (grid_axis const& a : s.axes) {
+  for (mesh_axis const& a : s.axes) {
     if (a.degree <= 1) continue;
     std::string what = "copies";
     if (node_loop const* l = a.letter ? space.find(a.letter) : nullptr) {
-      what = a.letter >= '0' && a.letter <= '9' ? "axis " + std::string(1, a.letter) : std::string(1, a.letter);
+      what =
+          a.letter >= '0' && a.letter <= '9' ? "axis " + std::string(1, a.letter) : std::string(1, a.letter);
       graph_node const& n = g.node(v);
       for (std::size_t k = 0; k < n.out.size(); ++k)
-        if (l->out[k] >= 0 && g.type(n.out[k]).d[l->out[k]].name) what = spell(g.type(n.out[k]).d[l->out[k]].name);
+        if (l->out[k] >= 0 && g.type(n.out[k]).d[l->out[k]].name)
+          what = spell(g.type(n.out[k]).d[l->out[k]].name);
       if (l->reduced) {
         for (std::size_t k = 0; k < n.in.size(); ++k)
-          if (l->in[k] >= 0 && g.type(n.in[k]).d[l->in[k]].name) what = spell(g.type(n.in[k]).d[l->in[k]].name);
+          if (l->in[k] >= 0 && g.type(n.in[k]).d[l->in[k]].name)
+            what = spell(g.type(n.in[k]).d[l->in[k]].name);
         what += " (summed)";
       }
     }
@@ -113,30 +118,36 @@ inline std::string spread_text(computation_graph const& g, int v, spread const& 
   }
   std::string r;
   for (auto const& [what, n] : parts)
-    r += (r.empty() ? "" : ", ") + (what == "copies" ? std::to_string(n) + " copies" : what + " /" + std::to_string(n));
+    r += (r.empty() ? "" : ", ") +
+         (what == "copies" ? std::to_string(n) + " copies" : what + " /" + std::to_string(n));
   return r.empty() ? "one device" : r;
 }
-inline std::vector<int> spread_devices(spread const& s) {
+inline std::vector<int> sharding_devices(sharding const& s) {
   layout l{s.start, {}};
-  for (grid_axis const& a : s.axes) l.axes.push_back({part_kind::copy, -1, a.degree, a.stride});
+  for (mesh_axis const& a : s.axes) l.axes.push_back({part_kind::replicate, -1, a.degree, a.stride});
   std::vector<int> d = l.devices();
   std::sort(d.begin(), d.end());
   return d;
 }
 /// The forward operator that a task works for, or -1.
-inline int served(computation_graph const& g, task const& t) { return t.node < 0 || t.node >= g.node_count() ? -1 : g.node(t.node).origin; }
+inline int served(computation_graph const& g, task const& t) {
+  return t.node < 0 || t.node >= g.node_count() ? -1 : g.node(t.node).origin;
+}
 
-/// Whether a task is a movement, counted once: of an exchange in two halves the one that sends.
-inline bool is_movement(task const& t) { return t.kind == task_kind::move || t.kind == task_kind::send; }
-/// Bytes that all devices of a movement send together.
+/// Whether a task is a reshard, counted once: of an exchange in two halves the one that sends.
+inline bool is_movement(task const& t) { return t.kind == task_kind::reshard || t.kind == task_kind::send; }
+/// Bytes that all devices of a reshard send together.
 inline double bytes_of_move(program const& q, task const& t) {
   if (!is_movement(t) || t.in.empty()) return 0;
   shape const& s = q.buffers[static_cast<std::size_t>(t.in[0])].type;
   return bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
 }
 
-/// Whether a task talks to other devices. Cutting a part out of what a device has is a movement that does not.
-inline bool communicates(task const& t) { return t.kind != task_kind::compute && t.step.kind != move_kind::keep; }
+/// Whether a task talks to other devices. Cutting a part out of what a device has is a reshard that does
+/// not.
+inline bool communicates(task const& t) {
+  return t.kind != task_kind::compute && t.step.kind != reshard_kind::slice;
+}
 
 namespace detail {
 
@@ -152,26 +163,33 @@ inline std::string largest_text(std::map<std::string, double> const& m, char con
     }
   }
   if (best <= 0) return "";
-  return std::string(2 * best > sum ? ", most of it " : ", the largest part ") + preposition + " " + name + " (" + seconds_text(best) + ")";
+  return std::string(2 * best > sum ? ", most of it " : ", the largest part ") + preposition + " " + name +
+         " (" + seconds_text(best) + ")";
 }
 
-/// What the busiest device does with the step, compute by forward operator (by kind of operator, if they are many).
-inline std::string dominating(plan_summary const& s, computation_graph const& g, program const& q, timeline const& time) {
+/// What the busiest device does with the step, compute by forward operator (by kind of operator, if they are
+/// many).
+inline std::string dominating(plan_summary const& s, computation_graph const& g, program const& q,
+                              timeline const& time) {
   if (time.spans.empty() || s.seconds <= 0 || s.devices.empty()) return "nothing was timed";
   std::size_t busiest = 0;
   for (std::size_t d = 0; d < s.devices.size(); ++d)
-    if (s.devices[d].compute + s.devices[d].move > s.devices[busiest].compute + s.devices[busiest].move) busiest = d;
+    if (s.devices[d].compute + s.devices[d].move > s.devices[busiest].compute + s.devices[busiest].move)
+      busiest = d;
   device_summary const& b = s.devices[busiest];
   std::map<std::string, double> work, moves;
   for (span const& x : time.spans) {
-    if (x.device != static_cast<int>(busiest) || x.task < 0 || x.task >= static_cast<int>(q.tasks.size())) continue;
+    if (x.device != static_cast<int>(busiest) || x.task < 0 || x.task >= static_cast<int>(q.tasks.size()))
+      continue;
     task const& t = q.tasks[static_cast<std::size_t>(x.task)];
     if (communicates(t)) {
       moves[move_text(t.step.kind)] += x.end - x.start;
       continue;
     }
     int const v = served(g, t);
-    std::string what = v >= 0 && v < static_cast<int>(s.operators.size()) ? s.operators[static_cast<std::size_t>(v)].name : std::string();
+    std::string what = v >= 0 && v < static_cast<int>(s.operators.size())
+                           ? s.operators[static_cast<std::size_t>(v)].name
+                           : std::string();
     if (v < 0)
       what = x.name;
     else if (s.operators.size() > 24 || what.empty())
@@ -179,17 +197,19 @@ inline std::string dominating(plan_summary const& s, computation_graph const& g,
     work[what] += x.end - x.start;
   }
   bool const by_moves = b.move > b.compute;
-  std::string const compute = "computes for " + percent_text(b.compute / s.seconds) + " of the step" + largest_text(work, "for"),
+  std::string const compute = "computes for " + percent_text(b.compute / s.seconds) + " of the step" +
+                              largest_text(work, "for"),
                     move = "communicates for " + percent_text(b.move / s.seconds) + largest_text(moves, "in");
   double const covered = std::max(b.compute, b.move) / s.seconds;
-  return std::string(by_moves ? "communication" : "computation") + (covered < 0.5 ? " and waiting" : "") + ": device " +
-         std::to_string(busiest) + " " + compute + "; it " + move;
+  return std::string(by_moves ? "communication" : "computation") + (covered < 0.5 ? " and waiting" : "") +
+         ": device " + std::to_string(busiest) + " " + compute + "; it " + move;
 }
 
 }  // namespace detail
 
 /// O(tasks + spans + operators).
-inline plan_summary summary_of(std::string name, training_graph const& t, plan const& p, program const& q, timeline const& time) {
+inline plan_summary summary_of(std::string name, training_graph const& t, plan const& p, program const& q,
+                               timeline const& time) {
   require_feasible(p);
   computation_graph const& g = t.graph;
   plan_summary s;
@@ -198,8 +218,9 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   s.cluster = p.cluster.name;
   s.micro_batches = p.micro_batches;
   s.summed = t.reduction == loss_reduction::sum;
-  s.ordered = !p.order.empty();
-  s.scratch = q.scratch && p.scratch.empty() ? "with kernels' scratch" : scratch_text(q.scratch ? p.scratch : "");
+  s.ordered = !p.node_order.empty();
+  s.scratch =
+      q.scratch && p.scratch.empty() ? "with kernels' scratch" : scratch_text(q.scratch ? p.scratch : "");
   s.seconds = time.seconds;
   s.bound = p.bound;
   s.cost = p.cost;
@@ -209,19 +230,20 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     s.devices[d].capacity = p.cluster.kind_of(static_cast<int>(d)).memory;
   }
   for (int v = 0; v < t.forward_nodes && v < static_cast<int>(p.nodes.size()); ++v) {
-    spread const& x = p.nodes[static_cast<std::size_t>(v)].spread;
+    sharding const& x = p.nodes[static_cast<std::size_t>(v)].sharding;
     operator_summary o;
     o.node = v;
     o.name = g.node(v).name;
     o.op = op_text(g.node(v).op);
-    o.spread = spread_text(g, v, x);
-    o.devices = spread_devices(x);
+    o.sharding = sharding_text(g, v, x);
+    o.devices = sharding_devices(x);
     s.operators.push_back(std::move(o));
   }
   auto slot = [&](int task) -> operator_summary* {
     if (task < 0 || task >= static_cast<int>(q.tasks.size())) return nullptr;
     int const v = served(g, q.tasks[static_cast<std::size_t>(task)]);
-    return v >= 0 && v < static_cast<int>(s.operators.size()) ? &s.operators[static_cast<std::size_t>(v)] : nullptr;
+    return v >= 0 && v < static_cast<int>(s.operators.size()) ? &s.operators[static_cast<std::size_t>(v)]
+                                                              : nullptr;
   };
   for (std::size_t i = 0; i < q.tasks.size(); ++i) {
     task const& x = q.tasks[i];
@@ -236,8 +258,9 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   for (span const& x : time.spans) {
     double const n = x.end - x.start;
     // by task, not by lane: a simulation without overlap runs both on one lane
-    bool const talks = x.task >= 0 && x.task < static_cast<int>(q.tasks.size()) ? communicates(q.tasks[static_cast<std::size_t>(x.task)])
-                                                                                : x.where == lane::communication;
+    bool const talks = x.task >= 0 && x.task < static_cast<int>(q.tasks.size())
+                           ? communicates(q.tasks[static_cast<std::size_t>(x.task)])
+                           : x.where == lane::communication;
     if (x.device >= 0 && x.device < static_cast<int>(s.devices.size())) {
       device_summary& d = s.devices[static_cast<std::size_t>(x.device)];
       (talks ? d.move : d.compute) += n;

@@ -1,4 +1,5 @@
-// tensorpar/report/text.hpp - a plan for the terminal: what it costs and how every operator is spread; progress
+// tensorpar/report/text.hpp - a plan for the terminal: what it costs and how every operator is sharded;
+// progress
 #pragma once
 #include <tensorpar/report/alike.hpp>
 
@@ -18,8 +19,10 @@ inline std::string memory_lines(plan_summary const& s) {
         same.push_back(static_cast<int>(e));
         told[e] = true;
       }
-    double const peak = static_cast<double>(s.devices[d].peak), room = static_cast<double>(s.devices[d].capacity);
-    rows.push_back({"device " + devices_text(same), bytes_text(peak), room > 0 ? "of " + bytes_text(room) : "",
+    double const peak = static_cast<double>(s.devices[d].peak),
+                 room = static_cast<double>(s.devices[d].capacity);
+    rows.push_back({"device " + devices_text(same), bytes_text(peak),
+                    room > 0 ? "of " + bytes_text(room) : "",
                     room > 0 ? "(" + detail::three(100 * peak / room) + " %)" : ""});
   }
   return columns(rows, {}, "    ");
@@ -27,34 +30,36 @@ inline std::string memory_lines(plan_summary const& s) {
 
 }  // namespace detail
 
-/// Several lines: predicted step time and the search's bound, what dominated, how every operator is spread and what that costs, bytes per
-/// kind of collective, peak memory per device.
+/// Several lines: predicted step time and the search's bound, what dominated, how every operator is sharded
+/// and what that costs, bytes per kind of collective, peak memory per device.
 inline std::string explain(plan_summary const& s) {
-  std::string r = "plan" + (s.model.empty() ? "" : " of " + s.model) + ": " + std::to_string(s.devices.size()) +
-                  (s.devices.size() == 1 ? " device" : " devices");
+  std::string r = "plan" + (s.model.empty() ? "" : " of " + s.model) + ": " +
+                  std::to_string(s.devices.size()) + (s.devices.size() == 1 ? " device" : " devices");
   if (!s.cluster.empty()) r += " (" + s.cluster + ")";
   if (s.micro_batches > 1) r += ", " + std::to_string(s.micro_batches) + " micro-batches";
   if (s.summed) r += ", the loss is a sum over samples";
   if (s.ordered) r += ", operators in the plan's own order";
   r += "\n  predicted step " + seconds_text(s.seconds);
   if (s.bound > 0 && s.cost > 0)
-    r += "\n  the search's estimate, without overlap: " + seconds_text(s.cost) + "; no plan of its space, on these devices or " +
-         "the parts of them that it looked at, is below " + seconds_text(s.bound) + " (gap " + gap_text(s.cost, s.bound) + ")";
-  r += "\n  dominated by " + s.dominated + "\n  spread\n";
-  std::vector<detail::alike> const lines =
-      detail::joined(s.operators, s.operators.size() > explain_lines,
-                     [&](std::size_t i, std::size_t j) { return detail::same_choice(s.operators[i], s.operators[j]); });
-  std::vector<std::vector<std::string>> rows{{"operator", "", "split", "devices", "compute", "moves", "bytes moved for it"}};
+    r += "\n  the search's estimate, without overlap: " + seconds_text(s.cost) +
+         "; no plan of its space, on these devices or " + "the parts of them that it looked at, is below " +
+         seconds_text(s.bound) + " (gap " + gap_text(s.cost, s.bound) + ")";
+  r += "\n  dominated by " + s.dominated + "\n  sharding\n";
+  std::vector<detail::alike> const lines = detail::joined(
+      s.operators, s.operators.size() > explain_lines,
+      [&](std::size_t i, std::size_t j) { return detail::same_choice(s.operators[i], s.operators[j]); });
+  std::vector<std::vector<std::string>> rows{
+      {"operator", "", "split", "devices", "compute", "moves", "bytes moved for it"}};
   for (detail::alike const& l : lines)
-    rows.push_back({l.label(), shortened(l.sum.op, 40), l.sum.spread, devices_text(l.sum.devices), seconds_text(l.sum.compute),
-                    seconds_text(l.sum.move), detail::moved_text(l.sum.bytes)});
+    rows.push_back({l.label(), shortened(l.sum.op, 40), l.sum.sharding, devices_text(l.sum.devices),
+                    seconds_text(l.sum.compute), seconds_text(l.sum.move), detail::moved_text(l.sum.bytes)});
   r += columns(rows, {true, true, true, true, false, false, true}, "    ");
   r += "  moved in a step by all devices\n";
   rows.clear();
   for (int k = 0; k < move_kinds; ++k) {
     auto const i = static_cast<std::size_t>(k);
-    if (s.times[i] && static_cast<move_kind>(k) != move_kind::keep)
-      rows.push_back({move_text(static_cast<move_kind>(k)), bytes_text(s.bytes[i]),
+    if (s.times[i] && static_cast<reshard_kind>(k) != reshard_kind::slice)
+      rows.push_back({move_text(static_cast<reshard_kind>(k)), bytes_text(s.bytes[i]),
                       "in " + std::to_string(s.times[i]) + (s.times[i] == 1 ? " task" : " tasks")});
   }
   if (rows.empty()) rows.push_back({"nothing"});
@@ -62,7 +67,8 @@ inline std::string explain(plan_summary const& s) {
   r += "  peak memory" + (s.scratch.empty() ? "" : " (" + s.scratch + ")") + "\n" + detail::memory_lines(s);
   return r;
 }
-inline std::string explain(training_graph const& t, plan const& p, program const& q, timeline const& predicted) {
+inline std::string explain(training_graph const& t, plan const& p, program const& q,
+                           timeline const& predicted) {
   return explain(summary_of("", t, p, q, predicted));
 }
 
@@ -73,12 +79,14 @@ struct progress {
   double samples_per_second = 0, measured_step = 0, predicted_step = 0;
 };
 inline std::string progress_line(progress const& p) {
-  std::string r = "epoch " + std::to_string(p.epoch) + "/" + std::to_string(p.epochs) + "  loss " + detail::printed("%.4f", p.loss);
+  std::string r = "epoch " + std::to_string(p.epoch) + "/" + std::to_string(p.epochs) + "  loss " +
+                  detail::printed("%.4f", p.loss);
   if (p.accuracy >= 0) r += "  accuracy " + detail::printed("%.2f", 100 * p.accuracy) + " %";
-  r += "  " + detail::printed("%.0f", p.samples_per_second) + " samples/s  step " + seconds_text(p.measured_step);
+  r += "  " + detail::printed("%.0f", p.samples_per_second) + " samples/s  step " +
+       seconds_text(p.measured_step);
   if (p.predicted_step > 0)
-    r += " (predicted " + seconds_text(p.predicted_step) + ", " + detail::printed("%+.0f", 100 * (p.measured_step / p.predicted_step - 1)) +
-         " %)";
+    r += " (predicted " + seconds_text(p.predicted_step) + ", " +
+         detail::printed("%+.0f", 100 * (p.measured_step / p.predicted_step - 1)) + " %)";
   return r;
 }
 

@@ -35,7 +35,8 @@ inline std::string bytes_text(double b) {
   return detail::three(b) + " " + unit[u];
 }
 inline std::string percent_text(double part) { return detail::printed("%.0f", 100 * part) + " %"; }
-/// Relative distance of a cost from a bound: "0 %" only where the bound is reached, up to the order of sums. Precondition: cost > 0.
+/// Relative distance of a cost from a bound: "0 %" only where the bound is reached, up to the order of sums.
+/// Precondition: cost > 0.
 inline std::string gap_text(double cost, double bound) {
   double const gap = 1 - bound / cost;
   if (gap <= 1e-8) return "0 %";
@@ -65,8 +66,8 @@ inline std::string devices_text(std::vector<int> const& d) {
   return r;
 }
 
-/// Rows of cells as aligned text: the first column to the left, the columns named in `left` too, all others to the right. Counts code
-/// points of UTF-8, so that a name in any script lines up.
+/// Rows of cells as aligned text: the first column to the left, the columns named in `left` too, all others
+/// to the right. Counts code points of UTF-8, so that a name in any script lines up.
 inline std::string columns(std::vector<std::vector<std::string>> const& rows, std::vector<bool> const& left,
                            std::string const& indent = "  ") {
   auto width = [](std::string const& s) {

@@ -29,14 +29,16 @@ inline std::string broken_condition(rule const& r, rule_match const& m, open_gra
     auto const b = value_in(c.b, false, m, g);
     if (!b) return "a condition is about an axis that is not there";
     std::string const two = std::to_string(*a) + " and " + std::to_string(*b);
-    if (c.kind == condition_kind::divides && (*a < 1 || *b % *a)) return two + ": the first does not divide the second";
+    if (c.kind == condition_kind::divides && (*a < 1 || *b % *a))
+      return two + ": the first does not divide the second";
     if (c.kind == condition_kind::equal && *a != *b) return two + " are not equal";
     if (c.kind == condition_kind::different && *a == *b) return two + " are not different";
   }
   return {};
 }
 /// Does a value come from any of these nodes? Walks up, once over each node. O(nodes above).
-inline bool comes_from(open_graph const& g, int value, std::vector<int> const& nodes, std::vector<char>& seen) {
+inline bool comes_from(open_graph const& g, int value, std::vector<int> const& nodes,
+                       std::vector<char>& seen) {
   std::vector<int> open{value};
   while (!open.empty()) {
     int const v = g.value(open.back()).producer;
@@ -49,7 +51,8 @@ inline bool comes_from(open_graph const& g, int value, std::vector<int> const& n
   return false;
 }
 
-/// What the target does without and nothing else uses either: a parameter would not be trained any more, a result
+/// What the target does without and nothing else uses either: a parameter would not be trained any more, a
+/// result
 /// would be computed in vain.
 inline std::string left_over(rule const& r, rule_match const& m, open_graph const& g) {
   std::vector<bool> const kept = mentioned(r, r.target).tensors;
@@ -64,26 +67,23 @@ inline std::string left_over(rule const& r, rule_match const& m, open_graph cons
 
 }  // namespace detail
 
-/// Replaces a match of the rule's source by its target. Precondition: the match was found in this graph and its nodes are still there;
-/// `m.parameter` holds values for all parameters, those that are not bound included.
-/// Nothing is changed, and it is said why, where a condition does not hold, where the target is not valid on the spreads that are there,
-/// where an output would lie otherwise, where something would be used no more, or where a cycle would close. O(target), plus what lies
-/// above for rules of several outputs.
-inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g, left_overs rest = left_overs::refused) {
-  using detail::nth;
-  rewriting result;
-  if (result.refused = detail::broken_condition(r, m, g); !result.refused.empty()) return result;
-  if (rest == left_overs::refused)
-    if (result.refused = detail::left_over(r, m, g); !result.refused.empty()) return result;
-  // the target's operators and spreads, before anything is touched
+namespace detail {
+
+/// What a rule's target is made of at a match, or why it cannot be.
+struct rule_target {
   std::vector<any_op> ops;
-  std::vector<std::vector<parallel_shape>> made;
+  std::vector<std::vector<parallel_shape>> made;         // by operator: its results
+  std::string refused;
+};
+/// The target's operators and shardings, before anything is touched.
+inline rule_target target_of(rule const& r, rule_match const& m, open_graph const& g) {
+  rule_target result;
   auto shape_of = [&](pattern_value v) -> parallel_shape const& {
-    return v.node < 0 ? g.value(nth(m.tensor, v.slot)).where : nth(nth(made, v.node), v.slot);
+    return v.node < 0 ? g.value(nth(m.tensor, v.slot)).where : nth(nth(result.made, v.node), v.slot);
   };
   auto lacks = [&](pattern_value v) {   // a result that the node before does not have
-    if (v.node < 0 || v.slot < static_cast<int>(nth(made, v.node).size())) return false;
-    result.refused = spell(nth(ops, v.node)) + " has no result " + std::to_string(v.slot);
+    if (v.node < 0 || v.slot < static_cast<int>(nth(result.made, v.node).size())) return false;
+    result.refused = spell(nth(result.ops, v.node)) + " has no result " + std::to_string(v.slot);
     return true;
   };
   for (pattern_node const& n : r.target.nodes) {
@@ -98,26 +98,56 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g, l
     i64 attr[max_attrs] = {};
     for (std::size_t i = 0; i < n.attr.size(); ++i) {
       if (n.attr[i].open) continue;
-      auto const x = detail::value_in(n.attr[i], o.attr_kind(static_cast<int>(i)) == 'f', m, g);
+      auto const x = value_in(n.attr[i], o.attr_kind(static_cast<int>(i)) == 'f', m, g);
       if (!x) { result.refused = "an attribute is about an axis that is not there"; return result; }
       attr[i] = *x;
       if (role_of(o, static_cast<int>(i)) != attr_role::axis) continue;
       if (attr[i] < 0) attr[i] += types[0].rank;
-      if (attr[i] < 0 || attr[i] >= types[0].rank) { result.refused = std::string(o.name) + ": no such axis"; return result; }
+      if (attr[i] < 0 || attr[i] >= types[0].rank) {
+        result.refused = std::string(o.name) + ": no such axis";
+        return result;
+      }
     }
-    ops.push_back(with_followers(o, attr, {types.data(), static_cast<int>(types.size())}));
-    parallel_result y = infer_parallel_shapes(ops.back(), in);
+    result.ops.push_back(with_followers(o, attr, {types.data(), static_cast<int>(types.size())}));
+    parallel_result y = infer_parallel_shapes(result.ops.back(), in);
     if (!y.ok()) { result.refused = std::move(y.problem); return result; }
-    made.push_back(std::move(y.out));
+    result.made.push_back(std::move(y.out));
   }
   for (pattern_value v : r.target.outputs) if (lacks(v)) return result;
+  return result;
+}
+
+}  // namespace detail
+
+/// Replaces a match of the rule's source by its target. Precondition: the match was found in this graph and
+/// its nodes are still there; `m.parameter` holds values for all parameters, those that are not bound
+/// included.
+/// Nothing is changed, and it is said why, where a condition does not hold, where the target is not valid on
+/// the shardings that are there, where an output would lie otherwise, where something would be used no more,
+/// or where a cycle would close. O(target), plus what lies above for rules of several outputs.
+inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
+                            left_overs rest = left_overs::refused) {
+  using detail::nth;
+  rewriting result;
+  if (result.refused = detail::broken_condition(r, m, g); !result.refused.empty()) return result;
+  if (rest == left_overs::refused)
+    if (result.refused = detail::left_over(r, m, g); !result.refused.empty()) return result;
+  detail::rule_target target = detail::target_of(r, m, g);
+  if (result.refused = std::move(target.refused); !result.refused.empty()) return result;
+  std::vector<any_op> const& ops = target.ops;
+  std::vector<std::vector<parallel_shape>> const& made = target.made;
+  auto shape_of = [&](pattern_value v) -> parallel_shape const& {
+    return v.node < 0 ? g.value(nth(m.tensor, v.slot)).where : nth(nth(made, v.node), v.slot);
+  };
   auto source_value = [&](pattern_value v) { return nth(g.node(nth(m.node, v.node)).out, v.slot); };
   for (std::size_t k = 0; k < r.source.outputs.size(); ++k) {
-    parallel_shape const &old = g.value(source_value(r.source.outputs[k])).where, &now = shape_of(r.target.outputs[k]);
+    parallel_shape const &old = g.value(source_value(r.source.outputs[k])).where,
+                         &now = shape_of(r.target.outputs[k]);
     parallel_shape renamed = now;
     renamed.type = old.type;              // names of axes are labels
     if (!same_extents(old.type, now.type) || old.type.type != now.type.type || !(renamed == old)) {
-      result.refused = "output " + std::to_string(k) + " would lie as " + spell(now) + " instead of " + spell(old);
+      result.refused =
+          "output " + std::to_string(k) + " would lie as " + spell(now) + " instead of " + spell(old);
       return result;
     }
   }
@@ -131,7 +161,8 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g, l
   }
   std::vector<int> outputs;
   for (pattern_value v : r.source.outputs) outputs.push_back(source_value(v));
-  int place = -1;                        // one operator comes where the first of the source's was: what follows from the order stays
+  // one operator comes where the first of the source's was: what follows from the order stays
+  int place = -1;
   if (r.target.nodes.size() == 1)
     for (int v : m.node) if (place < 0 || g.node(v).place < place) place = g.node(v).place;
   for (std::size_t i = 0; i < r.target.nodes.size(); ++i) {
@@ -142,7 +173,8 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g, l
   }
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     pattern_value const v = r.target.outputs[k];
-    g.redirect(outputs[k], v.node < 0 ? nth(m.tensor, v.slot) : nth(g.node(nth(result.added, v.node)).out, v.slot));
+    g.redirect(outputs[k],
+               v.node < 0 ? nth(m.tensor, v.slot) : nth(g.node(nth(result.added, v.node)).out, v.slot));
   }
   for (std::size_t i = r.source.nodes.size(); i-- > 0;)   // readers before what they read
     if (int const v = m.node[i]; g.node(v).alive && g.unused(v)) {

@@ -7,8 +7,8 @@
 
 namespace tensorpar {
 
-/// A rule's source found in a graph: nodes, values and attributes for all that it names. What `bound` leaves out is chosen by who applies
-/// it.
+/// A rule's source found in a graph: nodes, values and attributes for all that it names. What `bound` leaves
+/// out is chosen by who applies it.
 struct rule_match {
   std::vector<int> node;                 // by node of the source
   std::vector<int> tensor;               // by tensor variable: a value
@@ -22,9 +22,11 @@ namespace detail {
 
 inline int axis_of_factor(rule_factor const& f, int rank, rule_match const& m) {
   i64 const a = f.axis_parameter >= 0 ? nth(m.parameter, f.axis_parameter) : f.axis;
-  return a < -rank || a >= rank ? -1 : static_cast<int>(a < 0 ? a + rank : a);      // any number may be claimed
+  // any number may be claimed
+  return a < -rank || a >= rank ? -1 : static_cast<int>(a < 0 ? a + rank : a);
 }
-/// What a term is in a match; nullopt: an axis is not there, or the number is too large. `real`: a product of doubles.
+/// What a term is in a match; nullopt: an axis is not there, or the number is too large. `real`: a product of
+/// doubles.
 inline std::optional<i64> value_in(rule_term const& t, bool real, rule_match const& m, open_graph const& g) {
   i64 n = t.number;
   double x = t.factors.empty() && real ? std::bit_cast<double>(t.number) : 1;
@@ -53,7 +55,8 @@ inline i64 plain_attribute(any_op const& o, int i, int rank) {
 class rule_search {
   rule const& r_;
   open_graph const& g_;
-  std::vector<int> const& order_;        // nodes of the source, each but the first of a piece joined to one before it
+  // nodes of the source, each but the first of a piece joined to one before it
+  std::vector<int> const& order_;
   std::vector<rule_match>& found_;
   rule_match m_;
   int limit_;
@@ -71,7 +74,8 @@ class rule_search {
     i64 const have = plain_attribute(o, static_cast<int>(i), rank_of(v));
     rule_term const& t = n.attr[i];
     std::vector<int> open;
-    for (rule_factor const& f : t.factors) if (!m_.bound[static_cast<std::size_t>(f.index)]) open.push_back(f.index);
+    for (rule_factor const& f : t.factors)
+      if (!m_.bound[static_cast<std::size_t>(f.index)]) open.push_back(f.index);
     if (open.empty()) {
       auto want = value_in(t, real, m_, g_);
       if (role_of(*o.op, static_cast<int>(i)) == attr_role::axis && *want < 0) *want += rank_of(v);
@@ -89,12 +93,14 @@ class rule_search {
       return;
     }
     i64 rest = t.number;
-    for (rule_factor const& f : t.factors) if (m_.bound[static_cast<std::size_t>(f.index)]) rest *= nth(m_.parameter, f.index);
+    for (rule_factor const& f : t.factors)
+      if (m_.bound[static_cast<std::size_t>(f.index)]) rest *= nth(m_.parameter, f.index);
     if (rest < 1 || have % rest) return;
     rest = have / rest;
     if (open.size() == 1) return with(open[0], rest, [&] { attributes(step, v, i + 1); });
     for (i64 k = 2; open.size() == 2 && k < rest; ++k)   // a product of two: every way to write it
-      if (rest % k == 0) with(open[0], k, [&] { with(open[1], rest / k, [&] { attributes(step, v, i + 1); }); });
+      if (rest % k == 0)
+        with(open[0], k, [&] { with(open[1], rest / k, [&] { attributes(step, v, i + 1); }); });
   }
   static bool depends_on_extents(rule_term const& t) {
     for (rule_factor const& f : t.factors) if (f.kind != term_kind::parameter) return true;
@@ -142,7 +148,9 @@ class rule_search {
       pattern_node const& reader = r_.source.nodes[q];
       for (std::size_t k = 0; k < reader.in.size() && good; ++k)
         if (reader.in[k].node == p) {
-          auto reads = [&](int x) { return g_.value(x).producer == v && g_.value(x).slot == reader.in[k].slot; };
+          auto reads = [&](int x) {
+            return g_.value(x).producer == v && g_.value(x).slot == reader.in[k].slot;
+          };
           auto const& in = g_.node(m_.node[q]).in;
           good = reads(in[k]) || (reader.op && is_commutative(*reader.op) && reads(in[1 - k]));
         }
@@ -161,7 +169,8 @@ class rule_search {
     if (static_cast<int>(found_.size()) >= limit_) return;
     if (step == static_cast<int>(order_.size())) return finish();
     int const p = nth(order_, step);
-    // candidates: the producer of an operand already placed, the readers of a result, else every node of that operator
+    // candidates: the producer of an operand already placed, the readers of a result, else every node of that
+    // operator
     for (std::size_t q = 0; q < m_.node.size(); ++q) {
       if (m_.node[q] < 0) continue;
       pattern_node const& reader = r_.source.nodes[q];
@@ -202,14 +211,16 @@ class rule_search {
   void finish() {
     for (pattern_value w : r_.source.outputs)
       if (w.slot >= static_cast<int>(g_.node(nth(m_.node, w.node)).out.size())) return;
-    for (std::size_t p = 0; p < m_.node.size(); ++p) {   // every operand is what the source says: those placed later were not looked at
+    // every operand is what the source says: those placed later were not looked at
+    for (std::size_t p = 0; p < m_.node.size(); ++p) {
       pattern_node const& n = r_.source.nodes[p];
       auto const& node = g_.node(m_.node[p]);
       auto fits = [&](bool turned) {
         for (std::size_t k = 0; k < n.in.size(); ++k) {
           int const x = node.in[turned ? 1 - k : k];
           pattern_value const w = n.in[k];
-          if (w.node < 0 ? nth(m_.tensor, w.slot) != x : g_.value(x).producer != nth(m_.node, w.node) || g_.value(x).slot != w.slot)
+          if (w.node < 0 ? nth(m_.tensor, w.slot) != x
+                         : g_.value(x).producer != nth(m_.node, w.node) || g_.value(x).slot != w.slot)
             return false;
         }
         return true;
@@ -223,7 +234,8 @@ class rule_search {
       // what only the source's own nodes may use
       for (std::size_t slot = 0; slot < node.out.size(); ++slot) {
         bool output = false;
-        for (pattern_value w : r_.source.outputs) output = output || w == pattern_value{static_cast<int>(p), static_cast<int>(slot)};
+        for (pattern_value w : r_.source.outputs)
+          output = output || w == pattern_value{static_cast<int>(p), static_cast<int>(slot)};
         if (output) continue;
         auto const& x = g_.value(node.out[slot]);
         if (x.outputs) return;
@@ -234,10 +246,16 @@ class rule_search {
   }
 
  public:
-  rule_search(rule const& r, open_graph const& g, std::vector<int> const& order, std::vector<rule_match>& found, int limit)
-      : r_(r), g_(g), order_(order), found_(found),
-        m_{std::vector<int>(r.source.nodes.size(), -1), std::vector<int>(r.tensors.size(), -1), std::vector<i64>(r.parameters.size(), 1),
-           std::vector<op_info const*>(r.parameters.size(), nullptr), std::vector<bool>(r.parameters.size(), false)},
+  rule_search(rule const& r, open_graph const& g, std::vector<int> const& order,
+              std::vector<rule_match>& found, int limit)
+      : r_(r),
+        g_(g),
+        order_(order),
+        found_(found),
+        m_{std::vector<int>(r.source.nodes.size(), -1), std::vector<int>(r.tensors.size(), -1),
+           std::vector<i64>(r.parameters.size(), 1),
+           std::vector<op_info const*>(r.parameters.size(), nullptr),
+           std::vector<bool>(r.parameters.size(), false)},
         limit_(limit) {}
   void run() { place(0); }
 };
@@ -251,7 +269,8 @@ inline std::vector<int> search_order(pattern_graph const& g) {
       for (pattern_value w : nth(g.nodes, q).in) if (w.node == p) return true;
       for (pattern_value w : nth(g.nodes, p).in) {
         if (w.node == q) return true;
-        for (pattern_value x : nth(g.nodes, q).in) if (w.node < 0 && x == w) return true;   // a tensor variable in common
+        // a tensor variable in common
+        for (pattern_value x : nth(g.nodes, q).in) if (w.node < 0 && x == w) return true;
       }
     }
     return false;
@@ -270,9 +289,10 @@ inline std::vector<int> search_order(pattern_graph const& g) {
 
 }  // namespace detail
 
-/// Every place where the rule's source stands, at most `limit`. Values inside are used by nobody else. In the order of the numbers of the
-/// nodes that make the outputs; operands of sums and products in either order. Conditions and the target are looked at by `apply_rule`.
-/// O(nodes of the last output's operator * degree^(nodes of the source)).
+/// Every place where the rule's source stands, at most `limit`. Values inside are used by nobody else. In the
+/// order of the numbers of the nodes that make the outputs; operands of sums and products in either order.
+/// Conditions and the target are looked at by `apply_rule`. O(nodes of the last output's operator *
+/// degree^(nodes of the source)).
 inline std::vector<rule_match> find_matches(rule const& r, open_graph const& g, int limit = 1 << 20) {
   std::vector<rule_match> found;
   std::vector<int> const order = detail::search_order(r.source);

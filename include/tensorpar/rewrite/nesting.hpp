@@ -5,30 +5,32 @@
 
 namespace tensorpar {
 
-inline constexpr int most_nested = 64;
+inline constexpr int max_nested = 64;
 
-/// For n = 3 .. 64: a concatenation of n operands is that of two, of the first (n + 1) / 2 and the others. Shipped rules have patterns of
-/// two operands; with these they reach concatenations of any number. That is what the operator means, so nothing has to be proved; the
-/// first ones are tried on devices' blocks (tests/rewrite/nesting). Made once per program, O(n^2).
+/// For n = 3 .. 64: a concatenation of n operands is that of two, of the first (n + 1) / 2 and the others.
+/// Shipped rules have patterns of two operands; with these they reach concatenations of any number. That is
+/// what the operator means, so nothing has to be proved; the first ones are tried on devices' blocks
+/// (tests/rewrite/nesting). Made once per program, O(n^2).
 inline std::vector<rule> const& nesting_rules() {
   static std::vector<rule> const all = [] {
     std::vector<rule> r;
-    for (int n = 3; n <= most_nested; ++n) {
+    for (int n = 3; n <= max_nested; ++n) {
       auto const joined = [](int from, int to) {
         std::string s;
         for (int i = from; i < to; ++i) s += (i > from ? ", x" : "x") + std::to_string(i);
         return to - from == 1 ? s : "concat{axis=d}(" + s + ")";
       };
       int const half = (n + 1) / 2;
-      r.push_back(parse_rule(joined(0, n) + " => concat{axis=d}(" + joined(0, half) + ", " + joined(half, n) + ")", standard_vocabulary(),
-                             "nesting"));
+      r.push_back(
+          parse_rule(joined(0, n) + " => concat{axis=d}(" + joined(0, half) + ", " + joined(half, n) + ")",
+                     standard_vocabulary(), "nesting"));
       r.back().name = "concat of " + std::to_string(n) + ", nested";
     }
     return r;
   }();
   return all;
 }
-/// Precondition: 3 <= n <= most_nested.
+/// Precondition: 3 <= n <= max_nested.
 inline rule const& nesting_rule(int n) { return nesting_rules()[static_cast<std::size_t>(n - 3)]; }
 /// By name, or nullptr. O(64).
 inline rule const* find_nesting_rule(std::string_view name) {

@@ -6,14 +6,15 @@
 
 namespace tensorpar {
 
-/// A computation graph and the spread of every value: what rules work on. Where the parts lie is decided later.
-struct spread_graph {
+/// A computation graph and the sharding of every value: what rules work on. Where the parts lie is decided
+/// later.
+struct sharding_graph {
   computation_graph graph;
   std::vector<parallel_shape> shapes;    // by value
 };
 
-/// What is wrong with the spreads; empty: nothing. O(nodes * operands * loops).
-inline std::vector<std::string> problems(spread_graph const& g) {
+/// What is wrong with the shardings; empty: nothing. O(nodes * operands * loops).
+inline std::vector<std::string> problems(sharding_graph const& g) {
   std::vector<std::string> all;
   for (int v = 0; v < g.graph.node_count(); ++v) {
     graph_node const& n = g.graph.node(v);
@@ -24,22 +25,24 @@ inline std::vector<std::string> problems(spread_graph const& g) {
     if (!r.ok()) all.push_back(where + r.problem);
     for (std::size_t k = 0; k < r.out.size() && r.ok(); ++k)
       if (!(r.out[k] == g.shapes[static_cast<std::size_t>(n.out[k])]))
-        all.push_back(where + "result " + std::to_string(k) + " lies as " + spell(g.shapes[static_cast<std::size_t>(n.out[k])]) +
-                      ", made is " + spell(r.out[k]));
+        all.push_back(where + "result " + std::to_string(k) + " lies as " +
+                      spell(g.shapes[static_cast<std::size_t>(n.out[k])]) + ", made is " + spell(r.out[k]));
   }
   return all;
 }
 
-/// The graph with nothing spread. Throws `error` where an operator does not fit its operands.
-inline spread_graph unspread(computation_graph g) {
-  spread_graph s{std::move(g), {}};
+/// The graph with nothing sharding. Throws `error` where an operator does not fit its operands.
+inline sharding_graph unsharded(computation_graph g) {
+  sharding_graph s{std::move(g), {}};
   for (graph_value const& v : s.graph.values) s.shapes.emplace_back(v.type);
-  if (auto const all = problems(s); !all.empty()) throw error(all.front(), "graph", "operators on whole tensors");
+  if (auto const all = problems(s); !all.empty())
+    throw error(all.front(), "graph", "operators on whole tensors");
   return s;
 }
 
-/// A spread graph with nodes that come and go. Node and value numbers are never used again, so what is kept of them stays valid or is seen
-/// to be gone; new nodes have the largest numbers, so everything is visited in one order in every run.
+/// A sharding graph with nodes that come and go. Node and value numbers are never used again, so what is kept
+/// of them stays valid or is seen to be gone; new nodes have the largest numbers, so everything is visited in
+/// one order in every run.
 class open_graph {
  public:
   struct value_info {
@@ -58,7 +61,7 @@ class open_graph {
     int place = 0;                       // in the order of the closed graph, where others do not come first
   };
 
-  explicit open_graph(spread_graph const& g) {
+  explicit open_graph(sharding_graph const& g) {
     for (std::size_t x = 0; x < g.graph.values.size(); ++x) {
       graph_value const& v = g.graph.values[x];
       values_.push_back({g.shapes[x], v, v.producer, v.slot, {}, 0, true});
@@ -90,9 +93,10 @@ class open_graph {
   }
   auto const& index() const { return index_; }
 
-  /// Appends a node. Precondition: `results` is what its operands' spreads give. Returns its number, which is its place too where none is
-  /// given.
-  int add(any_op o, std::vector<int> in, std::vector<parallel_shape> const& results, std::string name = {}, int place = -1) {
+  /// Appends a node. Precondition: `results` is what its operands' shardings give. Returns its number, which
+  /// is its place too where none is given.
+  int add(any_op o, std::vector<int> in, std::vector<parallel_shape> const& results, std::string name = {},
+          int place = -1) {
     int const v = node_count();
     node_info n{o, std::move(name), std::move(in), {}, true, place < 0 ? v : place};
     for (std::size_t k = 0; k < results.size(); ++k) {
@@ -140,12 +144,12 @@ class open_graph {
     return true;
   }
 
-  /// The graph as a whole, in topological order: of the nodes that may come next always the one with the first place, then the smallest
-  /// number.
+  /// The graph as a whole, in topological order: of the nodes that may come next always the one with the
+  /// first place, then the smallest number.
   /// O((nodes + operands) log nodes).
   /// `numbers`: by node, its number there or -1.
-  spread_graph close(std::vector<int>* numbers = nullptr) const {
-    spread_graph g;
+  sharding_graph close(std::vector<int>* numbers = nullptr) const {
+    sharding_graph g;
     if (numbers) numbers->assign(nodes_.size(), -1);
     std::vector<int> number(values_.size(), -1), open(nodes_.size(), 0);
     auto note = [&](int x, int y) {
@@ -160,7 +164,10 @@ class open_graph {
       note(x, g.graph.append_value(o.role, o.name, o.type, o.start));
     }
     std::vector<std::pair<int, int>> ready;   // (place, number): a heap, smallest first
-    auto push = [&](int v) { ready.push_back({node(v).place, v}); std::push_heap(ready.begin(), ready.end(), std::greater<>()); };
+    auto push = [&](int v) {
+      ready.push_back({node(v).place, v});
+      std::push_heap(ready.begin(), ready.end(), std::greater<>());
+    };
     for (int v = 0; v < node_count(); ++v) {
       if (!node(v).alive) continue;
       for (int x : node(v).in) open[static_cast<std::size_t>(v)] += value(x).producer >= 0;
@@ -180,7 +187,8 @@ class open_graph {
           if (--open[static_cast<std::size_t>(u)] == 0) push(u);
       }
     }
-    for (graph_port const& o : outputs_) g.graph.append_output(o.name, number[static_cast<std::size_t>(o.value)]);
+    for (graph_port const& o : outputs_)
+      g.graph.append_output(o.name, number[static_cast<std::size_t>(o.value)]);
     return g;
   }
 

@@ -1,4 +1,5 @@
-// tensorpar/rewrite/pattern.hpp - rules written in C++: operators by type, attributes by member, so that a wrong name does not compile
+// tensorpar/rewrite/pattern.hpp - rules written in C++: operators by type, attributes by member, so that a
+// wrong name does not compile
 #pragma once
 #include <initializer_list>
 #include <tensorpar/core/error.hpp>
@@ -71,7 +72,8 @@ class rule_writer {
   rule_number axis(std::string name) { return parameter(std::move(name), parameter_kind::axis); }
   rule_number number(std::string name) { return parameter(std::move(name), parameter_kind::number); }
   rule_number function(std::string name) { return parameter(std::move(name), parameter_kind::function); }
-  /// Extent of a tensor variable along an axis (a number from the left, negative from the right, or an axis parameter).
+  /// Extent of a tensor variable along an axis (a number from the left, negative from the right, or an axis
+  /// parameter).
   rule_number extent(value x, rule_number const& axis) {
     rule_factor f{term_kind::extent, x.slot, 0, -1};
     if (axis.term.factors.empty()) f.axis = static_cast<int>(axis.term.number);
@@ -79,10 +81,13 @@ class rule_writer {
     return rule_term{1, {f}, false};
   }
 
-  /// An operator applied to values. Attributes that are not set are parameters of their own names, shared by all operators of the rule.
+  /// An operator applied to values. Attributes that are not set are parameters of their own names, shared by
+  /// all operators of the rule.
   template <operator_ Op, class... Set> value apply(std::initializer_list<value> in, Set const&... set) {
-    static_assert((attribute_of_another_operator<typename Set::operator_type, Op>::value && ...),
-                  "tensorpar: attribute_of_another_operator: a pattern sets an attribute that its operator does not have");
+    static_assert(
+        (attribute_of_another_operator<typename Set::operator_type, Op>::value && ...),
+        "tensorpar: attribute_of_another_operator: a pattern sets an attribute that its operator does not "
+        "have");
     pattern_node n;
     n.op = &info<Op>;
     n.in = in;
@@ -91,7 +96,8 @@ class rule_writer {
     (assign(n, done, set), ...);
     for (int i = 0; i < n.op->attrs; ++i) {
       attr_role const role = role_of(*n.op, i);
-      if (done[static_cast<std::size_t>(i)] || role == attr_role::follows || role == attr_role::label) continue;
+      if (done[static_cast<std::size_t>(i)] || role == attr_role::follows || role == attr_role::label)
+        continue;
       n.attr[static_cast<std::size_t>(i)] = named(std::string(n.op->attr_name(i)),
                                                   role == attr_role::degree ? parameter_kind::degree
                                                   : role == attr_role::axis ? parameter_kind::axis
@@ -115,35 +121,46 @@ class rule_writer {
     in_target_ = true;
   }
   void with_outputs(std::initializer_list<value> outputs) { r_.target.outputs = outputs; }
-  void divides(rule_number a, rule_number b) { r_.conditions.push_back({condition_kind::divides, a.term, b.term, -1}); }
-  void equal(rule_number a, rule_number b) { r_.conditions.push_back({condition_kind::equal, a.term, b.term, -1}); }
-  void different(rule_number a, rule_number b) { r_.conditions.push_back({condition_kind::different, a.term, b.term, -1}); }
+  void divides(rule_number a, rule_number b) {
+    r_.conditions.push_back({condition_kind::divides, a.term, b.term, -1});
+  }
+  void equal(rule_number a, rule_number b) {
+    r_.conditions.push_back({condition_kind::equal, a.term, b.term, -1});
+  }
+  void different(rule_number a, rule_number b) {
+    r_.conditions.push_back({condition_kind::different, a.term, b.term, -1});
+  }
   void inside(rule_number axis, value x, i64 by = 1) {
     r_.conditions.push_back({condition_kind::inner, axis.term, number_term(by), x.slot});
   }
 
   /// The rule. Throws `error` where it means nothing.
   rule done() && {
-    if (auto const all = problems(r_); !all.empty()) throw error("a rule that means nothing: " + all.front(), "rule " + r_.name, "");
+    if (auto const all = problems(r_); !all.empty())
+      throw error("a rule that means nothing: " + all.front(), "rule " + r_.name, "");
     return std::move(r_);
   }
 
  private:
   rule_term named(std::string name, parameter_kind k) {
     for (std::size_t i = 0; i < r_.parameters.size(); ++i)
-      if (r_.parameters[i].name == name && r_.parameters[i].kind == k) return parameter_term(static_cast<int>(i));
+      if (r_.parameters[i].name == name && r_.parameters[i].kind == k)
+        return parameter_term(static_cast<int>(i));
     return parameter(std::move(name), k).term;
   }
-  template <auto Member> static void assign(pattern_node& n, std::vector<bool>& done, attribute_setting<Member> const& s) {
-    static_assert(detail::attribute_number<Member>() >= 0, "tensorpar: an operator does not list this member as an attribute");
+  template <auto Member>
+  static void assign(pattern_node& n, std::vector<bool>& done, attribute_setting<Member> const& s) {
+    static_assert(detail::attribute_number<Member>() >= 0,
+                  "tensorpar: an operator does not list this member as an attribute");
     constexpr auto i = static_cast<std::size_t>(detail::attribute_number<Member>());
     n.attr.at(i) = s.value.term;
     done.at(i) = true;
   }
 };
 
-/// A rule of two graphs: inputs and parameters of one name are one tensor variable, outputs correspond by name, attributes are the numbers
-/// that stand there. So a rule may be two models that somebody declared. Throws `error` where the graphs do not fit each other.
+/// A rule of two graphs: inputs and parameters of one name are one tensor variable, outputs correspond by
+/// name, attributes are the numbers that stand there. So a rule may be two models that somebody declared.
+/// Throws `error` where the graphs do not fit each other.
 inline rule rule_of(std::string name, computation_graph const& source, computation_graph const& target) {
   rule r;
   r.name = std::move(name);
@@ -162,21 +179,25 @@ inline rule rule_of(std::string name, computation_graph const& source, computati
       q.op = n.op.op;
       for (int i = 0; i < n.op.op->attrs; ++i) {
         attr_role const role = role_of(*n.op.op, i);
-        q.attr.push_back(role == attr_role::follows || role == attr_role::label ? open_term() : number_term(n.op.attr[i]));
+        q.attr.push_back(role == attr_role::follows || role == attr_role::label ? open_term()
+                                                                                : number_term(n.op.attr[i]));
       }
       for (int x : n.in) q.in.push_back(of[static_cast<std::size_t>(x)]);
-      for (std::size_t k = 0; k < n.out.size(); ++k) of[static_cast<std::size_t>(n.out[k])] = {v, static_cast<int>(k)};
+      for (std::size_t k = 0; k < n.out.size(); ++k)
+        of[static_cast<std::size_t>(n.out[k])] = {v, static_cast<int>(k)};
       p.nodes.push_back(std::move(q));
     }
     for (graph_port const& o : source.outputs) {
       int const x = g.output(o.name);
-      if (x < 0) throw error("the target has no output " + o.name, "rule " + r.name, "the outputs of the source");
+      if (x < 0)
+        throw error("the target has no output " + o.name, "rule " + r.name, "the outputs of the source");
       p.outputs.push_back(of[static_cast<std::size_t>(x)]);
     }
   };
   side(source, r.source);
   side(target, r.target);
-  if (auto const all = problems(r); !all.empty()) throw error("a rule that means nothing: " + all.front(), "rule " + r.name, "");
+  if (auto const all = problems(r); !all.empty())
+    throw error("a rule that means nothing: " + all.front(), "rule " + r.name, "");
   return r;
 }
 

@@ -6,9 +6,10 @@
 
 namespace tensorpar {
 
-/// A rule by name and where it was applied. Nodes and values have the numbers of the `open_graph` that all records before were applied to:
-/// those of the first graph, then upwards as they are made. `parameters`: values of all of the rule's parameters (degrees, axes from the
-/// left, numbers as they are, reals by their bits); `functions`: names of the operators that its function parameters stand for.
+/// A rule by name and where it was applied. Nodes and values have the numbers of the `open_graph` that all
+/// records before were applied to: those of the first graph, then upwards as they are made. `parameters`:
+/// values of all of the rule's parameters (degrees, axes from the left, numbers as they are, reals by their
+/// bits); `functions`: names of the operators that its function parameters stand for.
 struct rewrite_record {
   std::string rule;
   std::vector<int> nodes, tensors;     // by the source's nodes; by the rule's tensor variables
@@ -18,7 +19,11 @@ struct rewrite_record {
 };
 
 inline void add_to(hasher& h, rewrite_record const& r) {
-  h.add(std::string_view(r.rule)).add(r.nodes.size()).add(r.tensors.size()).add(r.parameters.size()).add(r.functions.size());
+  h.add(std::string_view(r.rule))
+      .add(r.nodes.size())
+      .add(r.tensors.size())
+      .add(r.parameters.size())
+      .add(r.functions.size());
   for (int x : r.nodes) h.add(x);
   for (int x : r.tensors) h.add(x);
   for (i64 x : r.parameters) h.add(x);

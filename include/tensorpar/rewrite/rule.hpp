@@ -1,12 +1,14 @@
-// tensorpar/rewrite/rule.hpp - a rewrite rule as a value: two pattern graphs over typed operators that compute the same
+// tensorpar/rewrite/rule.hpp - a rewrite rule as a value: two pattern graphs over typed operators that
+// compute the same
 #pragma once
 #include <string>
-#include <tensorpar/op/any_op.hpp>
+#include <tensorpar/op/core/any_op.hpp>
 #include <vector>
 
 namespace tensorpar {
 
-/// What a rule leaves open besides its tensors. A function stands for any operator of one operand and no attributes that keeps every index.
+/// What a rule leaves open besides its tensors. A function stands for any operator of one operand and no
+/// attributes that keeps every index.
 enum class parameter_kind : int { degree, axis, number, function };
 struct rule_parameter {
   std::string name;
@@ -14,18 +16,19 @@ struct rule_parameter {
   friend bool operator==(rule_parameter const&, rule_parameter const&) = default;
 };
 
-/// A number that a rule knows once it is matched: a parameter, or what is known of a tensor variable along an axis (`extent`, `degree`) or
-/// as a whole (`copies`, `sums`: its two replica counts).
+/// A number that a rule knows once it is matched: a parameter, or what is known of a tensor variable along an
+/// axis (`extent`, `degree`) or as a whole (`copies`, `sums`: its two replica counts).
 enum class term_kind : int { parameter, extent, degree, copies, sums };
 struct rule_factor {
   term_kind kind = term_kind::parameter;
   int index = 0;                       // of the parameter or tensor
-  int axis = 0, axis_parameter = -1;   // extent, degree: along this axis (negative: from the last), or along a parameter's
+  // extent, degree: along this axis (negative: from the last), or along a parameter's
+  int axis = 0, axis_parameter = -1;
   friend bool operator==(rule_factor const&, rule_factor const&) = default;
 };
-/// A product of a number and factors; of a real attribute either a number (the bits of a double) or a product of parameters. As the
-/// attribute of an operator, `open` stands for what follows from the operands (the width of a matrix product) or is a label only; nothing
-/// is written then.
+/// A product of a number and factors; of a real attribute either a number (the bits of a double) or a product
+/// of parameters. As the attribute of an operator, `open` stands for what follows from the operands (the
+/// width of a matrix product) or is a label only; nothing is written then.
 struct rule_term {
   i64 number = 1;
   std::vector<rule_factor> factors;
@@ -48,7 +51,8 @@ struct pattern_node {
   std::vector<rule_term> attr;         // one per attribute of the operator
   std::vector<pattern_value> in;
   friend bool operator==(pattern_node const& a, pattern_node const& b) {
-    return (a.op ? a.op->id : 0) == (b.op ? b.op->id : 0) && a.function == b.function && a.attr == b.attr && a.in == b.in;
+    return (a.op ? a.op->id : 0) == (b.op ? b.op->id : 0) && a.function == b.function && a.attr == b.attr &&
+           a.in == b.in;
   }
 };
 /// A small graph. Nodes stand in topological order; `outputs` are what the rest of the graph may use.
@@ -69,9 +73,9 @@ struct rule_condition {
   friend bool operator==(rule_condition const&, rule_condition const&) = default;
 };
 
-/// `source` may be replaced by `target`, output by output, wherever both are valid and the conditions hold: outputs then have the same
-/// values, the same extents and the same spread. A degree, an axis or a whole number of the target that the source does not
-/// bind is chosen by who applies the rule.
+/// `source` may be replaced by `target`, output by output, wherever both are valid and the conditions hold:
+/// outputs then have the same values, the same extents and the same sharding. A degree, an axis or a whole
+/// number of the target that the source does not bind is chosen by who applies the rule.
 struct rule {
   std::string name;
   std::vector<std::string> tensors;    // names of the tensor variables
@@ -89,14 +93,17 @@ inline attr_role role_of(op_info const& o, int i) {
   std::string_view const a = o.attr_name(i), n = o.name;
   if (o.attr_kind(i) == 'a') return attr_role::label;
   if (a == "degree") return attr_role::degree;
-  if (a == "dim" || a == "axis" || a == "first" || a == "which" || (n == "transpose" && (a == "a" || a == "b"))) return attr_role::axis;
+  if (a == "dim" || a == "axis" || a == "first" || a == "which" ||
+      (n == "transpose" && (a == "a" || a == "b")))
+    return attr_role::axis;
   if ((n == "linear" || n == "conv2d") && (a == "out" || a == "bias")) return attr_role::follows;
   if (n == "conv2d" && (a == "kernel" || a == "kernel_w")) return attr_role::follows;
   if ((n == "embedding" || n == "embedding_bag") && (a == "rows" || a == "width")) return attr_role::follows;
   return attr_role::number;
 }
 
-/// Fills in the attributes that follow from the operands: the operator that `attr` and these shapes stand for.
+/// Fills in the attributes that follow from the operands: the operator that `attr` and these shapes stand
+/// for.
 inline any_op with_followers(op_info const& o, i64 const* attr, shapes in) {
   any_op r;
   r.op = &o;
@@ -118,7 +125,9 @@ inline any_op with_followers(op_info const& o, i64 const* attr, shapes in) {
 namespace detail {
 template <class V> auto& nth(V& v, int i) { return v[static_cast<std::size_t>(i)]; }
 /// What stands for a pattern's value: one of `tensors`, or one of `results` by node and slot.
-template <class T> T const& value_of(pattern_value v, std::vector<T> const& tensors, std::vector<std::vector<T>> const& results) {
+template <class T>
+T const& value_of(pattern_value v, std::vector<T> const& tensors,
+                  std::vector<std::vector<T>> const& results) {
   return v.node < 0 ? nth(tensors, v.slot) : nth(nth(results, v.node), v.slot);
 }
 inline void each_term(rule const& r, auto&& visit) {
@@ -127,7 +136,8 @@ inline void each_term(rule const& r, auto&& visit) {
       for (rule_term const& t : n.attr) visit(t);
   for (rule_condition const& c : r.conditions) { visit(c.a); visit(c.b); }
 }
-/// Which tensors and parameters a pattern mentions. A parameter is bound by an attribute that it makes up, alone or with others.
+/// Which tensors and parameters a pattern mentions. A parameter is bound by an attribute that it makes up,
+/// alone or with others.
 struct mentions {
   std::vector<bool> tensors, parameters;
 };
@@ -151,7 +161,8 @@ inline bool is_factor(pattern_graph const& g, int p) {
   for (pattern_node const& n : g.nodes)
     for (std::size_t i = 0; i < n.attr.size(); ++i)
       for (rule_factor const& f : n.attr[i].factors)
-        if (f.kind == term_kind::parameter && f.index == p && n.op->attr_kind(static_cast<int>(i)) == 'f') return true;
+        if (f.kind == term_kind::parameter && f.index == p && n.op->attr_kind(static_cast<int>(i)) == 'f')
+          return true;
   return false;
 }
 }  // namespace detail
@@ -160,38 +171,45 @@ inline bool is_factor(pattern_graph const& g, int p) {
 inline std::vector<std::string> problems(rule const& r) {
   std::vector<std::string> all;
   auto is_parameter = [&](int p, parameter_kind k) {
-    return p >= 0 && p < static_cast<int>(r.parameters.size()) && r.parameters[static_cast<std::size_t>(p)].kind == k;
+    return p >= 0 && p < static_cast<int>(r.parameters.size()) &&
+           r.parameters[static_cast<std::size_t>(p)].kind == k;
   };
   detail::each_term(r, [&](rule_term const& t) {
     for (rule_factor const& f : t.factors) {
       int const n = static_cast<int>(f.kind == term_kind::parameter ? r.parameters.size() : r.tensors.size());
       if (f.index < 0 || f.index >= n) all.push_back("a term names a parameter or tensor that is not there");
-      if (f.axis_parameter != -1 && !is_parameter(f.axis_parameter, parameter_kind::axis)) all.push_back("a term's axis is no axis");
+      if (f.axis_parameter != -1 && !is_parameter(f.axis_parameter, parameter_kind::axis))
+        all.push_back("a term's axis is no axis");
     }
   });
   for (pattern_graph const* g : {&r.source, &r.target}) {
     std::string const side = g == &r.source ? "source" : "target";
     auto check = [&](pattern_value v, int before, std::string const& where) {
-      if (v.node < -1 || v.node >= before || v.slot < 0 || (v.node < 0 && v.slot >= static_cast<int>(r.tensors.size())))
+      if (v.node < -1 || v.node >= before || v.slot < 0 ||
+          (v.node < 0 && v.slot >= static_cast<int>(r.tensors.size())))
         all.push_back(where + " is not there");
     };
     for (std::size_t i = 0; i < g->nodes.size(); ++i) {
       pattern_node const& n = g->nodes[i];
       std::string const where = side + " node " + std::to_string(i);
-      for (std::size_t k = 0; k < n.in.size(); ++k) check(n.in[k], static_cast<int>(i), where + ": operand " + std::to_string(k));
+      for (std::size_t k = 0; k < n.in.size(); ++k)
+        check(n.in[k], static_cast<int>(i), where + ": operand " + std::to_string(k));
       for (rule_term const& t : n.attr)
         for (rule_factor const& f : t.factors)
-          if (f.kind != term_kind::parameter && f.kind != term_kind::extent) all.push_back(where + ": an attribute depends on a spread");
+          if (f.kind != term_kind::parameter && f.kind != term_kind::extent)
+            all.push_back(where + ": an attribute depends on a sharding");
       if (!n.op) {
-        if (!is_parameter(n.function, parameter_kind::function)) all.push_back(where + " has neither operator nor function");
+        if (!is_parameter(n.function, parameter_kind::function))
+          all.push_back(where + " has neither operator nor function");
         if (n.in.size() != 1 || !n.attr.empty()) all.push_back(where + ": a function takes one operand");
         continue;
       }
       if (static_cast<int>(n.attr.size()) != n.op->attrs)
-        all.push_back(where + ": " + std::string(n.op->name) + " has " + std::to_string(n.op->attrs) + " attributes, not " +
-                      std::to_string(n.attr.size()));
+        all.push_back(where + ": " + std::string(n.op->name) + " has " + std::to_string(n.op->attrs) +
+                      " attributes, not " + std::to_string(n.attr.size()));
       if (n.op->arity >= 0 && static_cast<int>(n.in.size()) < n.op->arity)
-        all.push_back(where + ": " + std::string(n.op->name) + " takes " + std::to_string(n.op->arity) + " operands");
+        all.push_back(where + ": " + std::string(n.op->name) + " takes " + std::to_string(n.op->arity) +
+                      " operands");
       for (std::size_t k = 0; k < n.attr.size() && static_cast<int>(k) < n.op->attrs; ++k) {
         attr_role const role = role_of(*n.op, static_cast<int>(k));
         std::string const what = where + ": attribute " + std::string(n.op->attr_name(static_cast<int>(k)));
@@ -224,7 +242,8 @@ inline std::vector<std::string> problems(rule const& r) {
     parameter_kind const k = r.parameters[i].kind;
     if (have.parameters[i]) continue;
     if (!want.parameters[i]) all.push_back("parameter " + r.parameters[i].name + " is in neither side");
-    else if (k == parameter_kind::function || (k == parameter_kind::number && detail::is_factor(r.target, static_cast<int>(i))))
+    else if (k == parameter_kind::function ||
+             (k == parameter_kind::number && detail::is_factor(r.target, static_cast<int>(i))))
       all.push_back("parameter " + r.parameters[i].name + " is not bound by the source");
   }
   return all;

@@ -22,7 +22,10 @@ class rule_parser {
   [[noreturn]] void fail(std::string what, std::string valid = {}) const {
     throw error(std::move(what), where_ + ":" + std::to_string(at_ + 1), std::move(valid));
   }
-  void space() { while (at_ < s_.size() && (s_[at_] == ' ' || s_[at_] == '\t' || s_[at_] == '\n' || s_[at_] == '\r')) ++at_; }
+  void space() {
+    while (at_ < s_.size() && (s_[at_] == ' ' || s_[at_] == '\t' || s_[at_] == '\n' || s_[at_] == '\r'))
+      ++at_;
+  }
   bool take(std::string_view t) {
     space();
     if (s_.substr(at_, t.size()) != t) return false;
@@ -43,7 +46,8 @@ class rule_parser {
   }
   bool at_number() {
     space();
-    return at_ < s_.size() && (digit(s_[at_]) || (s_[at_] == '-' && at_ + 1 < s_.size() && (digit(s_[at_ + 1]) || s_[at_ + 1] == '.')));
+    return at_ < s_.size() && (digit(s_[at_]) || (s_[at_] == '-' && at_ + 1 < s_.size() &&
+                                                  (digit(s_[at_ + 1]) || s_[at_ + 1] == '.')));
   }
   i64 integer() {
     space();
@@ -68,7 +72,8 @@ class rule_parser {
   int parameter(std::string const& name, parameter_kind k) {
     for (std::size_t i = 0; i < r_.parameters.size(); ++i)
       if (r_.parameters[i].name == name) {
-        if (r_.parameters[i].kind != k) fail("parameter " + name + " stands for two kinds of thing", "another name");
+        if (r_.parameters[i].kind != k)
+          fail("parameter " + name + " stands for two kinds of thing", "another name");
         return static_cast<int>(i);
       }
     r_.parameters.push_back({name, k});
@@ -102,7 +107,8 @@ class rule_parser {
     do {
       if (at_number()) {
         if (real) fail("a product of a real number", "one number, or a product of parameters");
-        if (__builtin_mul_overflow(t.number, integer(), &t.number)) fail("malformed rule", "a product of 64 bits here");
+        if (__builtin_mul_overflow(t.number, integer(), &t.number))
+          fail("malformed rule", "a product of 64 bits here");
         continue;
       }
       std::string const w = word();
@@ -129,7 +135,8 @@ class rule_parser {
         std::string const w = word();
         if (take("=")) {
           for (i = 0; i < n.attr.size() && n.op->attr_name(static_cast<int>(i)) != w;) ++i;
-          if (i == n.attr.size()) fail("operator " + std::string(n.op->name) + " has no attribute " + w, attribute_names(*n.op));
+          if (i == n.attr.size())
+            fail("operator " + std::string(n.op->name) + " has no attribute " + w, attribute_names(*n.op));
         } else {
           at_ = before;
         }
@@ -137,7 +144,8 @@ class rule_parser {
       if (i == n.attr.size()) {   // by position, over those that are written at all
         while (next < n.attr.size() && n.attr[next].open) ++next;
         i = next++;
-        if (i >= n.attr.size()) fail("too many attributes for " + std::string(n.op->name), attribute_names(*n.op));
+        if (i >= n.attr.size())
+          fail("too many attributes for " + std::string(n.op->name), attribute_names(*n.op));
       }
       if (n.attr[i].open || written[i])
         fail("attribute " + std::string(n.op->attr_name(static_cast<int>(i))) +
@@ -146,11 +154,14 @@ class rule_parser {
       written[i] = true;
     } while (take(","));
     need("}");
-    for (std::size_t i = 0; i < written.size(); ++i) if (!written[i] && !n.attr[i].open) n.attr[i] = implicit(*n.op, i);
+    for (std::size_t i = 0; i < written.size(); ++i)
+      if (!written[i] && !n.attr[i].open) n.attr[i] = implicit(*n.op, i);
   }
   static parameter_kind kind_at(op_info const& o, std::size_t i) {
     attr_role const role = role_of(o, static_cast<int>(i));
-    return role == attr_role::degree ? parameter_kind::degree : role == attr_role::axis ? parameter_kind::axis : parameter_kind::number;
+    return role == attr_role::degree ? parameter_kind::degree
+           : role == attr_role::axis ? parameter_kind::axis
+                                     : parameter_kind::number;
   }
   rule_term implicit(op_info const& o, std::size_t i) {
     return parameter_term(parameter(std::string(o.attr_name(static_cast<int>(i))), kind_at(o, i)));
@@ -186,7 +197,9 @@ class rule_parser {
           n.attr.push_back({1, {}, role == attr_role::follows || role == attr_role::label});
         }
         if (take("{")) attributes(n);
-        else for (std::size_t i = 0; i < n.attr.size(); ++i) if (!n.attr[i].open) n.attr[i] = implicit(*n.op, i);
+        else
+          for (std::size_t i = 0; i < n.attr.size(); ++i)
+            if (!n.attr[i].open) n.attr[i] = implicit(*n.op, i);
       }
       need("(");
       do n.in.push_back(value(g)); while (take(","));
@@ -244,7 +257,8 @@ class rule_parser {
   }
 
  public:
-  rule_parser(std::string_view s, std::string const& where, vocabulary const& words) : s_(s), where_(where), words_(words) {}
+  rule_parser(std::string_view s, std::string const& where, vocabulary const& words)
+      : s_(s), where_(where), words_(words) {}
   rule parse() {
     if (std::size_t const colon = s_.find(':'); colon != s_.npos) {
       space();
@@ -259,16 +273,19 @@ class rule_parser {
     if (take("where")) do condition(); while (take(","));
     space();
     if (at_ != s_.size()) fail("text after the rule", "the end here");
-    if (auto const all = problems(r_); !all.empty()) throw error("a rule that means nothing: " + all.front(), where_, "");
+    if (auto const all = problems(r_); !all.empty())
+      throw error("a rule that means nothing: " + all.front(), where_, "");
     return r_;
   }
 };
 
 }  // namespace detail
 
-/// The rule written in `text`. A name is a tensor, in braces a parameter; `?f(x)` applies a function parameter; "t = ...;" names a value
-/// for later use. Throws `error` with where() == "where:column". O(length * operators).
-inline rule parse_rule(std::string_view text, vocabulary const& words = standard_vocabulary(), std::string const& where = "rule") {
+/// The rule written in `text`. A name is a tensor, in braces a parameter; `?f(x)` applies a function
+/// parameter; "t = ...;" names a value for later use. Throws `error` with where() == "where:column". O(length
+/// * operators).
+inline rule parse_rule(std::string_view text, vocabulary const& words = standard_vocabulary(),
+                       std::string const& where = "rule") {
   return detail::rule_parser(text, where, words).parse();
 }
 

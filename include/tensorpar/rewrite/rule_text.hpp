@@ -8,7 +8,8 @@ namespace tensorpar {
 namespace detail {
 
 inline std::string spell_axis(rule const& r, rule_factor const& f) {
-  return f.axis_parameter >= 0 ? r.parameters[static_cast<std::size_t>(f.axis_parameter)].name : std::to_string(f.axis);
+  return f.axis_parameter >= 0 ? r.parameters[static_cast<std::size_t>(f.axis_parameter)].name
+                               : std::to_string(f.axis);
 }
 inline std::string spell_factor(rule const& r, rule_factor const& f) {
   if (f.kind == term_kind::parameter) return r.parameters[static_cast<std::size_t>(f.index)].name;
@@ -43,7 +44,9 @@ class rule_speller {
 
   std::string node(int v) const {
     pattern_node const& n = g_.nodes[static_cast<std::size_t>(v)];
-    std::string s = n.op ? std::string(n.op->name) : "?" + r_.parameters[static_cast<std::size_t>(n.function)].name, a;
+    std::string s = n.op ? std::string(n.op->name)
+                         : "?" + r_.parameters[static_cast<std::size_t>(n.function)].name,
+                a;
     for (std::size_t i = 0; i < n.attr.size(); ++i) {
       rule_term const& t = n.attr[i];
       std::string_view const name = n.op->attr_name(static_cast<int>(i));
@@ -104,12 +107,14 @@ inline std::string spell(rule const& r, rule_condition const& c) {
 }
 inline std::string spell(rule const& r, pattern_graph const& g) { return detail::rule_speller(r, g).text(); }
 
-/// "name: source => target where condition, ...". An attribute that is a parameter of its own name is left out, and so is what follows
-/// from operands. Precondition: problems(r) is empty.
-/// Law: parse_rule(spell(r)) (rewrite/rule_parser.hpp) is r up to the numbering of tensors, parameters and nodes.
+/// "name: source => target where condition, ...". An attribute that is a parameter of its own name is left
+/// out, and so is what follows from operands. Precondition: problems(r) is empty.
+/// Law: parse_rule(spell(r)) (rewrite/rule_parser.hpp) is r up to the numbering of tensors, parameters and
+/// nodes.
 inline std::string spell(rule const& r) {
   std::string s = (r.name.empty() ? "" : r.name + ": ") + spell(r, r.source) + " => " + spell(r, r.target);
-  for (std::size_t i = 0; i < r.conditions.size(); ++i) s += (i ? ", " : " where ") + spell(r, r.conditions[i]);
+  for (std::size_t i = 0; i < r.conditions.size(); ++i)
+    s += (i ? ", " : " where ") + spell(r, r.conditions[i]);
   return s;
 }
 

@@ -1,13 +1,14 @@
 // tensorpar/rewrite/vocabulary.hpp - the operators that rules may be written with, by name
 #pragma once
 #include <string>
+#include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/op/parallel.hpp>
 #include <vector>
 
 namespace tensorpar {
 
-/// Operators by name. A user's own are added with `with<my_op, ...>()`; of two with one name the later is found.
+/// Operators by name. A user's own are added with `with<my_op, ...>()`; of two with one name the later is
+/// found.
 class vocabulary {
   std::vector<op_info const*> ops_;
 
@@ -33,18 +34,18 @@ class vocabulary {
   auto end() const { return ops_.end(); }
 };
 
-/// The operators that spread tensors.
-using parallel_operators = op_set<parallel::partition, parallel::combine, parallel::replicate, parallel::reduce, parallel::pipeline,
-                                  parallel::batch>;
+/// The operators that shard tensors.
+using parallel_operators = op_set<parallel::partition, parallel::combine, parallel::replicate,
+                                  parallel::reduce, parallel::pipeline, parallel::batch>;
 
-/// What models are written with, and the operators that spread.
+/// What models are written with, and the operators that shard.
 inline vocabulary const& standard_vocabulary() {
   static vocabulary const v = vocabulary{}.with(forward_operators{}).with(parallel_operators{});
   return v;
 }
 
-/// Does a rule's function parameter stand for it? One operand, no attributes, every index kept, real numbers: relu, gelu, sigmoid, tanh and
-/// whatever a user adds of that kind.
+/// Does a rule's function parameter stand for it? One operand, no attributes, every index kept, real numbers:
+/// relu, gelu, sigmoid, tanh and whatever a user adds of that kind.
 inline bool is_function(op_info const& o) {
   if (o.arity != 1 || o.attrs != 0 || !o.fixed || is_parallel(o)) return false;
   loops const& n = *o.notation;
@@ -52,6 +53,8 @@ inline bool is_function(op_info const& o) {
 }
 
 /// May its two operands change places?
-inline bool is_commutative(op_info const& o) { return o.id == name_hash(add::name) || o.id == name_hash(mul::name); }
+inline bool is_commutative(op_info const& o) {
+  return o.id == name_hash(add::name) || o.id == name_hash(mul::name);
+}
 
 }  // namespace tensorpar

@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/cost/groups.hpp>
-#include <tensorpar/ir/machine_check.hpp>
-#include <tensorpar/plan/timeline.hpp>
+#include <tensorpar/ir/machine/machine_check.hpp>
+#include <tensorpar/program/timeline.hpp>
 #include <tensorpar/simulate/prices.hpp>
 #include <tensorpar/simulate/task_graph.hpp>
 
@@ -48,13 +48,14 @@ class simulator {
     for (std::size_t t = 0; t < p_.tasks.size(); ++t) {
       if (packed_) claim(t);
       task const& x = p_.tasks[t];
-      bool const talks = x.kind != task_kind::compute && x.step.kind != move_kind::keep;
+      bool const talks = x.kind != task_kind::compute && x.step.kind != reshard_kind::slice;
       find_places(x);
       if (!talks) {
         for (std::size_t i = 0; i < x.devices.size(); ++i) carry_out(t, &i, 1, lane::compute);
         continue;
       }
-      if (x.step.kind == move_kind::exchange || x.step.group_size() == static_cast<i64>(x.devices.size())) {
+      if (x.step.kind == reshard_kind::exchange ||
+          x.step.group_size() == static_cast<i64>(x.devices.size())) {
         members_.clear();
         for (std::size_t i = 0; i < x.devices.size(); ++i) members_.push_back(i);
         carry_out(t, members_.data(), members_.size(), lane::communication);
@@ -63,7 +64,8 @@ class simulator {
       for (auto const& g : groups_of(x.step)) {
         members_.clear();
         for (int d : g)
-          members_.push_back(static_cast<std::size_t>(std::lower_bound(x.devices.begin(), x.devices.end(), d) - x.devices.begin()));
+          members_.push_back(static_cast<std::size_t>(
+              std::lower_bound(x.devices.begin(), x.devices.end(), d) - x.devices.begin()));
         carry_out(t, members_.data(), members_.size(), lane::communication);
       }
     }
@@ -79,8 +81,8 @@ class simulator {
     r.spans.reserve(n);
     for (std::size_t i = 0; i < begin_.size(); ++i)
       for (mark const& k : begin_[i])
-        r.spans.push_back({static_cast<int>(i / 2), i % 2 ? lane::communication : lane::compute, static_cast<int>(k.task),
-                           p_.tasks[k.task].name, k.start, k.end});
+        r.spans.push_back({static_cast<int>(i / 2), i % 2 ? lane::communication : lane::compute,
+                           static_cast<int>(k.task), p_.tasks[k.task].name, k.start, k.end});
     if (use_.memory) memory(r);
     return r;
   }
@@ -95,17 +97,22 @@ class simulator {
   simulation_options use_;
   bool lanes_, packed_ = false;
   lane_clock clock_;                                          // 2 * device + lane
-  std::vector<std::size_t> first_place_;                      // of a buffer: one place per device that holds it
-  std::vector<double> ready_, used_, touched_;                // by place: written; last read or written, or free to be; first touched
+  // of a buffer: one place per device that holds it
+  std::vector<std::size_t> first_place_;
+  // by place: written; last read or written, or free to be; first touched
+  std::vector<double> ready_, used_, touched_;
   std::vector<std::vector<std::size_t>> born_;                // buffers by the task that they live from
-  std::vector<std::vector<range>> arena_;                     // by device: who had which bytes last, ascending
+  // by device: who had which bytes last, ascending
+  std::vector<std::vector<range>> arena_;
   std::vector<std::vector<mark>> begin_;                      // by device and lane
-  std::vector<std::size_t> places_, members_;                 // of the task at hand: buffer * devices + device
+  // of the task at hand: buffer * devices + device
+  std::vector<std::size_t> places_, members_;
   std::vector<double> sent_;                                  // by task: when a send started
   double end_ = 0;
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-  /// A buffer may be written only when all that used the same bytes before are done: with two lanes, the order of tasks does not say so.
+  /// A buffer may be written only when all that used the same bytes before are done: with two lanes, the
+  /// order of tasks does not say so.
   void claim(std::size_t t) {
     for (std::size_t b : born_[t]) {
       buffer const& x = p_.buffers[b];
@@ -113,7 +120,8 @@ class simulator {
         std::vector<range>& a = arena_[static_cast<std::size_t>(x.devices[i])];
         i64 const begin = x.offset[i], end = begin + x.bytes;
         std::size_t const place = first_place_[b] + i;
-        auto const low = std::upper_bound(a.begin(), a.end(), begin, [](i64 v, range const& r) { return v < r.end; });
+        auto const low =
+            std::upper_bound(a.begin(), a.end(), begin, [](i64 v, range const& r) { return v < r.end; });
         auto high = low;
         double wait = 0;
         range left{0, 0, 0}, right{0, 0, 0};
@@ -148,7 +156,9 @@ class simulator {
       }
       for (int d : x.devices) {
         auto const it = std::lower_bound(y.devices.begin(), y.devices.end(), d);
-        places_.push_back(it == y.devices.end() || *it != d ? nowhere : first + static_cast<std::size_t>(it - y.devices.begin()));
+        places_.push_back(it == y.devices.end() || *it != d
+                              ? nowhere
+                              : first + static_cast<std::size_t>(it - y.devices.begin()));
       }
     };
     for (int b : x.in) find(b);
@@ -159,8 +169,8 @@ class simulator {
   /// Runs task t on some of its devices (by index) together: all start when the last of them can.
   void carry_out(std::size_t t, std::size_t const* who, std::size_t n, lane l) {
     task const& x = p_.tasks[t];
-    std::size_t const width = x.devices.size(), reads = x.in.size(), rows = width ? places_.size() / width : 0,
-                      writes = reads + x.out.size();
+    std::size_t const width = x.devices.size(), reads = x.in.size(),
+                      rows = width ? places_.size() / width : 0, writes = reads + x.out.size();
     if (!use_.overlap) l = lane::compute;
     double start = 0, seconds = 0;
     for (std::size_t k = 0; k < n; ++k) {
@@ -172,7 +182,8 @@ class simulator {
       seconds = std::max(seconds, price_.of(t, m_.device[d]));
     }
     // what is received is on its way from the moment it was sent
-    if (x.kind == task_kind::receive && x.other_half >= 0) start = std::max(start, sent_[static_cast<std::size_t>(x.other_half)]);
+    if (x.kind == task_kind::receive && x.other_half >= 0)
+      start = std::max(start, sent_[static_cast<std::size_t>(x.other_half)]);
     if (x.kind == task_kind::send) sent_[t] = start;
     double const end = start + seconds;
     for (std::size_t k = 0; k < n; ++k) {
@@ -202,22 +213,26 @@ class simulator {
         if (x.persistent) { always[d] = saturating_add(always[d], x.bytes); continue; }
         if (touched_[place] < 0 || x.bytes == 0) continue;
         // bytes taken over are counted from when their last owner was done with them
-        double const from = x.in_place_of < 0 ? touched_[place]
-                                              : std::max(touched_[place], used_[first_place_[static_cast<std::size_t>(x.in_place_of)] + i]);
+        double const from =
+            x.in_place_of < 0
+                ? touched_[place]
+                : std::max(touched_[place], used_[first_place_[static_cast<std::size_t>(x.in_place_of)] + i]);
         by_device[d].push_back({std::min(from, used_[place]), x.bytes});
         by_device[d].push_back({used_[place], -x.bytes});
       }
     }
     for (std::size_t d = 0; d < by_device.size(); ++d) {
       auto& c = by_device[d];
-      std::sort(c.begin(), c.end(),
-                [](change const& a, change const& b) { return a.time != b.time ? a.time < b.time : a.bytes < b.bytes; });
+      std::sort(c.begin(), c.end(), [](change const& a, change const& b) {
+        return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
+      });
       i64 now = always[d];
       r.memory.push_back({static_cast<int>(d), 0, now});
       for (std::size_t i = 0; i < c.size(); ++i) {
         now += c[i].bytes;
         if (i + 1 < c.size() && c[i + 1].time == c[i].time) continue;
-        if (r.memory.back().device == static_cast<int>(d) && r.memory.back().time == c[i].time) r.memory.back().bytes = now;
+        if (r.memory.back().device == static_cast<int>(d) && r.memory.back().time == c[i].time)
+          r.memory.back().bytes = now;
         else r.memory.push_back({static_cast<int>(d), c[i].time, now});
       }
     }
@@ -226,26 +241,30 @@ class simulator {
 
 }  // namespace detail
 
-/// Runs the program in virtual time. Per device one compute lane and one communication lane, each in program order; a task starts when its
-/// operands are there, when the bytes it writes are no longer used, and when its lane is free; a collective when this holds for every
-/// member of the group (an exchange: for all devices of both sides). A `keep` is a local copy and belongs to the compute lane.
-/// A task waits for tasks that stand earlier in the program only, so one pass in program order is an event-driven run. Throws `error` for
-/// a machine that means nothing (ir/machine_check.hpp).
+/// Runs the program in virtual time. Per device one compute lane and one communication lane, each in program
+/// order; a task starts when its operands are there, when the bytes it writes are no longer used, and when
+/// its lane is free; a collective when this holds for every member of the group (an exchange: for all devices
+/// of both sides). A `keep` is a local copy and belongs to the compute lane. A task waits for tasks that
+/// stand earlier in the program only, so one pass in program order is an event-driven run. Throws `error` for
+/// a machine that means nothing (ir/machine/machine_check.hpp).
 /// Laws: critical_path <= seconds <= serial_seconds; deterministic; memory over time never exceeds the arena.
 /// O(places * log + tasks * devices), places = buffers times the devices that hold them.
-inline timeline simulate(program const& p, machine const& on, task_prices const& price, simulation_options use = {}) {
+inline timeline simulate(program const& p, machine const& on, task_prices const& price,
+                         simulation_options use = {}) {
   detail::simulator s(p, on, price, use, true);
   s.run();
   return std::move(s).result();
 }
-template <cost_model M> timeline simulate(program const& p, machine const& on, M const& model, simulation_options use = {}) {
+template <cost_model M>
+timeline simulate(program const& p, machine const& on, M const& model, simulation_options use = {}) {
   return simulate(p, on, price(p, on, model), use);
 }
 template <class M>
   requires(!cost_model<M> && !std::same_as<M, task_prices>)
 cost_model_lack<M> simulate(program const&, machine const&, M const&, simulation_options = {});
 
-/// Only data dependencies count: lanes without limit, no bytes used twice. A lower bound for every schedule of this program.
+/// Only data dependencies count: lanes without limit, no bytes used twice. A lower bound for every schedule
+/// of this program.
 inline double critical_path(program const& p, machine const& on, task_prices const& price) {
   detail::simulator s(p, on, price, {}, false);
   s.run();

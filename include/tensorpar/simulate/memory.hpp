@@ -1,27 +1,31 @@
-// tensorpar/simulate/memory.hpp - bytes in use on a device, task by task, from the lifetimes of a program's buffers
+// tensorpar/simulate/memory.hpp - bytes in use on a device, task by task, from the lifetimes of a program's
+// buffers
 #pragma once
 #include <algorithm>
-#include <tensorpar/plan/program.hpp>
+#include <tensorpar/program/program.hpp>
 
 namespace tensorpar {
 
-/// What is live on device `dev` while task t runs (buffers of workspaces included, alignment not). One entry per task of the program.
-/// O(buffers log devices + tasks).
+/// What is live on device `dev` while task t runs (buffers of workspaces included, alignment not). One entry
+/// per task of the program. O(buffers log devices + tasks).
 inline std::vector<i64> memory_over_tasks(program const& p, int dev) {
   std::vector<i64> live(p.tasks.size() + 1, 0);
   for (buffer const& b : p.buffers) {
     if (!std::binary_search(b.devices.begin(), b.devices.end(), dev)) continue;
     std::size_t const last = p.tasks.size();
-    std::size_t const first = static_cast<std::size_t>(b.first) + (b.in_place_of >= 0);       // its first task counts the one before
+    // its first task counts the one before
+    std::size_t const first = static_cast<std::size_t>(b.first) + (b.in_place_of >= 0);
     live[b.persistent ? 0 : std::min(first, last)] += b.bytes;
-    if (!b.persistent && static_cast<std::size_t>(b.last) + 1 < last) live[static_cast<std::size_t>(b.last) + 1] -= b.bytes;
+    if (!b.persistent && static_cast<std::size_t>(b.last) + 1 < last)
+      live[static_cast<std::size_t>(b.last) + 1] -= b.bytes;
   }
   for (std::size_t t = 1; t < live.size(); ++t) live[t] += live[t - 1];
   if (!p.tasks.empty()) live.pop_back();
   return live;
 }
 
-/// The most that is live at once on each of devices 0 .. devices-1. Law: at most the arena that the same lifetimes were packed into.
+/// The most that is live at once on each of devices 0 .. devices-1. Law: at most the arena that the same
+/// lifetimes were packed into.
 inline std::vector<i64> peak_memory(program const& p, int devices) {
   std::vector<i64> r;
   for (int d = 0; d < devices; ++d) {

@@ -2,16 +2,18 @@
 #pragma once
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
-#include <tensorpar/ir/machine_check.hpp>
-#include <tensorpar/plan/program.hpp>
+#include <tensorpar/ir/machine/machine_check.hpp>
+#include <tensorpar/program/program.hpp>
 
 namespace tensorpar {
 
-/// Seconds of every task on every kind of device (a movement takes the same on all).
+/// Seconds of every task on every kind of device (a reshard takes the same on all).
 struct task_prices {
   std::size_t kinds = 1;
   std::vector<double> seconds;                  // task * kinds + kind
-  double of(std::size_t task, int kind) const { return seconds[task * kinds + static_cast<std::size_t>(kind)]; }
+  double of(std::size_t task, int kind) const {
+    return seconds[task * kinds + static_cast<std::size_t>(kind)];
+  }
 };
 
 /// Asks the model for every task. Kinds of device that take no part in a task cost 0 there.
@@ -25,8 +27,10 @@ template <cost_model M> task_prices price(program const& p, machine const& on, M
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
     task const& x = p.tasks[t];
     double* const row = r.seconds.data() + t * r.kinds;
-    if (x.kind != task_kind::compute) {         // both halves of an exchange take as long as the whole: they run at one time
-      double const s = detail::ask(model, move_query{x.step, at((x.in.empty() ? x.out : x.in).front()).type, p.scalar_bytes, on});
+    // both halves of an exchange take as long as the whole: they run at one time
+    if (x.kind != task_kind::compute) {
+      double const s = detail::ask(
+          model, reshard_query{x.step, at((x.in.empty() ? x.out : x.in).front()).type, p.scalar_bytes, on});
       for (std::size_t k = 0; k < r.kinds; ++k) row[k] = s;
       continue;
     }
@@ -38,8 +42,11 @@ template <cost_model M> task_prices price(program const& p, machine const& on, M
     for (int d : x.devices) there[static_cast<std::size_t>(on.device[static_cast<std::size_t>(d)])] = true;
     for (std::size_t k = 0; k < r.kinds; ++k)
       if (there[k])
-        row[k] = detail::ask(model, compute_query{
-            x.op, {in.data(), static_cast<int>(in.size())}, {out.data(), static_cast<int>(out.size())}, p.scalar_bytes, on.kinds[k]});
+        row[k] = detail::ask(model, compute_query{x.op,
+                                                  {in.data(), static_cast<int>(in.size())},
+                                                  {out.data(), static_cast<int>(out.size())},
+                                                  p.scalar_bytes,
+                                                  on.kinds[k]});
   }
   return r;
 }
@@ -47,7 +54,8 @@ template <class M>
   requires(!cost_model<M>)
 cost_model_lack<M> price(program const&, machine const&, M const&);
 
-/// One task after the other, each as long as on its slowest device: no schedule that runs the program in order takes longer.
+/// One task after the other, each as long as on its slowest device: no schedule that runs the program in
+/// order takes longer.
 inline double serial_seconds(program const& p, machine const& on, task_prices const& price) {
   double sum = 0;
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {

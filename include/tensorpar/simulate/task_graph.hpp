@@ -1,4 +1,5 @@
-// tensorpar/simulate/task_graph.hpp - the core of every simulation: tasks with costs, dependencies and lanes that run one task at a time
+// tensorpar/simulate/task_graph.hpp - the core of every simulation: tasks with costs, dependencies and lanes
+// that run one task at a time
 #pragma once
 #include <cassert>
 #include <cstddef>
@@ -9,7 +10,8 @@
 
 namespace tensorpar {
 
-/// Work that takes `seconds`, starts when all of `after` (earlier tasks) are done and holds all of its lanes while it runs.
+/// Work that takes `seconds`, starts when all of `after` (earlier tasks) are done and holds all of its lanes
+/// while it runs.
 struct timed_task {
   double seconds = 0;
   std::vector<int> after;
@@ -20,26 +22,32 @@ struct task_times {
   friend bool operator==(task_times const&, task_times const&) = default;
 };
 
-/// Lanes that serve their tasks in the order in which they are placed (a stream, a channel, a worker bound to a device).
+/// Lanes that serve their tasks in the order in which they are placed (a stream, a channel, a worker bound to
+/// a device).
 class lane_clock {
   std::vector<double> free_;
 
  public:
   explicit lane_clock(std::size_t lanes) : free_(lanes, 0) {}
   double free_at(std::size_t lane) const { return free_[lane]; }
-  /// Marks the lane busy until `end`. Precondition: the task placed on it started no earlier than free_at(lane).
+  /// Marks the lane busy until `end`. Precondition: the task placed on it started no earlier than
+  /// free_at(lane).
   void hold(std::size_t lane, double end) { free_[lane] = end; }
 };
 
-/// Every lane serves its tasks in index order, as streams do; a task without lanes starts as soon as its dependencies allow.
-/// Since a task waits for earlier ones only, one pass in index order meets every event in its order. O(tasks + dependencies + lanes).
+/// Every lane serves its tasks in index order, as streams do; a task without lanes starts as soon as its
+/// dependencies allow. Since a task waits for earlier ones only, one pass in index order meets every event in
+/// its order. O(tasks + dependencies + lanes).
 inline std::vector<task_times> run_on_lanes(std::vector<timed_task> const& all, int lanes) {
   lane_clock clock(static_cast<std::size_t>(lanes));
   std::vector<task_times> r(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     double start = 0;
     auto wait = [&](double t) { start = t > start ? t : start; };
-    for (int p : all[i].after) { assert(p >= 0 && static_cast<std::size_t>(p) < i); wait(r[static_cast<std::size_t>(p)].end); }
+    for (int p : all[i].after) {
+      assert(p >= 0 && static_cast<std::size_t>(p) < i);
+      wait(r[static_cast<std::size_t>(p)].end);
+    }
     for (int l : all[i].lanes) wait(clock.free_at(static_cast<std::size_t>(l)));
     r[i] = {start, start + all[i].seconds};
     for (int l : all[i].lanes) clock.hold(static_cast<std::size_t>(l), r[i].end);
@@ -47,8 +55,9 @@ inline std::vector<task_times> run_on_lanes(std::vector<timed_task> const& all, 
   return r;
 }
 
-/// `workers` equal workers take whatever is ready, the lowest index first (Graham 1969, list scheduling); lanes are ignored.
-/// Event-driven: time jumps from one completion to the next. O(tasks log tasks + dependencies).
+/// `workers` equal workers take whatever is ready, the lowest index first (Graham 1969, list scheduling);
+/// lanes are ignored. Event-driven: time jumps from one completion to the next. O(tasks log tasks +
+/// dependencies).
 /// Law: at most (2 - 1/workers) times as long as the best schedule.
 inline std::vector<task_times> run_on_workers(std::vector<timed_task> const& all, int workers) {
   assert(workers > 0);
@@ -73,18 +82,24 @@ inline std::vector<task_times> run_on_workers(std::vector<timed_task> const& all
     }
     now = running.top().first;
     for (; !running.empty() && running.top().first == now; running.pop())
-      for (int u : users[static_cast<std::size_t>(running.top().second)]) if (--missing[static_cast<std::size_t>(u)] == 0) ready.push(u);
+      for (int u : users[static_cast<std::size_t>(running.top().second)])
+        if (--missing[static_cast<std::size_t>(u)] == 0) ready.push(u);
   }
   return r;
 }
 
-inline double finish(std::vector<task_times> const& r) { double t = 0; for (task_times const& x : r) t = x.end > t ? x.end : t; return t; }
+inline double finish(std::vector<task_times> const& r) {
+  double t = 0;
+  for (task_times const& x : r) t = x.end > t ? x.end : t;
+  return t;
+}
 /// The longest chain of dependencies: no number of workers is faster. O(tasks + dependencies).
 inline double critical_path(std::vector<timed_task> const& all) {
   std::vector<double> end(all.size(), 0);
   double longest = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    for (int p : all[i].after) end[i] = end[static_cast<std::size_t>(p)] > end[i] ? end[static_cast<std::size_t>(p)] : end[i];
+    for (int p : all[i].after)
+      end[i] = end[static_cast<std::size_t>(p)] > end[i] ? end[static_cast<std::size_t>(p)] : end[i];
     end[i] += all[i].seconds;
     longest = end[i] > longest ? end[i] : longest;
   }

@@ -1,4 +1,5 @@
-// tensorpar/typed/audit.hpp - what can be said of a model only once it is complete: unused tensors, names given twice
+// tensorpar/typed/audit.hpp - what can be said of a model only once it is complete: unused tensors, names
+// given twice
 #pragma once
 #include <string_view>
 #include <tensorpar/op/operators.hpp>
@@ -24,7 +25,8 @@ class name_table {
   u64 mask_;
 
  public:
-  constexpr explicit name_table(int most) : slot_(table_size(most)), mask_(static_cast<u64>(table_size(most)) - 1) {}
+  constexpr explicit name_table(int most)
+      : slot_(table_size(most)), mask_(static_cast<u64>(table_size(most)) - 1) {}
   /// The entry that was there with this hash and kind, -1 if none was; then this one is.
   constexpr int insert(u64 hash, int kind, int id) {
     for (u64 i = hash & mask_;; i = (i + 1) & mask_) {
@@ -37,17 +39,22 @@ class name_table {
 constexpr u64 hash_of(label const& l) { return mix(name_hash(l.text) + static_cast<u64>(l.index + 1)); }
 
 struct operator_id {
-  u64 name, (*type)();   // hashing a type's whole name is for the few operators of a model, not for all that there are
+  // hashing a type's whole name is for the few operators of a model, not for all that there are
+  u64 name, (*type)();
 };
 template <class... Op> inline constexpr operator_id ids_of[] = {{name_hash(Op::name), &type_hash<Op>}...};
-/// Names that belong to the library: its operators by type, those that spread tensors by name alone (their header is not included here).
-template <class... A, class... B, class... C> constexpr bool own_name_taken(op_info const& o, op_set<A...>, op_set<B...>, op_set<C...>) {
+/// Names that belong to the library: its operators by type, those that shard tensors by name alone (their
+/// header is not included here).
+template <class... A, class... B, class... C>
+constexpr bool own_name_taken(op_info const& o, op_set<A...>, op_set<B...>, op_set<C...>) {
   for (operator_id const& k : ids_of<A..., B..., C...>) if (k.name == o.id) return k.type() != o.type;
-  for (char const* s : {"partition", "combine", "replicate", "reduce", "pipeline", "batch"}) if (name_hash(s) == o.id) return true;
+  for (char const* s : {"partition", "combine", "replicate", "reduce", "pipeline", "batch"})
+    if (name_hash(s) == o.id) return true;
   return false;
 }
 
-// The loops over all operators and values use plain pointers: in constant evaluation calls are most of the price.
+// The loops over all operators and values use plain pointers: in constant evaluation calls are most of the
+// price.
 
 /// Operators are told apart by the hash of their names, so two types must not share it.
 constexpr model_complaint find_operator_clash(graph_view const& g) {
@@ -67,7 +74,8 @@ constexpr model_complaint find_operator_clash(graph_view const& g) {
       clash = own_name_taken(o, forward_operators{}, backward_operators{}, task_operators{});
     }
     if (clash)
-      return {complaint_kind::name_clash, mismatch("two operator types have one name", scalar, scalar), &o, nodes[v].name, nodes[v].at};
+      return {complaint_kind::name_clash, mismatch("two operator types have one name", scalar, scalar), &o,
+              nodes[v].name, nodes[v].at};
   }
   return {};
 }
@@ -78,7 +86,8 @@ constexpr model_complaint find_clash(graph_view const& g) {
     for (slice<model_port> side : {a, b})
       for (model_port const& p : side)
         if (p.name.text && t.insert(hash_of(p.name), 0, 0) >= 0)
-          return {complaint_kind::name_clash, mismatch(why, g.values[p.value].type, scalar), &no_operator, p.name, p.at};
+          return {complaint_kind::name_clash, mismatch(why, g.values[p.value].type, scalar), &no_operator,
+                  p.name, p.at};
     return {};
   };
   if (auto c = ports(g.inputs, g.weights, "two inputs or weights have one name"); !c.ok()) return c;
@@ -90,11 +99,13 @@ constexpr model_complaint find_clash(graph_view const& g) {
   name_table t(named);
   for (model_node const& n : g.nodes)
     if (n.name && t.insert(hash_of(n.name), 0, 0) >= 0)
-      return {complaint_kind::name_clash, mismatch("two operators have one name", g.values[n.out0].type, scalar), n.op, n.name, n.at};
+      return {complaint_kind::name_clash,
+              mismatch("two operators have one name", g.values[n.out0].type, scalar), n.op, n.name, n.at};
   return {};
 }
 
-/// Every result, input and weight is an operand, an output, carried to the next turn, or discarded on purpose.
+/// Every result, input and weight is an operand, an output, carried to the next repetition, or discarded on
+/// purpose.
 constexpr model_complaint find_dangling(graph_view const& g) {
   zeros used_(g.values.n);
   int* const used = used_.p;
@@ -102,14 +113,16 @@ constexpr model_complaint find_dangling(graph_view const& g) {
   model_value const* const values = g.values.p;
   int const all = g.values.n;
   for (int i = 0, n = g.operands.n; i < n; ++i) used[operands[i]] = 1;
-  if (!g.regions.empty()) for (int x = 0; x < all; ++x) if (values[x].source >= 0) used[values[x].source] = 1;
+  if (!g.blocks.empty()) for (int x = 0; x < all; ++x) if (values[x].source >= 0) used[values[x].source] = 1;
   for (model_port const& p : g.outputs) used[p.value] = 1;
   auto complain = [&](int x, op_info const* op, label name, place at) -> model_complaint {
-    return {complaint_kind::dangling_tensor, mismatch("neither used nor an output", g.values[x].type, scalar), op, name, at};
+    return {complaint_kind::dangling_tensor, mismatch("neither used nor an output", g.values[x].type, scalar),
+            op, name, at};
   };
   for (slice<model_port> side : {g.inputs, g.weights})
     for (model_port const& p : side)
-      if (!used[p.value] && !g.values[p.value].discarded) return complain(p.value, &no_operator, p.name, p.at);
+      if (!used[p.value] && !g.values[p.value].discarded)
+        return complain(p.value, &no_operator, p.name, p.at);
   for (int x = 0; x < all; ++x) {
     if (used[x]) continue;
     model_value const& v = values[x];
@@ -117,11 +130,13 @@ constexpr model_complaint find_dangling(graph_view const& g) {
     model_node const& n = g.nodes[v.producer];
     return complain(x, n.op, n.name, n.at);
   }
-  for (model_region const& r : g.regions)
+  for (model_block const& r : g.blocks)
     for (int i = 0; i < r.carried; ++i) {
       int const argument = r.value0 + i, result = r.value_end + i;
-      if (!used[argument] && !g.values[argument].discarded) return complain(argument, &no_operator, "block's argument", r.at);
-      if (!used[result] && !g.values[result].discarded) return complain(result, &no_operator, "block's result", r.at);
+      if (!used[argument] && !g.values[argument].discarded)
+        return complain(argument, &no_operator, "block's argument", r.at);
+      if (!used[result] && !g.values[result].discarded)
+        return complain(result, &no_operator, "block's result", r.at);
     }
   return {};
 }

@@ -2,8 +2,8 @@
 #pragma once
 #include <array>
 #include <concepts>
-#include <tensorpar/op/pointwise.hpp>
-#include <tensorpar/op/structural.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
+#include <tensorpar/op/kinds/structural.hpp>
 #include <tensorpar/typed/model.hpp>
 #include <utility>
 
@@ -36,8 +36,8 @@ template <class T> struct NOT_A_TENSOR_OR_OPERATOR;
 }  // namespace refused
 namespace detail {
 template <class T>
-concept class_of_no_stage =
-    std::is_class_v<T> && !operator_<T> && !std::same_as<T, any_op> && !std::same_as<T, ref> && !std::same_as<T, bundle>;
+concept class_of_no_stage = std::is_class_v<T> && !operator_<T> && !std::same_as<T, any_op> &&
+                            !std::same_as<T, ref> && !std::same_as<T, bundle>;
 template <class F> concept no_stage = !stage<F>;
 /// The first of several that may not stand behind `|`.
 template <class...> struct first_refused {};
@@ -45,8 +45,9 @@ template <class F, class... G> struct first_refused<F, G...> : first_refused<G..
 template <no_stage F, class... G> struct first_refused<F, G...> { using type = refused::NOT_AN_OPERATOR<F>; };
 template <class... F> using refusal = typename first_refused<F...>::type;
 }  // namespace detail
-/// What is neither names itself in one error: behind a tensor, several, or in a sequence (an operator needs `name`, `notation` and
-/// `infer(shapes) -> inference`, op/concepts.hpp; a function of tensors takes `ref` or `bundle`).
+/// What is neither names itself in one error: behind a tensor, several, or in a sequence (an operator needs
+/// `name`, `notation` and `infer(shapes) -> inference`, op/core/concepts.hpp; a function of tensors takes
+/// `ref` or `bundle`).
 template <detail::class_of_no_stage T>
   requires(!block<T>)
 constexpr refused::NOT_AN_OPERATOR<T> operator|(ref, T const&);
@@ -70,10 +71,16 @@ template <class A> struct only {
   A a;
   constexpr auto operator()(auto const& x) const requires requires { x | a; } { return x | a; }
 };
-constexpr place place_of(std::source_location const& l) { return {l.file_name(), static_cast<int>(l.line())}; }
+constexpr place place_of(std::source_location const& l) {
+  return {l.file_name(), static_cast<int>(l.line())};
+}
 constexpr any_op at(any_op o, place p) { o.at = p; return o; }
 constexpr ref put(any_op o, place p, ref x) { o.at = p; return x.g->add(o, &x, 1); }
-constexpr ref put(any_op o, place p, ref x, ref y) { o.at = p; ref const in[2]{x, y}; return x.g->add(o, in, 2); }
+constexpr ref put(any_op o, place p, ref x, ref y) {
+  o.at = p;
+  ref const in[2]{x, y};
+  return x.g->add(o, in, 2);
+}
 /// Stands in complaints about repeated blocks.
 struct repeat_op {
   static constexpr auto name = "repeat";
@@ -112,16 +119,21 @@ constexpr detail::refusal<F...> par(F const&...);
 struct written {
   ref r;
   place at;
-  constexpr written(ref x, std::source_location l = std::source_location::current()) : r(x), at(detail::place_of(l)) {}
+  constexpr written(ref x, std::source_location l = std::source_location::current())
+      : r(x), at(detail::place_of(l)) {}
 };
 constexpr ref operator+(written a, ref b) { return detail::put(add{}, a.at, a.r, b); }
 constexpr ref operator*(written a, ref b) { return detail::put(mul{}, a.at, a.r, b); }
 
 namespace detail {
-template <class F> concept gives_one = stage<F> && requires(ref x, F const& f) { { x | f } -> std::same_as<ref>; };
+template <class F>
+concept gives_one = stage<F> && requires(ref x, F const& f) {
+  { x | f } -> std::same_as<ref>;
+};
 }  // namespace detail
 /// x + f(x).
-template <detail::gives_one F> constexpr auto residual(F f, std::source_location l = std::source_location::current()) {
+template <detail::gives_one F>
+constexpr auto residual(F f, std::source_location l = std::source_location::current()) {
   return [f, at = detail::place_of(l)](ref x) { return detail::put(add{}, at, x, x | f); };
 }
 template <detail::no_stage F> constexpr refused::NOT_AN_OPERATOR<F> residual(F const&);
@@ -130,7 +142,8 @@ template <stage F>
 constexpr refused::RESIDUAL_IS_NOT_ONE_TENSOR<F> residual(F const&);
 
 /// N equal parts along an axis: `auto [q, k, v] = x | split<3>();`
-template <int N> constexpr auto split(int axis_no = -1, std::source_location l = std::source_location::current()) {
+template <int N>
+constexpr auto split(int axis_no = -1, std::source_location l = std::source_location::current()) {
   static_assert(N >= 1 && N <= inference::max_out, "tensorpar: split<N> gives between 1 and 8 parts");
   return [axis_no, at = detail::place_of(l)](ref x) {
     ref const y = detail::put(split_axes{N, axis_no}, at, x);
@@ -140,8 +153,9 @@ template <int N> constexpr auto split(int axis_no = -1, std::source_location l =
   };
 }
 
-/// A block that runs several times, with weights of its own in every turn; the tables hold it once. It gives back the types it takes.
-/// On a bundle it carries all of its tensors: `all(previous, current) | repeat<6>(cell)`.
+/// A block that runs several times, with weights of its own in every repetition; the tables hold it once. It
+/// gives back the types it takes. On a bundle it carries all of its tensors: `all(previous, current) |
+/// repeat<6>(cell)`.
 template <class F> struct repeated {
   i64 times;
   F body;
@@ -158,12 +172,12 @@ template <class F> struct repeated {
   }
 
  private:
-  constexpr void run(bundle& b, auto const& turn) const {
+  constexpr void run(bundle& b, auto const& repetition) const {
     model_builder& g = *b.r[0].g;
     for (int i = 0; i < b.n; ++i) if (b.r[i].v < 0) return refuse(b);
     bundle in = b;
     int const r = g.open(times, b.r, b.n, in.r, at);
-    bundle y = turn(in);
+    bundle y = repetition(in);
     for (int i = 0; i < y.n; ++i) if (y.r[i].v < 0) { g.leave(r); return refuse(b); }
     auto complain = [&](char const* why, shape const& s, shape const& t) {
       g.leave(r);
@@ -171,20 +185,25 @@ template <class F> struct repeated {
       refuse(b);
     };
     if (times < 0) return complain("a negative number of turns", scalar, shape{dim(times)});
-    if (y.n != b.n) return complain("the block takes and gives unlike counts", shape{dim(b.n)}, shape{dim(y.n)});
+    if (y.n != b.n)
+      return complain("the block takes and gives unlike counts", shape{dim(b.n)}, shape{dim(y.n)});
     for (int i = 0; i < b.n; ++i)
-      if (!(y.r[i].type() == b.r[i].type())) return complain("the block must return what it takes", b.r[i].type(), y.r[i].type());
+      if (!(y.r[i].type() == b.r[i].type()))
+        return complain("the block must return what it takes", b.r[i].type(), y.r[i].type());
     for (int i = 0; i < b.n; ++i)
-      if (!g.visible(y.r[i])) return complain("tensor of a repeated block, used outside", y.r[i].type(), scalar);
+      if (!g.visible(y.r[i]))
+        return complain("tensor of a repeated block, used outside", y.r[i].type(), scalar);
     g.close(r, y.r);
     b = y;
   }
   static constexpr void refuse(bundle& b) { for (int i = 0; i < b.n; ++i) b.r[i].v = -1; }
 };
-template <int N, class F> constexpr repeated<F> repeat(F f, std::source_location l = std::source_location::current()) {
+template <int N, class F>
+constexpr repeated<F> repeat(F f, std::source_location l = std::source_location::current()) {
   return {N, f, detail::place_of(l)};
 }
-template <class F> constexpr repeated<F> repeat(i64 n, F f, std::source_location l = std::source_location::current()) {
+template <class F>
+constexpr repeated<F> repeat(i64 n, F f, std::source_location l = std::source_location::current()) {
   return {n, f, detail::place_of(l)};
 }
 

@@ -1,4 +1,5 @@
-// tensorpar/typed/hana.hpp - a typed graph as a Boost.Hana sequence of typed nodes; an operator as a Hana Struct
+// tensorpar/typed/hana.hpp - a typed graph as a Boost.Hana sequence of typed nodes; an operator as a Hana
+// Struct
 #pragma once
 #include <concepts>
 #include <tensorpar/core/meta.hpp>
@@ -23,13 +24,17 @@ template <class... Op> constexpr int find_operator(op_set<Op...>, op_info const*
 }
 template <class... Op> constexpr bool distinct_names(op_set<Op...>) {
   u64 const id[] = {name_hash(Op::name)...};
-  for (int i = 1; i < static_cast<int>(sizeof...(Op)); ++i) for (int k = 0; k < i; ++k) if (id[i] == id[k]) return false;
+  for (int i = 1; i < static_cast<int>(sizeof...(Op)); ++i)
+    for (int k = 0; k < i; ++k)
+      if (id[i] == id[k]) return false;
   return true;
 }
-/// For every node the number of its operator in the list, then for every operator whether it occurs. One evaluation for the whole model.
+/// For every node the number of its operator in the list, then for every operator whether it occurs. One
+/// evaluation for the whole model.
 template <class M> struct operator_table {
   using set = typename operators_of<M>::type;
-  static_assert(distinct_names(set{}), "tensorpar: two operators of M::operators and the library's have one name");
+  static_assert(distinct_names(set{}),
+                "tensorpar: two operators of M::operators and the library's have one name");
   static constexpr int nodes = typed_graph<M>::size();
   struct table {
     int kind[std::size_t{nodes > 0 ? nodes : 1}];
@@ -48,16 +53,20 @@ template <class M> struct operator_table {
     }
     return t;
   }();
-  static_assert(value.complete,
-                "tensorpar: the model uses an operator that it does not announce; write `using operators = op_set<...>;` in the model");
+  static_assert(
+      value.complete,
+      "tensorpar: the model uses an operator that it does not announce; write `using operators = "
+      "op_set<...>;` in the model");
 };
 }  // namespace detail
 
-/// A node as a type: its operator's type, the operator with its attributes, and the shapes around it, all constants.
+/// A node as a type: its operator's type, the operator with its attributes, and the shapes around it, all
+/// constants.
 template <class M, int Index> struct typed_node {
   using hana_tag = typed_node;
   static constexpr int index = Index;
-  using op_type = type_at<typename detail::operator_table<M>::set, detail::operator_table<M>::value.kind[Index]>;
+  using op_type =
+      type_at<typename detail::operator_table<M>::set, detail::operator_table<M>::value.kind[Index]>;
   static constexpr model_node const& data() { return typed_graph<M>::view().nodes[Index]; }
   static constexpr op_type op() { return load<op_type>(typed_graph<M>::view().attrs.p + data().attr0); }
   static constexpr char const* name() { return data().name; }
@@ -67,7 +76,9 @@ template <class M, int Index> struct typed_node {
     constexpr graph_view g = typed_graph<M>::view();
     return g.values[g.operands[data().in0 + i]].type;
   }
-  static constexpr shape const& result(int i = 0) { return typed_graph<M>::view().values[data().out0 + i].type; }
+  static constexpr shape const& result(int i = 0) {
+    return typed_graph<M>::view().values[data().out0 + i].type;
+  }
 };
 
 /// The nodes of a model from number First on: what is left of a typed graph when its first nodes are dropped.
@@ -83,12 +94,15 @@ template <class M, int First> struct nodes_of<typed_nodes<M, First>> {
 template <class M> struct nodes_of<typed_graph<M>> : nodes_of<typed_nodes<M, 0>> {};
 }  // namespace detail
 
-/// The distinct operator types of a model as a hana::tuple_t, in order of first use: few, however large the model. Kernel tables and policy
-/// maps are checked against it: `static_assert(hana::all_of(op_types(net), [](auto t) { return hana::contains(kernels, t); }))`.
-/// A model's own operators are announced with `using operators = op_set<rotary>;` in the model. O(nodes) once, O(distinct) instantiations.
+/// The distinct operator types of a model as a hana::tuple_t, in order of first use: few, however large the
+/// model. Kernel tables and policy maps are checked against it: `static_assert(hana::all_of(op_types(net),
+/// [](auto t) { return hana::contains(kernels, t); }))`. A model's own operators are announced with `using
+/// operators = op_set<rotary>;` in the model. O(nodes) once, O(distinct) instantiations.
 template <class M> constexpr auto op_types(typed_graph<M>) {
   using table = detail::operator_table<M>;
-  return []<int... K>(std::integer_sequence<int, K...>) { return hana::tuple_t<type_at<typename table::set, table::value.used[K]>...>; }
+  return []<int... K>(std::integer_sequence<int, K...>) {
+    return hana::tuple_t<type_at<typename table::set, table::value.used[K]>...>;
+  }
   (std::make_integer_sequence<int, table::value.distinct>{});
 }
 
@@ -118,8 +132,12 @@ template <class Op> concept attribute_struct = operator_<Op> && described<Op>;
 
 namespace boost::hana {
 
-template <tensorpar::model_definition M> struct tag_of<tensorpar::typed_graph<M>> { using type = tensorpar::typed_graph_tag; };
-template <class M, int First> struct tag_of<tensorpar::typed_nodes<M, First>> { using type = tensorpar::typed_graph_tag; };
+template <tensorpar::model_definition M> struct tag_of<tensorpar::typed_graph<M>> {
+  using type = tensorpar::typed_graph_tag;
+};
+template <class M, int First> struct tag_of<tensorpar::typed_nodes<M, First>> {
+  using type = tensorpar::typed_graph_tag;
+};
 
 // Foldable and Iterable by their minimal definitions
 template <> struct unpack_impl<tensorpar::typed_graph_tag> {
@@ -146,7 +164,9 @@ template <> struct drop_front_impl<tensorpar::typed_graph_tag> {
   }
 };
 template <> struct is_empty_impl<tensorpar::typed_graph_tag> {
-  template <class Xs> static constexpr auto apply(Xs const&) { return hana::bool_c<tensorpar::detail::nodes_of<Xs>::size == 0>; }
+  template <class Xs> static constexpr auto apply(Xs const&) {
+    return hana::bool_c<tensorpar::detail::nodes_of<Xs>::size == 0>;
+  }
 };
 /// Without a pack of handles: one call per node.
 template <> struct for_each_impl<tensorpar::typed_graph_tag> {
@@ -162,8 +182,8 @@ template <> struct for_each_impl<tensorpar::typed_graph_tag> {
 template <class Op> struct accessors_impl<Op, when<tensorpar::detail::attribute_struct<Op>>> {
   static constexpr auto apply() {
     return []<int... Index>(std::integer_sequence<int, Index...>) {
-      return hana::make_tuple(
-          hana::make_pair(tensorpar::detail::attribute<Op, Index>::key(), tensorpar::detail::attribute<Op, Index>{})...);
+      return hana::make_tuple(hana::make_pair(tensorpar::detail::attribute<Op, Index>::key(),
+                                              tensorpar::detail::attribute<Op, Index>{})...);
     }(std::make_integer_sequence<int, tensorpar::attr_count<Op>()>{});
   }
 };

@@ -1,9 +1,10 @@
-// tensorpar/typed/lower.hpp - a model becomes a computation graph: symbols bound, repeated blocks unrolled; one function for all models
+// tensorpar/typed/lower.hpp - a model becomes a computation graph: symbols bound, repeated blocks unrolled;
+// one function for all models
 #pragma once
 #include <algorithm>
 #include <string>
 #include <tensorpar/ir/computation_graph.hpp>
-#include <tensorpar/op/pointwise.hpp>
+#include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/typed/audit.hpp>
 #include <tensorpar/typed/lowered.hpp>
 #include <tensorpar/typed/model.hpp>
@@ -14,15 +15,16 @@ namespace tensorpar {
 
 namespace detail {
 
-// Cold: it runs once for a model, and -O2 spends half of the compilation time of a small unit on it otherwise.
+// Cold: it runs once for a model, and -O2 spends half of the compilation time of a small unit on it
+// otherwise.
 class lowering {
   graph_view const g_;
   slice<binding> const bound_;
   computation_graph out_;
-  pool<int> now_;               // value of the model -> value of the result, in the current turn
+  pool<int> now_;               // value of the model -> value of the result, in the current repetition
   int const slots_;
   zeroed<u64> names_;           // hashes of the names given to nodes, kept as an open table
-  int next_ = 0;                       // region
+  int next_ = 0;                       // block
 
   int& now(int v) { return now_[v]; }
   [[gnu::noinline, gnu::cold]] shape bound(shape const& s, std::string const& of) const {
@@ -43,7 +45,8 @@ class lowering {
     std::vector<axis> open;
     for (model_value const& v : g_.values)
       for (int i = 0; i < v.type.rank; ++i)
-        if (axis const a = v.type.d[i].sym; a && std::find(open.begin(), open.end(), a) == open.end()) open.push_back(a);
+        if (axis const a = v.type.d[i].sym; a && std::find(open.begin(), open.end(), a) == open.end())
+          open.push_back(a);
     for (int i = 0; i < bound_.n; ++i) {
       bool twice = false;
       for (int k = 0; k < i; ++k) twice = twice || bound_[k].sym == bound_[i].sym;
@@ -53,15 +56,20 @@ class lowering {
       put_text(what, twice ? "two sizes for axis '" : "a size for axis '");
       put_text(what, bound_[i].sym);
       put_text(what, twice ? "'" : "', which the model has not or has fixed");
-      for (axis const& a : open) { put_text(valid, valid.empty() ? "one size for each of " : ", "); put_text(valid, a); }
-      throw error(std::move(what), "lower", valid.empty() ? "no sizes: the model has them all" : std::move(valid));
+      for (axis const& a : open) {
+        put_text(valid, valid.empty() ? "one size for each of " : ", ");
+        put_text(valid, a);
+      }
+      throw error(std::move(what), "lower",
+                  valid.empty() ? "no sizes: the model has them all" : std::move(valid));
     }
   }
   [[noreturn, gnu::noinline, gnu::cold]] static void too_large() {
     throw error("the unrolled model is too large", "lower", "at most 67108864 operators");
   }
   /// "linear7", "x.3", "head@2"; without a number (below zero) the text alone.
-  [[gnu::noinline, gnu::cold]] static std::string numbered(std::string_view text, char const* mark, i64 number) {
+  [[gnu::noinline, gnu::cold]] static std::string numbered(std::string_view text, char const* mark,
+                                                           i64 number) {
     std::string s;
     put_text(s, text);
     if (number >= 0) { put_text(s, mark); put_text(s, number); }
@@ -69,7 +77,8 @@ class lowering {
   }
   static std::string spelled(label const& l) { return numbered(l.text, ".", l.index); }
 
-  /// `wanted`, or that with underscores behind it where it is taken (an unnamed operator's "linear7" may be somebody's name).
+  /// `wanted`, or that with underscores behind it where it is taken (an unnamed operator's "linear7" may be
+  /// somebody's name).
   [[gnu::noinline, gnu::cold]] void make_unique(std::string& wanted) {
     for (;; put_text(wanted, "_")) {
       u64 const mask = static_cast<u64>(slots_) - 1, h = name_hash(wanted) | 1;   // 0: a free slot
@@ -80,14 +89,14 @@ class lowering {
       return;
     }
   }
-  [[gnu::noinline, gnu::cold]] int value_of(int v, i64 turn) {
-    if (now(v) < 0) {                  // a shared weight at its first use in this turn
+  [[gnu::noinline, gnu::cold]] int value_of(int v, i64 repetition) {
+    if (now(v) < 0) {                  // a shared weight at its first use in this repetition
       model_value const& x = g_.values[v];
       int k = 0;
       while (g_.weights[k].value != v) ++k;
       label const& l = g_.weights[k].name;
       std::string name = l.text ? spelled(l) : numbered("weight", "", k);
-      if (x.region >= 0) { put_text(name, "@"); put_text(name, turn); }
+      if (x.block >= 0) { put_text(name, "@"); put_text(name, repetition); }
       make_unique(name);
       parameter(v, name, name);
     }
@@ -97,64 +106,69 @@ class lowering {
     model_value const& x = g_.values[v];
     now(v) = out_.add_parameter(std::move(name), bound(x.type, of), x.start);
   }
-  [[gnu::noinline, gnu::cold]] std::string name_of_node(model_node const& n, i64 turn) {
-    std::string name = n.name ? numbered(n.name, "@", n.region < 0 ? -1 : turn) : numbered(n.op->name, "", out_.node_count());
+  [[gnu::noinline, gnu::cold]] std::string name_of_node(model_node const& n, i64 repetition) {
+    std::string name = n.name ? numbered(n.name, "@", n.block < 0 ? -1 : repetition)
+                              : numbered(n.op->name, "", out_.node_count());
     make_unique(name);
     return name;
   }
-  [[gnu::noinline, gnu::cold]] void one(int v, i64 turn) {
+  [[gnu::noinline, gnu::cold]] void one(int v, i64 repetition) {
     model_node const& n = g_.nodes[v];
-    std::string name = name_of_node(n, turn);
+    std::string name = name_of_node(n, repetition);
     std::vector<int> in;
     for (int i = 0; i < n.operand_count; ++i) {
       int const x = g_.operands[n.in0 + i];
-      if (x >= n.out0) parameter(x, numbered(name, ".", i - n.activations), name);   // the operator's own weight
-      int const operand = value_of(x, turn);
+      // the operator's own weight
+      if (x >= n.out0) parameter(x, numbered(name, ".", i - n.activations), name);
+      int const operand = value_of(x, repetition);
       in.push_back(operand);
     }
     any_op op = g_.op(v);
-    // two dropouts of one model, or of two turns of a block, must not draw the same mask
-    if (op.is<dropout>()) op.attr[1] = static_cast<i64>(hasher().add(op.attr[1]).add(out_.node_count()).value() >> 1);
+    // two dropouts of one model, or of two repetitions of a block, must not draw the same mask
+    if (op.is<dropout>())
+      op.attr[1] = static_cast<i64>(hasher().add(op.attr[1]).add(out_.node_count()).value() >> 1);
     graph_node& made = out_.node(out_.add(op, std::move(in), std::move(name)));
-    made.region = n.region;
-    made.turn = static_cast<int>(turn);
+    made.block = n.block;
+    made.repetition = static_cast<int>(repetition);
     for (int i = 0; i < n.result_count; ++i) now(n.out0 + i) = made.out[static_cast<std::size_t>(i)];
   }
-  [[gnu::noinline, gnu::cold]] void block(int r, i64 outer_turn) {
-    model_region const& q = g_.regions[r];
+  [[gnu::noinline, gnu::cold]] void run_block(int r, i64 outer_repetition) {
+    model_block const& q = g_.blocks[r];
     pool<int> carried_;
     int* const carried = carried_.extend(q.carried);
-    for (int i = 0; i < q.carried; ++i) carried[i] = value_of(g_.values[q.value0 + i].source, outer_turn);
+    for (int i = 0; i < q.carried; ++i)
+      carried[i] = value_of(g_.values[q.value0 + i].source, outer_repetition);
     int const inner = next_;
     for (i64 t = 0; t < q.times; ++t) {
       for (int x = q.value0; x < q.value_end; ++x) now(x) = -1;
       for (int i = 0; i < q.carried; ++i) now(q.value0 + i) = carried[i];
       next_ = inner;
-      range(q.first, q.last, r, outer_turn * q.times + t);
-      for (int i = 0; i < q.carried; ++i) carried[i] = value_of(g_.values[q.value_end + i].source, outer_turn * q.times + t);
+      range(q.first, q.last, r, outer_repetition * q.times + t);
+      for (int i = 0; i < q.carried; ++i)
+        carried[i] = value_of(g_.values[q.value_end + i].source, outer_repetition * q.times + t);
     }
-    if (q.times == 0) while (next_ < g_.regions.n && inside(next_, r)) ++next_;
+    if (q.times == 0) while (next_ < g_.blocks.n && inside(next_, r)) ++next_;
     for (int i = 0; i < q.carried; ++i) now(q.value_end + i) = carried[i];
   }
   bool inside(int r, int outer) const {
-    while (r >= 0 && r != outer) r = g_.regions[r].parent;
+    while (r >= 0 && r != outer) r = g_.blocks[r].parent;
     return r == outer;
   }
-  [[gnu::noinline, gnu::cold]] void range(int first, int last, int region, i64 turn) {
+  [[gnu::noinline, gnu::cold]] void range(int first, int last, int block, i64 repetition) {
     for (int v = first;;) {
-      if (next_ < g_.regions.n && g_.regions[next_].parent == region && g_.regions[next_].first == v) {
+      if (next_ < g_.blocks.n && g_.blocks[next_].parent == block && g_.blocks[next_].first == v) {
         int const r = next_++;
-        block(r, turn);
-        v = g_.regions[r].last;
-      } else if (v < last) one(v++, turn);
+        run_block(r, repetition);
+        v = g_.blocks[r].last;
+      } else if (v < last) one(v++, repetition);
       else return;
     }
   }
 
   [[gnu::noinline, gnu::cold]] static int slots_for(graph_view const& g) {
     i64 most = g.weights.n;
-    for (model_node const& n : g.nodes) most += g.times(n.region);
-    for (model_region const& r : g.regions) most += g.weights.n ? g.times(r.parent) * r.times : 0;
+    for (model_node const& n : g.nodes) most += g.times(n.block);
+    for (model_block const& r : g.blocks) most += g.weights.n ? g.times(r.parent) * r.times : 0;
     if (most > (i64{1} << 26)) too_large();
     int slots = 16;
     while (slots < 2 * most) slots *= 2;
@@ -182,13 +196,14 @@ class lowering {
   std::string what;
   auto const count = [](shape const& s, int i) { return std::to_string(s.d[i].n); };
   if (c.kind == complaint_kind::operand_count) {
-    what = "wrong number of operands of " + std::string(subject(c, "").view()) + ": " + count(c.why.lhs, 0) + " given, " +
-           count(c.why.rhs, 0) + (c.why.rhs.rank > 1 ? ", or with all weights " + count(c.why.rhs, 1) : "") + " wanted";
+    what = "wrong number of operands of " + std::string(subject(c, "").view()) + ": " + count(c.why.lhs, 0) +
+           " given, " + count(c.why.rhs, 0) +
+           (c.why.rhs.rank > 1 ? ", or with all weights " + count(c.why.rhs, 1) : "") + " wanted";
     return error(std::move(what), std::string(text{}.put(c.at).view()), "");
   }
   if (c.kind == complaint_kind::too_many_axes) {
-    what = "too many axes of " + std::string(subject(c, "input or weight").view()) + ": " + count(c.why.lhs, 0) + " given, at most " +
-           count(c.why.rhs, 0);
+    what = "too many axes of " + std::string(subject(c, "input or weight").view()) + ": " +
+           count(c.why.lhs, 0) + " given, at most " + count(c.why.rhs, 0);
     return error(std::move(what), std::string(text{}.put(c.at).view()), "");
   }
   put_text(what, c.kind == complaint_kind::shape_mismatch    ? "shape mismatch in "
@@ -206,12 +221,15 @@ class lowering {
 
 }  // namespace detail
 
-/// The computation graph of a model with its symbols bound: `lower(net, {batch = 32})`. Nodes keep the model's order; repeated blocks are
-/// unrolled, each turn with weights of its own, and every node tells its region and turn (turns of nested blocks are counted through).
-/// Inputs are values. Every node has a name, its own or its operator's with its number; in a repeated block "@turn" follows a given name.
-/// Its weights are parameters "<node>.0", "<node>.1" ...; a shared weight has its own name or "weight<k>".
-/// Precondition: the model was accepted (typed<M>, or builder.ok() and audit). Throws `error` for a symbol without a size or with
-/// two, for a size of no symbol, sizes below 1, and where a shape rule refuses the bound sizes. O(unrolled operators).
+/// The computation graph of a model with its symbols bound: `lower(net, {batch = 32})`. Nodes keep the
+/// model's order; repeated blocks are unrolled, each repetition with weights of its own, and every node tells
+/// its block and repetition (repetitions of nested blocks are counted through). Inputs are values. Every node
+/// has a name, its own or its operator's with its number; in a repeated block "@repetition" follows a given
+/// name. Its weights are parameters "<node>.0", "<node>.1" ...; a shared weight has its own name or
+/// "weight<k>".
+/// Precondition: the model was accepted (typed<M>, or builder.ok() and audit). Throws `error` for a symbol
+/// without a size or with two, for a size of no symbol, sizes below 1, and where a shape rule refuses the
+/// bound sizes. O(unrolled operators).
 [[gnu::noinline, gnu::cold]] inline computation_graph lower(graph_view const& g, slice<binding> bound) {
   return detail::lowering(g, bound).run();
 }
@@ -219,7 +237,8 @@ inline computation_graph lower(graph_view const& g, std::initializer_list<bindin
   return lower(g, slice<binding>{bound.begin(), static_cast<int>(bound.size())});
 }
 
-/// A model written at run time, checked first. Throws `error` with the first complaint: what, both shapes, why, file and line.
+/// A model written at run time, checked first. Throws `error` with the first complaint: what, both shapes,
+/// why, file and line.
 inline computation_graph lower(model_builder const& g, std::initializer_list<binding> bound = {}) {
   if (!g.ok()) throw detail::as_error(g.complaints()[0]);
   if (model_complaint const c = audit(g.view()); !c.ok()) throw detail::as_error(c);

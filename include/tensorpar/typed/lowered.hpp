@@ -1,4 +1,5 @@
-// tensorpar/typed/lowered.hpp - the run-time graph as an operator_graph, so that queries about models answer for it too
+// tensorpar/typed/lowered.hpp - the run-time graph as an operator_graph, so that queries about models answer
+// for it too
 #pragma once
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/typed/topology.hpp>
@@ -12,6 +13,8 @@ inline std::vector<int> const& operands(computation_graph const& g, int v) { ret
 inline std::vector<int> const& results(computation_graph const& g, int v) { return g.node(v).out; }
 inline int value_count(computation_graph const& g) { return static_cast<int>(g.values.size()); }
 inline shape const& type_of(computation_graph const& g, int x) { return g.type(x); }
-inline bool is_parameter(computation_graph const& g, int x) { return g.value(x).role == value_role::parameter; }
+inline bool is_parameter(computation_graph const& g, int x) {
+  return g.value(x).role == value_role::parameter;
+}
 
 }  // namespace tensorpar

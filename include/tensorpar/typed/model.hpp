@@ -1,4 +1,5 @@
-// tensorpar/typed/model.hpp - writing a model down: tensors as handles, one builder for the compiler and for the program
+// tensorpar/typed/model.hpp - writing a model down: tensors as handles, one builder for the compiler and for
+// the program
 #pragma once
 #include <source_location>
 #include <tensorpar/typed/tables.hpp>
@@ -24,20 +25,23 @@ struct bundle {
   constexpr bundle& push(ref x) { if (n < max) r[n] = x; ++n; return *this; }
 };
 
-/// The shape of an input or weight as it is written, `{batch, features(64)}`. More axes than a shape has are counted, to be refused by
-/// name.
+/// The shape of an input or weight as it is written, `{batch, features(64)}`. More axes than a shape has are
+/// counted, to be refused by name.
 struct written_shape {
   shape type;
   int axes;
   constexpr written_shape(shape const& s) : type(s), axes(s.rank) {}
   constexpr written_shape(std::initializer_list<dim> l, dtype t = dtype::f32)
-      : type(l.size() <= std::size_t{shape::max_rank} ? shape(l, t) : shape()), axes(static_cast<int>(l.size())) {}
+      : type(l.size() <= std::size_t{shape::max_rank} ? shape(l, t) : shape()),
+        axes(static_cast<int>(l.size())) {}
 };
 
-/// Records operators and checks their shapes. Never stops at a mistake: it keeps a complaint and stays silent about what follows from it.
-/// The same object serves constant evaluation (typed<Model>) and run time (lower(builder)). Nodes are numbered as they are written; where
-/// both sides of one expression write operators, `(x | f) + (x | g)`, C++ leaves their order to the compiler (constant evaluation goes from
-/// left to right on all of them): name the sides first where numbers must agree. Amortised O(rank * operands) per operator.
+/// Records operators and checks their shapes. Never stops at a mistake: it keeps a complaint and stays silent
+/// about what follows from it. The same object serves constant evaluation (typed<Model>) and run time
+/// (lower(builder)). Nodes are numbered as they are written; where both sides of one expression write
+/// operators, `(x | f) + (x | g)`, C++ leaves their order to the compiler (constant evaluation goes from left
+/// to right on all of them): name the sides first where numbers must agree. Amortised O(rank * operands) per
+/// operator.
 class model_builder {
  public:
   using location = std::source_location;
@@ -47,12 +51,14 @@ class model_builder {
   pool<model_value> values_;
   pool<int> operands_, producers_;
   pool<i64> attrs_;
-  pool<model_region> regions_;
+  pool<model_block> blocks_;
   pool<model_port> inputs_, weights_, outputs_;
   pool<model_complaint> complaints_;
   int current_ = -1;
 
-  static constexpr place where(std::source_location const& l) { return {l.file_name(), static_cast<int>(l.line())}; }
+  static constexpr place where(std::source_location const& l) {
+    return {l.file_name(), static_cast<int>(l.line())};
+  }
   constexpr int value(int producer, model_role r, shape const& s) {
     return values_.push({producer, -1, r, current_, init::zeros, false, false, s});
   }
@@ -62,19 +68,23 @@ class model_builder {
   }
   /// May operators that are written now use this value?
   constexpr bool visible(int v) const {
-    int const r = values_[v].region;
+    int const r = values_[v].block;
     if (r < 0) return true;
-    for (int c = current_; c >= 0; c = regions_[c].parent) if (c == r) return true;
+    for (int c = current_; c >= 0; c = blocks_[c].parent) if (c == r) return true;
     return false;
   }
-  constexpr ref fail(any_op const& o, char const* rule, shape const& a, shape const& b) { return fail(o, mismatch(rule, a, b)); }
+  constexpr ref fail(any_op const& o, char const* rule, shape const& a, shape const& b) {
+    return fail(o, mismatch(rule, a, b));
+  }
   constexpr ref miscounted(any_op const& o, int given, shape const& wanted) {
-    refuse({complaint_kind::operand_count, mismatch("wrong number of operands", shape{dim(given)}, wanted), o.op, o.name, o.at});
+    refuse({complaint_kind::operand_count, mismatch("wrong number of operands", shape{dim(given)}, wanted),
+            o.op, o.name, o.at});
     return {this, -1};
   }
   constexpr bool has_too_many_axes(label name, written_shape const& s, location const& l) {
     if (s.axes <= shape::max_rank) return false;
-    refuse({complaint_kind::too_many_axes, mismatch("too many axes", shape{dim(s.axes)}, shape{dim(shape::max_rank)}), &no_operator, name,
+    refuse({complaint_kind::too_many_axes,
+            mismatch("too many axes", shape{dim(s.axes)}, shape{dim(shape::max_rank)}), &no_operator, name,
             where(l)});
     return true;
   }
@@ -92,9 +102,12 @@ class model_builder {
     }
     weight_list const w = op.weights(o.attr, {in, activations});
     if (shared) {
-      if (k != activations + w.n) return miscounted(o, k, w.n ? shape{dim(activations), dim(activations + w.n)} : shape{dim(activations)});
+      if (k != activations + w.n)
+        return miscounted(o, k,
+                          w.n ? shape{dim(activations), dim(activations + w.n)} : shape{dim(activations)});
       for (int i = 0; i < w.n; ++i) {
-        if (!fits(in[activations + i], w.w[i].type)) return fail(o, "shared weight does not fit", in[activations + i], w.w[i].type);
+        if (!fits(in[activations + i], w.w[i].type))
+          return fail(o, "shared weight does not fit", in[activations + i], w.w[i].type);
         model_value& s = values_[x[activations + i].v];
         if (s.open_start) { s.start = w.w[i].start; s.open_start = false; }
       }
@@ -102,13 +115,17 @@ class model_builder {
     return write(o, x, k, activations, r, w);
   }
   /// The tables of an operator that was accepted; its own weights are made unless k operands contain them.
-  constexpr ref write(any_op const& o, ref const* x, int k, int activations, inference const& r, weight_list const& w) {
-    int const id = nodes_.size(), in0 = operands_.size(), pred0 = producers_.size(), attr0 = attrs_.size(), out0 = values_.size();
+  constexpr ref write(any_op const& o, ref const* x, int k, int activations, inference const& r,
+                      weight_list const& w) {
+    int const id = nodes_.size(), in0 = operands_.size(), pred0 = producers_.size(), attr0 = attrs_.size(),
+              out0 = values_.size();
     int const own = k > activations ? 0 : w.n, attrs = o.op->attrs;
     model_value* const v = values_.extend(r.n + own);
     model_value const* const values = v - out0;
-    for (int i = 0; i < r.n; ++i) v[i] = {id, -1, model_role::activation, current_, init::zeros, false, false, r.out[i]};
-    for (int i = 0; i < own; ++i) v[r.n + i] = {-1, -1, model_role::parameter, current_, w.w[i].start, false, false, w.w[i].type};
+    for (int i = 0; i < r.n; ++i)
+      v[i] = {id, -1, model_role::activation, current_, init::zeros, false, false, r.out[i]};
+    for (int i = 0; i < own; ++i)
+      v[r.n + i] = {-1, -1, model_role::parameter, current_, w.w[i].start, false, false, w.w[i].type};
     int* const operands = operands_.extend(k + own);
     int preds = 0;
     for (int i = 0; i < k; ++i) {
@@ -120,22 +137,32 @@ class model_builder {
       i64* const a = attrs_.extend(attrs);
       for (int i = 0; i < attrs; ++i) a[i] = o.attr[i];
     }
-    nodes_.push({o.op, o.name, o.at, attr0, in0, activations, activations + w.n, out0, r.n, pred0, preds, current_});
+    nodes_.push(
+        {o.op, o.name, o.at, attr0, in0, activations, activations + w.n, out0, r.n, pred0, preds, current_});
     return {this, out0};
   }
 
  public:
   constexpr model_builder() = default;
-  /// Writes into tables that somebody else owns, as long as they suffice: what is already where it is wanted need not be copied.
+  /// Writes into tables that somebody else owns, as long as they suffice: what is already where it is wanted
+  /// need not be copied.
   template <class Tables>
     requires requires(Tables& t) { t.producers[0]; }
   constexpr explicit model_builder(Tables& t)
-      : nodes_(t.nodes), values_(t.values), operands_(t.operands), producers_(t.producers), attrs_(t.attrs), regions_(t.regions),
-        inputs_(t.inputs), weights_(t.weights), outputs_(t.outputs) {}
+      : nodes_(t.nodes),
+        values_(t.values),
+        operands_(t.operands),
+        producers_(t.producers),
+        attrs_(t.attrs),
+        blocks_(t.blocks),
+        inputs_(t.inputs),
+        weights_(t.weights),
+        outputs_(t.outputs) {}
   /// Are all tables still those that were given?
   constexpr bool in_place() const {
-    return nodes_.in_lent() && values_.in_lent() && operands_.in_lent() && producers_.in_lent() && attrs_.in_lent() && regions_.in_lent() &&
-           inputs_.in_lent() && weights_.in_lent() && outputs_.in_lent();
+    return nodes_.in_lent() && values_.in_lent() && operands_.in_lent() && producers_.in_lent() &&
+           attrs_.in_lent() && blocks_.in_lent() && inputs_.in_lent() && weights_.in_lent() &&
+           outputs_.in_lent();
   }
 
   /// A tensor that the host feeds. Names of inputs differ.
@@ -149,8 +176,11 @@ class model_builder {
     s.type.type = t;
     return input(name, s, l);
   }
-  /// A parameter that several operators share: `all(x, table) | embedding{...}`. Without `start`, its first operator decides how it starts.
-  constexpr ref weight(written_shape const& s, location l = location::current()) { return weight(label{}, s, l); }
+  /// A parameter that several operators share: `all(x, table) | embedding{...}`. Without `start`, its first
+  /// operator decides how it starts.
+  constexpr ref weight(written_shape const& s, location l = location::current()) {
+    return weight(label{}, s, l);
+  }
   constexpr ref weight(label name, written_shape const& s, location l = location::current()) {
     if (has_too_many_axes(name, s, l)) return {this, -1};
     int const v = value(-1, model_role::parameter, s.type);
@@ -169,7 +199,8 @@ class model_builder {
   constexpr void output(label name, ref x, location l = location::current()) {
     if (x.v < 0) return;
     if (!visible(x.v)) {
-      refuse({complaint_kind::shape_mismatch, mismatch("tensor of a repeated block, used outside", x.type(), scalar), &no_operator, name,
+      refuse({complaint_kind::shape_mismatch,
+              mismatch("tensor of a repeated block, used outside", x.type(), scalar), &no_operator, name,
               where(l)});
       return;
     }
@@ -178,7 +209,8 @@ class model_builder {
   /// Says that a result is not used on purpose (one part of a split, say).
   constexpr void discard(ref x) { if (x.v >= 0) values_[x.v].discarded = true; }
 
-  // Constant evaluation of a model is this function, and calls are most of its price: tables are reached by plain pointers here.
+  // Constant evaluation of a model is this function, and calls are most of its price: tables are reached by
+  // plain pointers here.
 
   /// Appends an operator. k counts the activations, or activations and all weights where weights are shared.
   constexpr ref add(any_op const& o, ref const* x, int k) {
@@ -186,7 +218,7 @@ class model_builder {
     model_value const* const values = values_.begin();
     for (int i = 0; i < k; ++i) {
       if (x[i].v < 0) return {this, -1};
-      if (values[x[i].v].region >= 0 && !visible(x[i].v))
+      if (values[x[i].v].block >= 0 && !visible(x[i].v))
         return fail(o, "tensor of a repeated block, used outside", x[i].type(), scalar);
     }
     if (k == 1) return add(o, x, 1, &values[x[0].v].type);
@@ -200,22 +232,29 @@ class model_builder {
   }
   constexpr void refuse(model_complaint const& c) { complaints_.push(c); }
 
-  /// Opens a block that runs `times` times on x[0, k); `inside` receives what the block sees. Close it with what it gives back.
+  /// Opens a block that runs `times` times on x[0, k); `inside` receives what the block sees. Close it with
+  /// what it gives back.
   constexpr int open(i64 times, ref const* x, int k, ref* inside, place at) {
-    int const r = regions_.push({times, current_, nodes_.size(), 0, values_.size(), 0, k, at});
+    int const r = blocks_.push({times, current_, nodes_.size(), 0, values_.size(), 0, k, at});
     current_ = r;
     for (int i = 0; i < k; ++i) inside[i] = {this, stand_for(x[i].v)};
     return r;
   }
-  /// After it `y` stands outside of the block. Precondition: as many tensors as were opened, of the same types.
+  /// After it `y` stands outside of the block. Precondition: as many tensors as were opened, of the same
+  /// types.
   constexpr void close(int r, ref* y) {
     leave(r);
-    for (int i = 0, k = regions_[r].carried; i < k; ++i) y[i].v = stand_for(y[i].v);
+    for (int i = 0, k = blocks_[r].carried; i < k; ++i) y[i].v = stand_for(y[i].v);
   }
   /// Closes a block; used alone where its content was refused.
-  constexpr void leave(int r) { current_ = regions_[r].parent; regions_[r].last = nodes_.size(); regions_[r].value_end = values_.size(); }
+  constexpr void leave(int r) {
+    current_ = blocks_[r].parent;
+    blocks_[r].last = nodes_.size();
+    blocks_[r].value_end = values_.size();
+  }
 
-  /// Copies the tables of another model in as a block of this one; x are its inputs, `y` receives its outputs. O(size of the part).
+  /// Copies the tables of another model in as a block of this one; x are its inputs, `y` receives its
+  /// outputs. O(size of the part).
   constexpr void splice(graph_view const& s, ref const* x, ref* y);
 
   constexpr shape const& type(int v) const { return values_[v].type; }
@@ -225,7 +264,7 @@ class model_builder {
   constexpr slice<model_complaint> complaints() const { return complaints_.view(); }
   constexpr graph_view view() const {
     return {nodes_.view(),   values_.view(), operands_.view(), producers_.view(), attrs_.view(),
-            regions_.view(), inputs_.view(), weights_.view(),  outputs_.view()};
+            blocks_.view(), inputs_.view(), weights_.view(),  outputs_.view()};
   }
 };
 
@@ -233,25 +272,25 @@ class model_builder {
 constexpr shape const& ref::type() const { return v < 0 ? scalar : g->type(v); }
 
 constexpr void model_builder::splice(graph_view const& s, ref const* x, ref* y) {
-  int const node0 = nodes_.size(), in0 = operands_.size(), attr0 = attrs_.size(), region0 = regions_.size();
+  int const node0 = nodes_.size(), in0 = operands_.size(), attr0 = attrs_.size(), block0 = blocks_.size();
   pool<int> at(s.values.n, -1);
   for (int i = 0; i < s.inputs.n; ++i) at[s.inputs[i].value] = x[i].v;
-  auto region = [&](int r) { return r < 0 ? current_ : r + region0; };
+  auto block = [&](int r) { return r < 0 ? current_ : r + block0; };
   for (int i = 0; i < s.values.n; ++i) {
     model_value v = s.values[i];
     if (v.role == model_role::input) continue;
     if (v.role == model_role::carried) { v.source = at[v.source]; v.producer = values_[v.source].producer; }
     else if (v.producer >= 0) v.producer += node0;
-    v.region = region(v.region);
+    v.block = block(v.block);
     at[i] = values_.push(v);
   }
-  for (model_region q : s.regions) {
-    q.parent = region(q.parent);
+  for (model_block q : s.blocks) {
+    q.parent = block(q.parent);
     q.first += node0;
     q.last += node0;
     q.value_end = at[q.value_end];
     q.value0 = at[q.value0];
-    regions_.push(q);
+    blocks_.push(q);
   }
   for (int v : s.operands) operands_.push(at[v]);
   for (i64 a : s.attrs) attrs_.push(a);
@@ -259,9 +298,10 @@ constexpr void model_builder::splice(graph_view const& s, ref const* x, ref* y) 
     n.attr0 += attr0;
     n.in0 += in0;
     n.out0 = at[n.out0];
-    n.region = region(n.region);
+    n.block = block(n.block);
     n.pred0 = producers_.size();
-    for (int i = 0; i < n.operand_count; ++i) if (int const p = values_[operands_[n.in0 + i]].producer; p >= 0) producers_.push(p);
+    for (int i = 0; i < n.operand_count; ++i)
+      if (int const p = values_[operands_[n.in0 + i]].producer; p >= 0) producers_.push(p);
     n.pred_count = producers_.size() - n.pred0;
     nodes_.push(n);
   }

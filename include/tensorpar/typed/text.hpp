@@ -46,14 +46,18 @@ struct text {
     if (d.n != 1) put(d.n).put('*');
     return put(d.sym);
   }
-  /// "[batch,features=784]", with the element type behind it where it is not f32: the same text as spell(shape).
+  /// "[batch,features=784]", with the element type behind it where it is not f32: the same text as
+  /// spell(shape).
   constexpr text& put(shape const& x) {
     put('[');
     for (int i = 0; i < x.rank; ++i) { if (i) put(','); put(x.d[i]); }
     put(']');
     return x.type == dtype::f32 ? *this : put(name_of(x.type));
   }
-  constexpr text& put(label const& l) { put(l.text); return l.index < 0 ? *this : put('.').put(static_cast<i64>(l.index)); }
+  constexpr text& put(label const& l) {
+    put(l.text);
+    return l.index < 0 ? *this : put('.').put(static_cast<i64>(l.index));
+  }
   constexpr std::string_view view() const { return {s, static_cast<std::size_t>(n)}; }
 };
 

@@ -1,7 +1,7 @@
 // tensorpar/typed/typed.hpp - declaring models: everything but the Hana view
 #pragma once
 #include <tensorpar/graph/order.hpp>
-#include <tensorpar/graph/series_parallel.hpp>
+#include <tensorpar/graph/sp/series_parallel.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/typed/composites.hpp>
 #include <tensorpar/typed/freeze.hpp>

@@ -1,6 +1,6 @@
 // tensorpar/zoo/axes.hpp - the axes that models of the zoo name
 #pragma once
-#include <tensorpar/op/shape.hpp>
+#include <tensorpar/op/core/shape.hpp>
 
 namespace tensorpar::zoo {
 

@@ -5,14 +5,16 @@
 
 namespace tensorpar::zoo {
 
-/// Sizes of VGG-19 (Simonyan and Zisserman 2015, table 1, column E); blocks: convolutions of a stage, 0: a stage that is left out.
+/// Sizes of VGG-19 (Simonyan and Zisserman 2015, table 1, column E); blocks: convolutions of a stage, 0: a
+/// stage that is left out.
 struct vgg_sizes {
   i64 image = 224, width = 64, hidden = 4096, classes = 1000;
   i64 blocks[5] = {2, 2, 4, 4, 4};
 };
 
-/// Images "image" [batch, 3, image, image] with classes "label" [batch]: 3x3 convolutions with ReLU in stages of width, 2, 4, 8 and again 8
-/// times width channels, a maximum of 2x2 behind each; two linear layers with ReLU and dropout, one to the classes. A chain.
+/// Images "image" [batch, 3, image, image] with classes "label" [batch]: 3x3 convolutions with ReLU in stages
+/// of width, 2, 4, 8 and again 8 times width channels, a maximum of 2x2 behind each; two linear layers with
+/// ReLU and dropout, one to the classes. A chain.
 template <vgg_sizes S = vgg_sizes{}> struct vgg {
   static constexpr void define(auto& g, vgg_sizes s = S) {
     ref x = g.input("image", {batch, 3, s.image, s.image});
@@ -26,7 +28,8 @@ template <vgg_sizes S = vgg_sizes{}> struct vgg {
     g.output("loss", all(x | linear{s.classes}, g.input("label", {batch}, dtype::i32)) | cross_entropy{});
   }
 };
-inline constexpr vgg_sizes vgg_reduced{.image = 24, .width = 4, .hidden = 12, .classes = 12, .blocks = {2, 1, 1, 0, 0}};
+inline constexpr vgg_sizes vgg_reduced{
+    .image = 24, .width = 4, .hidden = 12, .classes = 12, .blocks = {2, 1, 1, 0, 0}};
 
 /// Sizes of ResNet-50 (He et al. 2016, table 1); blocks 0: a stage that is left out.
 struct resnet_sizes {
@@ -34,10 +37,11 @@ struct resnet_sizes {
   i64 blocks[4] = {3, 4, 6, 3};
 };
 
-/// Images "image" [batch, 3, image, image] with classes "label" [batch]: a 7x7 convolution, a maximum, blocks (1x1 to c channels, 3x3, 1x1
-/// to 4c, each with batch normalisation, added to the block's input, ReLU) in four stages of c = width, 2, 4, 8 times width, an average
-/// over the whole map, one linear layer. A stage's stride is on its first 3x3 convolution, as in what is trained today; the paper has it
-/// on the 1x1 before (as many parameters).
+/// Images "image" [batch, 3, image, image] with classes "label" [batch]: a 7x7 convolution, a maximum, blocks
+/// (1x1 to c channels, 3x3, 1x1 to 4c, each with batch normalisation, added to the block's input, ReLU) in
+/// four stages of c = width, 2, 4, 8 times width, an average over the whole map, one linear layer. A stage's
+/// stride is on its first 3x3 convolution, as in what is trained today; the paper has it on the 1x1 before
+/// (as many parameters).
 template <resnet_sizes S = resnet_sizes{}> struct resnet {
   static constexpr void define(auto& g, resnet_sizes s = S) {
     auto conv = [](ref x, conv2d const& o) { return x | o | batch_norm(); };
@@ -52,7 +56,8 @@ template <resnet_sizes S = resnet_sizes{}> struct resnet {
         if (stride != 1 || x.type()[1].n != 4 * c) x = conv(x, {.out = 4 * c, .kernel = 1, .stride = stride});
         x = (x + y) | relu{};
       }
-    g.output("loss", all(x | global_average{} | linear{s.classes}, g.input("label", {batch}, dtype::i32)) | cross_entropy{});
+    g.output("loss", all(x | global_average{} | linear{s.classes}, g.input("label", {batch}, dtype::i32)) |
+                         cross_entropy{});
   }
 };
 inline constexpr resnet_sizes resnet_reduced{.image = 24, .width = 6, .classes = 12, .blocks = {2, 1, 0, 0}};

@@ -6,8 +6,9 @@
 namespace tensorpar::zoo {
 
 /// Sizes of a GPT; the defaults are those of PredTOP's GPT-3 of 1.3e9 parameters (table IV).
-/// packed: queries, keys and values are made by one linear layer, head by head (op/packed_attention.hpp), as GPT-2 has one (whose published
-/// weights have all queries first). Attention then splits by samples and heads, not by queries.
+/// packed: queries, keys and values are made by one linear layer, head by head (op/attention/packed.hpp), as
+/// GPT-2 has one (whose published weights have all queries first). Attention then splits by samples and
+/// heads, not by queries.
 struct gpt_sizes {
   i64 layers = 24, hidden = 2048, heads = 32, seq = 1024, vocab = 51200, wide = 8192;
   bool packed = false;
@@ -17,7 +18,8 @@ struct gpt_sizes {
 constexpr auto attention_block(i64 hidden, i64 heads, bool packed = false) {
   return [hidden, heads, packed](ref x) {
     ref const y = x | layernorm{};
-    if (packed) return x + (y | linear{3 * hidden} | packed_attention{.heads = heads, .causal = true} | linear{hidden});
+    if (packed)
+      return x + (y | linear{3 * hidden} | packed_attention{.heads = heads, .causal = true} | linear{hidden});
     ref const q = y | linear{hidden}, k = y | linear{hidden}, v = y | linear{hidden};
     return x + (all(q, k, v) | attention{.heads = heads, .causal = true} | linear{hidden});
   };
@@ -27,9 +29,10 @@ constexpr auto feed_forward_block(i64 hidden, i64 wide) {
   return residual(seq(layernorm{}, linear{wide}, gelu{}, linear{hidden}));
 }
 
-/// "tokens" and "positions" [batch, seq], embedded and added; decoder layers (Radford et al. 2019: layer norm before each part, one more at
-/// the end); the product with the embedding of tokens; "labels" [batch, seq], the token that follows each. As GPT-2 and GPT-3 it shares
-/// the table between first and last layer. Not modelled: dropout, and that every second layer of GPT-3 attends to a band of tokens.
+/// "tokens" and "positions" [batch, seq], embedded and added; decoder layers (Radford et al. 2019: layer norm
+/// before each part, one more at the end); the product with the embedding of tokens; "labels" [batch, seq],
+/// the token that follows each. As GPT-2 and GPT-3 it shares the table between first and last layer. Not
+/// modelled: dropout, and that every second layer of GPT-3 attends to a band of tokens.
 template <gpt_sizes S = gpt_sizes{}> struct gpt {
   static constexpr void define(auto& g, gpt_sizes s = S) {
     shape const ids{batch, zoo::tokens(s.seq)};
@@ -43,11 +46,16 @@ template <gpt_sizes S = gpt_sizes{}> struct gpt {
   }
 };
 /// Brown et al. 2020, table 2.1, with the vocabulary of GPT-2.
-inline constexpr gpt_sizes gpt3_175b{.layers = 96, .hidden = 12288, .heads = 96, .seq = 2048, .vocab = 50257, .wide = 49152};
+inline constexpr gpt_sizes gpt3_175b{
+    .layers = 96, .hidden = 12288, .heads = 96, .seq = 2048, .vocab = 50257, .wide = 49152};
 /// Radford et al. 2019, table 2, by their number of parameters.
-inline constexpr gpt_sizes gpt2_124m{.layers = 12, .hidden = 768, .heads = 12, .seq = 1024, .vocab = 50257, .wide = 3072, .packed = true};
-inline constexpr gpt_sizes gpt2_774m{.layers = 36, .hidden = 1280, .heads = 20, .seq = 1024, .vocab = 50257, .wide = 5120, .packed = true};
-inline constexpr gpt_sizes gpt2_1b5{.layers = 48, .hidden = 1600, .heads = 25, .seq = 1024, .vocab = 50257, .wide = 6400, .packed = true};
-inline constexpr gpt_sizes gpt_reduced{.layers = 2, .hidden = 12, .heads = 2, .seq = 12, .vocab = 24, .wide = 48};
+inline constexpr gpt_sizes gpt2_124m{
+    .layers = 12, .hidden = 768, .heads = 12, .seq = 1024, .vocab = 50257, .wide = 3072, .packed = true};
+inline constexpr gpt_sizes gpt2_774m{
+    .layers = 36, .hidden = 1280, .heads = 20, .seq = 1024, .vocab = 50257, .wide = 5120, .packed = true};
+inline constexpr gpt_sizes gpt2_1b5{
+    .layers = 48, .hidden = 1600, .heads = 25, .seq = 1024, .vocab = 50257, .wide = 6400, .packed = true};
+inline constexpr gpt_sizes gpt_reduced{
+    .layers = 2, .hidden = 12, .heads = 2, .seq = 12, .vocab = 24, .wide = 48};
 
 }  // namespace tensorpar::zoo

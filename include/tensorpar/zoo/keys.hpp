@@ -20,7 +20,8 @@
 
 namespace tensorpar::zoo {
 
-/// A size that a command line may set: its key, what it is without, and the largest value (the least is 1, for a switch 0).
+/// A size that a command line may set: its key, what it is without, and the largest value (the least is 1,
+/// for a switch 0).
 struct parameter {
   std::string key;
   i64 value, least, most;
@@ -54,40 +55,50 @@ template <class S> struct keys_of;
     using S = SIZES;                                           \
     static constexpr size_key<S> list[] = {__VA_ARGS__};       \
   }
-TENSORPAR_KEYS(resnext_sizes, {"image", &S::image, narrow}, {"width", &S::width, wide}, {"groups", &S::groups, wide},
-               {"classes", &S::classes, wide});
-TENSORPAR_KEYS(inception_sizes, {"image", &S::image, narrow}, {"thin", &S::thin, narrow}, {"classes", &S::classes, wide},
-               {"auxiliary", &S::auxiliary});
-TENSORPAR_KEYS(bert_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"heads", &S::heads, wide},
-               {"wide", &S::wide, wide}, {"seq", &S::seq, wide}, {"vocab", &S::vocab, rows});
-TENSORPAR_KEYS(bert_artifact_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"heads", &S::heads, wide},
-               {"seq", &S::seq, wide});
-TENSORPAR_KEYS(dlrm_sizes, {"tables", &S::tables, bundle::max - 1}, {"rows", &S::rows, rows}, {"width", &S::width, wide},
-               {"bag", &S::bag, wide});
-TENSORPAR_KEYS(xdl_sizes, {"tables", &S::tables, bundle::max}, {"rows", &S::rows, rows}, {"width", &S::width, wide}, {"bag", &S::bag, wide},
-               {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide});
-TENSORPAR_KEYS(candle_uno_sizes, {"layers", &S::layers, narrow}, {"top", &S::top, narrow}, {"hidden", &S::hidden, wide});
-TENSORPAR_KEYS(mlp_unify_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"features", &S::features, wide});
+TENSORPAR_KEYS(resnext_sizes, {"image", &S::image, narrow}, {"width", &S::width, wide},
+               {"groups", &S::groups, wide}, {"classes", &S::classes, wide});
+TENSORPAR_KEYS(inception_sizes, {"image", &S::image, narrow}, {"thin", &S::thin, narrow},
+               {"classes", &S::classes, wide}, {"auxiliary", &S::auxiliary});
+TENSORPAR_KEYS(bert_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide},
+               {"heads", &S::heads, wide}, {"wide", &S::wide, wide}, {"seq", &S::seq, wide},
+               {"vocab", &S::vocab, rows});
+TENSORPAR_KEYS(bert_artifact_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide},
+               {"heads", &S::heads, wide}, {"seq", &S::seq, wide});
+TENSORPAR_KEYS(dlrm_sizes, {"tables", &S::tables, bundle::max - 1}, {"rows", &S::rows, rows},
+               {"width", &S::width, wide}, {"bag", &S::bag, wide});
+TENSORPAR_KEYS(xdl_sizes, {"tables", &S::tables, bundle::max}, {"rows", &S::rows, rows},
+               {"width", &S::width, wide}, {"bag", &S::bag, wide}, {"layers", &S::layers, narrow},
+               {"hidden", &S::hidden, wide});
+TENSORPAR_KEYS(candle_uno_sizes, {"layers", &S::layers, narrow}, {"top", &S::top, narrow},
+               {"hidden", &S::hidden, wide});
+TENSORPAR_KEYS(mlp_unify_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide},
+               {"features", &S::features, wide});
 TENSORPAR_KEYS(split_test_sizes, {"features", &S::features, wide});
-TENSORPAR_KEYS(gpt_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"heads", &S::heads, wide},
-               {"wide", &S::wide, wide}, {"seq", &S::seq, wide}, {"vocab", &S::vocab, rows}, {"packed", &S::packed});
-TENSORPAR_KEYS(llama_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"heads", &S::heads, wide},
-               {"kv_heads", &S::kv_heads, wide}, {"wide", &S::wide, wide}, {"seq", &S::seq, wide}, {"vocab", &S::vocab, rows});
-TENSORPAR_KEYS(mixture_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide}, {"heads", &S::heads, wide},
-               {"wide", &S::wide, wide}, {"seq", &S::seq, wide}, {"vocab", &S::vocab, rows}, {"experts", &S::experts, narrow},
-               {"group", &S::group, wide}, {"capacity", &S::capacity, wide});
-TENSORPAR_KEYS(nasnet_sizes, {"image", &S::image, narrow}, {"filters", &S::filters, wide}, {"cells", &S::cells, narrow},
-               {"stages", &S::stages, 10}, {"classes", &S::classes, wide});
-TENSORPAR_KEYS(mmt_sizes, {"branches", &S::branches, bundle::max}, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide},
-               {"heads", &S::heads, wide}, {"wide", &S::wide, wide}, {"seq", &S::tokens, wide});
-TENSORPAR_KEYS(vgg_sizes, {"image", &S::image, narrow}, {"width", &S::width, wide}, {"hidden", &S::hidden, wide},
+TENSORPAR_KEYS(gpt_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide},
+               {"heads", &S::heads, wide}, {"wide", &S::wide, wide}, {"seq", &S::seq, wide},
+               {"vocab", &S::vocab, rows}, {"packed", &S::packed});
+TENSORPAR_KEYS(llama_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide},
+               {"heads", &S::heads, wide}, {"kv_heads", &S::kv_heads, wide}, {"wide", &S::wide, wide},
+               {"seq", &S::seq, wide}, {"vocab", &S::vocab, rows});
+TENSORPAR_KEYS(mixture_sizes, {"layers", &S::layers, narrow}, {"hidden", &S::hidden, wide},
+               {"heads", &S::heads, wide}, {"wide", &S::wide, wide}, {"seq", &S::seq, wide},
+               {"vocab", &S::vocab, rows}, {"experts", &S::experts, narrow}, {"group", &S::group, wide},
+               {"capacity", &S::capacity, wide});
+TENSORPAR_KEYS(nasnet_sizes, {"image", &S::image, narrow}, {"filters", &S::filters, wide},
+               {"cells", &S::cells, narrow}, {"stages", &S::stages, 10}, {"classes", &S::classes, wide});
+TENSORPAR_KEYS(mmt_sizes, {"branches", &S::branches, bundle::max}, {"layers", &S::layers, narrow},
+               {"hidden", &S::hidden, wide}, {"heads", &S::heads, wide}, {"wide", &S::wide, wide},
+               {"seq", &S::tokens, wide});
+TENSORPAR_KEYS(vgg_sizes, {"image", &S::image, narrow}, {"width", &S::width, wide},
+               {"hidden", &S::hidden, wide}, {"classes", &S::classes, wide});
+TENSORPAR_KEYS(resnet_sizes, {"image", &S::image, narrow}, {"width", &S::width, wide},
                {"classes", &S::classes, wide});
-TENSORPAR_KEYS(resnet_sizes, {"image", &S::image, narrow}, {"width", &S::width, wide}, {"classes", &S::classes, wide});
 #undef TENSORPAR_KEYS
 
-/// What "key=value,key=value" sets: of every size its place among `known`, and its value. Knows no model, so that it is compiled once.
-inline std::vector<std::pair<std::size_t, i64>> given_sizes(std::vector<parameter> const& known, std::string_view text,
-                                                            std::string const& where) {
+/// What "key=value,key=value" sets: of every size its place among `known`, and its value. Knows no model, so
+/// that it is compiled once.
+inline std::vector<std::pair<std::size_t, i64>> given_sizes(std::vector<parameter> const& known,
+                                                            std::string_view text, std::string const& where) {
   std::vector<std::pair<std::size_t, i64>> r;
   for (bool more = true; more;) {
     std::size_t const end = text.find(',');
@@ -95,7 +106,8 @@ inline std::vector<std::pair<std::size_t, i64>> given_sizes(std::vector<paramete
     more = end != text.npos;
     text.remove_prefix(more ? end + 1 : text.size());
     std::size_t const eq = item.find('=');
-    if (eq == item.npos) throw error("'" + std::string(item) + "' is no size", where, "NAME or NAME:key=value,key=value");
+    if (eq == item.npos)
+      throw error("'" + std::string(item) + "' is no size", where, "NAME or NAME:key=value,key=value");
     std::string const key(item.substr(0, eq)), value(item.substr(eq + 1));
     std::size_t k = 0;
     while (k < known.size() && known[k].key != key) ++k;
@@ -110,8 +122,9 @@ inline std::vector<std::pair<std::size_t, i64>> given_sizes(std::vector<paramete
     char const* const last = value.data() + value.size();
     auto const [p, why] = std::from_chars(value.data(), last, v);
     if (why != std::errc{} || p != last || v < known[k].least || v > known[k].most)
-      throw error("'" + value + "' for '" + key + "'", where,
-                  "a whole number from " + std::to_string(known[k].least) + " to " + std::to_string(known[k].most));
+      throw error(
+          "'" + value + "' for '" + key + "'", where,
+          "a whole number from " + std::to_string(known[k].least) + " to " + std::to_string(known[k].most));
     r.emplace_back(k, v);
   }
   return r;

@@ -10,8 +10,8 @@ struct mlp_unify_sizes {
   i64 features = 1024, layers = 8, hidden = 8192;
 };
 
-/// "x.0" and "x.1" [batch, features], each through a tower of linear layers with ReLU behind all but the last, added, a softmax over
-/// `hidden` classes that belongs to the loss, "label" [batch]. No biases.
+/// "x.0" and "x.1" [batch, features], each through a tower of linear layers with ReLU behind all but the
+/// last, added, a softmax over `hidden` classes that belongs to the loss, "label" [batch]. No biases.
 template <mlp_unify_sizes S = mlp_unify_sizes{}> struct mlp_unify {
   static constexpr void define(auto& g, mlp_unify_sizes s = S) {
     ref end[2]{};
@@ -28,13 +28,14 @@ template <mlp_unify_sizes S = mlp_unify_sizes{}> struct mlp_unify {
 };
 inline constexpr mlp_unify_sizes mlp_unify_reduced{.features = 12, .layers = 3, .hidden = 24};
 
-/// Sizes of the smallest graph with branches (OSDI 2022, examples/cpp/split_test): every step is half as wide as the one before.
+/// Sizes of the smallest graph with branches (OSDI 2022, examples/cpp/split_test): every step is half as wide
+/// as the one before.
 struct split_test_sizes {
   i64 features = 256;
 };
 
-/// "x" [batch, features]; linear to a half, ReLU; twice: two linear layers to half of that side by side, added, ReLU; the last are the
-/// classes of a softmax that belongs to the loss, "label" [batch].
+/// "x" [batch, features]; linear to a half, ReLU; twice: two linear layers to half of that side by side,
+/// added, ReLU; the last are the classes of a softmax that belongs to the loss, "label" [batch].
 template <split_test_sizes S = split_test_sizes{}> struct split_test {
   static constexpr void define(auto& g, split_test_sizes s = S) {
     ref x = g.input("x", {batch, s.features}) | linear{s.features / 2} | relu{};

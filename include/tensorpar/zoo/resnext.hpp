@@ -1,4 +1,5 @@
-// tensorpar/zoo/resnext.hpp - ResNeXt-50: the network, and the chain that the artifact of Unity runs under its name
+// tensorpar/zoo/resnext.hpp - ResNeXt-50: the network, and the chain that the artifact of Unity runs under
+// its name
 #pragma once
 #include <tensorpar/typed/typed.hpp>
 #include <tensorpar/zoo/axes.hpp>
@@ -15,15 +16,18 @@ struct resnext_sizes {
   shortcuts add = shortcuts::all;
 };
 
-/// Images "image" [batch, 3, image, image] with classes "label" [batch]: a 7x7 convolution, a maximum, blocks (1x1 to c channels, 3x3 in
-/// `groups` groups, 1x1 to 2c) in four stages of c = width, 2 width, 4 width, 8 width, an average over the whole map, one linear layer.
-/// As in Unity's artifact (OSDI 2022, examples/cpp/resnext50) convolutions have biases and there is no batch normalisation, and one more
-/// ReLU stands before the average. There no block adds its input, so its graph is a chain: `resnext50_artifact`; `changing` is what that
-/// code does with its option for residuals, a ReLU behind the shortcut's convolution included. The softmax belongs to the loss.
+/// Images "image" [batch, 3, image, image] with classes "label" [batch]: a 7x7 convolution, a maximum, blocks
+/// (1x1 to c channels, 3x3 in `groups` groups, 1x1 to 2c) in four stages of c = width, 2 width, 4 width, 8
+/// width, an average over the whole map, one linear layer. As in Unity's artifact (OSDI 2022,
+/// examples/cpp/resnext50) convolutions have biases and there is no batch normalisation, and one more ReLU
+/// stands before the average. There no block adds its input, so its graph is a chain: `resnext50_artifact`;
+/// `changing` is what that code does with its option for residuals, a ReLU behind the shortcut's convolution
+/// included. The softmax belongs to the loss.
 template <resnext_sizes S = resnext_sizes{}> struct resnext {
   static constexpr void define(auto& g, resnext_sizes s = S) {
-    ref x = g.input("image", {batch, 3, s.image, s.image}) | conv2d{.out = s.stem, .kernel = 7, .stride = 2, .pad = 3, .bias = true} |
-            relu{} | max_pool(3, 2, 1);
+    ref x = g.input("image", {batch, 3, s.image, s.image}) |
+            conv2d{.out = s.stem, .kernel = 7, .stride = 2, .pad = 3, .bias = true} | relu{} |
+            max_pool(3, 2, 1);
     i64 c = s.width;
     for (int stage = 0; stage < 4; ++stage, c *= 2)
       for (i64 b = 0; b < s.blocks[stage]; ++b) {
@@ -41,14 +45,21 @@ template <resnext_sizes S = resnext_sizes{}> struct resnext {
         x = (x + y) | relu{};
       }
     ref const features = x | named("last_relu", relu{}) | avg_pool(x.type()[2].n, 1) | flatten{};
-    g.output("loss", all(features | linear{s.classes}, g.input("label", {batch}, dtype::i32)) | cross_entropy{});
+    g.output("loss",
+             all(features | linear{s.classes}, g.input("label", {batch}, dtype::i32)) | cross_entropy{});
   }
 };
 /// The artifact's graph: 55 operators in a chain, activations and softmax counted with what they follow.
 inline constexpr resnext_sizes resnext50_artifact{.add = shortcuts::none};
 /// Two stages, the first of two blocks.
-inline constexpr resnext_sizes resnext_reduced{.image = 24, .stem = 6, .width = 6, .groups = 6, .classes = 12, .blocks = {2, 1, 0, 0}};
-inline constexpr resnext_sizes resnext_artifact_reduced{
-    .image = 24, .stem = 6, .width = 6, .groups = 6, .classes = 12, .blocks = {2, 1, 0, 0}, .add = shortcuts::none};
+inline constexpr resnext_sizes resnext_reduced{
+    .image = 24, .stem = 6, .width = 6, .groups = 6, .classes = 12, .blocks = {2, 1, 0, 0}};
+inline constexpr resnext_sizes resnext_artifact_reduced{.image = 24,
+                                                        .stem = 6,
+                                                        .width = 6,
+                                                        .groups = 6,
+                                                        .classes = 12,
+                                                        .blocks = {2, 1, 0, 0},
+                                                        .add = shortcuts::none};
 
 }  // namespace tensorpar::zoo

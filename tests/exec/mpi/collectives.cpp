@@ -1,8 +1,8 @@
 // tests/exec/mpi/collectives.cpp - the laws of a communicator, by the processes of an MPI run
 #include "session.hpp"
 #include "support/laws/communicator.hpp"
-#include <tensorpar/exec/mpi.hpp>
-#include <tensorpar/exec/processes.hpp>
+#include <tensorpar/exec/comm/mpi.hpp>
+#include <tensorpar/exec/comm/processes.hpp>
 
 using namespace tensorpar;
 using tests::mpi;
@@ -16,7 +16,7 @@ std::vector<int> ranks(int from, int to, int step = 1) {
 slice<int> view(std::vector<int> const& v) { return {v.data(), static_cast<int>(v.size())}; }
 
 template <class Element> std::string laws(std::vector<i64> const& counts) {
-  comm::mpi_hub h(mpi().size());
+  comm::mpi_world h(mpi().size());
   comm::mpi c(h, h.rank());
   auto const g = c.make_group(view(ranks(0, c.size())));
   std::string broken;
@@ -25,7 +25,7 @@ template <class Element> std::string laws(std::vector<i64> const& counts) {
 }
 }  // namespace
 
-static_assert(full_communicator<comm::mpi, float> && full_communicator<comm::mpi, prime_field> && spans_processes<comm::mpi_hub>);
+static_assert(full_communicator<comm::mpi, float> && full_communicator<comm::mpi, prime_field> && spans_processes<comm::mpi_world>);
 
 TEST_CASE("collectives keep their laws for any element, in few bytes and many") {
   CHECK(laws<float>({0, 1, 5, 700, 30000}) == "");
@@ -35,7 +35,7 @@ TEST_CASE("collectives keep their laws for any element, in few bytes and many") 
 }
 
 TEST_CASE("disjoint and overlapping groups work side by side") {
-  comm::mpi_hub h(mpi().size());
+  comm::mpi_world h(mpi().size());
   comm::mpi c(h, h.rank());
   auto const everyone = c.make_group(view(ranks(0, c.size())));
   auto const mine = ranks(h.rank() % 2, c.size(), 2);
@@ -57,7 +57,7 @@ TEST_CASE("disjoint and overlapping groups work side by side") {
 }
 
 TEST_CASE("what one process knows is shared, and sums of numbers that one has each are exact") {
-  comm::mpi_hub h(mpi().size());
+  comm::mpi_world h(mpi().size());
   CHECK(h.local() == std::vector<int>{h.rank()});
   for (int from = 0; from < h.size(); ++from) {
     double x[3]{1.0 * h.rank(), 2, 3.5 + h.rank()};
@@ -72,11 +72,11 @@ TEST_CASE("what one process knows is shared, and sums of numbers that one has ea
 }
 
 TEST_CASE("wrong ranks, groups, tags and sizes are refused by who asks for them") {
-  comm::mpi_hub h(mpi().size());
+  comm::mpi_world h(mpi().size());
   comm::mpi c(h, h.rank());
   int const n = h.size(), other = h.rank() + 1;
   CHECK_THROWS_WITH_AS(comm::mpi(h, other), doctest::Contains("is another process's"), error);
-  CHECK_THROWS_WITH_AS(comm::mpi_hub(n + 1), doctest::Contains("one process per device: mpirun -n"), error);
+  CHECK_THROWS_WITH_AS(comm::mpi_world(n + 1), doctest::Contains("one process per device: mpirun -n"), error);
   CHECK_THROWS_WITH_AS(c.make_group(view({n})), doctest::Contains("ascending ranks"), error);
   CHECK_THROWS_WITH_AS(c.make_group(view({})), doctest::Contains("must be a member"), error);
   float x = 1;

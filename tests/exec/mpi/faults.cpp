@@ -1,9 +1,9 @@
 // tests/exec/mpi/faults.cpp - a run with one thing wrong: `faults KIND SCENARIO [FOLDER]`; check_faults.py says how each must end
 #include <csignal>
 #include <string>
-#include <tensorpar/exec/checkpoint.hpp>
+#include <tensorpar/exec/files/checkpoint.hpp>
 #include "support/spine.hpp"
-#include <tensorpar/exec/mpi.hpp>
+#include <tensorpar/exec/comm/mpi.hpp>
 #include <thread>
 
 using namespace tests;
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds deadline{2000};
 /// With a deadline that a test can wait for.
-comm::mpi_hub hasty_hub(int ranks) { return comm::mpi_hub(ranks, deadline); }
+comm::mpi_world hasty_world(int ranks) { return comm::mpi_world(ranks, deadline); }
 
 /// Dies in the middle of a step, when it is told to.
 struct mortal : compute::eigen<prime_field> {
@@ -24,7 +24,7 @@ struct mortal : compute::eigen<prime_field> {
 };
 
 void collectives(std::string const& what, int rank, int ranks) {
-  comm::mpi_hub h(ranks, deadline);
+  comm::mpi_world h(ranks, deadline);
   comm::mpi c(h, rank);
   std::vector<int> all, some;
   for (int i = 0; i < ranks; ++i) all.push_back(i);
@@ -53,7 +53,7 @@ void training(std::string const& what, std::string const& folder, int rank, int 
   computation_graph const g = residual_mlp();
   std::mt19937 draw(1);
   plan const p = random_plan(g, what == "devices" ? ranks + 1 : ranks, draw);
-  executor<mortal, comm::mpi> run(differentiate(g), p, hasty_hub);
+  executor<mortal, comm::mpi> run(differentiate(g), p, hasty_world);
   run.initialise(1);
   if (what == "resumed") {
     found_checkpoint const found = load_checkpoint(run, folder);

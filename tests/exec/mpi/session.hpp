@@ -1,6 +1,6 @@
 // tests/exec/mpi/session.hpp - MPI for a program of tests: started by the first that asks, ended with the program
 #pragma once
-#include <tensorpar/exec/mpi.hpp>
+#include <tensorpar/exec/comm/mpi.hpp>
 
 namespace tests {
 inline tensorpar::comm::mpi_session& mpi() {

@@ -4,7 +4,7 @@
 #include "support/random_pipeline.hpp"
 #include "support/spine.hpp"
 #include <doctest/doctest.h>
-#include <tensorpar/exec/mpi.hpp>
+#include <tensorpar/exec/comm/mpi.hpp>
 
 using namespace tests;
 
@@ -47,9 +47,9 @@ void equal_to_serial(computation_graph g, u64 seed) {
 
 }  // namespace
 
-TEST_CASE("a residual MLP under random spreads equals serial training, and threads to the bit") { equal_to_serial(residual_mlp(), 1); }
-TEST_CASE("a convolutional net under random spreads equals serial training, and threads to the bit") { equal_to_serial(small_cnn(), 2); }
-TEST_CASE("a transformer under random spreads equals serial training, and threads to the bit") { equal_to_serial(small_transformer(), 3); }
+TEST_CASE("a residual MLP under random shardings equals serial training, and threads to the bit") { equal_to_serial(residual_mlp(), 1); }
+TEST_CASE("a convolutional net under random shardings equals serial training, and threads to the bit") { equal_to_serial(small_cnn(), 2); }
+TEST_CASE("a transformer under random shardings equals serial training, and threads to the bit") { equal_to_serial(small_transformer(), 3); }
 
 TEST_CASE("a step that is not finite ends alike on every process: with an error, or without having changed anything") {
   computation_graph const g = residual_mlp();
@@ -75,7 +75,7 @@ TEST_CASE("pipelines, whose passes send and receive, equal threads to the bit") 
   for (int trial = 0; trial < effort::cases(8); ++trial) {
     plan p = random_pipeline(g, {.devices = mpi().size()}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
-      for (node_choice& n : p.nodes) n = {n.spread, static_cast<weight_sharding>(draw() % 3), draw() % 2 == 0};
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
     CAPTURE(trial);
     auto const run = [&](auto& e) {
       e.initialise(7);

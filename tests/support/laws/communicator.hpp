@@ -1,7 +1,7 @@
 // tests/support/laws/communicator.hpp - the laws of collectives, run by every member of one group
 #pragma once
 #include "../dense.hpp"
-#include <tensorpar/exec/concepts.hpp>
+#include <tensorpar/exec/device/concepts.hpp>
 
 namespace tests {
 
@@ -50,12 +50,12 @@ std::string broken_collective_laws(Comm& c, typename Comm::group const& g, i64 n
   std::vector<Element> within = mine;
   c.reduce_scatter(g, within.data(), within.data() + me * n, n);
   law(std::equal(part.begin(), part.end(), within.begin() + me * n), "reduce_scatter may write its own chunk of the operand");
-  std::vector<Element> spread(whole);
-  std::copy(mine.begin(), mine.begin() + n, spread.begin() + me * n);
-  c.all_gather(g, spread.data() + me * n, spread.data(), n);
+  std::vector<Element> sharding(whole);
+  std::copy(mine.begin(), mine.begin() + n, sharding.begin() + me * n);
+  c.all_gather(g, sharding.data() + me * n, sharding.data(), n);
   for (int j = 0; j < members; ++j) {
     auto const theirs = contributions<Element>(seed, j, n);
-    law(std::equal(theirs.begin(), theirs.end(), spread.begin() + j * n), "all_gather lays contributions side by side, in place");
+    law(std::equal(theirs.begin(), theirs.end(), sharding.begin() + j * n), "all_gather lays contributions side by side, in place");
   }
 
   std::vector<Element> turned(whole), back(whole);

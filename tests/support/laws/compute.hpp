@@ -1,7 +1,7 @@
 // tests/support/laws/compute.hpp - the laws of `compute_policy`, on one operator with one set of operands
 #pragma once
 #include "../dense.hpp"
-#include <tensorpar/op/spelling.hpp>
+#include <tensorpar/op/core/spelling.hpp>
 
 namespace tests {
 

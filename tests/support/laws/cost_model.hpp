@@ -1,4 +1,4 @@
-// tests/support/laws/cost_model.hpp - the laws of a cost model, on many operators and movements of any machine
+// tests/support/laws/cost_model.hpp - the laws of a cost model, on many operators and reshards of any machine
 #pragma once
 #include <doctest/doctest.h>
 
@@ -46,7 +46,7 @@ inline std::vector<priced_operator> some_operators(i64 rows) {
   return r;
 }
 
-/// A random grid on devices start .. start + size - 1: digits of a mixed radix over a divisor of the machine's size, dealt to shards of two
+/// A random mesh on devices start .. start + size - 1: digits of a mixed radix over a divisor of the machine's size, dealt to shards of two
 /// axes, copies and sums. Both layouts of a pair use the same digits, so collectives come out; sometimes another start, so exchanges do.
 struct layout_pair {
   layout from, to;
@@ -64,7 +64,7 @@ inline layout_pair random_layouts(int devices, std::mt19937_64& random) {
     auto axis = [&](int kinds) {
       i64 const k = pick(kinds);
       return k < 2 ? layout_axis{part_kind::shard, static_cast<int>(k), d, stride}
-                   : layout_axis{k == 2 ? part_kind::copy : part_kind::sum, -1, d, stride};
+                   : layout_axis{k == 2 ? part_kind::replicate : part_kind::partial, -1, d, stride};
     };
     layout_axis const a = axis(4);
     r.from.axes.push_back(a);
@@ -79,15 +79,15 @@ inline layout_pair random_layouts(int devices, std::mt19937_64& random) {
   return r;
 }
 
-/// Movements of a tensor whose axes every grid divides.
-inline std::vector<move_step> some_steps(machine const& on, int count, u64 seed) {
+/// Reshards of a tensor whose axes every mesh divides.
+inline std::vector<reshard_step> some_steps(machine const& on, int count, u64 seed) {
   std::mt19937_64 random(seed);
   i64 const n = on.size();
   shape const s{dim(n * 4), dim(n * 2)};
-  std::vector<move_step> r;
+  std::vector<reshard_step> r;
   while (static_cast<int>(r.size()) < count && on.size() > 1) {
     layout_pair const p = random_layouts(on.size(), random);
-    for (move_step& m : movement(p.from, p.to, s)) r.push_back(std::move(m));
+    for (reshard_step& m : reshard(p.from, p.to, s)) r.push_back(std::move(m));
   }
   return r;
 }
@@ -114,12 +114,12 @@ template <class M> void check_cost_model(M const& m, machine const& on, cost_law
       }
     }
   i64 const n = on.size();
-  for (move_step const& step : some_steps(on, 200, 7)) {
+  for (reshard_step const& step : some_steps(on, 200, 7)) {
     CAPTURE(name_of(step.kind));
     double before = 0;
     for (i64 rows = 4; rows <= 64; rows *= 4) {
       shape const s{dim(n * rows), dim(n * 2)};
-      move_query const q{step, s, 4, on};
+      reshard_query const q{step, s, 4, on};
       double const t = m.seconds(q);
       CHECK(std::isfinite(t));
       CHECK(t >= 0);
@@ -127,10 +127,10 @@ template <class M> void check_cost_model(M const& m, machine const& on, cost_law
       layout_extents const from(step.before), to(step.after);                // what the asker tells changes nothing
       std::vector<group_levels> ways;
       if (!step.group.empty()) ways = ways_to_lie(step, on);
-      CHECK(t == m.seconds(move_query{step, s, 4, on, step.group.empty() ? nullptr : &ways, &from, &to}));
+      CHECK(t == m.seconds(reshard_query{step, s, 4, on, step.group.empty() ? nullptr : &ways, &from, &to}));
       if (which.monotone) CHECK(t >= before);
       before = t;
-      if (step.kind != move_kind::keep || !which.keep_is_a_copy_at_most) continue;
+      if (step.kind != reshard_kind::slice || !which.keep_is_a_copy_at_most) continue;
       shape const part = part_of(step.before, s);
       any_op const copy = relu{};
       double worst = 0;

@@ -13,7 +13,7 @@ struct decreed {
     for (tensorpar::shape const& s : q.out) h.add(s.elements());
     return static_cast<double>(h.value() % 16);
   }
-  double seconds(tensorpar::move_query const& q) const {
+  double seconds(tensorpar::reshard_query const& q) const {
     tensorpar::hasher h;
     h.add(seed).add(q.step.kind).add(q.step.group_size()).add(q.logical.elements());
     return static_cast<double>(h.value() % 16);

@@ -2,7 +2,7 @@
 #pragma once
 #include <doctest/doctest.h>
 
-#include <tensorpar/search/baselines/downset_sums.hpp>
+#include <tensorpar/graph/downsets/sums.hpp>
 #include <vector>
 
 #include "support/random_graph.hpp"

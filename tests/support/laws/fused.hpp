@@ -4,8 +4,8 @@
 #include "../packed_heads.hpp"
 #include <cmath>
 #include <limits>
+#include <tensorpar/op/core/spelling.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/op/spelling.hpp>
 
 namespace tests {
 

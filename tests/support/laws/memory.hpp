@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <numeric>
 #include <random>
-#include <tensorpar/exec/memory.hpp>
+#include <tensorpar/exec/device/memory.hpp>
 #include <vector>
 
 namespace tests {

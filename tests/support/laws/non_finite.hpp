@@ -3,7 +3,7 @@
 #include "../../exec/each_call.hpp"
 #include "../effort.hpp"
 #include <cmath>
-#include <tensorpar/op/spelling.hpp>
+#include <tensorpar/op/core/spelling.hpp>
 
 namespace tests {
 

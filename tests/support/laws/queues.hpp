@@ -2,8 +2,8 @@
 #pragma once
 #include <doctest/doctest.h>
 #include <random>
-#include <tensorpar/exec/memory.hpp>
-#include <tensorpar/exec/recorded_runs.hpp>
+#include <tensorpar/exec/device/memory.hpp>
+#include <tensorpar/exec/step/captured_graphs.hpp>
 #include <vector>
 
 namespace tests {

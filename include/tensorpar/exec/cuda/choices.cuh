@@ -1,4 +1,5 @@
-// tensorpar/exec/cuda/choices.cuh - by which of cuBLASLt's algorithms products are computed, and what follows them
+// tensorpar/exec/cuda/choices.cuh - by which of cuBLASLt's algorithms products are computed, and what follows
+// them
 #pragma once
 #include <array>
 #include <atomic>
@@ -6,28 +7,32 @@
 #include <mutex>
 #include <optional>
 #include <tensorpar/core/config.hpp>
-#include <tensorpar/exec/cuda_door.cuh>
+#include <tensorpar/exec/cuda/door.cuh>
 
 namespace tensorpar {
 
-/// How products are computed, by their shapes: as cuBLASLt's heuristic says, with gelu beside them on compute capability 9 and 10 and sums
-/// of operands after them, unless it was measured. Policies of equal GPUs may share one.
-/// Equal choices give equal bits, but what was measured may be chosen otherwise the next time, or in another process: where several compute
-/// the same, their copies then differ in the last bits.
+/// How products are computed, by their shapes: as cuBLASLt's heuristic says, with gelu beside them on compute
+/// capability 9 and 10 and sums of operands after them, unless it was measured. Policies of equal GPUs may
+/// share one.
+/// Equal choices give equal bits, but what was measured may be chosen otherwise the next time, or in another
+/// process: where several compute the same, their copies then differ in the last bits.
 class cuda_product_choices {
  public:
   using key = std::array<i64, 18>;
-  struct algorithm {                                           // a name: nvcc 13 dies of vectors of the library's, which has none
+  // a name: nvcc 13 dies of vectors of the library's, which has none
+  struct algorithm {
     cublasLtMatmulAlgo_t data{};
   };
   struct choice {
     std::optional<algorithm> by;                               // nothing: the library has none
-    bool apart = false;                                        // kernels do what follows the product, in passes of their own
+    // kernels do what follows the product, in passes of their own
+    bool apart = false;
   };
   static constexpr int candidates = 8;
 
-  /// While this is on, every product that has not been met is computed in all ways that there are, several times, and the fastest is kept:
-  /// results are wrong, and take long. For measure_operators (exec/profile.hpp), which so prices what will be run.
+  /// While this is on, every product that has not been met is computed in all ways that there are, several
+  /// times, and the fastest is kept: results are wrong, and take long. For measure_operators
+  /// (exec/profile.hpp), which so prices what will be run.
   void measure(bool on) { measuring_ = on; }
   bool measuring() const { return measuring_; }
   std::size_t size() const {

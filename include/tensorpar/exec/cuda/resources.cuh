@@ -1,17 +1,20 @@
-// tensorpar/exec/cuda/resources.cuh - where streams, events and memory of GPUs come from: the driver, or the caller
+// tensorpar/exec/cuda/resources.cuh - where streams, events and memory of GPUs come from: the driver, or the
+// caller
 #pragma once
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <tensorpar/core/config.hpp>
-#include <tensorpar/exec/cuda_door.cuh>
+#include <tensorpar/exec/cuda/door.cuh>
 
 namespace tensorpar {
 
-/// The driver's streams, events and memory. Whoever has pools of them derives a class that overrides what it hands out by itself, and
-/// gives it to a cuda_memory: all that works there, communicators included, then asks that class.
-/// Calls come from any thread, several at once; those that make come with the GPU current and throw `error` where they cannot. All that
-/// was made is given back before the object goes, for its users share it. Calls that give back say nothing: destructors make them.
+/// The driver's streams, events and memory. Whoever has pools of them derives a class that overrides what it
+/// hands out by itself, and gives it to a cuda_memory: all that works there, communicators included, then
+/// asks that class.
+/// Calls come from any thread, several at once; those that make come with the GPU current and throw `error`
+/// where they cannot. All that was made is given back before the object goes, for its users share it. Calls
+/// that give back say nothing: destructors make them.
 class cuda_resources {
  public:
   cuda_resources() = default;
@@ -46,12 +49,14 @@ class cuda_resources {
     throw error("no room for " + std::to_string(bytes) + " bytes", "GPU " + std::to_string(gpu),
                 std::to_string(unused) + " of " + std::to_string(all) + " bytes are free");
   }
-  /// Of what `allocate` returned for this stream, whose work may still use it; after a failure other streams' work may, too.
-  virtual void release(int /*gpu*/, void* p, i64 /*bytes*/, cudaStream_t /*stream*/) noexcept { cudaFree(p); }   // waits for what uses it
+  /// Of what `allocate` returned for this stream, whose work may still use it; after a failure other streams'
+  /// work may, too.
+  // waits for what uses it
+  virtual void release(int /*gpu*/, void* p, i64 /*bytes*/, cudaStream_t /*stream*/) noexcept { cudaFree(p); }
 };
 
-/// Memory from a buffer of the caller's, which is in this GPU's memory and outlives this: one thing after another, and nothing returns to
-/// it. The rest is the driver's.
+/// Memory from a buffer of the caller's, which is in this GPU's memory and outlives this: one thing after
+/// another, and nothing returns to it. The rest is the driver's.
 class cuda_buffer : public cuda_resources {
   int gpu_;
   std::uintptr_t next_, end_;
@@ -59,15 +64,18 @@ class cuda_buffer : public cuda_resources {
 
  public:
   cuda_buffer(int gpu, void* at, i64 bytes)
-      : gpu_(gpu), next_(reinterpret_cast<std::uintptr_t>(at)), end_(next_ + static_cast<std::uintptr_t>(bytes)) {}
+      : gpu_(gpu),
+        next_(reinterpret_cast<std::uintptr_t>(at)),
+        end_(next_ + static_cast<std::uintptr_t>(bytes)) {}
   void* allocate(int gpu, i64 bytes, cudaStream_t) override {
     if (gpu != gpu_)
-      throw error("GPU " + std::to_string(gpu) + " is to take memory of GPU " + std::to_string(gpu_) + "'s", "cuda_buffer",
-                  "a buffer for each GPU");
+      throw error("GPU " + std::to_string(gpu) + " is to take memory of GPU " + std::to_string(gpu_) + "'s",
+                  "cuda_buffer", "a buffer for each GPU");
     std::lock_guard const held(taking_);
     std::uintptr_t const at = (next_ + 255) / 256 * 256;
     if (at > end_ || static_cast<std::uintptr_t>(bytes) > end_ - at)
-      throw error("no room for " + std::to_string(bytes) + " bytes", "the buffer that GPU " + std::to_string(gpu) + "'s memory was handed",
+      throw error("no room for " + std::to_string(bytes) + " bytes",
+                  "the buffer that GPU " + std::to_string(gpu) + "'s memory was handed",
                   std::to_string(at > end_ ? 0 : end_ - at) + " bytes are left");
     next_ = at + static_cast<std::uintptr_t>(bytes);
     return reinterpret_cast<void*>(at);

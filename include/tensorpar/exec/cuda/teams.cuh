@@ -1,17 +1,18 @@
-// tensorpar/exec/cuda/teams.cuh - teams of lanes on a GPU: a block of threads or a warp for each, matrix products by cuBLASLt
+// tensorpar/exec/cuda/teams.cuh - teams of lanes on a GPU: a block of threads or a warp for each, matrix
+// products by cuBLASLt
 #pragma once
 #include <bit>
-#include <tensorpar/exec/cuda.cuh>
+#include <tensorpar/exec/cuda/cuda.cuh>
 #include <tensorpar/exec/cuda/products.cuh>
-#include <tensorpar/exec/teams.hpp>
+#include <tensorpar/exec/teams/teams.hpp>
 #include <type_traits>
 #include <utility>
 
 namespace tensorpar {
 
 namespace detail {
-/// A block of threads, or one of its warps. Its calls are compiled for the host too, where constexpr bodies are checked, and never run
-/// there.
+/// A block of threads, or one of its warps. Its calls are compiled for the host too, where constexpr bodies
+/// are checked, and never run there.
 template <int Lanes> struct cuda_team {
   static constexpr int lanes = Lanes, warp = 32, warps = Lanes / warp;
   static_assert(warps > 0 && (Lanes & (Lanes - 1)) == 0 && warps <= warp);
@@ -64,7 +65,8 @@ template <int Lanes> struct cuda_team {
 
  private:
   /// Turns are numbers that the compiler knows, so that what they index stays in registers.
-  template <class F, int... K> static __host__ __device__ void unrolled(F&& f, std::integer_sequence<int, K...>) {
+  template <class F, int... K>
+  static __host__ __device__ void unrolled(F&& f, std::integer_sequence<int, K...>) {
     (f(std::integral_constant<int, K>{}), ...);
   }
   /// The number of the lane whose place differs in this bit.
@@ -90,7 +92,8 @@ template <int Lanes> struct cuda_team {
     return nullptr;
 #endif
   }
-  /// Every lane's number joined, for every lane. Both of a pair join the same two, in the order of their places: the same bits in all.
+  /// Every lane's number joined, for every lane. Both of a pair join the same two, in the order of their
+  /// places: the same bits in all.
   template <class T, class Join> static __host__ __device__ T folded(T part, Join join) {
     auto const with = [&](int bit) {
       T const other = across(part, bit);
@@ -123,16 +126,20 @@ inline constexpr int team_lanes = 256;
 template <int Lanes, class F> __device__ void run_teams(i64 n, F const& f) {
   constexpr int teams = team_lanes / Lanes;
   i64 const step = static_cast<i64>(gridDim.x) * teams;
-  for (i64 i = static_cast<i64>(blockIdx.x) * teams + static_cast<int>(threadIdx.x) / Lanes; i < n; i += step) f(i, cuda_team<Lanes>{});
+  for (i64 i = static_cast<i64>(blockIdx.x) * teams + static_cast<int>(threadIdx.x) / Lanes; i < n; i += step)
+    f(i, cuda_team<Lanes>{});
 }
 template <int Lanes, class F> __global__ void team_kernel_of(i64 n, F f) { run_teams<Lanes>(n, f); }
-/// With room for so many blocks in every multiprocessor, for teams that are few and should all be there at once.
-template <int Lanes, int Blocks, class F> __global__ void __launch_bounds__(team_lanes, Blocks) team_kernel_beside(i64 n, F f) {
+/// With room for so many blocks in every multiprocessor, for teams that are few and should all be there at
+/// once.
+template <int Lanes, int Blocks, class F>
+__global__ void __launch_bounds__(team_lanes, Blocks) team_kernel_beside(i64 n, F f) {
   run_teams<Lanes>(n, f);
 }
 }  // namespace detail
 
-/// One GPU, or a share of it: models `team_device`. What its stream was given is done in order. Floats: how products of them are computed.
+/// One GPU, or a share of it: models `team_device`. What its stream was given is done in order. Floats: how
+/// products of them are computed.
 template <float_products Floats = float_products::full> class basic_cuda_teams {
   cuda_memory memory_;
   detail::cuda_products products_;
@@ -161,19 +168,22 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
       if (f.aligned()) {
         constexpr int together = F::at_once;
         detail::launch_each(memory_.state(), n / together, detail::several_at<F, together>{f});
-        return detail::launch_each(memory_.state(), n % together, detail::from_at<F>{f, n / together * together});
+        return detail::launch_each(memory_.state(), n % together,
+                                   detail::from_at<F>{f, n / together * together});
       }
     }
     detail::launch_each(memory_.state(), n, f);
   }
-  /// Where there are enough teams to fill a GPU with warps, the more the longer their lines are, a team is a warp.
+  /// Where there are enough teams to fill a GPU with warps, the more the longer their lines are, a team is a
+  /// warp.
   template <class F> void teams(i64 n, F const& f) const {
     if constexpr (requires { f.length(); })
-      if ((n >= 1024 && f.length() <= 512) || (n >= 8192 && f.length() <= 4096)) return launch_teams<32>(n, f);
+      if ((n >= 1024 && f.length() <= 512) || (n >= 8192 && f.length() <= 4096))
+        return launch_teams<32>(n, f);
     launch_teams<detail::team_lanes>(n, f);
   }
-  /// Rows are held by warps where they are many and short, else by blocks, in as few turns as can be: what a lane holds are registers that
-  /// other teams do not have.
+  /// Rows are held by warps where they are many and short, else by blocks, in as few turns as can be: what a
+  /// lane holds are registers that other teams do not have.
   template <class F> void teams_holding(i64 n, F const& f) const {
     using detail::in_turns;
     constexpr int block = detail::team_lanes;
@@ -181,7 +191,8 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
     if constexpr (F::holds >= 4 && blocks_of<F> == 0)
       if (s > 0 && s <= 4 * 32 && n >= 1024) return launch_teams<32>(n, in_turns<F, 4>{f});
     if constexpr (requires { F::by_warps; })
-      if (s > 4 * 32 && s <= F::by_warps * 32 && n >= 1024) return launch_teams<32, 3>(n, in_turns<F, F::by_warps>{f});
+      if (s > 4 * 32 && s <= F::by_warps * 32 && n >= 1024)
+        return launch_teams<32, 3>(n, in_turns<F, F::by_warps>{f});
     if constexpr (F::holds >= 1)
       if (s > 0 && s <= block) return launch_teams<block, blocks_of<F>>(n, in_turns<F, 1>{f});
     if constexpr (F::holds >= 2)
@@ -205,7 +216,8 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
     each(f.count(), f);
   }
   template <class Scalar, class Result, class Apart>
-  void product_with(matrix_products<Scalar, Result> const& p, product_epilogue<Scalar, Result> const& e, Apart const& apart) const {
+  void product_with(matrix_products<Scalar, Result> const& p, product_epilogue<Scalar, Result> const& e,
+                    Apart const& apart) const {
     if (!products_.multiply(p, e, scratch_, apart)) apart();
   }
   index_fault* fault() const { return memory_.state().fault; }
@@ -222,7 +234,8 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
     if (n <= 0) return;
     i64 const each = detail::team_lanes / Lanes, blocks = (n + each - 1) / each, most = i64{1} << 30;
     auto const run = [&](auto* kernel) {
-      detail::launch(memory_.state(), kernel, static_cast<unsigned>(blocks < most ? blocks : most), detail::team_lanes, n, f);
+      detail::launch(memory_.state(), kernel, static_cast<unsigned>(blocks < most ? blocks : most),
+                     detail::team_lanes, n, f);
     };
     if constexpr (Blocks > 0) run(detail::team_kernel_beside<Lanes, Blocks, F>);
     else run(detail::team_kernel_of<Lanes, F>);
@@ -231,11 +244,12 @@ template <float_products Floats = float_products::full> class basic_cuda_teams {
 using cuda_teams = basic_cuda_teams<>;
 
 namespace compute {
-/// Every operator on a GPU: float, double (both by cuBLASLt where the operator is a matrix product) or prime_field (exact).
+/// Every operator on a GPU: float, double (both by cuBLASLt where the operator is a matrix product) or
+/// prime_field (exact).
 template <class Scalar, class Own = op_set<>> using cuda = teams<Scalar, cuda_teams, Own>;
 /// Floats whose products are computed by tensor cores, from operands rounded to 11 bits.
 template <class Own = op_set<>> using cuda_tf32 = teams<float, basic_cuda_teams<float_products::tf32>, Own>;
-/// Floats, and bf16 where the graph says so (ir/in_bf16.hpp).
+/// Floats, and bf16 where the graph says so (ir/mixed_precision.hpp).
 template <class Own = op_set<>> using cuda_bf16 = teams<float, cuda_teams, Own, bfloat16>;
 }  // namespace compute
 

@@ -1,18 +1,21 @@
-// tensorpar/exec/cudnn/attention_graphs.hpp - attention and its gradient in the operations that cuDNN does as one (flash attention)
+// tensorpar/exec/cudnn/attention_graphs.hpp - attention and its gradient in the operations that cuDNN does as
+// one (flash attention)
 #pragma once
 #include <limits>
 #include <tensorpar/exec/cudnn/graph.hpp>
 
 namespace tensorpar::detail {
 
-/// Local sizes of a block of attention. Tensors are [batch, seq, heads * head] in bf16; statistics [batch, head, query] in f32.
-/// packed: queries, keys and values of a head lie side by side, in one [batch, seq, heads * 3 head]; so do their gradients.
+/// Local sizes of a block of attention. Tensors are [batch, seq, heads * head] in bf16; statistics [batch,
+/// head, query] in f32. packed: queries, keys and values of a head lie side by side, in one [batch, seq,
+/// heads * 3 head]; so do their gradients.
 struct attention_sizes {
   i64 batches, heads, queries, keys, head;
   float factor;                      // of the scores
   bool causal;                       // query i sees keys up to i
   bool packed = false;
-  constexpr i64 pitch() const { return packed ? 3 * head : head; }      // from a head's queries to the next one's
+  // from a head's queries to the next one's
+  constexpr i64 pitch() const { return packed ? 3 * head : head; }
   friend bool operator==(attention_sizes const&, attention_sizes const&) = default;
 };
 
@@ -36,7 +39,9 @@ class attention_builder {
 
   /// Of queries, keys, values or their gradients.
   int rows(i64 n) { return g.given(extent(n), apart(n), fused_type::bf16); }
-  int columns(i64 n) { return g.given({s_.batches, s_.heads, s_.head, n}, {n * width_, s_.pitch(), 1, width_}, fused_type::bf16); }
+  int columns(i64 n) {
+    return g.given({s_.batches, s_.heads, s_.head, n}, {n * width_, s_.pitch(), 1, width_}, fused_type::bf16);
+  }
   fused_sizes extent(i64 n) const { return {s_.batches, s_.heads, n, s_.head}; }
   fused_sizes apart(i64 n) const { return {n * width_, s_.pitch(), width_, 1}; }
   /// Of results or theirs.
@@ -45,12 +50,20 @@ class attention_builder {
     return g.given(extent(s_.queries), {s_.queries * w, s_.head, w, 1}, fused_type::bf16);
   }
   int scores(fused_type type = fused_type::f32) {
-    return g.hidden({s_.batches, s_.heads, s_.queries, s_.keys}, {s_.heads * scores_, scores_, s_.keys, 1}, type);
+    return g.hidden({s_.batches, s_.heads, s_.queries, s_.keys}, {s_.heads * scores_, scores_, s_.keys, 1},
+                    type);
   }
-  int line() { return g.hidden({s_.batches, s_.heads, s_.queries, 1}, {s_.heads * s_.queries, s_.queries, 1, 1}); }
-  int given_line() { return g.given({s_.batches, s_.heads, s_.queries, 1}, {s_.heads * s_.queries, s_.queries, 1, 1}, fused_type::f32); }
+  int line() {
+    return g.hidden({s_.batches, s_.heads, s_.queries, 1}, {s_.heads * s_.queries, s_.queries, 1, 1});
+  }
+  int given_line() {
+    return g.given({s_.batches, s_.heads, s_.queries, 1}, {s_.heads * s_.queries, s_.queries, 1, 1},
+                   fused_type::f32);
+  }
   /// Dense [batch, head, query, head width].
-  fused_sizes dense_apart() const { return {s_.heads * s_.queries * s_.head, s_.queries * s_.head, s_.head, 1}; }
+  fused_sizes dense_apart() const {
+    return {s_.heads * s_.queries * s_.head, s_.queries * s_.head, s_.head, 1};
+  }
 
   int multiply(int x, int y) {
     int const to = scores();
@@ -59,14 +72,16 @@ class attention_builder {
   }
   /// to = x^T y, with x rounded to bf16.
   void multiply_transposed(int x, int y, int to) {
-    int const t = g.hidden({s_.batches, s_.heads, s_.keys, s_.queries}, {s_.heads * scores_, scores_, 1, s_.keys}, fused_type::bf16);
+    int const t = g.hidden({s_.batches, s_.heads, s_.keys, s_.queries},
+                           {s_.heads * scores_, scores_, 1, s_.keys}, fused_type::bf16);
     g.put(fused_op::view, t, x);
     g.put(fused_op::multiply, to, t, y);
   }
   /// Scores of keys that come after their query become -infinity.
   int masked(int x) {
     if (!s_.causal) return x;
-    int const row = scores(fused_type::i32), column = scores(fused_type::i32), seen = scores(fused_type::truth);
+    int const row = scores(fused_type::i32), column = scores(fused_type::i32),
+              seen = scores(fused_type::truth);
     g.put(fused_op::index, row, x);
     g.steps.back().axis = 2;
     g.put(fused_op::index, column, x);
@@ -98,8 +113,9 @@ inline attention_graph attention_forward(attention_sizes const& s) {
   return std::move(b.g);
 }
 
-/// With P the weights: dv = P^T dy, dS = P (dy v^T - sum(dy y)) factor, dk = dS^T q, dq = dS k. in_order: sums of dq have one order, which
-/// takes room for dS; else they are added up by whoever comes first, in `part`.
+/// With P the weights: dv = P^T dy, dS = P (dy v^T - sum(dy y)) factor, dk = dS^T q, dq = dS k. in_order:
+/// sums of dq have one order, which takes room for dS; else they are added up by whoever comes first, in
+/// `part`.
 inline attention_graph attention_backward(attention_sizes const& s, bool in_order) {
   attention_builder b(s);
   attention_tensors at;
@@ -113,10 +129,12 @@ inline attention_graph attention_backward(attention_sizes const& s, bool in_orde
   at.dv = b.rows(s.keys);
   at.stats = b.given_line();
   at.sum = b.given_line();
-  int const both = b.g.hidden(b.extent(s.queries), b.dense_apart()), total = b.line(), factor = b.g.number(s.factor);
+  int const both = b.g.hidden(b.extent(s.queries), b.dense_apart()), total = b.line(),
+            factor = b.g.number(s.factor);
   b.g.put(fused_op::product, both, at.dy, at.y);
   b.g.put(fused_op::sum, total, both);
-  b.g.put(fused_op::product, at.sum, total, b.g.number(1));      // a tensor with an address is no sum's result
+  // a tensor with an address is no sum's result
+  b.g.put(fused_op::product, at.sum, total, b.g.number(1));
   int const x = b.g.map(fused_op::product, b.multiply(at.q, at.k), factor);
   int const p = b.g.map(fused_op::exp_, b.masked(b.g.map(fused_op::minus, x, at.stats)));
   b.multiply_transposed(p, at.dy, at.dv);

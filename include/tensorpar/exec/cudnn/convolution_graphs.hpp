@@ -1,11 +1,12 @@
 // tensorpar/exec/cudnn/convolution_graphs.hpp - a convolution and its gradients as graphs of one operation
 #pragma once
-#include <tensorpar/exec/convolution_sizes.hpp>
+#include <tensorpar/exec/cpu/common/convolution_sizes.hpp>
 #include <tensorpar/exec/cudnn/graph.hpp>
 
 namespace tensorpar::detail {
 
-/// images: x or its gradient; filters: likewise; results: y or its gradient. Each [n, c, h, w] in the order in which it lies.
+/// images: x or its gradient; filters: likewise; results: y or its gradient. Each [n, c, h, w] in the order
+/// in which it lies.
 struct convolution_graph : fused_graph {
   int images = -1, filters = -1, results = -1;
 };
@@ -13,7 +14,9 @@ struct convolution_graph : fused_graph {
 /// op: convolve, convolve_grad_x or convolve_grad_w.
 inline convolution_graph convolution(fused_op op, convolution_sizes const& s, fused_type type) {
   convolution_graph g;
-  auto const dense = [&](i64 n, i64 c, i64 h, i64 w) { return g.given({n, c, h, w}, {c * h * w, h * w, w, 1}, type); };
+  auto const dense = [&](i64 n, i64 c, i64 h, i64 w) {
+    return g.given({n, c, h, w}, {c * h * w, h * w, w, 1}, type);
+  };
   g.images = dense(s.images, s.channels, s.height, s.width);
   g.filters = dense(s.filters, s.depth, s.w.kernel_h, s.w.kernel_w);
   g.results = dense(s.images, s.filters, s.high, s.wide);

@@ -1,4 +1,5 @@
-// tensorpar/exec/cudnn/graph.hpp - operations that a library is to do as one: tensors, and what is made of them, as values
+// tensorpar/exec/cudnn/graph.hpp - operations that a library is to do as one: tensors, and what is made of
+// them, as values
 #pragma once
 #include <cstdint>
 #include <tensorpar/core/config.hpp>
@@ -9,9 +10,9 @@ namespace tensorpar::detail {
 
 enum class fused_type : unsigned char { f32, bf16, i32, truth };
 /// What an operation does with x, and with b and t where it has them (repeated where they have one):
-/// functions of elements; x b, matrices of the last two axes; sum or largest over the axes along which the result has one; the same
-/// elements in other sizes; the index along `axis`; b where t is false; convolutions of images x (or the gradient of their results) with
-/// filters b, and their gradients.
+/// functions of elements; x b, matrices of the last two axes; sum or largest over the axes along which the
+/// result has one; the same elements in other sizes; the index along `axis`; b where t is false; convolutions
+/// of images x (or the gradient of their results) with filters b, and their gradients.
 enum class fused_op : unsigned char {
   product, minus, plus, quotient, exp_, log_, copy, index, at_least, select,
   multiply, sum, top, view,
@@ -24,7 +25,8 @@ struct fused_tensor {
   enum class role : unsigned char { given, hidden, number };
   fused_sizes extent, apart;
   fused_type type = fused_type::f32;
-  role is = role::hidden;            // given: has an address when the graph is run; number: has a value; hidden: nobody else sees it
+  // given: has an address when the graph is run; number: has a value; hidden: nobody else sees it
+  role is = role::hidden;
   float value = 0;
 };
 struct fused_window {
@@ -46,7 +48,9 @@ struct fused_graph {
   int given(fused_sizes extent, fused_sizes apart, fused_type type) {
     return add({std::move(extent), std::move(apart), type, fused_tensor::role::given, 0});
   }
-  int number(float value) { return add({{1, 1, 1, 1}, {1, 1, 1, 1}, fused_type::f32, fused_tensor::role::number, value}); }
+  int number(float value) {
+    return add({{1, 1, 1, 1}, {1, 1, 1, 1}, fused_type::f32, fused_tensor::role::number, value});
+  }
   int hidden(fused_sizes extent, fused_sizes apart, fused_type type = fused_type::f32) {
     return add({std::move(extent), std::move(apart), type, fused_tensor::role::hidden, 0});
   }

@@ -2,13 +2,13 @@
 #pragma once
 #include <deque>
 #include <optional>
+#include <tensorpar/exec/cudnn/door.cuh>
 #include <tensorpar/exec/cudnn/graph.hpp>
-#include <tensorpar/exec/cudnn_door.cuh>
 
 namespace tensorpar::detail {
 
-/// What a graph is made for: a GPU that is there, by its handle, or another one, by its properties as cuDNN writes them down, with which a
-/// plan can be made and not run.
+/// What a graph is made for: a GPU that is there, by its handle, or another one, by its properties as cuDNN
+/// writes them down, with which a plan can be made and not run.
 class cudnn_target {
   cudnnHandle_t handle_ = nullptr;
   std::optional<cudnn_descriptor> properties_;
@@ -17,7 +17,8 @@ class cudnn_target {
   explicit cudnn_target(cudnnHandle_t handle) : handle_(handle) {}
   explicit cudnn_target(std::string const& json) {
     properties_.emplace(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-    properties_->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, json.c_str(), static_cast<std::int64_t>(json.size() + 1));
+    properties_->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, json.c_str(),
+                     static_cast<std::int64_t>(json.size() + 1));
     properties_->finish("a GPU's properties");
   }
   /// What a graph, a question or a plan is to know of it, each under its own names.
@@ -29,7 +30,8 @@ class cudnn_target {
   }
 };
 
-/// Everything that was said of a graph, which must outlive what is made of it. Tensors have their number + 1 as name.
+/// Everything that was said of a graph, which must outlive what is made of it. Tensors have their number + 1
+/// as name.
 class cudnn_graph {
   std::deque<cudnn_descriptor> tensors_, parts_, operations_;
   cudnn_descriptor graph_{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR};
@@ -42,7 +44,8 @@ class cudnn_graph {
     std::vector<cudnnBackendDescriptor_t> all;
     for (cudnn_descriptor const& o : operations_) all.push_back(o.get());
     target.tell(graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
-    graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, all.data(), static_cast<std::int64_t>(all.size())).finish("a graph of operations");
+    graph_.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, all.data(), static_cast<std::int64_t>(all.size()))
+        .finish("a graph of operations");
   }
   cudnn_graph(cudnn_graph&&) = default;
   cudnn_descriptor const& descriptor() const { return graph_; }
@@ -67,14 +70,19 @@ class cudnn_graph {
     }
   }
   cudnn_descriptor const& of(int tensor) const { return tensors_[static_cast<std::size_t>(tensor)]; }
-  cudnn_descriptor const& part(cudnn_descriptor&& d, char const* what) { return parts_.emplace_back(std::move(d).finish(what)); }
+  cudnn_descriptor const& part(cudnn_descriptor&& d, char const* what) {
+    return parts_.emplace_back(std::move(d).finish(what));
+  }
 
   void add(fused_tensor const& t) {
-    auto const rank = static_cast<std::int64_t>(t.extent.size()), name = static_cast<std::int64_t>(tensors_.size()) + 1;
+    auto const rank = static_cast<std::int64_t>(t.extent.size()),
+               name = static_cast<std::int64_t>(tensors_.size()) + 1;
     cudnn_descriptor& d = tensors_.emplace_back(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, name).set(CUDNN_ATTR_TENSOR_DATA_TYPE, type_of(t.type));
-    d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, t.extent.data(), rank).set(CUDNN_ATTR_TENSOR_STRIDES, t.apart.data(), rank);
-    d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16}).set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, t.is == fused_tensor::role::hidden);
+    d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, t.extent.data(), rank)
+        .set(CUDNN_ATTR_TENSOR_STRIDES, t.apart.data(), rank);
+    d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16})
+        .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, t.is == fused_tensor::role::hidden);
     if (t.is == fused_tensor::role::number) d.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
     d.finish("a tensor");
   }
@@ -85,30 +93,39 @@ class cudnn_graph {
       case fused_op::top: return add_reduction(s, CUDNN_REDUCE_TENSOR_MAX);
       case fused_op::view:
         operations_.emplace_back(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
-            .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, of(s.x)).set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, of(s.to)).finish("a change of sizes");
+            .set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, of(s.x))
+            .set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, of(s.to))
+            .finish("a change of sizes");
         return;
       case fused_op::convolve:
-        return add_convolution(s, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                               {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA});
+        return add_convolution(
+            s, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+            {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA});
       case fused_op::convolve_grad_x:
-        return add_convolution(s, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                               {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA});
+        return add_convolution(
+            s, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+            {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA});
       case fused_op::convolve_grad_w:
-        return add_convolution(s, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-                               {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA});
+        return add_convolution(
+            s, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+            {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA});
       default: return add_function(s);
     }
   }
   void add_function(fused_step const& s) {
     cudnn_descriptor how(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     how.set(CUDNN_ATTR_POINTWISE_MODE, mode_of(s.op))
-        .set(CUDNN_ATTR_POINTWISE_MATH_PREC, s.op == fused_op::at_least ? CUDNN_DATA_BOOLEAN : CUDNN_DATA_FLOAT);
+        .set(CUDNN_ATTR_POINTWISE_MATH_PREC,
+             s.op == fused_op::at_least ? CUDNN_DATA_BOOLEAN : CUDNN_DATA_FLOAT);
     if (s.axis >= 0) how.set(CUDNN_ATTR_POINTWISE_AXIS, std::int64_t{s.axis});
     cudnn_descriptor& o = operations_.emplace_back(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     o.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, part(std::move(how), "a function of elements"));
@@ -130,21 +147,31 @@ class cudnn_graph {
     how.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT).set(CUDNN_ATTR_REDUCTION_OPERATOR, by);
     operations_.emplace_back(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)
         .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, part(std::move(how), "a reduction"))
-        .set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, of(s.x)).set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, of(s.to))
+        .set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, of(s.x))
+        .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, of(s.to))
         .finish("an operation that reduces");
   }
   struct convolution_names {
     cudnnBackendAttributeName_t how, x, b, to, alpha, beta;
   };
   void add_convolution(fused_step const& s, cudnnBackendDescriptorType_t type, convolution_names const& n) {
-    std::int64_t const stride[] = {s.window.stride, s.window.stride}, pad[] = {s.window.pad_h, s.window.pad_w}, one[] = {1, 1};
+    std::int64_t const stride[] = {s.window.stride, s.window.stride},
+                       pad[] = {s.window.pad_h, s.window.pad_w}, one[] = {1, 1};
     cudnn_descriptor how(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-    how.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT).set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
-    how.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2}).set(CUDNN_ATTR_CONVOLUTION_DILATIONS, one, 2);
+    how.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
+        .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
+    how.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2})
+        .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, one, 2);
     how.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, stride, 2);
     how.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, pad, 2).set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, pad, 2);
-    operations_.emplace_back(type).set(n.how, part(std::move(how), "a convolution")).set(n.x, of(s.x)).set(n.b, of(s.b)).set(n.to, of(s.to))
-        .set(n.alpha, 1.0f).set(n.beta, 0.0f).finish("an operation of a convolution");
+    operations_.emplace_back(type)
+        .set(n.how, part(std::move(how), "a convolution"))
+        .set(n.x, of(s.x))
+        .set(n.b, of(s.b))
+        .set(n.to, of(s.to))
+        .set(n.alpha, 1.0f)
+        .set(n.beta, 0.0f)
+        .finish("an operation of a convolution");
   }
 };
 

@@ -1,12 +1,14 @@
-// tensorpar/exec/cudnn/plan.cuh - how cuDNN does a graph on a GPU: the first way it proposes that keeps within what is asked
+// tensorpar/exec/cudnn/plan.cuh - how cuDNN does a graph on a GPU: the first way it proposes that keeps
+// within what is asked
 #pragma once
 #include <optional>
 #include <tensorpar/exec/cudnn/lowering.cuh>
 
 namespace tensorpar::detail {
 
-/// What a way of doing a graph may cost: bytes of scratch; sums that cuDNN itself says have no order (whether attention's have follows from
-/// its graph: see attention_backward); operands rounded to what tensor cores take.
+/// What a way of doing a graph may cost: bytes of scratch; sums that cuDNN itself says have no order (whether
+/// attention's have follows from its graph: see attention_backward); operands rounded to what tensor cores
+/// take.
 struct cudnn_limits {
   i64 workspace = 0;
   bool in_order = true;
@@ -45,11 +47,13 @@ class cudnn_plan {
     auto raw = engine.get();
     config.get(CUDNN_ATTR_ENGINECFG_ENGINE, &raw, 1);
     cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-    std::int64_t const n = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, notes, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+    std::int64_t const n =
+        engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, notes, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
     for (std::int64_t i = 0; i < n; ++i) {
       if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && most.in_order) return false;
       if (notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) return false;
-      bool const rounds = notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+      bool const rounds = notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
+                          notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
       if (rounds && !most.rounds) return false;
     }
     return true;
@@ -58,9 +62,10 @@ class cudnn_plan {
  public:
   cudnn_plan(cudnn_plan&&) = default;
 
-  /// The first proposal within the limits that cuDNN can make ready; nothing where there is none. Kernels are compiled, which takes up to a
-  /// second.
-  static std::optional<cudnn_plan> choose(fused_graph const& g, cudnn_target const& target, cudnn_limits const& most) {
+  /// The first proposal within the limits that cuDNN can make ready; nothing where there is none. Kernels are
+  /// compiled, which takes up to a second.
+  static std::optional<cudnn_plan> choose(fused_graph const& g, cudnn_target const& target,
+                                          cudnn_limits const& most) {
     std::optional<cudnn_graph> said;
     try {
       said.emplace(g, target);
@@ -69,14 +74,17 @@ class cudnn_plan {
     }
     for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
       cudnn_descriptor ask(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-      ask.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, said->descriptor()).set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+      ask.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, said->descriptor())
+          .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
       target.tell_properties(ask, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
       if (cudnnBackendFinalize(ask.get()) != CUDNN_STATUS_SUCCESS) continue;
       std::vector<cudnn_descriptor> configs;
       std::vector<cudnnBackendDescriptor_t> raw;
-      for (std::int64_t n = ask.get<cudnnBackendDescriptor_t>(CUDNN_ATTR_ENGINEHEUR_RESULTS, nullptr, 0); n > 0; --n)
+      for (std::int64_t n = ask.get<cudnnBackendDescriptor_t>(CUDNN_ATTR_ENGINEHEUR_RESULTS, nullptr, 0);
+           n > 0; --n)
         raw.push_back(configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
-      auto const found = ask.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, raw.data(), static_cast<std::int64_t>(raw.size()));
+      auto const found =
+          ask.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, raw.data(), static_cast<std::int64_t>(raw.size()));
       for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
         if (!allowed(configs[i], most)) continue;
         cudnn_descriptor p(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -94,7 +102,8 @@ class cudnn_plan {
 
   /// Bytes of scratch.
   i64 workspace() const { return workspace_; }
-  /// Work in the handle's stream. Precondition: an address for every tensor that is given; `workspace()` bytes at `room`.
+  /// Work in the handle's stream. Precondition: an address for every tensor that is given; `workspace()`
+  /// bytes at `room`.
   void run(cudnnHandle_t handle, std::vector<fused_address> const& given, void* room) const {
     std::vector<std::int64_t> names;
     std::vector<void*> addresses;
@@ -105,7 +114,8 @@ class cudnn_plan {
       }
     cudnn_descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, names.data(), static_cast<std::int64_t>(names.size()));
-    pack.set_addresses(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, addresses.data(), static_cast<std::int64_t>(addresses.size()));
+    pack.set_addresses(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, addresses.data(),
+                       static_cast<std::int64_t>(addresses.size()));
     pack.set_addresses(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, &room, 1).finish("addresses");
     cudnn_check(cudnnBackendExecute(handle, plan_.get(), pack.get()), "cudnnBackendExecute");
   }

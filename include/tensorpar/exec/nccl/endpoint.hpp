@@ -4,23 +4,25 @@
 
 namespace tensorpar::comm {
 
-/// Models `full_communicator` (exec/concepts.hpp) for every trivially copyable element that the memory adds, and does its work in
-/// `queue()`: calls return at once, `drain` waits. Sums of elements that the library knows are the library's, in its own order; others are
-/// exchanged as bytes and added here in group order, which takes scratch memory: one more buffer of a sum's operand, of each size that is
-/// larger than those before.
-/// `prepare`, which all ranks call together, makes a communicator for every group, and one for every way that messages take; a message is
-/// copied into a buffer of its own and sent by the way's own queue, so a send never waits for its receive. Ends of a way keep the order
-/// that `prepare` was told.
-template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
+/// Models `full_communicator` (exec/device/concepts.hpp) for every trivially copyable element that the memory
+/// adds, and does its work in `queue()`: calls return at once, `drain` waits. Sums of elements that the
+/// library knows are the library's, in its own order; others are exchanged as bytes and added here in group
+/// order, which takes scratch memory: one more buffer of a sum's operand, of each size that is larger than
+/// those before.
+/// `prepare`, which all ranks call together, makes a communicator for every group, and one for every way that
+/// messages take; a message is copied into a buffer of its own and sent by the channel's own queue, so a send
+/// never waits for its receive. Ends of a channel keep the order that `prepare` was told.
+template <class Library, queued_memory Memory>
+class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
   using base = detail::nccl_rank<Library, Memory>;
   using status = typename base::status;
   using group_state = typename base::group_state;
-  using way = typename base::way;
-  using base::hub_, base::in_, base::listed, base::operate, base::out_, base::queue_, base::rank_, base::stop_if_failed,
-      base::task_, base::world_;
+  using channel = typename base::channel;
+  using base::world_, base::in_, base::listed, base::operate, base::out_, base::queue_, base::rank_,
+      base::stop_if_failed, base::task_, base::everyone_;
 
  public:
-  using hub = nccl_hub<Library>;
+  using world = nccl_world<Library>;
   using library = Library;
   using memory = Memory;
   /// Operations are work in `queue()`.
@@ -38,17 +40,19 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
     group_state* state_;
   };
 
-  using base::base, base::abandon, base::at_task, base::drain, base::messages, base::queue, base::rank, base::size,
-      base::stuck_at, base::wait_for;
+  using base::base, base::abandon, base::at_task, base::drain, base::messages, base::queue, base::rank,
+      base::size, base::stuck_at, base::wait_for;
 
   ~basic_nccl() {
-    if (hub_->failed()) abandon();                     // before memory is given back, which waits for what uses it
+    // before memory is given back, which waits for what uses it
+    if (world_->failed()) abandon();
   }
 
-  /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline, or is to run another program.
+  /// Joins the other ranks, who all say the same. Throws `error` where one is missing past the deadline, or
+  /// is to run another program.
   void prepare(traffic const& t) {
     base::prepare(t);
-    if (hub_->local().size() < static_cast<std::size_t>(size())) hub_->talk_by(*this);
+    if (world_->local().size() < static_cast<std::size_t>(size())) world_->talk_by(*this);
   }
   /// Throws `error` unless `prepare` was told of the group, or it is this rank alone.
   group make_group(slice<int> members) { return group(&base::group_of(members)); }
@@ -56,8 +60,9 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
   void barrier(group const& g) {
     if (g.size() > 1) {
       auto* const p = reinterpret_cast<char*>(scratch(g.size()));
-      operate(*g.state_, "barrier",
-              [&] { return Library::all_gather(p + g.index(), p, 1, Library::bytes, g.state_->comm, queue_); });
+      operate(*g.state_, "barrier", [&] {
+        return Library::all_gather(p + g.index(), p, 1, Library::bytes, g.state_->comm, queue_);
+      });
     }
     drain();
   }
@@ -66,48 +71,62 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
     i64 const members = g.size();
     if (members == 1) return copy(out, in, n);
     if (auto const code = Library::template code_of<Element>())
-      return operate(s, "all_reduce", [&] { return Library::all_reduce(in, out, whole(n), *code, s.comm, queue_); });
+      return operate(s, "all_reduce",
+                     [&] { return Library::all_reduce(in, out, whole(n), *code, s.comm, queue_); });
     auto const begin = [&](i64 j) { return n * j / members; };
     auto const count = [&](i64 j) { return begin(j + 1) - begin(j); };
     i64 const me = g.index(), mine = count(me);
     auto const own = [&](i64) { return mine; };
     Element* const parts = room<Element>(mine * members);
-    exchange(s, "all_reduce", [&](i64 j) { return in + begin(j); }, count, [&](i64 j) { return parts + j * mine; }, own);
+    exchange(
+        s, "all_reduce", [&](i64 j) { return in + begin(j); }, count, [&](i64 j) { return parts + j * mine; },
+        own);
     add(parts, mine, members, out + begin(me));
-    exchange(s, "all_reduce", [&](i64) { return out + begin(me); }, own, [&](i64 j) { return out + begin(j); }, count);
+    exchange(
+        s, "all_reduce", [&](i64) { return out + begin(me); }, own, [&](i64 j) { return out + begin(j); },
+        count);
   }
   template <class Element> void reduce_scatter(group const& g, Element const* in, Element* out, i64 n) {
     group_state& s = *g.state_;
     if (g.size() == 1) return copy(out, in, n);
     if (auto const code = Library::template code_of<Element>())
-      return operate(s, "reduce_scatter", [&] { return Library::reduce_scatter(in, out, whole(n), *code, s.comm, queue_); });
+      return operate(s, "reduce_scatter",
+                     [&] { return Library::reduce_scatter(in, out, whole(n), *code, s.comm, queue_); });
     Element* const parts = room<Element>(n * g.size());
     auto const all = [&](i64) { return n; };
-    exchange(s, "reduce_scatter", [&](i64 j) { return in + j * n; }, all, [&](i64 j) { return parts + j * n; }, all);
+    exchange(
+        s, "reduce_scatter", [&](i64 j) { return in + j * n; }, all, [&](i64 j) { return parts + j * n; },
+        all);
     add(parts, n, g.size(), out);
   }
   template <class Element> void all_gather(group const& g, Element const* in, Element* out, i64 n) {
     if (g.size() == 1) return copy(out, in, n);
     group_state& s = *g.state_;
-    operate(s, "all_gather", [&] { return Library::all_gather(in, out, whole<Element>(n), Library::bytes, s.comm, queue_); });
+    operate(s, "all_gather",
+            [&] { return Library::all_gather(in, out, whole<Element>(n), Library::bytes, s.comm, queue_); });
   }
   template <class Element> void all_to_all(group const& g, Element const* in, Element* out, i64 n) {
     if (g.size() == 1) return copy(out, in, n);
     auto const all = [&](i64) { return n; };
-    exchange(*g.state_, "all_to_all", [&](i64 j) { return in + j * n; }, all, [&](i64 j) { return out + j * n; }, all);
+    exchange(
+        *g.state_, "all_to_all", [&](i64 j) { return in + j * n; }, all, [&](i64 j) { return out + j * n; },
+        all);
   }
   /// Precondition: 0 <= root < g.size().
   template <class Element> void broadcast(group const& g, int root, Element* data, i64 n) {
     if (g.size() == 1) return;
     group_state& s = *g.state_;
-    operate(s, "broadcast", [&] { return Library::broadcast(data, data, whole<Element>(n), Library::bytes, root, s.comm, queue_); });
+    operate(s, "broadcast", [&] {
+      return Library::broadcast(data, data, whole<Element>(n), Library::bytes, root, s.comm, queue_);
+    });
   }
 
-  /// Throws `error` unless this is the message that `prepare` was told is sent next on this way (messages to oneself come as they like).
+  /// Throws `error` unless this is the message that `prepare` was told is sent next on this channel (messages
+  /// to oneself come as they like).
   template <class Element> void send(int to, int tag, Element const* data, i64 n) {
     stop_if_failed();
     known(to);
-    way& w = to == rank_ ? own_ : out_[to];
+    channel& w = to == rank_ ? own_ : out_[to];
     planned_message const m{rank_, to, tag, n, sizeof(Element)};
     if (to != rank_) w.order.expect(m);
     auto const bytes = mail_.take(queue_, whole<Element>(n));
@@ -117,15 +136,17 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
     auto ready = queue_.make_mark();
     queue_.set(ready);
     w.queue->follow(ready);
-    operate(w, *w.queue, w.queue_number, {"send", "to rank " + std::to_string(to), ++w.number, task_},
-            [&] { return Library::send(mail_.data(bytes), whole<Element>(n), Library::bytes, 1, w.comm, *w.queue); });
+    operate(w, *w.queue, w.queue_number, {"send", "to rank " + std::to_string(to), ++w.number, task_}, [&] {
+      return Library::send(mail_.data(bytes), whole<Element>(n), Library::bytes, 1, w.comm, *w.queue);
+    });
     mail_.give_back(bytes, *w.queue);
   }
-  /// What is sent before it on this way, and asked for later, is received too. Throws `error` if no such message is ever sent.
+  /// What is sent before it on this channel, and asked for later, is received too. Throws `error` if no such
+  /// message is ever sent.
   template <class Element> void receive(int from, int tag, Element* data, i64 n) {
     stop_if_failed();
     known(from);
-    way& w = from == rank_ ? own_ : in_[from];
+    channel& w = from == rank_ ? own_ : in_[from];
     for (auto i = w.early.begin(); i != w.early.end(); ++i) {
       if (i->what.tag != tag) continue;
       fits(i->what, n, sizeof(Element));
@@ -144,12 +165,15 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
       w.early.push_back({m, mail_.take(queue_, whole(m.count * m.bytes))});
       take(w, m, mail_.data(w.early.back().bytes));
     }
-    throw error("rank " + std::to_string(from) + " sends nothing with tag " + std::to_string(tag) + " to rank " + std::to_string(rank_),
+    throw error("rank " + std::to_string(from) + " sends nothing with tag " + std::to_string(tag) +
+                    " to rank " + std::to_string(rank_),
                 "comm::nccl", "a message that `prepare` was told of");
   }
 
  private:
-  template <class Element = std::byte> static std::size_t whole(i64 n) { return static_cast<std::size_t>(n) * sizeof(Element); }
+  template <class Element = std::byte> static std::size_t whole(i64 n) {
+    return static_cast<std::size_t>(n) * sizeof(Element);
+  }
 
   template <class Call> void operate(group_state& s, char const* what, Call const& call) {
     operate(s, queue_, 0, {what, "of group " + listed(s.members), ++s.number, task_}, call);
@@ -162,32 +186,40 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
       auto const also = [&](status x) { if (r == Library::ok || r == Library::in_progress) r = x; };
       for (int j = 0; j < static_cast<int>(s.members.size()); ++j) {
         if (j == s.index) continue;
-        if (i64 const n = give_count(j)) also(Library::send(give(j), whole<element>(n), Library::bytes, j, s.comm, queue_));
-        if (i64 const n = take_count(j)) also(Library::receive(take(j), whole<element>(n), Library::bytes, j, s.comm, queue_));
+        if (i64 const n = give_count(j))
+          also(Library::send(give(j), whole<element>(n), Library::bytes, j, s.comm, queue_));
+        if (i64 const n = take_count(j))
+          also(Library::receive(take(j), whole<element>(n), Library::bytes, j, s.comm, queue_));
       }
       also(Library::group_end());
       return r;
     });
     copy(take(s.index), static_cast<element const*>(give(s.index)), take_count(s.index));
   }
-  void take(way& w, planned_message const& m, void* to) {
-    operate(w, queue_, 0, {"receive", "from rank " + std::to_string(m.from), ++w.number, task_},
-            [&] { return Library::receive(to, whole(m.count * m.bytes), Library::bytes, 0, w.comm, queue_); });
+  void take(channel& w, planned_message const& m, void* to) {
+    operate(w, queue_, 0, {"receive", "from rank " + std::to_string(m.from), ++w.number, task_}, [&] {
+      return Library::receive(to, whole(m.count * m.bytes), Library::bytes, 0, w.comm, queue_);
+    });
   }
   void known(int other) const {
     if (other < 0 || other >= size())
-      throw error("no such rank: " + std::to_string(other), "rank " + std::to_string(rank_), "0 to " + std::to_string(size() - 1));
+      throw error("no such rank: " + std::to_string(other), "rank " + std::to_string(rank_),
+                  "0 to " + std::to_string(size() - 1));
   }
   void fits(planned_message const& m, i64 n, i64 bytes) const {
     if (m.count == n && m.bytes == bytes) return;
-    throw error("rank " + std::to_string(m.from) + " sends " + detail::mail_order::words(m) + ", but rank " + std::to_string(rank_) +
-                    " expects " + std::to_string(n) + " of " + std::to_string(bytes), "comm::nccl", "equal elements on both sides");
+    throw error("rank " + std::to_string(m.from) + " sends " + detail::mail_order::words(m) + ", but rank " +
+                    std::to_string(rank_) + " expects " + std::to_string(n) + " of " + std::to_string(bytes),
+                "comm::nccl", "equal elements on both sides");
   }
   std::byte* scratch(i64 bytes) {
-    if (scratch_.empty() || scratch_.back().size() < bytes) scratch_.emplace_back(bytes, queue_);   // the smaller ones may be in use
+    // the smaller ones may be in use
+    if (scratch_.empty() || scratch_.back().size() < bytes) scratch_.emplace_back(bytes, queue_);
     return scratch_.back().data();
   }
-  template <class Element> Element* room(i64 n) { return reinterpret_cast<Element*>(scratch(n * static_cast<i64>(sizeof(Element)))); }
+  template <class Element> Element* room(i64 n) {
+    return reinterpret_cast<Element*>(scratch(n * static_cast<i64>(sizeof(Element))));
+  }
   template <class Element> void copy(Element* to, Element const* from, i64 n, bool adds = false) const {
     if (to != from && n > 0) queue_.move_box(line_block(n), line_block(n), from, line_block(n), to, adds);
   }
@@ -199,20 +231,24 @@ template <class Library, queued_memory Memory> class basic_nccl : detail::nccl_r
   void share(int root, void* p, std::size_t n) override {
     std::byte* const there = scratch(static_cast<i64>(n));
     if (rank_ == root) queue_.write(there, p, static_cast<i64>(n));
-    operate(world_, "sharing", [&] { return Library::broadcast(there, there, n, Library::bytes, root, world_.comm, queue_); });
+    operate(everyone_, "sharing", [&] {
+      return Library::broadcast(there, there, n, Library::bytes, root, everyone_.comm, queue_);
+    });
     drain();
     queue_.read(p, there, static_cast<i64>(n));
   }
   void add_up(double* x, int n) override {
     auto* const there = room<double>(n);
     queue_.write(there, x, n * static_cast<i64>(sizeof(double)));
-    operate(world_, "adding up",
-            [&] { return Library::all_reduce(there, there, whole(n), *Library::template code_of<double>(), world_.comm, queue_); });
+    operate(everyone_, "adding up", [&] {
+      return Library::all_reduce(there, there, whole(n), *Library::template code_of<double>(), everyone_.comm,
+                                 queue_);
+    });
     drain();
     queue_.read(x, there, n * static_cast<i64>(sizeof(double)));
   }
 
-  way own_;
+  channel own_;
   detail::mail_room<Memory> mail_;
   std::deque<tensorpar::detail::arena_memory<Memory>> scratch_;
 };

@@ -1,17 +1,19 @@
-// tensorpar/exec/nccl/mail.hpp - one way between two ranks: NCCL delivers in the order of sending, plans receive in their own
+// tensorpar/exec/nccl/mail.hpp - one channel between two ranks: NCCL delivers in the order of sending, plans
+// receive in their own
 #pragma once
 #include <deque>
 #include <list>
 #include <string>
 #include <tensorpar/core/error.hpp>
-#include <tensorpar/exec/arena_memory.hpp>
-#include <tensorpar/exec/traffic.hpp>
+#include <tensorpar/exec/comm/traffic.hpp>
+#include <tensorpar/exec/device/arena_memory.hpp>
 #include <utility>
 #include <vector>
 
 namespace tensorpar::comm::detail {
 
-/// The messages of a way, in the order in which they are sent, step after step. Both ends know it and keep to it.
+/// The messages of a channel, in the order in which they are sent, step after step. Both ends know it and
+/// keep to it.
 class mail_order {
   std::vector<planned_message> step_;
   std::size_t at_ = 0;
@@ -28,13 +30,16 @@ class mail_order {
   planned_message const& next() const { return step_[at_]; }
   void advance() { at_ = (at_ + 1) % step_.size(); }
   static std::string words(planned_message const& m) {
-    return std::to_string(m.count) + " elements of " + std::to_string(m.bytes) + " bytes with tag " + std::to_string(m.tag);
+    return std::to_string(m.count) + " elements of " + std::to_string(m.bytes) + " bytes with tag " +
+           std::to_string(m.tag);
   }
   /// Throws unless this is the message that is sent next.
   void expect(planned_message const& m) const {
     if (!empty() && m == next()) return;
-    throw error("rank " + std::to_string(m.from) + " sends " + words(m) + " to rank " + std::to_string(m.to), "comm::nccl",
-                empty() ? "a way that `prepare` was told of" : words(next()) + ", which `prepare` was told of");
+    throw error(
+        "rank " + std::to_string(m.from) + " sends " + words(m) + " to rank " + std::to_string(m.to),
+        "comm::nccl",
+        empty() ? "a channel that `prepare` was told of" : words(next()) + ", which `prepare` was told of");
   }
 };
 
@@ -55,7 +60,9 @@ template <queued_memory Memory> class mail_room {
     i64 const bytes = static_cast<i64>(size);
     item best = nullptr;
     for (piece& p : pieces_)
-      if (!p.taken && p.bytes.size() >= bytes && (!best || p.bytes.size() < best->bytes.size()) && m.reached(p.done)) best = &p;
+      if (!p.taken && p.bytes.size() >= bytes && (!best || p.bytes.size() < best->bytes.size()) &&
+          m.reached(p.done))
+        best = &p;
     if (!best) {
       pieces_.push_back({tensorpar::detail::arena_memory<Memory>(bytes, m), m.make_mark(), false});
       best = &pieces_.back();

@@ -1,14 +1,15 @@
-// tensorpar/exec/nccl/rank.hpp - one rank of an NCCL run: its communicators, what its queues were given, and all ways to fail
+// tensorpar/exec/nccl/rank.hpp - one rank of an NCCL run: its communicators, what its queues were given, and
+// all ways to fail
 #pragma once
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <tensorpar/core/slice.hpp>
-#include <tensorpar/exec/nccl/hub.hpp>
+#include <tensorpar/exec/comm/processes.hpp>
 #include <tensorpar/exec/nccl/library.hpp>
 #include <tensorpar/exec/nccl/mail.hpp>
 #include <tensorpar/exec/nccl/running.hpp>
-#include <tensorpar/exec/processes.hpp>
+#include <tensorpar/exec/nccl/world.hpp>
 
 namespace tensorpar::comm {
 
@@ -22,8 +23,8 @@ template <class Library> struct nccl_group_state {
 
 namespace detail {
 
-/// What messages of one way need at one of its ends.
-template <class Library, class Memory> struct nccl_way {
+/// What messages of one channel need at one of its ends.
+template <class Library, class Memory> struct nccl_channel {
   struct waiting {
     planned_message what;
     typename mail_room<Memory>::item bytes;
@@ -44,40 +45,44 @@ class nccl_rank {
   using handle = typename Library::comm;
   using status = typename Library::status;
   using group_state = nccl_group_state<Library>;
-  using way = nccl_way<Library, Memory>;
+  using channel = nccl_channel<Library, Memory>;
 
  public:
-  using hub = nccl_hub<Library>;
+  using world = nccl_world<Library>;
 
   /// Throws `error` unless the rank is one of this process.
-  nccl_rank(hub& h, int rank, Memory const& m) : hub_(&h), rank_(rank), memory_(m), queue_(m.beside()) {
+  nccl_rank(world& h, int rank, Memory const& m) : world_(&h), rank_(rank), memory_(m), queue_(m.beside()) {
     std::vector<int> const here = h.local();
     if (std::find(here.begin(), here.end(), rank) == here.end())
-      throw error("rank " + std::to_string(rank) + " is not one of this process", "comm::nccl", "a rank of its hub");
+      throw error("rank " + std::to_string(rank) + " is not one of this process", "comm::nccl",
+                  "a rank of its world");
   }
   nccl_rank(nccl_rank const&) = delete;
   nccl_rank& operator=(nccl_rank const&) = delete;
   ~nccl_rank() {
-    if (hub_->failed()) abandon();
-    else hub_->end(comms_);
+    if (world_->failed()) abandon();
+    else world_->end(comms_);
   }
 
   int rank() const { return rank_; }
-  int size() const { return hub_->size(); }
+  int size() const { return world_->size(); }
   Memory const& queue() const { return queue_; }
 
-  /// Joins the other ranks, who all say the same, and sends a byte on every way of messages: with the first one the library connects its
-  /// ends, for which the host of each waits for the other's. In a step, where one sends early what the other receives late, hosts could so
-  /// wait for one another in a circle; collectives cannot, since all ranks come to them in the order of the program. Throws
-  /// `error` where one is missing past the deadline, or is to run another program.
+  /// Joins the other ranks, who all say the same, and sends a byte on every way of messages: with the first
+  /// one the library connects its ends, for which the host of each waits for the other's. In a step, where
+  /// one sends early what the other receives late, hosts could so wait for one another in a circle;
+  /// collectives cannot, since all ranks come to them in the order of the program. Throws `error` where one
+  /// is missing past the deadline, or is to run another program.
   void prepare(traffic const& t) {
     memory_.wait();
-    handle const world = join();
-    world_.comm = world;
-    for (int i = 0; i < size(); ++i) world_.members.push_back(i);
-    world_.index = rank_;
-    if (hub_->local().size() < static_cast<std::size_t>(size())) compare(t.program);   // before groups, which might not fit each other
-    tensorpar::detail::arena_memory<Memory> const first(2, queue_);          // a byte to send, and one to receive
+    handle const everyone = join();
+    everyone_.comm = everyone;
+    for (int i = 0; i < size(); ++i) everyone_.members.push_back(i);
+    everyone_.index = rank_;
+    // before groups, which might not fit each other
+    if (world_->local().size() < static_cast<std::size_t>(size())) compare(t.program);
+    // a byte to send, and one to receive
+    tensorpar::detail::arena_memory<Memory> const first(2, queue_);
     queue_.wait();                                     // other queues read it
     for (auto const& round : channel_rounds(t, size())) {
       int color = -1, key = 0;
@@ -87,7 +92,7 @@ class nccl_rank {
           key = static_cast<int>(std::find(m.begin(), m.end(), rank_) - m.begin());
         }
       bool const message = color >= 0 && round[static_cast<std::size_t>(color)].message;
-      settle(world, Library::split(world, color, key, message, coming_), "forming groups");
+      settle(everyone, Library::split(everyone, color, key, message, coming_), "forming groups");
       if (color < 0) continue;
       handle const made = has_come("forming groups");
       auto const& members = round[static_cast<std::size_t>(color)].members;
@@ -95,7 +100,7 @@ class nccl_rank {
         groups_[members] = std::make_unique<group_state>(group_state{members, key, made});
         continue;
       }
-      way& w = key == 0 ? out_[members[1]] : in_[members[0]];
+      channel& w = key == 0 ? out_[members[1]] : in_[members[0]];
       w.comm = made;
       if (key == 0) {
         w.queue.emplace(memory_.beside());
@@ -110,7 +115,8 @@ class nccl_rank {
     drain();
     messages(t);
   }
-  /// Between steps: from now on these are a step's messages. Precondition: on ways that `prepare` was told of; all ranks say the same.
+  /// Between steps: from now on these are a step's messages. Precondition: on channels that `prepare` was
+  /// told of; all ranks say the same.
   void messages(traffic const& t) {
     for (auto* side : {&out_, &in_}) for (auto& [other, w] : *side) w.order.clear();
     for (planned_message const& m : t.messages) {
@@ -124,47 +130,53 @@ class nccl_rank {
   /// The task of the operation that took too long; -1: there is none.
   int stuck_at() const { return stuck_; }
 
-  /// Returns when everything this rank was asked for is done. Throws what has failed: here, in another rank of this process, in NCCL, or an
-  /// operation past the deadline.
+  /// Returns when everything this rank was asked for is done. Throws what has failed: here, in another rank
+  /// of this process, in NCCL, or an operation past the deadline.
   void drain() {
     watch([&] { return running_.empty(); });
     queue_.wait();
     look();                                            // an operation that has failed may have ended as well
   }
-  /// Returns when `q`, a queue of this device, has done what it was asked for so far, which may stand behind operations of this rank's.
-  /// Throws as `drain` does: who waits for q itself never learns that they do not end.
+  /// Returns when `q`, a queue of this device, has done what it was asked for so far, which may stand behind
+  /// operations of this rank's. Throws as `drain` does: who waits for q itself never learns that they do not
+  /// end.
   void wait_for(Memory const& q) {
     auto done = q.make_mark();
     q.set(done);
     watch([&] { return q.reached(done); });
   }
-  /// Ends all that is under way, whatever comes of it. A world that was joined stays with the hub, if the library can go on from it.
+  /// Ends all that is under way, whatever comes of it. A world that was joined stays with the world, if the
+  /// library can go on from it.
   void abandon() noexcept {
     handle kept{};
     if constexpr (shrinking_library<Library>) {
       auto const taken = [](status s) { return s == Library::ok || s == Library::in_progress; };
       // all are stopped before any is waited for: one's operation may stand behind another's in a queue
-      if (world_.comm != handle{})
-        for (handle c : comms_) if (taken(Library::revoke(c)) && c == world_.comm) kept = c;
+      if (everyone_.comm != handle{})
+        for (handle c : comms_) if (taken(Library::revoke(c)) && c == everyone_.comm) kept = c;
     }
     for (handle c : comms_) if (c != kept && c != handle{}) Library::abort(c);
     comms_.clear();
-    if (coming_ != handle{}) Library::abort(std::exchange(coming_, handle{}));     // after what it was coming from
-    if (kept != handle{}) hub_->keep(rank_, kept);
-    world_.comm = {};
+    // after what it was coming from
+    if (coming_ != handle{}) Library::abort(std::exchange(coming_, handle{}));
+    if (kept != handle{}) world_->keep(rank_, kept);
+    everyone_.comm = {};
   }
 
  private:
   /// All ranks' communicator: a new one, or what is left of one that has failed.
   handle join() {
     if constexpr (shrinking_library<Library>) {
-      if (handle const old = hub_->take_old(rank_); old != handle{}) {
-        std::vector<int> const lost = hub_->lost();
-        std::string const what = lost.empty() ? "going on with all ranks" : "going on without ranks " + listed(lost);
+      if (handle const old = world_->take_old(rank_); old != handle{}) {
+        std::vector<int> const lost = world_->lost();
+        std::string const what =
+            lost.empty() ? "going on with all ranks" : "going on without ranks " + listed(lost);
         comms_.push_back(old);
         settle(old, Library::in_progress, "stopping what has failed");
-        settle(old, lost.empty() ? Library::split(old, 0, rank_, false, coming_)
-                                 : Library::shrink(old, lost.data(), static_cast<int>(lost.size()), coming_), what.c_str());
+        settle(old,
+               lost.empty() ? Library::split(old, 0, rank_, false, coming_)
+                            : Library::shrink(old, lost.data(), static_cast<int>(lost.size()), coming_),
+               what.c_str());
         handle const made = has_come(what.c_str());
         Library::destroy(old);
         comms_.erase(comms_.begin());
@@ -172,20 +184,22 @@ class nccl_rank {
       }
     }
     handle made{};
-    status const joining = Library::init(made, size(), hub_->id(), rank_);
+    status const joining = Library::init(made, size(), world_->id(), rank_);
     comms_.push_back(made);
     settle(made, joining, "joining all ranks");
     return made;
   }
-  /// Throws `error` where a rank has another number than rank 0. One that is behind may hear first that another has ended the world.
+  /// Throws `error` where a rank has another number than rank 0. One that is behind may hear first that
+  /// another has ended the world.
   void compare(u64 mine) {
     constexpr i64 each = sizeof mine;
     std::vector<u64> all(static_cast<std::size_t>(size()));
     tensorpar::detail::arena_memory<Memory> there(each * size(), queue_);
     queue_.write(there.data() + each * rank_, &mine, each);
     std::byte* const at = there.data();
-    operate(world_, queue_, 0, {"comparing programs", "of all ranks", 1, -1},
-            [&] { return Library::all_gather(at + each * rank_, at, sizeof mine, Library::bytes, world_.comm, queue_); });
+    operate(everyone_, queue_, 0, {"comparing programs", "of all ranks", 1, -1}, [&] {
+      return Library::all_gather(at + each * rank_, at, sizeof mine, Library::bytes, everyone_.comm, queue_);
+    });
     drain();
     queue_.read(all.data(), there.data(), each * size());
     std::vector<int> other;
@@ -205,7 +219,9 @@ class nccl_rank {
     for (int x : v) r.append(r.empty() ? "{" : ",").append(std::to_string(x));
     return r + "}";
   }
-  std::string too_long() const { return " for more than " + std::to_string(hub_->deadline().count()) + " ms"; }
+  std::string too_long() const {
+    return " for more than " + std::to_string(world_->deadline().count()) + " ms";
+  }
   /// Its own, for good. Throws `error` unless `prepare` was told of the group, or it is this rank alone.
   group_state& group_of(slice<int> members) {
     std::vector<int> const all(members.begin(), members.end());
@@ -213,19 +229,20 @@ class nccl_rank {
     if (i == groups_.end() && all == std::vector<int>{rank_})
       i = groups_.emplace(all, std::make_unique<group_state>(group_state{all, 0, {}})).first;
     if (i == groups_.end())
-      throw error("rank " + std::to_string(rank_) + " has no group " + listed(all), "comm::nccl", "a group that `prepare` was told of");
+      throw error("rank " + std::to_string(rank_) + " has no group " + listed(all), "comm::nccl",
+                  "a group that `prepare` was told of");
     return *i->second;
   }
 
   [[noreturn]] void fail(error const& e) {
-    hub_->fail(std::make_exception_ptr(e), rank_);
+    world_->fail(std::make_exception_ptr(e), rank_);
     abandon();
     throw e;
   }
   void stop_if_failed() {
-    if (!hub_->failed()) return;
+    if (!world_->failed()) return;
     abandon();
-    std::rethrow_exception(hub_->failure());
+    std::rethrow_exception(world_->failure());
   }
   /// Has anything failed that this rank can see?
   void look() {
@@ -233,7 +250,8 @@ class nccl_rank {
     for (handle c : comms_) {
       status s = Library::ok;
       if (status const asked = Library::state(c, s); asked != Library::ok) s = asked;
-      if (s != Library::ok && s != Library::in_progress) stuck_ = running_.empty() ? task_ : running_.first().task;
+      if (s != Library::ok && s != Library::in_progress)
+        stuck_ = running_.empty() ? task_ : running_.first().task;
       settle(c, s, "an operation");
     }
   }
@@ -242,25 +260,30 @@ class nccl_rank {
     for (unsigned turn = 0; !done(); pause(turn++)) {
       if (turn % 64 == 0) look();
       else stop_if_failed();
-      if (operation_name const* late = running_.overdue(queue_, hub_->deadline())) {
+      if (operation_name const* late = running_.overdue(queue_, world_->deadline())) {
         stuck_ = late->task;
-        fail(error("rank " + std::to_string(rank_) + " waits in " + late->what + " number " + std::to_string(late->number) + " " +
-                       late->with + too_long(), "comm::nccl", "every member joins in time"));
+        fail(error("rank " + std::to_string(rank_) + " waits in " + late->what + " number " +
+                       std::to_string(late->number) + " " + late->with + too_long(),
+                   "comm::nccl", "every member joins in time"));
       }
     }
   }
   /// Waits until the library has taken a call.
   void settle(handle c, status s, char const* what) {
-    auto const end = std::chrono::steady_clock::now() + hub_->deadline();
+    auto const end = std::chrono::steady_clock::now() + world_->deadline();
     for (unsigned turn = 0; s == Library::in_progress; pause(turn++)) {
       stop_if_failed();
       if (std::chrono::steady_clock::now() > end)
-        fail(error("rank " + std::to_string(rank_) + " waits in " + what + too_long(), "comm::nccl", "every rank joins in time"));
+        fail(error("rank " + std::to_string(rank_) + " waits in " + what + too_long(), "comm::nccl",
+                   "every rank joins in time"));
       if (status const asked = Library::state(c, s); asked != Library::ok) s = asked;
     }
-    if (s != Library::ok) fail(error("NCCL says: " + std::string(Library::words(s)), "rank " + std::to_string(rank_) + ", " + what, ""));
+    if (s != Library::ok)
+      fail(error("NCCL says: " + std::string(Library::words(s)),
+                 "rank " + std::to_string(rank_) + ", " + what, ""));
   }
-  template <class Call> void operate(auto& on, Memory const& q, int queue, operation_name name, Call const& call) {
+  template <class Call>
+  void operate(auto& on, Memory const& q, int queue, operation_name name, Call const& call) {
     stop_if_failed();
     char const* const what = name.what;
     running_.begin(q, queue, std::move(name));
@@ -268,14 +291,14 @@ class nccl_rank {
     running_.end(q);
   }
 
-  hub* hub_;
+  world* world_;
   int rank_;
   Memory memory_, queue_;
-  group_state world_;
+  group_state everyone_;
   std::vector<handle> comms_;
   handle coming_{};                                    // asked for, and not there: the library will write it
   std::map<std::vector<int>, std::unique_ptr<group_state>> groups_;
-  std::map<int, way> out_, in_;                        // by the rank at the other end
+  std::map<int, channel> out_, in_;                        // by the rank at the other end
   int task_ = -1, stuck_ = -1;
   running_operations<Memory> running_;
 };

@@ -1,10 +1,11 @@
-// tensorpar/exec/nccl/running.hpp - the operations that a rank's queues have been given and have not ended: which one takes too long
+// tensorpar/exec/nccl/running.hpp - the operations that a rank's queues have been given and have not ended:
+// which one takes too long
 #pragma once
 #include <chrono>
 #include <deque>
 #include <optional>
 #include <string>
-#include <tensorpar/exec/memory.hpp>
+#include <tensorpar/exec/device/memory.hpp>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,8 @@ struct operation_name {
 
 namespace detail {
 
-/// Marks before and after every operation say which queue has come how far. An operation's time begins when its own rank has come to it,
-/// so long computations before it do not count.
+/// Marks before and after every operation say which queue has come how far. An operation's time begins when
+/// its own rank has come to it, so long computations before it do not count.
 template <queued_memory Memory> class running_operations {
   using clock = std::chrono::steady_clock;
   struct operation {
@@ -49,8 +50,8 @@ template <queued_memory Memory> class running_operations {
     q.set(running_.back().begun);
   }
   void end(Memory const& q) { q.set(running_.back().ended); }
-  /// Forgets what has ended. The first operation that has been going on for longer than the deadline, or null. O(operations that have
-  /// ended since + queues).
+  /// Forgets what has ended. The first operation that has been going on for longer than the deadline, or
+  /// null. O(operations that have ended since + queues).
   operation_name const* overdue(Memory const& q, std::chrono::milliseconds deadline) {
     std::vector<int> stopped;                      // queues whose first operation goes on
     auto const now = clock::now();

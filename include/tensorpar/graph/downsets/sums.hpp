@@ -1,0 +1,263 @@
+// tensorpar/graph/downsets/sums.hpp - costs of every downset, grown node by node, so that a stage is a
+// difference of two
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <tensorpar/graph/downsets/objective.hpp>
+#include <utility>
+#include <vector>
+
+namespace tensorpar::detail {
+
+/// Everything about the downsets that does not depend on a target, by rank: rank 0 is the full set, supersets
+/// come before subsets, and device work falls.
+template <downset_objective O> class downset_sums {
+  O const& o_;
+  downset_lattice const& l_;
+  int nets_ = 0;
+
+  static std::size_t at(int i) { return uz(i); }
+
+  void find_factors() {
+    int const tables = o_.tables();
+    factor.assign(at(tables), no_price);
+    for (int w = 0; w < o_.ways(); ++w) {
+      stage_way const x = o_.way(w);
+      if (x.devices > 0) factor[at(x.table)] = std::min(factor[at(x.table)], x.devices / x.share);
+      else free_way = true;
+    }
+    int const n = l_.node_count();
+    device_work.assign(at(n), 0.0);
+    for (int v = 0; v < n; ++v) {
+      double least = no_price;
+      for (int t = 0; t < tables; ++t)
+        if (factor[at(t)] < no_price && o_.work(t, v) < no_price)
+          least = std::min(least, factor[at(t)] * o_.work(t, v));
+      device_work[at(v)] = least < no_price ? least : 0.0;
+      total += device_work[at(v)];
+    }
+    absorbs.assign(at(o_.ways()), 0.0);
+    for (int w = 0; w < o_.ways(); ++w) {
+      stage_way const x = o_.way(w);
+      double rate = x.devices > 0 ? factor[at(x.table)] : 0.0;
+      if (x.devices == 0)
+        for (int v = 0; v < n; ++v)
+          if (double const own = o_.work(x.table, v); device_work[at(v)] > 0 && own < no_price)
+            rate = std::max(rate, own > 0 ? device_work[at(v)] / own : no_price);
+      absorbs[at(w)] = rate * x.share;
+      if (x.devices == 0) free_rate = std::max(free_rate, absorbs[at(w)] * o_.copies() / x.copies);
+    }
+  }
+
+  /// Each downset's cut nets follow from its parent's: nets of the new node enter, count up, or close.
+  void find_cuts(std::vector<std::vector<int>> const& nets_of, std::vector<int> const& size) {
+    int const count = l_.count();
+    // by downset: nets, and how many of their nodes are in
+    std::vector<int> start(at(count) + 1, 0), item, seen;
+    for (int d = 0; d < count; ++d) {
+      start[at(d)] = static_cast<int>(item.size());
+      if (d == 0) continue;
+      int i = start[at(l_.parent(d))];
+      int const end = start[at(l_.parent(d) + 1)];
+      auto const keep = [&](int h, int n) {
+        if (n == size[at(h)]) return;
+        item.push_back(h);
+        seen.push_back(n);
+      };
+      for (int h : nets_of[at(l_.last(d))]) {
+        for (; i < end && item[at(i)] < h; ++i) keep(item[at(i)], seen[at(i)]);
+        keep(h, i < end && item[at(i)] == h ? seen[at(i++)] + 1 : 1);
+      }
+      for (; i < end; ++i) keep(item[at(i)], seen[at(i)]);
+      start[at(d) + 1] = static_cast<int>(item.size());
+    }
+    start[at(count)] = static_cast<int>(item.size());
+    cut_start.assign(at(count) + 1, 0);
+    cut_net.reserve(item.size());
+    cut_seen.reserve(item.size());
+    for (int r = 0; r < count; ++r) {
+      int const d = id[at(r)];
+      cut_net.insert(cut_net.end(), item.begin() + start[at(d)], item.begin() + start[at(d) + 1]);
+      cut_seen.insert(cut_seen.end(), seen.begin() + start[at(d)], seen.begin() + start[at(d) + 1]);
+      cut_start[at(r) + 1] = static_cast<int>(cut_net.size());
+    }
+  }
+
+  void find_order() {
+    int const count = l_.count();
+    std::vector<i64> q(at(count), 0);
+    std::vector<int> nodes(at(count), 0);
+    double const unit = total > 0 ? static_cast<double>(one) / total : 0.0;
+    std::vector<i64> of(device_work.size());
+    for (std::size_t v = 0; v < of.size(); ++v) of[v] = static_cast<i64>(std::llround(device_work[v] * unit));
+    for (int d = 1; d < count; ++d) {
+      q[at(d)] = q[at(l_.parent(d))] + of[at(l_.last(d))];
+      nodes[at(d)] = nodes[at(l_.parent(d))] + 1;
+    }
+    id.resize(at(count));
+    for (int d = 0; d < count; ++d) id[at(d)] = d;
+    std::sort(id.begin(), id.end(), [&](int a, int b) {
+      if (q[at(a)] != q[at(b)]) return q[at(a)] > q[at(b)];
+      return nodes[at(a)] != nodes[at(b)] ? nodes[at(a)] > nodes[at(b)] : a < b;
+    });
+    work_units.resize(at(count));
+    for (int r = 0; r < count; ++r) work_units[at(r)] = q[at(id[at(r)])];
+    units_of = std::move(of);
+  }
+
+  /// A downset without node x has none of x's descendants: with more work than all others together it holds
+  /// x.
+  void find_clear(reachability const& reach) {
+    int const n = l_.node_count();
+    std::vector<i64> without(at(n), work_units[0]), net(at(nets_), 0);
+    for (int x = 0; x < n; ++x)
+      for (int y = 0; y < n; ++y)
+        if (y == x || reach.reaches(x, y)) without[at(x)] -= units_of[at(y)];
+    for (int h = 0; h < nets_; ++h)
+      for (int x : o_.nets()[at(h)]) net[at(h)] = std::max(net[at(h)], without[at(x)]);
+    clear_units.assign(at(l_.count()), -1);
+    for (int r = 0; r < l_.count(); ++r)
+      for (int i = cut_start[at(r)]; i < cut_start[at(r) + 1]; ++i)
+        clear_units[at(r)] = std::max(clear_units[at(r)], net[at(cut_net[at(i)])]);
+  }
+
+  void sum_up() {
+    int const count = l_.count(), tables = o_.tables();
+    measure.assign(at(count) * at(o_.measures()), 0.0);
+    std::vector<double> rows(measure);
+    for (int d = 1; d < count; ++d)
+      for (int k = 0, m = o_.measures(); k < m; ++k)
+        rows[at(d) * at(m) + at(k)] = rows[at(l_.parent(d)) * at(m) + at(k)] + o_.measure(k, l_.last(d));
+    for (int r = 0; r < count; ++r)
+      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(at(id[at(r)]) * at(o_.measures())),
+                  o_.measures(), measure.begin() + static_cast<std::ptrdiff_t>(at(r) * at(o_.measures())));
+    std::vector<double> sum(at(count), 0.0);
+    std::vector<int> bars(at(count), 0);
+    for (int t = 0; t < tables; ++t) {
+      for (int d = 1; d < count; ++d) {
+        double const x = o_.work(t, l_.last(d));
+        sum[at(d)] = sum[at(l_.parent(d))] + (x < no_price ? x : 0.0);
+        bars[at(d)] = bars[at(l_.parent(d))] + (x < no_price ? 0 : 1);
+      }
+      work.emplace_back(at(count));
+      barred.emplace_back(at(count));
+      for (int r = 0; r < count; ++r) {
+        work.back()[at(r)] = sum[at(id[at(r)])];
+        barred.back()[at(r)] = bars[at(id[at(r)])];
+      }
+      charge.emplace_back();
+      for (int h = 0; h < nets_; ++h) charge.back().push_back(o_.charge(t, h));
+      in.emplace_back(at(count), 0.0);
+      out.emplace_back(at(count), 0.0);
+      for (int r = 0; r < count; ++r)
+        for (int i = cut_start[at(r)]; i < cut_start[at(r) + 1]; ++i) {
+          in.back()[at(r)] += charge.back()[at(cut_net[at(i)])].in;
+          out.back()[at(r)] += charge.back()[at(cut_net[at(i)])].out;
+        }
+    }
+    before.assign(at(count), 0.0);
+    after.assign(at(count), 0.0);
+    std::vector<double> low(at(nets_), 0.0), high(at(nets_), 0.0);
+    for (int h = 0; h < nets_ && !free_way; ++h) {
+      low[at(h)] = high[at(h)] = no_price;
+      for (int t = 0; t < tables; ++t)
+        if (factor[at(t)] < no_price) {
+          low[at(h)] = std::min(low[at(h)], factor[at(t)] * charge[at(t)][at(h)].out);
+          high[at(h)] = std::min(high[at(h)], factor[at(t)] * charge[at(t)][at(h)].in);
+        }
+    }
+    std::vector<double> device(at(count), 0.0);
+    for (int d = 1; d < count; ++d) device[at(d)] = device[at(l_.parent(d))] + device_work[at(l_.last(d))];
+    for (int r = 0; r < count; ++r) {
+      before[at(r)] = device[at(id[at(r)])];
+      after[at(r)] = total - before[at(r)];
+      for (int i = cut_start[at(r)]; i < cut_start[at(r) + 1]; ++i) {
+        before[at(r)] += low[at(cut_net[at(i)])];
+        after[at(r)] += high[at(cut_net[at(i)])];
+      }
+    }
+  }
+
+ public:
+  static constexpr i64 one = i64{1} << 40;    // all device work, in units
+  std::vector<double> factor;                 // by table: fewest devices per share
+  std::vector<double> device_work;            // by node: device-seconds that it takes at least
+  double total = 0;
+  bool free_way = false;                      // is there a way without devices?
+  // device-seconds that all ways without devices absorb per second
+  double free_rate = 0;
+  // by way: device-seconds of work in a stage per second of its price, at most
+  std::vector<double> absorbs;
+  std::vector<int> id;                        // by rank: the downset
+  // by rank: device work, whole numbers, so that supersets never have less
+  std::vector<i64> work_units;
+  std::vector<i64> units_of;                  // by node
+  // by rank: a downset with more work holds all nets that this one cuts
+  std::vector<i64> clear_units;
+  std::vector<double> measure;                // by rank, rows
+  std::vector<std::vector<double>> work, in, out;  // by table and rank
+  std::vector<std::vector<int>> barred;       // by table and rank: nodes that cannot run so
+  std::vector<std::vector<net_charge>> charge;
+  // by rank: device-seconds of all stages that make up the downset, and of all the others
+  std::vector<double> before, after;
+  std::vector<int> cut_start, cut_net, cut_seen;
+
+  template <topology G> downset_sums(G const& g, O const& o, downset_lattice const& l) : o_(o), l_(l) {
+    auto const& nets = o.nets();
+    nets_ = static_cast<int>(nets.size());
+    std::vector<std::vector<int>> nets_of(at(l.node_count()));
+    std::vector<int> size;
+    for (int h = 0; h < nets_; ++h) {
+      size.push_back(static_cast<int>(nets[at(h)].size()));
+      for (int v : nets[at(h)]) nets_of[at(v)].push_back(h);
+    }
+    find_factors();
+    find_order();
+    find_cuts(nets_of, size);
+    find_clear(reachability(g));
+    sum_up();
+  }
+
+  /// In each of `bands` equal bands of work the `each` downsets that cut least, and the empty and the full
+  /// one: flags by rank.
+  std::vector<char> narrow_downsets(int bands, int each) const {
+    int const count = l_.count();
+    std::vector<char> r(at(count), 0);
+    std::vector<std::vector<std::pair<double, int>>> best(at(bands) + 1);
+    for (int i = 0; i < count; ++i) {
+      double cut = 0;
+      for (std::size_t t = 0; t < in.size(); ++t) cut = std::max(cut, in[t][at(i)] + out[t][at(i)]);
+      auto& band = best[static_cast<std::size_t>(work_units[at(i)] * bands / (one + 1))];
+      band.push_back({cut, i});
+      std::sort(band.begin(), band.end());
+      if (static_cast<int>(band.size()) > each) band.pop_back();
+    }
+    for (auto const& band : best)
+      for (auto const& [cut, i] : band) r[at(i)] = 1;
+    r.front() = r.back() = 1;
+    return r;
+  }
+
+  double const* measures(int r) const { return measure.data() + at(r) * at(o_.measures()); }
+
+  /// What the nets charge the stage between the downsets of two ranks, in a table. A net that both cut was
+  /// counted in full: it charges in + out - both if the stage holds some of its nodes, else nothing. O(nets
+  /// cut).
+  double boundary(int t, int low, int high) const {
+    double r = in[at(t)][at(low)] + out[at(t)][at(high)];
+    int i = cut_start[at(low)], j = cut_start[at(high)];
+    int const m = cut_start[at(low) + 1], n = cut_start[at(high) + 1];
+    while (i < m && j < n) {
+      int const a = cut_net[at(i)], b = cut_net[at(j)];
+      if (a == b) {
+        net_charge const& c = charge[at(t)][at(a)];
+        r -= cut_seen[at(i)] != cut_seen[at(j)] ? c.both : c.in + c.out;
+      }
+      i += a <= b;
+      j += b <= a;
+    }
+    return r;
+  }
+};
+
+}  // namespace tensorpar::detail

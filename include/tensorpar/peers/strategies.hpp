@@ -1,0 +1,220 @@
+// tensorpar/peers/strategies.hpp - strategies that people and other planners use, under this cost model: what
+// a search has to beat
+#pragma once
+#include <random>
+#include <tensorpar/op/attention/packed.hpp>
+#include <tensorpar/search/intra/optimize.hpp>
+
+namespace tensorpar {
+
+struct strategy_options {
+  int mcmc_steps = 100'000;               // proposals of the random walk; 0: no walk
+  u64 seed = 1;
+  // of the data-parallel step's seconds: what is that much worse is taken once in e times
+  double mcmc_temperature = 0.002;
+};
+
+namespace detail {
+
+/// By choice set the loop of its operators' samples ('\0': none).
+inline std::vector<char> batch_by_set(mapping_problem const& p, std::string const& batch) {
+  std::vector<char> r(p.sets.size(), 0);
+  for (int v = p.operators() - 1; v >= 0; --v) r[idx(p.set_of[idx(v)])] = batch[idx(v)];
+  return r;
+}
+/// The least sum over the choices that `keep(set, choice)`, or nothing where an operator has none.
+template <class Keep>
+std::optional<assignment> min_among(mapping_problem const& p, Keep const& keep,
+                                      elimination_limits const& limits) {
+  for (int s = 0; s < static_cast<int>(p.sets.size()); ++s) {
+    bool some = false;
+    for (int i = 0; i < p.sets[idx(s)].count() && !some; ++i) some = keep(s, i);
+    if (!some) return std::nullopt;
+  }
+  smaller_problem const q = with_choices(p, keep);
+  std::vector<std::vector<double>> seconds;
+  for (choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);
+  return q.back(min_sum(q.problem, seconds, limits).choices);
+}
+
+}  // namespace detail
+
+/// Data parallelism whose copies share updates (ZeRO-2; Rajbhandari et al. 2020, section 5) or keep a part of
+/// the weights each (ZeRO-3). Where a weight cannot be shared so, it is shared less. With one micro-batch
+/// ZeRO-1 is the same plan as ZeRO-2: gradients go at once.
+inline assignment zero(mapping_problem const& p, std::string const& batch, zero_stage level) {
+  assignment a = data_parallel(p, batch);
+  for (int v = 0; v < p.operators(); ++v) {
+    sharding const& s = p.choices(v).shardings[detail::idx(a[detail::idx(v)])];
+    for (int k = static_cast<int>(level); k > 0; --k)
+      if (int const i = find_choice(p, v, s, {static_cast<zero_stage>(k), false}); i >= 0) {
+        a[detail::idx(v)] = i;
+        break;
+      }
+  }
+  return a;
+}
+
+/// Samples over `data` groups of `tensor` neighbouring devices each; in a group every operator splits one
+/// other loop, or does the same on all; which one is chosen by cost. (Narayanan et al. 2021 without
+/// pipelines; Megatron's pairs of linear operators and heads of attention are among these, and so is its
+/// sequence parallelism.) Nothing where an operator cannot be sharded so.
+inline std::optional<assignment> uniform_mesh(mapping_problem const& p, std::string const& batch, i64 data,
+                                              i64 tensor, elimination_limits const& limits = {}) {
+  std::vector<char> const of = detail::batch_by_set(p, batch);
+  return detail::min_among(p, [&](int set, int i) {
+    choice_set const& c = p.sets[detail::idx(set)];
+    sharding const& s = c.shardings[detail::idx(i)];
+    if (s.start != 0 || s.size() != data * tensor || !(c.saving(i) == choice_saving{})) return false;
+    char const b = of[detail::idx(set)];
+    if (!b) return true;
+    i64 samples = 1;
+    for (mesh_axis const& a : s.axes) if (a.letter == b) samples *= a.degree;
+    bool const outermost = samples == 1 || s.axes.front().letter == b;
+    return samples == data && outermost;
+  }, limits);
+}
+
+/// Operators that mostly send run in parts of their weights, operators that mostly compute in parts of the
+/// samples (Mudigere et al. 2022, "Neo"; Unity, 6.3, for DLRM and CANDLE-Uno): weights with more elements
+/// than what the operator reads and writes are split over as many devices as can be, along the loop that
+/// costs least.
+inline std::optional<assignment> expert(mapping_problem const& p, training_graph const& t,
+                                        std::string const& batch, elimination_limits const& limits = {}) {
+  std::vector<char> const of = detail::batch_by_set(p, batch);
+  std::vector<char> heavy(p.sets.size(), 0);
+  for (int v = 0; v < p.operators(); ++v) {
+    i64 weights = 0, rest = 0;
+    for (int x : t.graph.node(v).in)
+      (t.graph.value(x).role == value_role::parameter ? weights : rest) += t.graph.type(x).elements();
+    for (int x : t.graph.node(v).out) rest += t.graph.type(x).elements();
+    heavy[detail::idx(p.set_of[detail::idx(v)])] = weights > rest;
+  }
+  assignment const data = data_parallel(p, batch);
+  std::vector<int> plain(p.sets.size(), 0);
+  for (int v = 0; v < p.operators(); ++v) plain[detail::idx(p.set_of[detail::idx(v)])] = data[detail::idx(v)];
+  std::vector<i64> most(p.sets.size(), 0);                          // devices that share the work
+  auto const splits = [&](int set, int i) {
+    choice_set const& c = p.sets[detail::idx(set)];
+    sharding const& s = c.shardings[detail::idx(i)];
+    return heavy[detail::idx(set)] && s.start == 0 && s.axes.size() == 1 && s.axes[0].letter &&
+           s.axes[0].letter != of[detail::idx(set)] && c.saving(i) == choice_saving{};
+  };
+  for (int s = 0; s < static_cast<int>(p.sets.size()); ++s)
+    for (int i = 0; i < p.sets[detail::idx(s)].count(); ++i)
+      if (splits(s, i))
+        most[detail::idx(s)] =
+            std::max(most[detail::idx(s)], p.sets[detail::idx(s)].shardings[detail::idx(i)].size());
+  return detail::min_among(p, [&](int set, int i) {
+    i64 const devices = most[detail::idx(set)];
+    return devices ? splits(set, i) && p.sets[detail::idx(set)].shardings[detail::idx(i)].size() == devices
+                   : i == plain[detail::idx(set)];
+  }, limits);
+}
+
+/// A random walk from data parallelism (Jia et al. 2019, "FlexFlow", section 6.2: Metropolis-Hastings): one
+/// operator gets another choice; what is better is taken, what is worse with a probability that falls with
+/// how much. The best one seen; everything in sequence. Deterministic by seed. O(steps * partners of an
+/// operator). Precondition: all of `from` starts at device 0.
+inline assignment random_walk(mapping_problem const& p, assignment const& from,
+                              strategy_options const& o = {}) {
+  std::vector<std::vector<int>> pairs_of(from.size()), choices(p.sets.size());
+  for (std::size_t k = 0; k < p.pairs.size(); ++k)
+    for (int v : {p.pairs[k].first, p.pairs[k].second})
+      pairs_of[detail::idx(v)].push_back(static_cast<int>(k));
+  for (std::size_t s = 0; s < p.sets.size(); ++s)
+    for (int i = 0; i < p.sets[s].count(); ++i)
+      if (p.sets[s].shardings[detail::idx(i)].start == 0) choices[s].push_back(i);
+  std::mt19937_64 draw(o.seed);
+  assignment now = from, best = from;
+  auto const around = [&](std::size_t v) {             // all that depends on v's choice
+    double t = p.choices(static_cast<int>(v)).seconds[detail::idx(now[v])];
+    for (int k : pairs_of[v]) {
+      operator_pair const& q = p.pairs[detail::idx(k)];
+      t += p.seconds(q, now[detail::idx(q.first)], now[detail::idx(q.second)]);
+    }
+    return t;
+  };
+  double const scale = o.mcmc_temperature * evaluator(p)(from).seconds;
+  double above = 0, least = 0;                         // seconds more than at the start
+  for (int k = 0; k < o.mcmc_steps; ++k) {
+    auto const v = static_cast<std::size_t>(draw() % now.size());
+    std::vector<int> const& some = choices[detail::idx(p.set_of[v])];
+    int const before = now[v];
+    double const old = around(v);
+    now[v] = some[static_cast<std::size_t>(draw() % some.size())];
+    double const change = around(v) - old, coin = static_cast<double>(draw() >> 11) * 0x1p-53;
+    if (change <= 0 || coin < std::exp(-change / scale)) above += change;
+    else now[v] = before;
+    if (above < least - scale * 1e-9) { least = above; best = now; }
+  }
+  return best;
+}
+
+/// All of the above that a graph and a machine allow, priced like the search's own plans: seconds by its
+/// objective, bytes by arenas. "Megatron" only for graphs with attention, in groups within a node. The same
+/// options as for `optimize`. Deterministic.
+template <cost_model M>
+std::vector<baseline> strategies(computation_graph const& forward, machine const& on, M const& model,
+                                 search_options const& o = {}, strategy_options const& more = {}) {
+  training_options to;
+  to.loss = o.loss;
+  to.optimizer = o.optimizer;
+  to.micro_batches = o.micro_batches;
+  to.reduction = o.reduction;
+  training_graph const t = differentiate(forward, to);
+  detail::require_listable(t, o.micro_batches, o.max_listed);
+  choice_book<M> book(on, model, objective_options{on.size(), o.scalar_bytes, o.micro_batches});
+  detail::saving_builder<M> build(t, book, std::vector<char>(detail::idx(t.forward_nodes), 0), o.order);
+  sharding_limits limits = space_for(on, o).shardings;
+  limits.max_axes = 2;
+  mapping_problem const two_axes = build.make(limits);
+  limits.max_axes = 1;
+  limits.min_part = on.size();                                     // some leave devices idle
+  limits.max_divisors = 0;
+  mapping_problem const one_axis = build.make(limits);
+  std::string const batch = batch_loops(t.graph, t.forward_nodes);
+  plan like;
+  like.cluster = on;
+  like.optimizer = o.optimizer;
+  like.micro_batches = o.micro_batches;
+  like.reduction = t.reduction;
+  like.scalar_bytes = o.scalar_bytes;
+  arena_sizes arenas(t, like, require_scratch(o.scratch, o.scalar_bytes, "strategies").rule);
+  std::vector<baseline> r;
+  auto const put = [&](std::string name, mapping_problem const& p, std::optional<assignment> const& a) {
+    if (!a) return;
+    baseline b{std::move(name), *a, evaluator(p)(*a), op_strategies(p, *a)};
+    b.cost.bytes = arenas(b.nodes);
+    r.push_back(std::move(b));
+  };
+  put("ZeRO-2", one_axis, zero(one_axis, batch, zero_stage::updates));
+  put("ZeRO-3", one_axis, zero(one_axis, batch, zero_stage::weights));
+  bool attends = false;
+  for (int v = 0; v < t.forward_nodes; ++v) attends = attends || is_attention(t.graph.node(v).op);
+  i64 const node = on.links.empty() ? on.size() : on.links.front().group;
+  evaluator const price(two_axes);
+  std::optional<assignment> mesh, megatron;
+  double min_mesh = never, min_megatron = never;
+  for (i64 k = 1; k <= on.size(); ++k) {
+    if (on.size() % k) continue;
+    std::optional<assignment> const a =
+        uniform_mesh(two_axes, batch, on.size() / k, k, o.mapping.elimination);
+    if (!a) continue;
+    double const s = price(*a).seconds;
+    if (s < min_mesh) { min_mesh = s; mesh = a; }
+    if (attends && k > 1 && k <= node && s < min_megatron) { min_megatron = s; megatron = a; }
+  }
+  put("Megatron", two_axes, megatron);
+  put("uniform mesh", two_axes, mesh);
+  put("expert", one_axis, expert(one_axis, t, batch, o.mapping.elimination));
+  if (more.mcmc_steps > 0)
+    put("random walk", two_axes, random_walk(two_axes, data_parallel(two_axes, batch), more));
+  return r;
+}
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> strategies(computation_graph const&, machine const&, M const&, search_options const& = {},
+                              strategy_options const& = {});
+
+}  // namespace tensorpar

@@ -1,0 +1,70 @@
+// tensorpar/program/planned_step.hpp - one training step of any plan, with stages or without: what executors,
+// checker and simulator take
+#pragma once
+#include <algorithm>
+#include <string>
+#include <tensorpar/ir/rebatch.hpp>
+#include <tensorpar/plan/step_fit.hpp>
+#include <tensorpar/program/passes/memory_saving.hpp>
+#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/training.hpp>
+
+namespace tensorpar {
+
+/// A step's graph, the shardings of its operators, and its program: what `check(graph, plan, program)` and
+/// `simulate(program, ...)` take, and executors if it was made for their policy (exec/step/step_for.hpp).
+struct planned_step {
+  training_graph graph;
+  tensorpar::plan plan;
+  tensorpar::program program;
+};
+
+/// The step that a plan makes of the forward graph that it runs: a pipeline is expanded
+/// (program/passes/expand.hpp), memory is saved where the plan says so (program/passes/memory_saving.hpp),
+/// and all is unrolled. `w`: the scratch space of a backend. `ready(graph)` is called before that, with the
+/// step's graph. Throws `error` for a plan of another graph, and as `expand`, `save_memory` and `unroll` do.
+/// O(unrolling).
+template <class Ready>
+planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss,
+                     workspace_rule w, Ready const& ready) {
+  require_graph(p, forward);
+  if (!p.pipeline.empty()) {
+    pipelined_step s = expand(forward, p, loss);
+    ready(s.graph);
+    program q = unroll(s, w);
+    return {std::move(s.graph), std::move(s.plan), std::move(q)};
+  }
+  saving_step s = save_memory(differentiate(forward, training_of(p, loss)), p);
+  ready(s.graph);
+  program q = unroll(s.graph, s.plan, w);
+  return {std::move(s.graph), std::move(s.plan), std::move(q)};
+}
+/// The same without a policy's kernels being looked for: with the scratch space that a search or a
+/// certificate was told of, or none.
+inline planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss = "loss",
+                            scratch_space const& scratch = {}) {
+  return step_of(forward, p, loss, require_scratch(scratch, p.scalar_bytes, "step_of").rule,
+                 [](training_graph const&) {});
+}
+
+/// The graph that a plan for so many `samples` runs, from the graph of few that it was searched for with
+/// (search/optimize_batch.hpp): on as many samples as a micro-batch has; a pipeline runs the given one. For
+/// plans that come from a file. If the plan has rewrites, the one that they begin with:
+/// `rewritten(graph_of(few, p, samples), p)` (program/rewritten.hpp) is what any plan runs.
+/// Throws `error` where the plan is of another graph or batch. O(nodes).
+inline computation_graph graph_of(computation_graph const& few, plan const& p, i64 samples) {
+  require_feasible(p);
+  i64 const own = samples_of(few);
+  bool const staged = !p.pipeline.empty();
+  i64 const parts = staged ? 1 : own * std::max(1, p.micro_batches);
+  if (samples < 1 || (staged ? samples != p.pipeline.mini_batch : samples % parts != 0))
+    throw error("a batch of " + std::to_string(samples) + " for a plan of " + detail::training_text(p),
+                detail::plan_named(p),
+                staged ? std::to_string(p.pipeline.mini_batch) + ", the pipeline's"
+                       : "a multiple of " + std::to_string(parts));
+  computation_graph g = staged ? few : rebatch(few, samples / parts);
+  if (p.rewrites.empty() || g.hash() != p.serial) require_graph(p, g);
+  return g;
+}
+
+}  // namespace tensorpar

@@ -1,0 +1,120 @@
+// tensorpar/program/send_early.hpp - exchanges between disjoint devices in two halves: sent when made,
+// received when needed
+#pragma once
+#include <algorithm>
+#include <tensorpar/ir/exchange.hpp>
+#include <tensorpar/program/program.hpp>
+
+namespace tensorpar {
+
+namespace detail {
+
+/// Leaves buffers out that no task uses, and says anew when the others are used first and last.
+inline void leave_out(program& p, std::vector<int> const& unused) {
+  auto z = [](i64 i) { return static_cast<std::size_t>(i); };
+  std::vector<int> now(p.buffers.size(), 0);
+  for (int b : unused) now[z(b)] = -1;
+  int kept = 0;
+  std::vector<buffer> buffers;
+  for (std::size_t b = 0; b < now.size(); ++b) {
+    if (now[b] < 0) continue;
+    now[b] = kept++;
+    buffers.push_back(std::move(p.buffers[b]));
+    buffers.back().first = -1;
+  }
+  p.buffers = std::move(buffers);
+  for (buffer& b : p.buffers) if (b.in_place_of >= 0) b.in_place_of = now[z(b.in_place_of)];
+  for (std::size_t t = 0; t < p.tasks.size(); ++t) {
+    task& x = p.tasks[t];
+    auto used = [&](int& b) {
+      if (b < 0) return;
+      b = now[z(b)];
+      buffer& y = p.buffers[z(b)];
+      if (y.first < 0) y.first = static_cast<int>(t);
+      y.last = static_cast<int>(t);
+    };
+    for (int& b : x.in) used(b);
+    for (int& b : x.out) used(b);
+    used(x.workspace);
+  }
+  for (buffer& b : p.buffers) if (b.first < 0) b.first = b.last = 0;
+}
+
+}  // namespace detail
+
+/// Replaces every exchange whose senders and receivers have no device in common by a `send` right after the
+/// task that makes what is sent, and a `receive` where the exchange stood. So no sender waits for the tasks
+/// of a receiver, and what is sent may be let go. `last(node)`: is what the node reads wanted after all
+/// passes only? Such an exchange stays whole and where it stood: sent when made, it would hold up what the
+/// sender's last passes have to send, and the receiver gets to it no sooner.
+/// Sets the lifetimes of all buffers anew, by use; persistent ones are left to the caller. Precondition: no
+/// offsets yet. O(tasks). What is under way between the two lies in the communicator's memory and is in no
+/// prediction of arenas.
+/// Law: a receive stands behind its send, so devices that run their tasks in program order never wait in a
+/// circle.
+template <class Last> void send_early(program& p, Last const& last) {
+  auto z = [](i64 i) { return static_cast<std::size_t>(i); };
+  std::vector<int> maker(p.buffers.size(), -1);
+  // by making task: the exchanges that start there
+  std::vector<std::vector<std::size_t>> sends(p.tasks.size());
+  std::vector<bool> split(p.tasks.size(), false);
+  for (std::size_t t = 0; t < p.tasks.size(); ++t) {
+    task const& x = p.tasks[t];
+    if (x.kind == task_kind::reshard && x.step.kind == reshard_kind::exchange) {
+      std::vector<int> const &from = p.buffers[z(x.in[0])].devices, &to = p.buffers[z(x.out[0])].devices;
+      bool common = false;
+      for (int d : from) common = common || std::binary_search(to.begin(), to.end(), d);
+      int const made = maker[z(x.in[0])];
+      if (!common && made >= 0 && !last(x.node)) {
+        split[t] = true;
+        sends[z(made)].push_back(t);
+      }
+    }
+    for (int b : x.out) maker[z(b)] = static_cast<int>(t);
+  }
+  std::vector<task> all;
+  std::vector<int> send_at(p.tasks.size(), -1);
+  auto on = [&](task& x, std::vector<int> const& devices, int workspace) {
+    x.devices = devices;
+    if (workspace < 0) return;
+    buffer w = p.buffers[z(workspace)];
+    w.devices = devices;
+    w.where = {devices.front(), {{part_kind::replicate, -1, static_cast<i64>(devices.size()), 1}}};
+    p.buffers.push_back(std::move(w));
+    x.workspace = static_cast<int>(p.buffers.size()) - 1;
+  };
+  std::vector<int> unused;
+  for (std::size_t t = 0; t < p.tasks.size(); ++t) {
+    std::vector<std::size_t> const starts = sends[t];
+    if (split[t]) {
+      task x = p.tasks[t];
+      x.kind = task_kind::receive;
+      x.name = "receive for " +
+               x.name.substr(x.name.rfind("for ") == std::string::npos ? 0 : x.name.rfind("for ") + 4);
+      x.in.clear();
+      on(x, p.buffers[z(x.out[0])].devices, p.tasks[t].workspace);
+      if (p.tasks[t].workspace >= 0) unused.push_back(p.tasks[t].workspace);
+      x.other_half = send_at[t];
+      all[z(send_at[t])].other_half = static_cast<int>(all.size());
+      all.push_back(std::move(x));
+    } else all.push_back(p.tasks[t]);
+    for (std::size_t e : starts) {
+      task x = p.tasks[e];
+      x.kind = task_kind::send;
+      x.name = "send for " +
+               x.name.substr(x.name.rfind("for ") == std::string::npos ? 0 : x.name.rfind("for ") + 4);
+      x.out.clear();
+      on(x, p.buffers[z(x.in[0])].devices, p.tasks[e].workspace);
+      send_at[e] = static_cast<int>(all.size());
+      all.push_back(std::move(x));
+    }
+  }
+  p.tasks = std::move(all);
+  detail::leave_out(p, unused);         // the exchanges' own packing space belongs to nobody now
+}
+
+inline void send_early(program& p) {
+  send_early(p, [](int) { return false; });
+}
+
+}  // namespace tensorpar

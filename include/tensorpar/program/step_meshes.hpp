@@ -1,0 +1,106 @@
+// tensorpar/program/step_meshes.hpp - the devices on which each operator of a training step stands under a
+// plan
+#pragma once
+#include <algorithm>
+#include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/plan/plan.hpp>
+
+namespace tensorpar::detail {
+
+/// Nodes in the order in which they run; by number where none is given.
+class node_order {
+  std::vector<int> nodes_, place_;
+
+ public:
+  node_order() = default;
+  explicit node_order(std::vector<int> nodes) : nodes_(std::move(nodes)), place_(nodes_.size()) {
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      place_[static_cast<std::size_t>(nodes_[i])] = static_cast<int>(i);
+  }
+  int node(int place) const { return nodes_.empty() ? place : nodes_[static_cast<std::size_t>(place)]; }
+  int place(int node) const { return place_.empty() ? node : place_[static_cast<std::size_t>(node)]; }
+};
+
+/// Precondition: graph and plan outlive it, and the plan decides about as many operators as the graph has.
+class step_meshes {
+  computation_graph const& g_;
+  plan const& plan_;
+  sharding of_all_;                                               // of operators that belong to no other
+
+ public:
+  step_meshes(training_graph const& t, plan const& p) : g_(t.graph), plan_(p) {}
+
+  /// Grids of devices as layouts, which say where data lies and nothing of what it is.
+  static layout mesh_layout(sharding const& s) {
+    layout l{s.start, {}};
+    for (mesh_axis const& a : s.axes) l.axes.push_back({part_kind::replicate, -1, a.degree, a.stride});
+    return l;
+  }
+  static layout mesh_like(layout l) {
+    for (layout_axis& a : l.axes) { a.kind = part_kind::replicate; a.dim = -1; }
+    return l;
+  }
+  /// Scratch space of an exchange lies on both sides' devices; its layout names the first and the count,
+  /// `devices` has them all.
+  static layout union_layout(std::vector<int> const& d) {
+    return {d.front(), {{part_kind::replicate, -1, static_cast<i64>(d.size()), 1}}};
+  }
+  static std::vector<int> joined(std::vector<int> a, std::vector<int> const& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    std::sort(a.begin(), a.end());
+    a.erase(std::unique(a.begin(), a.end()), a.end());
+    return a;
+  }
+
+  /// Operators that belong to no other stand on all devices that are in use. Precondition: `require` has been
+  /// called.
+  sharding mesh_of(int v) const {
+    int const o = g_.node(v).origin;
+    return o >= 0 ? plan_.nodes[static_cast<std::size_t>(o)].sharding : of_all_;
+  }
+
+  /// Throws `error` unless every operator up to `operators` can be sharded so, and on devices that there are.
+  void require(int operators, std::vector<iteration_space> const& spaces) {
+    std::vector<sharding> good;                                   // whose devices are known to be
+    for (int v = 0; v < operators; ++v) {
+      sharding const& s = plan_.nodes[static_cast<std::size_t>(v)].sharding;
+      iteration_space const& space = spaces[static_cast<std::size_t>(v)];
+      std::string const where = "operator " + std::to_string(v) + " (" + spell(g_.node(v).op) + ")";
+      if (int const i = misfit(space, s); i >= 0) {
+        mesh_axis const& a = s.axes[static_cast<std::size_t>(i)];
+        node_loop const* l = space.find(a.letter);
+        throw error("loop '" + std::string(1, a.letter ? a.letter : '-') + "' cannot be split in " +
+                        std::to_string(a.degree),
+                    where, l ? "a divisor of " + std::to_string(l->units) : "a loop of the operator");
+      }
+      if (std::find(good.begin(), good.end(), s) != good.end()) continue;
+      good.push_back(s);
+      std::vector<int> d = mesh_layout(s).devices();
+      std::sort(d.begin(), d.end());
+      if (std::adjacent_find(d.begin(), d.end()) != d.end())
+        throw error("two parts lie on one device", where, "strides that keep parts apart");
+      if (d.front() < 0 || d.back() >= plan_.cluster.size())
+        throw error("device " + std::to_string(d.front() < 0 ? d.front() : d.back()) + " does not exist",
+                    where, "devices 0 to " + std::to_string(plan_.cluster.size() - 1));
+    }
+    of_all_ = mesh_in_use(plan_);
+  }
+
+  /// Of those who read in layout `there` what lies in layout `here`: have the ones that do not hold it
+  /// nothing to do between operators v and c in this order? Devices between the first and the last of an
+  /// operator count as its own. O(operators between * devices).
+  bool nothing_between(int v, int c, layout const& here, layout const& there,
+                       node_order const& order = {}) const {
+    std::vector<int> others;
+    for (int d : there.devices()) if (!here.holds(d)) others.push_back(d);
+    for (int i = order.place(v) + 1; i < order.place(c) && !others.empty(); ++i) {
+      sharding const s = mesh_of(order.node(i));
+      i64 first = s.start, last = s.start;
+      for (mesh_axis const& a : s.axes) (a.stride < 0 ? first : last) += (a.degree - 1) * a.stride;
+      for (int d : others) if (first <= d && d <= last) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace tensorpar::detail

@@ -1,0 +1,74 @@
+// tensorpar/search/pipeline/schedules/microbatch.hpp - a pipeline's schedule by name
+#pragma once
+#include <array>
+#include <optional>
+#include <string_view>
+#include <tensorpar/search/pipeline/schedules/controllable_v.hpp>
+#include <tensorpar/search/pipeline/schedules/greedy.hpp>
+#include <tensorpar/search/pipeline/schedules/in_flight_ratio.hpp>
+#include <tensorpar/search/pipeline/schedules/interleaved.hpp>
+#include <tensorpar/search/pipeline/schedules/zero_bubble_auto.hpp>
+
+namespace tensorpar {
+
+enum class schedule_kind : int {
+  gpipe,
+  one_f_one_b,
+  k_f_k_b,
+  greedy,
+  interleaved,
+  zb_h1,
+  zb_h2,
+  zb_auto,
+  zb_v,
+  v_half,
+  v_min
+};
+inline constexpr std::array<std::string_view, 11> schedule_names{
+    "gpipe",   "1f1b", "kfkb",   "greedy", "interleaved-1f1b", "zb-h1", "zb-h2",
+    "zb-auto", "zb-v", "v-half", "v-min"};
+constexpr std::string_view name_of(schedule_kind k) { return schedule_names[static_cast<std::size_t>(k)]; }
+
+/// Throws `error` listing the names if there is none such.
+inline schedule_kind schedule_named(std::string_view name) {
+  std::string all;
+  for (std::size_t i = 0; i < schedule_names.size(); ++i) {
+    if (schedule_names[i] == name) return static_cast<schedule_kind>(i);
+    all += (i == 0 ? "" : ", ") + std::string(schedule_names[i]);
+  }
+  throw error("schedule \"" + std::string(name) + "\"", "schedule", all);
+}
+
+/// Fills `p.order` (and `split_backward`, which the zero-bubble kinds set in every stage and the others leave
+/// alone). `k_f_k_b` takes every stage's k and keeps what `in_flight_ratio` says for the largest ratio of
+/// backward to forward time among the stages; `greedy` is `refined_greedy`; 1F1B and the zero-bubble kinds
+/// set k = 1, the others leave it alone. `zb_auto` obeys `limit`, activation units on each group. What each
+/// kind costs and what it demands of the stages: see its header. Nothing: no schedule of this kind fits.
+/// Throws `error` as the kind's own function does.
+inline std::optional<pipeline> make_schedule(schedule_kind kind, pipeline p, stage_edges const& e,
+                                             pipeline_costs const& c, double limit = 1e300) {
+  switch (kind) {
+    case schedule_kind::gpipe: return gpipe(std::move(p), e);
+    case schedule_kind::one_f_one_b: return one_f_one_b(std::move(p), e);
+    case schedule_kind::k_f_k_b: {
+      pipeline_simulator const checked(p, e, c);
+      double ratio = 1e-9;
+      for (stage_seconds const& s : c.stages)
+        if (s.backward + s.weights > 0)
+          ratio = std::max(ratio, s.forward > 0 ? std::min(1e9, (s.backward + s.weights) / s.forward) : 1e9);
+      auto const in_flight = in_flight_samples(p, e, in_flight_ratio(1, ratio));
+      return k_f_k_b(std::move(p), e, in_flight);
+    }
+    case schedule_kind::greedy: return refined_greedy(std::move(p), e, c);
+    case schedule_kind::interleaved: return interleaved_1f1b(std::move(p), e);
+    case schedule_kind::zb_h1: return zb_h1(std::move(p), e);
+    case schedule_kind::zb_h2: return zb_h2(std::move(p), e);
+    case schedule_kind::zb_auto: return zb_automatic(std::move(p), e, c, {.limit = limit});
+    case schedule_kind::zb_v: return zb_v(std::move(p), e, c);
+    case schedule_kind::v_half: return v_half(p, e, c);
+    case schedule_kind::v_min: return v_min(p, e, c);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tensorpar

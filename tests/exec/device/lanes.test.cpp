@@ -1,0 +1,206 @@
+// tests/exec/device/lanes.test.cpp - two lanes keep the order of every pair of accesses that matters, and no other
+#include <tensorpar/exec/device/lanes.hpp>
+#include <doctest/doctest.h>
+
+#include <random>
+#include <thread>
+#include "support/effort.hpp"
+#include "support/random_pipeline.hpp"
+#include "support/spine.hpp"
+
+using namespace tests;
+
+namespace {
+
+bool overlap(std::vector<byte_range> const& a, std::vector<byte_range> const& b) {
+  for (byte_range x : a)
+    for (byte_range y : b) if (std::max(x.begin, y.begin) < std::min(x.end, y.end)) return true;
+  return false;
+}
+bool conflict(lane_task const& a, lane_task const& b) {
+  return overlap(a.writes, b.writes) || overlap(a.reads, b.writes) || overlap(a.writes, b.reads);
+}
+/// Every pair looked at.
+std::vector<int> waits_of_pairs(std::vector<lane_task> const& tasks) {
+  std::vector<int> r;
+  for (std::size_t k = 0; k < tasks.size(); ++k) {
+    int number = 0, wait = 0;
+    for (std::size_t j = 0; j < k; ++j) {
+      if (tasks[j].communicates == tasks[k].communicates) continue;
+      ++number;
+      if (conflict(tasks[j], tasks[k])) wait = number;
+    }
+    r.push_back(wait);
+  }
+  return r;
+}
+std::vector<lane_task> random_tasks(std::mt19937& draw) {
+  std::vector<lane_task> r(draw() % 30);
+  i64 const size = 1 + draw() % 60;
+  for (lane_task& t : r) {
+    t.communicates = draw() % 3 == 0;
+    for (auto* side : {&t.reads, &t.writes})
+      for (auto n = draw() % 3; n-- > 0;) {
+        i64 const a = static_cast<i64>(draw() % static_cast<unsigned>(size)), b = static_cast<i64>(draw() % static_cast<unsigned>(size));
+        side->push_back({std::min(a, b), std::max(a, b)});                     // some are empty
+      }
+  }
+  return r;
+}
+
+/// Threads whose communication runs beside their computing.
+struct beside : comm::threads {
+  static constexpr bool overlaps = true;
+  using comm::threads::threads;
+};
+/// The same over a slow network, and kernels that take a while too: then that both go on at once does not hang on a scheduler's luck.
+struct slow_kernels : compute::eigen<float> {
+  static inline bool fail = false;                         // at the loss; nothing is slow then
+  void run(kernel_call const& c) const {
+    if (fail && c.op->is<cross_entropy>()) throw error("no such label", "a kernel", "");
+    if (fail) return compute::eigen<float>::run(c);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    compute::eigen<float>::run(c);
+  }
+};
+struct slow : beside {
+  using beside::beside;
+  template <class E> void all_reduce(group const& g, E const* in, E* out, i64 n) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    comm::threads::all_reduce(g, in, out, n);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("waits are those that a look at all pairs finds") {
+  std::mt19937 draw(1);
+  for (int trial = 0; trial < 3000; ++trial) {
+    auto const tasks = random_tasks(draw);
+    CHECK(lane_waits(tasks) == waits_of_pairs(tasks));
+  }
+  CHECK(lane_waits({}).empty());
+}
+
+TEST_CASE("any progress of lanes that keep to the waits gives every byte what the sequence gives it") {
+  std::mt19937 draw(2);
+  for (int trial = 0; trial < 500; ++trial) {
+    auto const tasks = random_tasks(draw);
+    auto const waits = lane_waits(tasks);
+    auto run = [&](std::vector<std::size_t> const& order) {
+      std::vector<u64> memory(64, 0);
+      for (std::size_t k : order) {
+        u64 seen = k + 1;
+        for (byte_range b : tasks[k].reads) for (i64 i = b.begin; i < b.end; ++i) seen = seen * 1000003 + memory[static_cast<std::size_t>(i)];
+        for (byte_range b : tasks[k].writes) for (i64 i = b.begin; i < b.end; ++i) memory[static_cast<std::size_t>(i)] = seen;
+      }
+      return memory;
+    };
+    std::vector<std::size_t> sequence, lanes[2], mixed;
+    for (std::size_t k = 0; k < tasks.size(); ++k) { sequence.push_back(k); lanes[tasks[k].communicates].push_back(k); }
+    std::size_t at[2]{};
+    while (mixed.size() < tasks.size()) {
+      std::size_t const first = draw() % 2;
+      for (std::size_t lane : {first, 1 - first}) {
+        if (at[lane] == lanes[lane].size() || waits[lanes[lane][at[lane]]] > static_cast<int>(at[1 - lane])) continue;
+        mixed.push_back(lanes[lane][at[lane]++]);
+        break;
+      }
+    }
+    CHECK(run(mixed) == run(sequence));
+  }
+}
+
+TEST_CASE("a lane waits for the other's progress, and no longer when they are stopped") {
+  lane_progress p;
+  CHECK(p.await(0, 0));
+  std::vector<int> order;
+  std::thread communicates([&] {
+    CHECK(p.await(1, 1));
+    order.push_back(2);
+    p.ended(1);
+  });
+  order.push_back(1);
+  p.ended(0);
+  CHECK(p.await(0, 1));
+  communicates.join();
+  CHECK(order == std::vector<int>{1, 2});
+  std::thread stuck([&] { CHECK(!p.await(1, 5)); });
+  p.stop();
+  stuck.join();
+  CHECK(!p.await(0, 0));
+  p.restart();
+  CHECK(p.await(1, 0));
+}
+
+TEST_CASE("devices that communicate beside computing get what they get one after the other, to the bit") {
+  computation_graph const g[] = {residual_mlp(), small_cnn(), small_transformer()};
+  std::mt19937 draw(6);
+  for (int trial = 0; trial < effort::cases(45); ++trial) {
+    computation_graph const& x = g[trial % 3];
+    training_options o;
+    o.optimizer.kind = static_cast<optimizer_kind>(trial % 2);
+    if (trial % 4 == 0) o.optimizer.clip_norm = 0.5;
+    plan p = random_plan(x, 2 + trial % 5, draw);
+    p.optimizer = o.optimizer;
+    CAPTURE(trial);
+    executor_of<prime_field> a(differentiate(x, o), p);
+    executor_of<prime_field, beside> b(differentiate(x, o), p);
+    bool const exact = train(a, 2) == train(b, 2);
+    CHECK(exact);
+    executor_of<float> c(differentiate(x, o), p);
+    executor_of<float, beside> d(differentiate(x, o), p);
+    bool const same = train(c, 2) == train(d, 2);
+    CHECK(same);
+  }
+  for (int trial = 0; trial < effort::cases(15); ++trial) {
+    plan p = random_pipeline(g[0], {.devices = 2 + trial % 3}, 1, i64{1} << (trial % 4), draw);
+    if (trial % 2)
+      for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
+    CAPTURE(trial);
+    auto const run = [&](auto& e) {
+      e.initialise(7);
+      for (int k = 0; k < 2; ++k) e.step(random_batch(g[0], static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit), 3), 0.125);
+      return parameters_of(e);
+    };
+    executor_of<prime_field> a(expand(g[0], p));
+    executor_of<prime_field, beside> b(expand(g[0], p));
+    bool const exact = run(a) == run(b);
+    CHECK(exact);
+  }
+}
+
+TEST_CASE("over a slow network a device computes while it communicates; the timeline shows both") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(1);
+  plan p = serial_plan(g);
+  p.cluster = random_plan(g, 2, draw).cluster;
+  for (op_strategy& n : p.nodes) n.sharding = {0, {{'0', 2, 1}}};                  // data parallel: gradients are all-reduced
+  executor<slow_kernels, slow> run(differentiate(g), p);
+  run.initialise(1);
+  timeline what;
+  run.step(random_batch(g, 1, 1), 0.1, &what);
+  int together = 0;
+  for (span const& a : what.spans)
+    for (span const& b : what.spans)
+      together += a.device == b.device && a.where == lane::communication && b.where == lane::compute && a.start < b.end && b.start < a.end;
+  CHECK(together > 0);
+}
+
+TEST_CASE("a kernel that fails stops the thread that communicates, and the other way round") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(1);
+  for (int trial = 0; trial < 10; ++trial) {
+    executor<slow_kernels, slow> run(differentiate(g), random_plan(g, 4, draw));
+    run.initialise(1);
+    host_batch const b = random_batch(g, 1, 1);
+    slow_kernels::fail = true;
+    for (int again = 0; again < 2; ++again) {              // an evaluation leaves it as it was
+      CHECK_THROWS_WITH_AS(run.evaluate(b), doctest::Contains("(loss:cross_entropy)"), error);
+      CHECK_FALSE(run.failed());
+    }
+    CHECK_THROWS_WITH_AS(run.step(b, 0.1), doctest::Contains("(loss:cross_entropy)"), error);
+    CHECK(run.failed());
+    slow_kernels::fail = false;
+  }
+}

@@ -1,0 +1,75 @@
+// tests/program/planned_step.test.cpp - the step of any plan is that of the function for its kind
+#include <tensorpar/program/planned_step.hpp>
+
+#include <doctest/doctest.h>
+
+#include <tensorpar/op/operators.hpp>
+#include <tensorpar/program/evidence/certificate.hpp>
+#include <tensorpar/program/unroller.hpp>
+
+#include "support/random_pipeline.hpp"
+
+using namespace tests;
+
+TEST_CASE("a plan's step: shardings, savings, micro-batches and pipelines, accepted by the checker") {
+  computation_graph const g = residual_mlp();
+  std::mt19937 draw(5);
+  for (int trial = 0; trial < 24; ++trial) {
+    CAPTURE(trial);
+    plan p = random_plan_of_a_kind(g, trial, draw);
+    p.optimizer.kind = static_cast<optimizer_kind>(trial % 2);
+    planned_step const s = step_of(g, p);
+    CHECK(check(s.graph, s.plan, s.program).empty());
+    if (p.pipeline.empty()) {
+      saving_step const same = save_memory(differentiate(g, training_of(p)), p);
+      CHECK(task_hash(s.program) == task_hash(unroll(same.graph, same.plan)));
+      CHECK(s.graph.graph.hash() == same.graph.graph.hash());
+      CHECK(s.plan == same.plan);
+    } else {
+      pipelined_step const same = expand(g, p);
+      CHECK(task_hash(s.program) == task_hash(unroll(same)));
+      CHECK(s.plan == same.plan);
+    }
+    seal(g, p);
+    CHECK(task_hash(step_of(g, p).program) == p.tasks);
+    CHECK(step_of(g, p).program.arena == p.peak_bytes);
+  }
+}
+
+TEST_CASE("scratch space is asked for once the graph has been shown") {
+  computation_graph const g = residual_mlp();
+  plan p = serial_plan(g);
+  p.graph = g.hash();
+  static int shown;
+  shown = 0;
+  auto const some = [](any_op const&, shapes, shapes) -> i64 { return shown ? 8 : throw error("too early", "test", ""); };
+  planned_step const s = step_of(g, p, "loss", some, [](training_graph const&) { ++shown; });
+  CHECK(shown == 1);
+  int with = 0;
+  for (task const& t : s.program.tasks) with += t.workspace >= 0;
+  CHECK(with >= g.node_count());
+}
+
+TEST_CASE("the graph of a plan for a batch: of a micro-batch's samples, or as it is for a pipeline; another batch or graph is refused") {
+  computation_graph const g = residual_mlp();                    // 24 rows
+  plan p = serial_plan(g);
+  p.micro_batches = 2;
+  p.graph = rebatch(g, 4).hash();
+  CHECK(graph_of(g, p, 192).hash() == p.graph);
+  CHECK_THROWS_WITH_AS(graph_of(g, p, 96), doctest::Contains("another batch size"), error);
+  CHECK_THROWS_WITH_AS(graph_of(g, p, 120), doctest::Contains("a multiple of 48"), error);
+  CHECK_THROWS_WITH_AS(graph_of(g, p, 0), doctest::Contains("a batch of 0"), error);
+  CHECK_THROWS_WITH_AS(graph_of(towers(2), p, 192), doctest::Contains("another graph"), error);
+  std::mt19937 draw(3);
+  plan q = random_pipeline(g, {.devices = 3}, 24, 96, draw);
+  q.graph = g.hash();
+  CHECK(graph_of(g, q, 96).hash() == g.hash());
+  CHECK_THROWS_WITH_AS(graph_of(g, q, 48), doctest::Contains("96, the pipeline's"), error);
+}
+
+TEST_CASE("a plan of another graph is refused") {
+  computation_graph const g = residual_mlp();
+  plan p = serial_plan(g);
+  p.graph = g.hash() + 1;
+  CHECK_THROWS_WITH_AS(step_of(g, p), doctest::Contains("another graph"), error);
+}

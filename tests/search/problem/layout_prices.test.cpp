@@ -1,0 +1,64 @@
+// tests/search/problem/layout_prices.test.cpp - numbers for keys, tables of them, and prices that are asked once
+#include <tensorpar/search/problem/layout_prices.hpp>
+#include <doctest/doctest.h>
+
+#include <array>
+#include <map>
+#include <random>
+#include <tensorpar/ir/machine/machine_presets.hpp>
+
+using namespace tensorpar;
+
+namespace {
+struct counting {
+  int* asked;
+  double seconds(compute_query const&) const { return 1; }
+  double seconds(reshard_query const& q) const { ++*asked; return static_cast<double>(q.logical.elements()); }
+};
+}  // namespace
+
+TEST_CASE("equal keys have one number, counted up in order of first sight") {
+  interner number;
+  CHECK(number({1, 2}) == 0);
+  CHECK(number({2, 1}) == 1);
+  CHECK(number({1, 2}) == 0);
+  CHECK(number({}) == 2);
+  CHECK(number({1, 2, 0}) == 3);
+  CHECK(number.size() == 4);
+}
+
+TEST_CASE("a table of triples against a map, through many growths") {
+  triple_table t;
+  std::map<std::array<int, 3>, double> want;
+  std::mt19937 draw(1);
+  int made = 0;
+  for (int k = 0; k < 20000; ++k) {
+    std::array<int, 3> const key{static_cast<int>(draw() % 7), static_cast<int>(draw() % 60), static_cast<int>(draw() % 60)};
+    double const v = static_cast<double>(draw());
+    double const got = t.at(key[0], key[1], key[2], [&] { ++made; return v; });
+    CHECK(got == want.try_emplace(key, v).first->second);
+  }
+  CHECK(t.size() == want.size());
+  CHECK(made == static_cast<int>(want.size()));
+}
+
+TEST_CASE("the model is asked once per step of a reshard of a shape, and not at all where nothing moves") {
+  int asked = 0;
+  counting const model{&asked};
+  machine const on = preset("logical:4");
+  layout_prices<counting> p(model, on, 4);
+  int const whole = p.id(canonical(layout{0, {{part_kind::replicate, -1, 4, 1}}})), rows = p.id(canonical(layout{0, {{part_kind::shard, 0, 4, 1}}}));
+  int const s = p.id(shape{8, 4}), t = p.id(shape{16, 4});
+  CHECK(p.seconds(s, rows, rows) == 0);
+  CHECK(asked == 0);
+  double const first = p.seconds(s, rows, whole);
+  int const steps = asked;
+  CHECK(first > 0);
+  CHECK(p.seconds(s, rows, whole) == first);
+  CHECK(asked == steps);
+  CHECK(p.seconds(t, rows, whole) == 2 * first);
+  CHECK(p.asked() == 2);
+  CHECK(p.id(shape{8, 4}) == s);
+  CHECK(p.bytes(rows, shape{8, 4}) == 8 * 4 * 4 / 4);
+  CHECK(p.bytes(whole, shape{8, 4}.of(dtype::i32)) == 8 * 4 * bytes_of(dtype::i32));
+}
