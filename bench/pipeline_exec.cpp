@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
           if (quick && k != schedule_kind::one_f_one_b) continue;
           auto const p = make_schedule(k, r.pipeline, edges_of(r), costs_of(r));
           if (!p) continue;
-          pipelined_step const step = expand(c.graph, plan_of(c.graph, on, m, *p, r.choices));
+          planned_step const step = pipeline_pass(c.graph, plan_of(c.graph, on, m, *p, r.choices));
           executor<compute::paced<compute::eigen<float>, pace>, comm::threads> run(step);
           run.initialise(1);
           double const simulated = simulate(run.program(), on, paced_prices{}, {true, false}).seconds;

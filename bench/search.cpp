@@ -11,7 +11,7 @@
 #include <tensorpar/ir/machine/precision.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/search/joint/joint.hpp>
-#include <tensorpar/search/optimize_batch_jointly.hpp>
+#include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/peers/strategies.hpp>
 #include <tensorpar/typed/typed.hpp>
 #include <tensorpar/zoo/registry.hpp>
@@ -248,10 +248,9 @@ void short_of_memory(std::string const& model, int nodes, i64 samples, double ma
 void batch_on(std::string const& model, std::string const& cluster, i64 samples) {
   machine const on = in_f32(cluster);
   computation_graph const g = zoo::make(model, 1);
-  batch_options o;
-  o.search.optimizer.kind = optimizer_kind::adamw;
+  training_problem const asked{.graph = g, .samples = samples, .optimizer = {optimizer_kind::adamw}};
   auto const from = std::chrono::steady_clock::now();
-  batch_result const r = optimize_batch_jointly(g, samples, on, analytical{}, o);
+  planned const r = plan_training(asked, on, analytical{}, {.effort = effort::thorough});
   double const took = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
   std::string const name = model + ", a batch of " + std::to_string(samples) + " on " + cluster;
   line(name.c_str(), "plan of any kind", took, "s", 0);
@@ -259,12 +258,14 @@ void batch_on(std::string const& model, std::string const& cluster, i64 samples)
   double const step = r.plan.step_seconds;
   double shardings = 0, stages = 0, known = 0;
   auto const less = [](double& least, double s) { if (least == 0 || s < least) least = s; };
-  for (batch_candidate const& c : r.tried)
+  for (tried_plan const& c : r.tried)
     if (c.feasible() && c.what.find("rewritten") == std::string::npos) less(c.stages > 0 ? stages : shardings, c.seconds);
   computation_graph const whole = rebatch(g, samples);
-  plan p = one_device_plan(whole, {"loss", o.search.optimizer, 1});
+  plan p = one_device_plan(whole, {"loss", asked.optimizer, 1});
   p.cluster = on;
-  for (baseline const& b : strategies(whole, on, analytical{}, o.search)) {
+  search_options o;
+  o.optimizer = asked.optimizer;
+  for (baseline const& b : strategies(whole, on, analytical{}, o)) {
     p.nodes = b.nodes;
     program const q = step_of(whole, p).program;
     bool fits = true;

@@ -141,7 +141,7 @@ json stages_json(planned const& p, pipeline const& scheduled, pipeline_run const
 
 /// Trains with random data; the last step's timeline. Parameters are compared with one device's in the tests, not here.
 void train(settings const& s, computation_graph const& g, plan const& p) {
-  executor<compute::eigen<float>, comm::threads> run(expand(g, p));
+  executor<compute::eigen<float>, comm::threads> run(pipeline_pass(g, p));
   run.initialise(1);
   for (int step = 0; step < s.train; ++step) {
     host_batch batch;
@@ -267,7 +267,7 @@ int work(settings s) {
     plan q = fitted ? fitted->plan : plan_of(*graph, cluster(s), *model, *scheduled, r.choices);
     if (s.map) {
       plan better = map_within(*graph, q, analytical{}).plan;
-      auto const step = [&](plan const& x) { return simulate(unroll(expand(*graph, x)), x.cluster, analytical{}).seconds; };
+      auto const step = [&](plan const& x) { return simulate(unroll(pipeline_pass(*graph, x)), x.cluster, analytical{}).seconds; };
       double const before = step(q), after = step(better);
       if (!s.json)
         std::printf("shardings inside stages: step %s by the rule, %s mapped, both simulated operator by operator; the faster is taken\n",
@@ -278,7 +278,7 @@ int work(settings s) {
     q.step_seconds = step_seconds;
     if (!s.plan_file.empty()) write_plan(q, s.plan_file);
     if (s.train > 0) {
-      pipelined_step const step = expand(*graph, q);
+      planned_step const step = pipeline_pass(*graph, q);
       require_accepted(check(step.graph, step.plan, unroll(step)), "plan");
       train(s, *graph, q);
     }

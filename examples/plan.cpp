@@ -21,12 +21,12 @@
 #include <tensorpar/plan/cluster_file.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/report/bound.hpp>
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/json.hpp>
-#include <tensorpar/search/optimize_batch_jointly.hpp>
+#include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
 #include <thread>
@@ -233,18 +233,18 @@ void print_rules(plan const& p) {
 /// Rules, micro-batches, shardings or stages: whatever is fastest for a batch.
 int any_kind(settings const& s, machine const& on, i64 batch, joint_options const& rules) {
   computation_graph const one = declared_for(s, 1);
-  batch_options o;
-  o.search = rules.search;
+  planning_options o{.effort = effort::thorough};
+  o.knobs.rules = rules;
   auto const start = std::chrono::steady_clock::now();
   std::fprintf(stderr, "plan: searching micro-batches, shardings and stages, with rules and without, for %lld samples on %d devices\n",
                static_cast<long long>(batch), on.size());
-  batch_result r = [&] {
+  planned r = [&] {
     still_here const note("searching");
-    return optimize_batch_jointly(one, batch, on, analytical{}, o, rules);
+    return plan_training({.graph = one, .samples = batch, .optimizer = optimizer_of(s), .name = s.model}, on, analytical{}, o);
   }();
   double const took = seconds_since(start);
   for (std::size_t i = 0; i < r.tried.size(); ++i) {
-    batch_candidate const& c = r.tried[i];
+    tried_plan const& c = r.tried[i];
     bool const taken = static_cast<int>(i) == r.chosen;
     if (s.json)
       std::cout << event_line("candidate", {{"what", c.what}, {"micro_batches", c.micro_batches}, {"stages", c.stages}, {"step_s", c.seconds},
@@ -265,7 +265,6 @@ int any_kind(settings const& s, machine const& on, i64 batch, joint_options cons
     std::printf("numbers in %s\n", s.numbers.c_str());
     print_rules(r.plan);
   }
-  seal(r.graph, r.plan);
   if (s.check) verify(s, graph_of(one, r.plan, batch), r.plan);
   if (s.simulate || !s.html.empty()) look_closer(s, r.graph, r.plan);
   if (!s.plan_file.empty()) write_plan(r.plan, s.plan_file);

@@ -1,13 +1,8 @@
-// examples/plan_batch.cpp - a batch and a machine: the search chooses micro-batches, shardings or stages; the result is checked and run
+// examples/plan_batch.cpp - a batch and a machine: the planner chooses micro-batches, shardings, stages and rules; the plan trains
 #include "standard_output.hpp"
 #include <cstdio>
-#include <tensorpar/check/check.hpp>
-#include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/exec/comm/threads.hpp>
-#include <tensorpar/exec/cpu/eigen.hpp>
-#include <tensorpar/exec/executor.hpp>
-#include <tensorpar/search/optimize_batch.hpp>
-#include <tensorpar/typed/typed.hpp>
+#include <tensorpar/plan.hpp>
+#include <tensorpar/run.hpp>
 
 // [quoted: batch]
 using namespace tensorpar;
@@ -23,20 +18,24 @@ struct deep {
 };
 constexpr auto net = typed<deep>;
 
+/// Two nodes of two cores with a slow network between them.
+machine two_nodes() {
+  device_kind const core{.name = "core", .flops = 2e9, .memory_bandwidth = 1e10, .memory = i64{1} << 30, .launch = 2e-6};
+  link_level const memory{.name = "memory", .latency = 2e-6, .bandwidth = 5e9}, network{.name = "network", .latency = 2e-5, .bandwidth = 1e7};
+  return make_cluster("mine", core, 4, 2, memory, network);
+}
+
 int main() {
-  machine const cluster = make_cluster("mine", {"core", 2e9, 1e10, i64{1} << 30, 2e-6}, 4, 2, {"memory", 2, 2e-6, 5e9}, {"network", 4, 2e-5, 1e7});
-  batch_options options;
-  options.search.optimizer.kind = optimizer_kind::adamw;
-  batch_result const found = optimize_batch(lower(net, {batch = 1}), 64, cluster, analytical{}, options);
-  if (!found.feasible()) return std::printf("device %d lacks memory\n", found.infeasible->device), 1;
-  for (batch_candidate const& c : found.tried)
+  training_problem problem{.graph = lower(net, {batch = 1}), .samples = 64, .optimizer = {optimizer_kind::adamw}};
+  problem.scratch = scratch_of<compute::eigen<float>>();               // of the kernels that will run the plan: memory is counted to the byte
+  planned const found = plan_training(problem, two_nodes(), analytical{}, {.effort = effort::thorough});
+  if (!found.feasible()) return std::printf("%s\n", text_of(*found.infeasible).c_str()), 1;
+  for (tried_plan const& c : found.tried)
     if (c.feasible()) std::printf("%s, %d micro-batches, %d stages: %.3f ms\n", c.what.c_str(), c.micro_batches, c.stages, 1e3 * c.seconds);
-  planned_step const step = step_for<compute::eigen<float>>(found.graph, found.plan);   // the program, whatever the kind of plan
-  require_accepted(check(step.graph, step.plan, step.program), "plan");
-  executor<compute::eigen<float>, comm::threads> run(step);                             // or at once: run(found.graph, found.plan)
+  trainer<compute::eigen<float>, comm::threads> run(found);
   run.initialise(1);
-  host_batch data{{"x", {{64, 256}, std::vector<float>(64 * 256, 0.5f), {}}},
-                  {"label", {shape({64}, dtype::i32), {}, std::vector<std::int32_t>(64, 3)}}};
+  host_batch const data{{"x", host_tensor::reals({64, 256}, std::vector<float>(64 * 256, 0.5f))},
+                        {"label", host_tensor::integers({64}, std::vector<std::int32_t>(64, 3))}};
   for (int k = 0; k < 3; ++k) std::printf("loss %.4f\n", run.step(data, 0.001).loss);
 }
 // [end]

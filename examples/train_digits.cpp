@@ -68,8 +68,8 @@ std::string number(char const* format, double x) {
 
 /// Another assignment of shardings, unrolled and simulated like the chosen one.
 plan_summary summarise(std::string const& name, training_graph const& graph, plan const& p, cost_model auto const& cost) {
-  saving_step const step = save_memory(graph, p);
-  program const q = unroll(step.graph, step.plan, &compute::eigen<float>::workspace);
+  planned_step const step = memory_pass(graph, p);
+  program const q = unroll(step.graph, step.plan, {&compute::eigen<float>::workspace});
   return summary_of(name, step.graph, step.plan, q, simulate(q, p.cluster, cost));
 }
 
@@ -157,8 +157,8 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
       table.push_back(summarise(b.name, graph, q, cost));
     }
   }
-  saving_step const step = save_memory(graph, p);
-  program const q = unroll(step.graph, step.plan, &compute::eigen<float>::workspace);
+  planned_step const step = memory_pass(graph, p);
+  program const q = unroll(step.graph, step.plan, {&compute::eigen<float>::workspace});
   timeline const predicted = simulate(q, p.cluster, cost);
   p.step_seconds = predicted.seconds;
   p.peak_bytes = q.arena;

@@ -26,7 +26,7 @@
 #include <tensorpar/exec/step/learning_rate.hpp>
 #include <tensorpar/ir/mixed_precision.hpp>
 #include <tensorpar/report/text.hpp>
-#include <tensorpar/search/optimize_batch.hpp>
+#include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/gpt.hpp>
 
@@ -123,23 +123,21 @@ template <class Backend> void run(settings const& s) {
   Backend const backend(s.devices, bf16);
   machine cluster = backend.cluster;
   if (s.memory > 0) for (device_kind& k : cluster.kinds) k.memory = static_cast<i64>(s.memory * 1048576);
-  batch_options wanted;
-  wanted.search.model = s.model;
-  wanted.search.optimizer.kind = optimizer_kind::adamw;
-  wanted.search.optimizer.weight_decay = s.decay;
-  wanted.search.optimizer.clip_norm = s.clip;
+  training_problem asked{.graph = sequence, .samples = s.batch, .scratch = scratch_of<compute>(), .name = s.model};
+  asked.optimizer.kind = optimizer_kind::adamw;
+  asked.optimizer.weight_decay = s.decay;
+  asked.optimizer.clip_norm = s.clip;
+  planning_options wanted;
   if (s.micro_batches > 0) {
     wanted.micro_batches = {s.micro_batches};
-    wanted.schedules.clear();
-    wanted.max_placed = std::numeric_limits<i64>::max();
+    wanted.schedules = std::vector<schedule_kind>{};
+    wanted.knobs.max_placed = std::numeric_limits<i64>::max();
   }
-  wanted.search.scratch = scratch_of<compute>();
-  batch_result const found = optimize_batch(sequence, s.batch, cluster, analytical{measured_rates}, wanted);
+  planned const found = plan_training(asked, cluster, analytical{measured_rates}, wanted);
   if (!found.feasible())
     throw error(text_of(*found.infeasible), "--memory", "more memory, more devices, or a smaller batch");
-  planned_step const step = step_for<compute>(found.graph, found.plan);
-  require_accepted(check(step.graph, step.plan, step.program), "train_gpt");
-  program const q = fused<compute>(step.program, cluster);
+  planned_step const step = fused<compute>(found.step);
+  program const& q = step.program;
   int again = 0, stages = static_cast<int>(found.plan.pipeline.stages.size());
   for (op_strategy const& c : found.plan.nodes) again += c.recompute;
   for (pipeline_stage const& x : found.plan.pipeline.stages) again += x.recompute ? static_cast<int>(x.nodes.size()) : 0;
@@ -150,7 +148,7 @@ template <class Backend> void run(settings const& s) {
     predicted = simulate(q, cluster, prices).seconds;
     if (!s.json) std::cout << "a step should take " << number("%.4f", predicted) << " s\n";
   }
-  executor<compute, typename Backend::comm> e(step.graph, step.plan, q, backend.maker());
+  executor<compute, typename Backend::comm> e(step, backend.maker());
   e.initialise(s.seed);
   if (s.resume) {
     found_checkpoint const c = load_checkpoint(e, s.save);

@@ -39,7 +39,7 @@ TEST_CASE("common parts and volumes are those of the sets of elements") {
     }
     return b;
   };
-  for (int i = 0; i < effort::cases(500); ++i) {
+  for (int i = 0; i < test_effort::cases(500); ++i) {
     box const a = random_box(), b = random_box(), c = common(a, b);
     std::vector<i64> const x = elements(a, s), y = elements(b, s);
     std::vector<i64> both;
@@ -99,7 +99,7 @@ TEST_CASE("a layout's places cover the tensor as often as its copies and sums sa
 TEST_CASE("under any sharding an operator's results are covered, each share by parts that do not overlap") {
   std::mt19937 draw(7);
   int sharding_results = 0, shared = 0;
-  for (int turn = 0; turn < effort::cases(60); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(60); ++turn) {
     computation_graph const g = turn % 3 == 0 ? tests::residual_mlp() : turn % 3 == 1 ? tests::small_cnn() : tests::small_transformer();
     int const devices = 1 + static_cast<int>(draw() % 8);
     plan const p = tests::random_plan(g, devices, draw);
@@ -132,8 +132,8 @@ TEST_CASE("under any sharding an operator's results are covered, each share by p
       }
     }
   }
-  CHECK(sharding_results > effort::cases(100));
-  CHECK(shared > effort::cases(20));
+  CHECK(sharding_results > test_effort::cases(100));
+  CHECK(shared > test_effort::cases(20));
 }
 
 TEST_CASE("a sharding that does not fit says why") {

@@ -7,7 +7,7 @@
 #include <check/check_subject.hpp>
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 using namespace tensorpar;
 using tests::some_workspace;
@@ -238,7 +238,7 @@ TEST_CASE("what the unrolling makes is accepted") {
     auto const all = check(s.t, s.p, s.q);
     REQUIRE_MESSAGE(all.empty(), turn << "\n" << said(all));
     plan p = s.p;
-    program const forward = unroll_forward(s.t, p, some_workspace);
+    program const forward = unroll(s.t, p, {.workspace = some_workspace, .forward_only = true});
     p.peak_bytes = forward.arena;
     auto const more = check_forward(s.t, p, forward);
     REQUIRE_MESSAGE(more.empty(), turn << "\n" << said(more));
@@ -284,7 +284,7 @@ TEST_CASE("every mutation is found") {
     std::mt19937 draw(2);
     std::map<fault, int> codes;
     int tried = 0;
-    for (int turn = 0; turn < effort::cases(60); ++turn) {
+    for (int turn = 0; turn < test_effort::cases(60); ++turn) {
       subject s = tests::checked_step(turn, draw);
       if (!e.apply(s, draw)) continue;
       ++tried;
@@ -297,7 +297,7 @@ TEST_CASE("every mutation is found") {
     std::string which;
     for (auto const& [f, n] : codes) which += std::string(" ") + name_of(f) + " " + std::to_string(n);
     MESSAGE(e.name << ": " << tried << " found as" << which);
-    CHECK(tried >= effort::cases(10));
+    CHECK(tried >= test_effort::cases(10));
     total += tried;
   }
   MESSAGE(total << " mutations found");
@@ -323,7 +323,7 @@ TEST_CASE("every single task is missed when it is gone") {
 TEST_CASE("no program makes the checker crash") {
   std::mt19937 draw(4);
   int accepted = 0;
-  for (int turn = 0; turn < effort::cases(1500); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(1500); ++turn) {
     subject s = tests::checked_step(turn % 40, draw);
     auto number = [&]() -> int { static constexpr int odd[] = {-1, 0, 1, 2, 3, 7, 1000000, -1000000, 2147483647}; return odd[draw() % 9]; };
     for (int n = 1 + static_cast<int>(draw() % 4); n > 0; --n) {
@@ -354,8 +354,8 @@ TEST_CASE("no program makes the checker crash") {
     }
     accepted += check(s.t, s.p, s.q).empty();
   }
-  MESSAGE(accepted << " of " << effort::cases(1500) << " damaged programs mean the same as before");
-  CHECK(accepted < effort::cases(300));
+  MESSAGE(accepted << " of " << test_effort::cases(1500) << " damaged programs mean the same as before");
+  CHECK(accepted < test_effort::cases(300));
 }
 
 TEST_CASE("findings say where") {
@@ -382,7 +382,7 @@ TEST_CASE("an input is fed where it is read, also by an operator that waits for 
   plan p = tests::serial_plan(g);
   p.cluster = tests::devices(2);
   p.nodes[0].sharding = {0, {{'o', 2, 1}}};                    // then the concatenation needs both halves
-  program const q = unroll(t, p, some_workspace);
+  program const q = unroll(t, p, {some_workspace});
   bool moved = false;
   for (task const& k : q.tasks) moved = moved || (is_move(k) && k.micro_batch == 0);
   CHECK(moved);

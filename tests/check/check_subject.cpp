@@ -1,7 +1,7 @@
 #include "check_subject.hpp"
 
 #include <tensorpar/op/kinds/contraction.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 namespace tests {
 
@@ -17,7 +17,7 @@ subject checked_step(int turn, std::mt19937& draw) {
   subject s{differentiate(g, o), random_plan(g, devices[turn % 6], draw), {}};
   s.p.micro_batches = o.micro_batches;
   s.p.optimizer = o.optimizer;
-  s.q = unroll(s.t, s.p, some_workspace);
+  s.q = unroll(s.t, s.p, {some_workspace});
   s.p.peak_bytes = s.q.arena;
   return s;
 }

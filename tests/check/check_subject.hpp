@@ -4,7 +4,7 @@
 #include <support/small_graphs.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/plan/plan.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tests {
 

@@ -44,9 +44,9 @@ TEST_CASE("a plan for another graph, batch, cluster or number of operators is re
   };
   CHECK(first([](plan& p) { ++p.graph; }).code == fault::wrong_graph);
   CHECK(first([](plan& p) { p.nodes.pop_back(); }).code == fault::wrong_graph);
-  CHECK(first([](plan& p) { p.pipeline.stages.emplace_back(); }).text.find("expand(graph, plan)") != std::string::npos);
-  CHECK(first([](plan& p) { p.nodes[1].recompute = true; }).text.find("save_memory(graph, plan)") != std::string::npos);
-  CHECK(first([](plan& p) { p.nodes[1].zero = zero_stage::updates; }).text.find("save_memory") != std::string::npos);
+  CHECK(first([](plan& p) { p.pipeline.stages.emplace_back(); }).text.find("pipeline_pass(graph, plan)") != std::string::npos);
+  CHECK(first([](plan& p) { p.nodes[1].recompute = true; }).text.find("memory_pass(graph, plan)") != std::string::npos);
+  CHECK(first([](plan& p) { p.nodes[1].zero = zero_stage::updates; }).text.find("memory_pass") != std::string::npos);
   CHECK(first([](plan& p) { p.micro_batches = 0; }).code == fault::malformed);
   CHECK(first([](plan& p) { p.scalar_bytes = 0; }).code == fault::malformed);
   CHECK(first([](plan& p) { p.cluster.kinds.clear(); }).code == fault::malformed);

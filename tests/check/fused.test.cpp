@@ -8,8 +8,8 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/program/fuse_tasks.hpp>
-#include <tensorpar/program/passes/memory_saving.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 #include "support/effort.hpp"
 #include "support/random_network.hpp"
@@ -56,7 +56,7 @@ subject random_subject(computation_graph const& g, int trial, std::mt19937& draw
   p.micro_batches = o.micro_batches;
   if (trial % 2) p.node_order = tests::random_order(g, draw);
   for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 3 == 0};
-  saving_step s = save_memory(differentiate(g, o), p);
+  planned_step s = memory_pass(differentiate(g, o), p);
   program q = fuse_tasks(unroll(s.graph, s.plan), p.cluster, &everything, &no_workspace);
   return {std::move(s.graph), std::move(s.plan), std::move(q)};
 }
@@ -69,7 +69,7 @@ std::vector<computation_graph> graphs(std::mt19937& draw) {
 TEST_CASE("fused programs of any shardings, savings, orders and micro-batches are accepted") {
   std::set<std::string> kinds;
   int fused = 0;
-  for (int trial = 0; trial < effort::cases(12); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(12); ++trial) {
     std::mt19937 draw(static_cast<unsigned>(trial));
     for (computation_graph const& g : graphs(draw)) {
       subject const s = random_subject(g, trial, draw);
@@ -82,7 +82,7 @@ TEST_CASE("fused programs of any shardings, savings, orders and micro-batches ar
         }
     }
   }
-  CHECK(fused > effort::cases(12) * 40);
+  CHECK(fused > test_effort::cases(12) * 40);
   for (char const* name : {"linear_with", "contraction_with", "norm_grads", "attention_with_lse", "attention_grad_from_lse",
                            "packed_attention_with_lse", "packed_attention_grad_from_lse"}) {
     CAPTURE(name);
@@ -92,14 +92,14 @@ TEST_CASE("fused programs of any shardings, savings, orders and micro-batches ar
 
 TEST_CASE("fused pipelines are accepted, and products that are added where the sum lies") {
   int in_place = 0;
-  for (int trial = 0; trial < effort::cases(24); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(24); ++trial) {
     CAPTURE(trial);
     std::mt19937 draw(static_cast<unsigned>(trial));
     computation_graph const g = trial % 3 == 0   ? small_transformer()
                                 : trial % 3 == 1 ? residual_mlp()
                                                  : random_network({.samples = 1, .operators = 5}, draw);
     plan const p = random_pipeline(g, {.devices = 1 + trial % 4, .sizes = false, .shared_groups = trial % 2 == 1}, 1, 1 + trial % 4, draw);
-    pipelined_step const s = expand(g, p);
+    planned_step const s = pipeline_pass(g, p);
     program q = fuse_tasks(unroll(s), s.plan.cluster, &everything, &no_workspace);
     for (finding const& f : check(s.graph, s.plan, q)) FAIL_CHECK(f.text);
     for (task& t : q.tasks) {
@@ -111,13 +111,13 @@ TEST_CASE("fused pipelines are accepted, and products that are added where the s
       t = good;
     }
   }
-  CHECK(in_place > effort::cases(24));
+  CHECK(in_place > test_effort::cases(24));
 }
 
 TEST_CASE("a fused task with other operands, results or attributes is found, and nothing crashes") {
   int tried = 0;
   std::mt19937 draw(5);
-  for (int trial = 0; trial < effort::cases(4); ++trial)
+  for (int trial = 0; trial < test_effort::cases(4); ++trial)
     for (computation_graph const& g : graphs(draw)) {
       subject const s = random_subject(g, trial, draw);
       auto const found = [&](program const& q, std::size_t at, char const* how) {
@@ -158,5 +158,5 @@ TEST_CASE("a fused task with other operands, results or attributes is found, and
         CHECK_FALSE(check(s.graph, s.of, q).empty());
       }
     }
-  CHECK(tried > effort::cases(4) * 100);
+  CHECK(tried > test_effort::cases(4) * 100);
 }

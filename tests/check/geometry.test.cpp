@@ -152,7 +152,7 @@ bool states(layout const& l, shape const& s, held const& h, i64 all) {
 TEST_CASE("a reshard is right if, carried out element by element, it leaves what its layout states") {
   std::mt19937 draw(1);
   std::map<std::string, std::pair<int, int>> seen;            // kind -> right, wrong
-  for (int turn = 0; turn < effort::cases(1500); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(1500); ++turn) {
     static constexpr int sizes[] = {2, 4, 6, 8, 12};
     int const n = sizes[draw() % 5];
     shape const s = draw() % 2 ? shape{24, 24} : shape{48};
@@ -198,7 +198,7 @@ TEST_CASE("a reshard is right if, carried out element by element, it leaves what
 TEST_CASE("operands and results fit the layouts that follow from notation and sharding, and no other") {
   std::mt19937 draw(2);
   int fits = 0, others = 0;
-  for (int turn = 0; turn < effort::cases(60); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(60); ++turn) {
     computation_graph const g = turn % 3 == 0 ? tests::residual_mlp() : turn % 3 == 1 ? tests::small_cnn() : tests::small_transformer();
     int const n = 2 + turn % 5;
     plan const p = tests::random_plan(g, n, draw);

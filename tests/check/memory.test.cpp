@@ -39,7 +39,7 @@ bool meet(program const& q) {
 TEST_CASE("buffers that are moved about meet others exactly when the checker says so") {
   std::mt19937 draw(1);
   int met = 0, apart = 0;
-  for (int turn = 0; turn < effort::cases(300); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(300); ++turn) {
     subject s = tests::checked_step(turn % 30, draw);
     REQUIRE(memory_of(s).empty());
     REQUIRE(!meet(s.q));
@@ -54,8 +54,8 @@ TEST_CASE("buffers that are moved about meet others exactly when the checker say
     REQUIRE(has(memory_of(s), fault::overlap) == meet(s.q));
     (meet(s.q) ? met : apart) += 1;
   }
-  CHECK(met > effort::cases(50));
-  CHECK(apart > effort::cases(20));
+  CHECK(met > test_effort::cases(50));
+  CHECK(apart > test_effort::cases(20));
 }
 
 TEST_CASE("lifetimes, alignment, arenas, devices and predictions") {

@@ -8,21 +8,21 @@
 
 #include "support/effort.hpp"
 #include "support/random_pipeline.hpp"
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 using namespace tests;
 
 namespace {
 
 struct sample {
-  pipelined_step step;
+  planned_step step;
   program made;
 };
 sample random_sample(std::mt19937& draw, int devices) {
   computation_graph const g = residual_mlp();
   plan p = random_pipeline(g, {.devices = devices}, 1, 4, draw);
   p.optimizer.kind = optimizer_kind::momentum;
-  sample s{expand(g, p), {}};
+  sample s{pipeline_pass(g, p), {}};
   s.made = unroll(s.step);
   return s;
 }
@@ -39,7 +39,7 @@ void caught(char const* what, std::function<bool(program&, std::mt19937&)> const
   CAPTURE(what);
   std::mt19937 draw(11);
   int tried = 0;
-  for (int i = 0; i < effort::cases(24); ++i) {
+  for (int i = 0; i < test_effort::cases(24); ++i) {
     sample const s = random_sample(draw, 2 + i % 4);
     program broken = s.made;
     if (!change(broken, draw)) continue;
@@ -67,7 +67,7 @@ bool sends(task const& t) { return t.kind == task_kind::send; }
 
 TEST_CASE("sends stand right behind what makes their value, receives behind their sends, and nobody exchanges across groups") {
   std::mt19937 draw(3);
-  for (int i = 0; i < effort::cases(20); ++i) {
+  for (int i = 0; i < test_effort::cases(20); ++i) {
     sample const s = random_sample(draw, 2 + i % 4);
     program const& p = s.made;
     for (std::size_t t = 0; t < p.tasks.size(); ++t) {

@@ -314,20 +314,20 @@ TEST_CASE("random orders of random stages: a finding exactly where carrying them
     MESSAGE(tests::text(p) << "\n" << all(f) << (works ? "works" : "fails"));
     return false;
   };
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(3000)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(3000)); ++seed) {
     tests::random_source r{seed * 7919};
     auto const g = tests::random_dag(r, 1 + r.below(5), 40, false);
     if (holds(g, seed)) continue;
     auto const small = tests::shrink(g, [&](tests::lists const& h) { return !holds(h, seed); });
     FAIL("seed ", seed, ": ", tests::text(small));
   }
-  CHECK(valid > effort::cases(800));
-  CHECK(invalid > effort::cases(800));
-  CHECK(deadlocks > effort::cases(50));
+  CHECK(valid > test_effort::cases(800));
+  CHECK(invalid > test_effort::cases(800));
+  CHECK(deadlocks > test_effort::cases(50));
 }
 
 TEST_CASE("a pass dropped, doubled, or swapped with one of its kind is always found") {
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(600)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(600)); ++seed) {
     tests::random_source r{seed * 104729 + 1};
     auto const e = tests::random_dag(r, 1 + r.below(5), 40, false);
     pipeline p = tests::mixed_pipeline(e, r);

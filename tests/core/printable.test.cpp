@@ -26,7 +26,7 @@ TEST_CASE("well-formed text stays, all else is spelled out") {
 
 TEST_CASE("law: what comes out is printable, and is made so once") {
   std::mt19937 draw(7);
-  for (int turn = 0; turn < effort::cases(3000); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(3000); ++turn) {
     std::string s;
     for (auto n = draw() % 12; n > 0; --n) s += static_cast<char>(draw() % 3 ? draw() : 0xc0 + draw() % 64);
     std::string const once = printable(s);

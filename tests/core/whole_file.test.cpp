@@ -264,7 +264,7 @@ TEST_CASE("threads and processes that write one file at once: one of them has th
   auto const write = [&](int writer) {
     for (int k = 0; k < 10; ++k) write_whole_file(dir / "file", text_of(writer));
   };
-  for (int turn = 0; turn < effort::cases(4); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(4); ++turn) {
     std::vector<pid_t> children;
     for (int c = 0; c < 3; ++c)
       if (pid_t const child = ::fork(); child == 0) {

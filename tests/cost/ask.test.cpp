@@ -5,7 +5,7 @@
 #include <cmath>
 #include <support/small_graphs.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/search/pipeline/graph_model.hpp>
 #include <tensorpar/simulate/engine.hpp>

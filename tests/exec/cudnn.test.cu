@@ -357,11 +357,11 @@ TEST_CASE("training in bf16 with cuDNN is that of the processor's kernels, but f
     for (int ranks : {1, 2}) {
       plan const p = random_plan(mixed_precision(g), ranks, draw);
       training_graph const t = differentiate(mixed_precision(g));
-      program const q = fused<first_gpu>(unroll(t, p, &first_gpu::workspace), p.cluster);
+      program const q = fused<first_gpu>(unroll(t, p, {&first_gpu::workspace}), p.cluster);
       bool kept = false;
       for (task const& k : q.tasks) kept = kept || has_lse(k.op);
       CHECK(kept == (g.nodes.size() != without));
-      executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(t, p, q);
+      executor<first_gpu, comm::virtual_ranks<cuda_memory>> gpu(planned_step{t, p, q});
       executor<compute::teams<float, host_teams<>, op_set<>, bfloat16>, comm::threads> host(differentiate(mixed_precision(g)), p);
       auto const a = train(gpu, 4, 0.05), b = train(host, 4, 0.05);
       std::vector<std::vector<double>> c, d;

@@ -6,7 +6,7 @@
 #include <tensorpar/exec/nccl/endpoint.hpp>
 #include <tensorpar/exec/step/fuse.hpp>
 #include <tensorpar/exec/teams/teams.hpp>
-#include <tensorpar/program/passes/expand.hpp>
+#include <tensorpar/program/passes/pipeline_pass.hpp>
 
 #include "support/effort.hpp"
 #include "support/fake_nccl.hpp"
@@ -64,7 +64,7 @@ TEST_CASE("every output is what one device makes of it, and training goes on as 
   std::mt19937 draw(21);
   int trials = 0;
   for (computation_graph const& bare : {residual_mlp(), small_cnn(), small_transformer()})
-    for (int trial = 0; trial < effort::cases(12); ++trial, ++trials) {
+    for (int trial = 0; trial < test_effort::cases(12); ++trial, ++trials) {
       computation_graph const g = with_outputs(bare, draw, trial % 2);
       training_options o;
       o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
@@ -97,13 +97,13 @@ TEST_CASE("every output is what one device makes of it, and training goes on as 
 TEST_CASE("pipelines, whose stages cut the batch in ways of their own") {
   std::mt19937 draw(22);
   computation_graph const g = with_outputs(residual_mlp(), draw, true);
-  for (int trial = 0; trial < effort::cases(16); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(16); ++trial) {
     plan p = random_pipeline(g, {.devices = 2 + trial % 4}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
       for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
     int const units = static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit);
     CAPTURE(trial);
-    executor_of<prime_field> e(expand(g, p)), undisturbed(expand(g, p));
+    executor_of<prime_field> e(pipeline_pass(g, p)), undisturbed(pipeline_pass(g, p));
     e.initialise(7);
     undisturbed.initialise(7);
     host_batch const batch = random_batch(g, units, 100);
@@ -117,7 +117,7 @@ TEST_CASE("pipelines, whose stages cut the batch in ways of their own") {
     undisturbed.step(random_batch(g, units, 1), 0.125);
     bool const same = parameters_of(e) == parameters_of(undisturbed);
     CHECK(same);
-    executor_of<double> d(expand(g, p));
+    executor_of<double> d(pipeline_pass(g, p));
     d.initialise(7);
     double const loss = d.evaluate(batch);
     CHECK(loss == doctest::Approx(d.step(batch, 0.125).loss).epsilon(1e-12));
@@ -175,7 +175,7 @@ TEST_CASE("nothing is dropped out, and the next step draws as if nothing had bee
 TEST_CASE("devices of queues: outputs are read in time, whatever is replayed between") {
   std::mt19937 draw(24);
   for (computation_graph const& bare : {residual_mlp(), small_transformer()})
-    for (int trial = 0; trial < effort::cases(6); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(6); ++trial) {
       computation_graph const g = with_outputs(bare, draw);
       training_options o;
       o.micro_batches = 1 + trial % 2;
@@ -254,7 +254,7 @@ TEST_CASE("fused programs have the outputs that they leave in memory, and name t
   training_graph const t = differentiate(g);
   plan p = random_plan(g, 3, draw);
   p.scalar_bytes = sizeof(prime_field);
-  executor<exact, comm::threads> plain(t, p), e(t, p, fused<exact>(unroll(t, p, &exact::workspace), p.cluster));
+  executor<exact, comm::threads> plain(t, p), e(fused<exact>(planned_step{t, p, unroll(t, p, {&exact::workspace})}));
   plain.initialise(7);
   e.initialise(7);
   host_batch const batch = random_batch(g, 1, 1);

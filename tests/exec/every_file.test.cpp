@@ -160,7 +160,7 @@ TEST_CASE("a writer killed at any system call leaves the old file or the new one
   for (kind_of_file const& k : every_kind()) {
     CAPTURE(k.name);
     scratch_folder const dir;
-    int old = 0, fresh = 0, every = effort::wanted() > 1 ? 1 : 5;
+    int old = 0, fresh = 0, every = test_effort::wanted() > 1 ? 1 : 5;
     for (int n = 0;; n += every) {
       CAPTURE(n);
       std::filesystem::remove_all(dir / "it");
@@ -190,7 +190,7 @@ TEST_CASE("two writers of one path: one of them has the last word, whole, and no
     scratch_folder const dir;
     k.write(dir / "it", 1);
     auto const names = entries(dir.path());
-    for (int turn = 0; turn < effort::cases(2); ++turn) {
+    for (int turn = 0; turn < test_effort::cases(2); ++turn) {
       pid_t child[2];
       for (int c : {0, 1})
         if ((child[c] = ::fork()) == 0) {

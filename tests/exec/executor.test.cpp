@@ -15,7 +15,7 @@ namespace {
 
 void equal_to_serial(computation_graph const& g, int trials, u64 seed, double tolerance, bool noise) {
   std::mt19937 draw(static_cast<unsigned>(seed));
-  for (int trial = 0; trial < effort::cases(trials); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(trials); ++trial) {
     int const n = 1 + trial % 8;
     training_options o;
     o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
@@ -55,7 +55,7 @@ TEST_CASE("towers under random shardings equal serial training") { equal_to_seri
 TEST_CASE("operators in any valid order do what they do by number, to the bit") {
   std::mt19937 draw(5);
   computation_graph const graphs[] = {towers(5), small_transformer(), small_cnn()};
-  for (int trial = 0; trial < effort::cases(60); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(60); ++trial) {
     CAPTURE(trial);
     computation_graph const& g = graphs[trial % 3];
     training_options o;
@@ -219,7 +219,7 @@ TEST_CASE("an operator that the policy has no kernel for is named, before a kern
   CHECK(compute::eigen<float>::workspace(unheard_of{}, {}, {}) == 0);
   std::mt19937 draw(1);
   plan const p = random_pipeline(g, {.devices = 2}, 1, 2, draw);
-  CHECK_THROWS_WITH_AS(executor_of<float>(expand(g, p)), doctest::Contains("operator unheard_of has no kernel"), error);
+  CHECK_THROWS_WITH_AS(executor_of<float>(pipeline_pass(g, p)), doctest::Contains("operator unheard_of has no kernel"), error);
 }
 
 TEST_CASE("what is not kept between steps is neither stored nor fetched") {
@@ -248,9 +248,9 @@ TEST_CASE("a sealed plan runs the program that it was sealed with, in any scalar
   }
   plan p = random_pipeline(g, {.devices = 4}, 1, 4, draw);
   seal(g, p);
-  CHECK_NOTHROW(executor_of<double>(expand(g, p)));
+  CHECK_NOTHROW(executor_of<double>(pipeline_pass(g, p)));
   p.tasks ^= 1;
-  CHECK_THROWS_AS(executor_of<double>(expand(g, p)), error);
+  CHECK_THROWS_AS(executor_of<double>(pipeline_pass(g, p)), error);
 }
 
 namespace {

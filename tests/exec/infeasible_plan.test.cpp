@@ -43,8 +43,8 @@ TEST_CASE("every search that finds no plan x everything that takes a plan: devic
   keep("optimize", optimize(g, on, analytical{}));
   keep("optimize_jointly", optimize_jointly(g, on, analytical{}));
   keep("one after the other", optimize_one_after_the_other(g, on, analytical{}));
-  keep("optimize_batch", optimize_batch(g, 24, on, analytical{}));
-  keep("optimize_batch_jointly", optimize_batch_jointly(g, 48, on, analytical{}));
+  keep("plan_training", plan_training({.graph = g, .samples = 24}, on, analytical{}));
+  keep("plan_training with rules", plan_training({.graph = g, .samples = 48}, on, analytical{}, {.effort = effort::thorough}));
   graph_stage_options o;
   o.mini_batch = 48;
   std::vector<std::vector<int>> before;
@@ -64,13 +64,13 @@ TEST_CASE("every search that finds no plan x everything that takes a plan: devic
     using float_executor = executor<compute::eigen<float>, comm::threads>;
     plan q = p;
     refused_by("unroll", [&] { unroll(t, p); });
-    refused_by("unroll_on", [&] { unroll_on(0, t, p); });
+    refused_by("unroll of one device", [&] { unroll(t, p, {.device = 0}); });
     refused_by("arena_on", [&] { arena_on(0, t, p); });
-    refused_by("unroll_forward", [&] { unroll_forward(t, p); });
+    refused_by("unroll of the forward pass", [&] { unroll(t, p, {.forward_only = true}); });
     refused_by("step_of", [&] { step_of(g, p); });
     refused_by("step_for", [&] { step_for<compute::eigen<float>>(g, p); });
-    refused_by("expand", [&] { expand(g, p); });
-    refused_by("save_memory", [&] { save_memory(t, p); });
+    refused_by("pipeline_pass", [&] { pipeline_pass(g, p); });
+    refused_by("memory_pass", [&] { memory_pass(t, p); });
     refused_by("executor", [&] { float_executor(g, p); });
     refused_by("executor of a graph", [&] { float_executor(t, p); });
     refused_by("executor of a program", [&] { float_executor(t, p, some); });

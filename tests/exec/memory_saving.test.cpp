@@ -1,10 +1,10 @@
 // tests/exec/memory_saving.test.cpp - sharded and recomputed training equals serial training, in less memory
-#include <tensorpar/program/passes/memory_saving.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
 
 #include <doctest/doctest.h>
 
 #include <tensorpar/check/check.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 #include "support/effort.hpp"
 #include "support/spine.hpp"
@@ -22,7 +22,7 @@ void save_at_random(plan& p, std::mt19937& draw) {
 
 void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool noise) {
   std::mt19937 draw(seed);
-  for (int trial = 0; trial < effort::cases(trials); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(trials); ++trial) {
     training_options o;
     o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
     if (trial % 4 == 0) o.optimizer.clip_norm = 0.5;
@@ -35,7 +35,7 @@ void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool
     if (trial % 2) p.node_order = random_order(g, draw);
     CAPTURE(trial);
     training_graph const t = differentiate(g, o);
-    saving_step const step = save_memory(t, p);
+    planned_step const step = memory_pass(t, p);
     auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
     CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
     {
@@ -53,7 +53,7 @@ void equal_to_serial(computation_graph const& g, int trials, unsigned seed, bool
 }
 
 i64 peak(training_graph const& t, plan const& p) {
-  saving_step const s = save_memory(t, p);
+  planned_step const s = memory_pass(t, p);
   program const q = unroll(s.graph, s.plan);
   return *std::max_element(q.arena.begin(), q.arena.end());
 }

@@ -120,7 +120,7 @@ TEST_CASE("what is dropped is told by the whole batch, whichever axis holds samp
 
 TEST_CASE("the same under shardings over devices, recomputed, and on machines of many lanes") {
   std::mt19937 draw(3);
-  for (int trial = 0; trial < effort::cases(40); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(40); ++trial) {
     int const way = trial % ways, micro = 1 + trial % 4;
     CAPTURE(way);
     CAPTURE(micro);
@@ -144,14 +144,14 @@ TEST_CASE("the same under shardings over devices, recomputed, and on machines of
 
 TEST_CASE("the same in pipelines whose stages have other micro-batches") {
   std::mt19937 draw(4);
-  for (int trial = 0; trial < effort::cases(60); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(60); ++trial) {
     int const way = std::array{0, 1, 2, 6, 8}[static_cast<std::size_t>(trial % 5)];      // `rebatch` refuses to merge samples
     CAPTURE(way);
     i64 const unit = 1 + trial % 3, mini_batch = unit * 12;
     computation_graph const g = dropping(unit, way);
     host_batch const data = random_batch(dropping(mini_batch, way), 1, 6);
     plan p = random_pipeline(g, {.devices = 2 + trial % 3}, unit, mini_batch, draw);
-    executor_of<prime_field> run(expand(g, p));
+    executor_of<prime_field> run(pipeline_pass(g, p));
     run.initialise(1);
     for (int k = 0; k < 3; ++k) run.step(data, 0.1);
     bool const same = parameters_of(run) == trained<prime_field>([way](i64 n) { return dropping(n, way); }, data, mini_batch, {});
@@ -208,16 +208,16 @@ TEST_CASE("a loss is the sum or the mean that it is in any number of micro-batch
 
 TEST_CASE("the same in pipelines; a plan that says otherwise is refused") {
   std::mt19937 draw(9);
-  for (int trial = 0; trial < effort::cases(30); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(30); ++trial) {
     int const way = trial % 3;
     CAPTURE(way);
     i64 const unit = 1 + trial % 2, mini_batch = unit * (trial % 3 == 0 ? 12 : 6);
     network const net = [way](i64 samples) { return summing(samples, way); };
     host_batch const data = random_batch(net(mini_batch), 1, 10);
     plan p = random_pipeline(net(unit), {.devices = 2 + trial % 3, .sizes = way == 0}, unit, mini_batch, draw);
-    CHECK_THROWS_WITH_AS(expand(net(unit), p), doctest::Contains("is a sum over samples, not a mean"), error);
+    CHECK_THROWS_WITH_AS(pipeline_pass(net(unit), p), doctest::Contains("is a sum over samples, not a mean"), error);
     p.reduction = loss_reduction::sum;
-    pipelined_step const s = expand(net(unit), p);
+    planned_step const s = pipeline_pass(net(unit), p);
     CHECK(check(s.graph, s.plan, unroll(s)).empty());
     plan wrong = s.plan;
     wrong.reduction = loss_reduction::mean;

@@ -48,9 +48,9 @@ template <class Comm = comm::threads> verdict compare(void (*mutate)(training_gr
     training_graph t = differentiate(g);
     plan sized = p;
     sized.scalar_bytes = sizeof(S);
-    program q = unroll(t, sized, &compute::eigen<S>::workspace);
+    program q = unroll(t, sized, {&compute::eigen<S>::workspace});
     if (mutate) mutate(t, q);
-    executor<compute::eigen<S>, Comm> e(t, p, q, already_checked{});
+    executor<compute::eigen<S>, Comm> e(already_checked{planned_step{t, p, q}});
     return train(e, 2);
   };
   executor_of<prime_field> a(differentiate(g), s);

@@ -19,7 +19,7 @@ using reference = compute::eigen<double>;
 
 TEST_CASE("what is infinite or no number in a result is what the plain formula has there") {
   int tried = 0;
-  each_bad_call<reference>(effort::cases(4), 1, [&](any_op const& o, operands_of_double const& x, step_state const& state, std::size_t k,
+  each_bad_call<reference>(test_effort::cases(4), 1, [&](any_op const& o, operands_of_double const& x, step_state const& state, std::size_t k,
                                                     std::size_t e) {
     operands_of_double want;
     for (shape const& t : infer_all(o, x)) want.push_back(make_dense<double>(whole(t)));
@@ -29,12 +29,12 @@ TEST_CASE("what is infinite or no number in a result is what the plain formula h
     CHECK_MESSAGE(got == right, (spell(o) + " with " + std::to_string(x[k].real[e]) + " at element " + std::to_string(e) + " of operand " +
                                  std::to_string(k) + ": " + got + "instead of " + right));
   });
-  CHECK(tried > effort::cases(1000));
+  CHECK(tried > test_effort::cases(1000));
 }
 
 TEST_CASE("a NaN is in every number that would be another one if it were another number") {
   int tried = 0;
-  each_bad_call<reference>(effort::cases(3), 2, [&](any_op const& o, operands_of_double const& x, step_state const& state, std::size_t k, std::size_t e) {
+  each_bad_call<reference>(test_effort::cases(3), 2, [&](any_op const& o, operands_of_double const& x, step_state const& state, std::size_t k, std::size_t e) {
     // these choose by the value of what they read: chosen numbers are tested below
     if (!std::isnan(x[k].real[e]) || (o.is<pool2d_grad>() && k > 0) || (o.is<relu_grad>() && k == 1) ||
         (o.is<clip_factor>() && o.as<clip_factor>().skip))
@@ -57,7 +57,7 @@ TEST_CASE("a NaN is in every number that would be another one if it were another
     CHECK_MESSAGE(!lost, (spell(o) + " loses a NaN at element " + std::to_string(e) + " of operand " + std::to_string(k) + ": " +
                           kinds_of(y)));
   });
-  CHECK(tried > effort::cases(500));
+  CHECK(tried > test_effort::cases(500));
 }
 
 TEST_CASE("every kernel family has the same numbers infinite, and the same that are none") {

@@ -39,7 +39,7 @@ constexpr i64 mini_batch = 16;
 
 /// One plan trained in the prime field, checked, its arenas compared; the parameters it ends with.
 std::vector<std::vector<prime_field>> trained(computation_graph const& g, plan const& p) {
-  pipelined_step const s = expand(g, p);
+  planned_step const s = pipeline_pass(g, p);
   executor_of<prime_field> e(s);
   auto const found = check(s.graph, e.plan_value(), e.program());
   for (finding const& f : found) MESSAGE(f.text);
@@ -66,7 +66,7 @@ TEST_CASE("graph and sequential plans of the branched models train exactly under
     CAPTURE(name);
     for (int devices : {4, 8})
       for (int data : {1, 2}) {
-        if (effort::slow && (devices == 8) == (data == 2)) continue;
+        if (test_effort::slow && (devices == 8) == (data == 2)) continue;
         machine const on = fast_links(devices);
         graph_stage_options offered;
         offered.mini_batch = mini_batch;

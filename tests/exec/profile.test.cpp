@@ -42,7 +42,7 @@ TEST_CASE_TEMPLATE("every operator of a sharding step is measured", S, float, pr
     plan p = random_plan(g, 4, draw);
     p.micro_batches = 2;
     p.scalar_bytes = sizeof(S);
-    program const prog = unroll(differentiate(g, o), p, &compute::eigen<S>::workspace);
+    program const prog = unroll(differentiate(g, o), p, {&compute::eigen<S>::workspace});
     profile_table const t = measure_operators<compute::eigen<S>>(prog, p.cluster, quick);
     std::set<profile_key> asked;
     each_query(prog, p.cluster, [&](compute_query const& q) { asked.insert(profile_key_of(q)); });
@@ -82,7 +82,7 @@ TEST_CASE("a larger product takes longer, and every kind of device has its own e
     p.cluster.kinds[1].name = "other";
     p.cluster = {"two kinds", p.cluster.kinds, {0, 1}, {{"link", 2, 0, 1e9}}};
     p.nodes[0].sharding.axes = {{'\0', 2, 1}};
-    program const prog = unroll(differentiate(g), p, &compute::eigen<float>::workspace);
+    program const prog = unroll(differentiate(g), p, {&compute::eigen<float>::workspace});
     double fc[2] = {0, 0};
     profile_table const measured = measure_operators<compute::eigen<float>>(prog, p.cluster);
     for (auto const& [k, t] : measured.all())
@@ -100,7 +100,7 @@ TEST_CASE("indices are drawn as far as the data allow, refused options are named
   int v = g.add_with_weights(embedding{1000, 16}, {words}, "table");
   v = g.add_with_weights(cross_entropy{}, {out(g, v), labels}, "loss");  // labels stay below 16, words may reach 999
   g.add_output("loss", out(g, v));
-  program const prog = unroll(differentiate(g), serial_plan(g), &compute::eigen<float>::workspace);
+  program const prog = unroll(differentiate(g), serial_plan(g), {&compute::eigen<float>::workspace});
   CHECK(measure_operators<compute::eigen<float>>(prog, devices(1), quick).size() >= 5);
   CHECK_THROWS_WITH_AS(measure_operators<compute::eigen<float>>(prog, devices(1), {.samples = 0}), doctest::Contains("at least 1 sample"),
                        error);

@@ -122,7 +122,7 @@ computation_graph adapter(i64 samples, bool one_layer) {
 /// Shardings, any order of operators, savings.
 template <class S> void under_shardings(int trials, unsigned seed) {
   int read_twice = 0;
-  for (int trial = 0; trial < effort::cases(trials); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(trials); ++trial) {
     CAPTURE(trial);
     std::mt19937 draw(seed + static_cast<unsigned>(trial));
     computation_graph const g = random_network({.operators = 2 + trial % 6, .fixed_batch = trial % 2 == 0}, draw);
@@ -136,13 +136,13 @@ template <class S> void under_shardings(int trials, unsigned seed) {
     planned_step const s = step_for<compute::eigen<S>>(g, p);
     equal<S>(g, s, micro);
   }
-  CHECK(read_twice > effort::cases(trials) / 8);
+  CHECK(read_twice > test_effort::cases(trials) / 8);
 }
 /// Stages in any order, of sizes that differ or not, some of which part their backward pass or compute again. A sum of losses that stages
 /// of other sizes make has no samples to cut or join: that is refused.
 template <class S> void in_stages(int trials, unsigned seed) {
   int read_twice = 0, other_sizes = 0;
-  for (int trial = 0; trial < effort::cases(trials); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(trials); ++trial) {
     CAPTURE(trial);
     std::mt19937 draw(seed + static_cast<unsigned>(trial));
     bool const sizes = trial % 3 == 1;
@@ -165,8 +165,8 @@ template <class S> void in_stages(int trials, unsigned seed) {
     for (pipeline_stage const& x : p.pipeline.stages) if (x.micro_batch != p.pipeline.stages[0].micro_batch) { ++other_sizes; break; }
     equal<S>(g, *s, micro);
   }
-  CHECK(read_twice > effort::cases(trials) / 8);
-  CHECK(other_sizes > effort::cases(trials) / 40);
+  CHECK(read_twice > test_effort::cases(trials) / 8);
+  CHECK(other_sizes > test_effort::cases(trials) / 40);
 }
 
 }  // namespace
@@ -219,26 +219,26 @@ TEST_CASE("networks made by hand in random pipelines train as defined, exactly i
 TEST_CASE("networks made by hand in random pipelines train as defined by odd numbers of micro-batches") { in_stages<double>(30, 150000); }
 TEST_CASE("what the search answers for networks made by hand trains as defined, pipelines and micro-batches") {
   int staged = 0, cut = 0, refused = 0;
-  for (int trial = 0; trial < effort::cases(24); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(24); ++trial) {
     CAPTURE(trial);
     std::mt19937 draw(200000 + static_cast<unsigned>(trial));
     computation_graph const g = random_network({.samples = 1, .operators = 3 + trial % 6}, draw);
     int const parts = 8;
     double const bandwidth = trial % 2 ? 1e12 : 1e8;
     machine const on = make_cluster("three", {"device", 1e6, 1e9, i64{1} << 30, 0}, 3, 3, {"link", 3, 1e-9, bandwidth}, {});
-    batch_options o;
-    o.search.threads = 1;
+    planning_options o;
+    o.threads = 1;
     o.micro_batches = {trial % 2 ? parts : 2};
-    o.schedules = {trial % 3 ? schedule_kind::zb_h1 : schedule_kind::one_f_one_b};
-    batch_result const r = optimize_batch(g, parts, on, analytical{}, o);
+    o.schedules = std::vector{trial % 3 ? schedule_kind::zb_h1 : schedule_kind::one_f_one_b};
+    planned const r = plan_training({.graph = g, .samples = parts}, on, analytical{}, o);
     REQUIRE(r.feasible());
     staged += r.plan.pipeline.stages.size() > 1;
     cut += r.plan.micro_batches > 1;
-    for (batch_candidate const& c : r.tried) refused += !c.refused.empty();
+    for (tried_plan const& c : r.tried) refused += !c.refused.empty();
     planned_step const s = step_for<compute::eigen<prime_field>>(r.graph, r.plan);
     CHECK(trained<prime_field>(g, s, parts, 2) == by_definition<prime_field>(g, parts, 2));
   }
   MESSAGE(staged << " pipelines, " << cut << " with micro-batches, " << refused << " refused");
-  CHECK(staged > effort::cases(24) / 6);
-  CHECK(cut > effort::cases(24) / 12);
+  CHECK(staged > test_effort::cases(24) / 6);
+  CHECK(cut > test_effort::cases(24) / 12);
 }

@@ -51,7 +51,7 @@ TEST_CASE("token files come back, and what is no such file is refused with its n
   ::getrlimit(RLIMIT_AS, &before);
   ::rlimit now = before;
   now.rlim_cur = 1 << 30;
-  if (!effort::slow) ::setrlimit(RLIMIT_AS, &now);
+  if (!test_effort::slow) ::setrlimit(RLIMIT_AS, &now);
   refused(other, "the file's length of 1036 bytes is not that of its 2147483647 tokens");
   ::setrlimit(RLIMIT_AS, &before);
   CHECK(::unlink(path.c_str()) == 0);

@@ -1,6 +1,6 @@
 // expect: COST_MODEL_LACKS<.*seconds_of_a_compute_query.*half_a_model
 // A cost model that cannot price an operator, handed to the search for micro-batches and stages.
-#include <tensorpar/search/optimize_batch.hpp>
+#include <tensorpar/search/plan_training.hpp>
 
 using namespace tensorpar;
 
@@ -11,4 +11,4 @@ struct half_a_model {
   double seconds(reshard_query const&) const { return 1; }
 };
 
-auto planned(computation_graph const& g, machine const& m) { return optimize_batch(g, 8, m, half_a_model{}); }
+auto answer(training_problem const& p, machine const& m) { return plan_training(p, m, half_a_model{}); }

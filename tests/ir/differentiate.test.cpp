@@ -2,7 +2,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 
 #include <doctest/doctest.h>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 #include "support/spine.hpp"
 

@@ -6,7 +6,7 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 #include "support/small_graphs.hpp"
 

@@ -34,7 +34,7 @@ bool refused(any_op const& o, std::vector<parallel_shape> const& in, std::string
 TEST_CASE("it is the inverse of lift, for every operator, with replicas") {
   std::mt19937 draw(1);
   int tried = 0, sharding = 0, summed = 0;
-  for (int turn = 0; turn < effort::cases(40); ++turn)
+  for (int turn = 0; turn < test_effort::cases(40); ++turn)
     for (operator_sample const& s : operator_samples(static_cast<unsigned>(draw()))) {
       if (is_parallel(s.op)) continue;
       std::vector<shape> in = s.in;

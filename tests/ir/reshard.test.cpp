@@ -157,7 +157,7 @@ TEST_CASE("every reshard keeps the logical tensor, whatever the layouts") {
     return at(a, static_cast<int>(draw() % static_cast<unsigned>(devices - static_cast<int>(size) + 1)));
   };
   int collectives = 0;
-  for (int trial = 0; trial < effort::cases(400); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(400); ++trial) {
     CAPTURE(trial);
     layout const a = random_layout(true, 12), b = random_layout(false, 12);
     placed now = sharding_out(a, s, whole, draw);
@@ -196,7 +196,7 @@ TEST_CASE("every reshard keeps the logical tensor, whatever the layouts") {
     placed const want = sharding_out(b, s, whole, draw);
     CHECK(now == want);
   }
-  CHECK(collectives > (effort::slow ? 20 : 100));
+  CHECK(collectives > (test_effort::slow ? 20 : 100));
 }
 
 TEST_CASE("what an exchange packs is found without going through all pairs of devices") {
@@ -227,7 +227,7 @@ TEST_CASE("nothing moves where every device that needs a box has it: device by d
     return canonical(std::move(l));
   };
   int held = 0, whole = 0, told[2] = {0, 0};
-  for (int k = 0; k < effort::cases(4000); ++k) {
+  for (int k = 0; k < test_effort::cases(4000); ++k) {
     layout const from = some_layout();
     layout to = some_layout();
     if (draw() % 2) to.start = from.start + static_cast<int>(draw() % 3) * 4;
@@ -250,9 +250,9 @@ TEST_CASE("nothing moves where every device that needs a box has it: device by d
     held += all;
     whole += all && from.axes.size() == 1 && from.axes[0].kind == C;
   }
-  CHECK(held > effort::cases(4000) / 80);
-  CHECK(whole > effort::cases(4000) / 400);
-  for (int n : told) CHECK(n > effort::cases(4000) / 40);
+  CHECK(held > test_effort::cases(4000) / 80);
+  CHECK(whole > test_effort::cases(4000) / 400);
+  for (int n : told) CHECK(n > test_effort::cases(4000) / 40);
 }
 
 TEST_CASE("bytes sent follow the ring formulas") {

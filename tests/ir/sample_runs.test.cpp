@@ -129,7 +129,7 @@ struct moving {
 int as_said(bool ones, int trials, unsigned seed) {
   std::mt19937 draw(seed);
   int unknown = 0;
-  for (int trial = 0; trial < effort::cases(trials); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(trials); ++trial) {
     moving const net(draw, ones);
     i64 const samples = ones ? 1 + static_cast<i64>(draw() % 3) : 2 + static_cast<i64>(draw() % 2), m = 2 + static_cast<i64>(draw() % 3);
     auto const part = net.at(samples), whole = net.at(samples * m);
@@ -156,7 +156,7 @@ int out(computation_graph const& g, int v, std::size_t k = 0) { return g.node(v)
 
 TEST_CASE("samples are followed through transposes, merges, splits and reshapes of any axes") {
   CHECK(as_said(false, 3000, 1) == 0);
-  CHECK(as_said(true, 3000, 2) < effort::cases(3000) / 4);    // with axes of one element it may not be told, but is never told wrongly
+  CHECK(as_said(true, 3000, 2) < test_effort::cases(3000) / 4);    // with axes of one element it may not be told, but is never told wrongly
 }
 
 TEST_CASE("loops take samples along; sums and parameters have none; two axes of them are not told apart") {

@@ -2,7 +2,7 @@
 """Checks the include graph and the form of include/tensorpar/ against floors.txt (beside this file).
 
 Floors: an include runs to a room that is allowed, there is no cycle of headers or of rooms, third parties stand behind their one door, costly standard headers
-stay where they may be, no .hpp includes a .cuh, <room>/detail/ is private to the room, nothing includes the umbrella or zoo/.
+stay where they may be, no .hpp includes a .cuh, <room>/detail/ is private to the room, no room includes an umbrella (tensorpar.hpp, plan.hpp, run.hpp) or zoo/.
 Files: headers, examples and benchmarks write through the one writer; floors.txt lists who else opens a file for writing, and why.
 Form: first line `// tensorpar/<path> - <idea>`, `#pragma once`, line width, lines per header (longest, median), headers per room, no unfinished work.
 Mirror: every header is included by a test of its own folder (tests/<folder>/ or tests/static/), directly or through headers of that folder.
@@ -144,7 +144,7 @@ def check(root, rules):
             to = room_of(target)
             if to != room:
                 rooms.setdefault(room, set()).add(to)
-            if to == "":
+            if to == "" and room != "":
                 faults.append(f"{header}: includes the umbrella {target}")
             elif to == "zoo" and room != "zoo":
                 faults.append(f"{header}: includes {target}; nothing in include/ includes zoo/")
@@ -271,10 +271,10 @@ def self_test():
         "which only report may": {order: header("graph/order.hpp", "iostream")},
         "which only core, exec may": {order: header("graph/order.hpp", "unistd.h")},
         "must not include graph/digraph.hpp": {order: header("graph/order.hpp", "tensorpar/graph/digraph.hpp")},
-        "must not include program/tasks.hpp": {
-            "include/tensorpar/check/check.hpp": header("check/check.hpp", "tensorpar/program/program.hpp", "tensorpar/program/tasks.hpp"),
-            "include/tensorpar/program/tasks.hpp": header("program/tasks.hpp"),
-            "include/tensorpar/program/program.hpp": header("program/program.hpp")},
+        "must not include program/unroll.hpp": {
+            "include/tensorpar/check/check.hpp": header("check/check.hpp", "tensorpar/program/core/program.hpp", "tensorpar/program/unroll.hpp"),
+            "include/tensorpar/program/unroll.hpp": header("program/unroll.hpp"),
+            "include/tensorpar/program/core/program.hpp": header("program/core/program.hpp")},
         "includes the umbrella": {order: header("graph/order.hpp", "tensorpar/tensorpar.hpp")},
         "a .hpp includes": {order: header("graph/order.hpp", "tensorpar/graph/x.cuh"),
                             "include/tensorpar/graph/x.cuh": header("graph/x.cuh")},

@@ -32,7 +32,7 @@ TEST_CASE("strategies: joint search is never behind any of them that fits") {
   int compared = 0, turn = 0;
   for (char const* model : {"mlp_unify", "dlrm", "xdl", "candle_uno", "bert_large:layers=2", "resnext50_artifact"})
     for (char const* cluster : {"summit:1", "dgx-h100:2"}) {
-      if (effort::slow && turn++ % 4) continue;
+      if (test_effort::slow && turn++ % 4) continue;
       machine const on = preset(cluster);
       computation_graph const g = zoo::make(model, 48 * on.size());
       joint_options o;
@@ -47,7 +47,7 @@ TEST_CASE("strategies: joint search is never behind any of them that fits") {
         ++compared;
       }
     }
-  CHECK(compared >= (effort::slow ? 12 : 60));
+  CHECK(compared >= (test_effort::slow ? 12 : 60));
 }
 
 TEST_CASE("strategies: each is what it says") {

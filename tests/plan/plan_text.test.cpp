@@ -48,7 +48,7 @@ plan saving(std::mt19937& r) {
 
 TEST_CASE("a plan's text is that of its value") {
   std::mt19937 r(1);
-  for (int turn = 0; turn < effort::cases(200); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(200); ++turn) {
     plan const p = saving(r);
     std::string const text = text_of(p, "t");
     CHECK(text == encode(p).dump(1) + "\n");
@@ -62,7 +62,7 @@ TEST_CASE("a plan's text is that of its value") {
 TEST_CASE("what is no plan any more is refused as a value of it is") {
   std::mt19937 r(2);
   int refused = 0;
-  for (int turn = 0; turn < effort::cases(3000); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(3000); ++turn) {
     plan const p = saving(r);
     std::string const text = damaged(encode(p).dump(r() % 2 ? 1 : -1), r);
     CAPTURE(text);

@@ -7,7 +7,7 @@
 #include <support/small_graphs.hpp>
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/ir/mixed_precision.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 using namespace tests;
 
@@ -101,13 +101,13 @@ TEST_CASE("steps that save memory, and those of pipelines, agree with their plan
     p.optimizer.clip_norm = turn % 2;
     p.micro_batches = 1 + turn % 4;
     for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
-    saving_step const s = save_memory(differentiate(g, options_of(p)), p);
+    planned_step const s = memory_pass(differentiate(g, options_of(p)), p);
     CHECK(said(s.graph, s.plan).empty());
     plan q = random_pipeline(g, {.devices = 4}, 1, 4, draw);
     q.optimizer = p.optimizer;
-    pipelined_step const e = expand(g, q);
+    planned_step const e = pipeline_pass(g, q);
     CHECK(disagreement(e.graph, e.plan).empty());
-    CHECK_THROWS_WITH_AS(expand(rebatch(g, 2), q), doctest::Contains("for another batch size"), error);
+    CHECK_THROWS_WITH_AS(pipeline_pass(rebatch(g, 2), q), doctest::Contains("for another batch size"), error);
     CHECK_NOTHROW(fitting(e.graph, e.plan));
     plan other = e.plan;
     other.micro_batches = 2;

@@ -55,7 +55,7 @@ TEST_CASE("nothing is fused that would outgrow a device which it filled before, 
   training_options const o = options(1);
   plan const p = with(serial_plan(g), o);
   workspace_rule const for_two = [](any_op const& op, shapes, shapes) { return op.is<contraction_with>() ? i64{16384} : 0; };
-  program const plain = unroll(differentiate(g, o), p, for_two);
+  program const plain = unroll(differentiate(g, o), p, {for_two});
   auto const in_memory = [&](i64 bytes) {
     machine m = p.cluster;
     m.kinds[0].memory = bytes;
@@ -71,7 +71,7 @@ TEST_CASE("nothing is fused that would outgrow a device which it filled before, 
   kernel_rule const wide_only = [](any_op const&, bool narrow) { return !narrow; };
   CHECK(task_hash(fuse_tasks(plain, devices(1), wide_only, for_two)) == task_hash(q));
   computation_graph const h = mixed_precision(g);
-  program const of_bf16 = unroll(differentiate(h, o), with(serial_plan(h), o), for_sums);
+  program const of_bf16 = unroll(differentiate(h, o), with(serial_plan(h), o), {for_sums});
   CHECK(fused(of_bf16, devices(1)).tasks.size() < of_bf16.tasks.size());
   CHECK(task_hash(fuse_tasks(of_bf16, devices(1), wide_only, for_sums)) == task_hash(of_bf16));
 }
@@ -83,7 +83,7 @@ TEST_CASE("halves of exchanges stay each other's when programs are fused") {
   int halves = 0;
   for (int trial = 0; trial < 6; ++trial) {
     plan const p = with(random_plan(g, 2 + trial % 3, draw), o);
-    program q = unroll(differentiate(g, o), p, for_sums);
+    program q = unroll(differentiate(g, o), p, {for_sums});
     send_early(q);
     for (buffer& b : q.buffers) if (b.persistent) { b.first = 0; b.last = static_cast<int>(q.tasks.size()) - 1; }
     assign_offsets(q, p.cluster.size());
@@ -104,7 +104,7 @@ TEST_CASE("of a GPT's layers nothing is left that can be fused") {
   for (int micro : {1, 2, 3}) {
     training_options const o = options(micro);
     plan const p = with(serial_plan(g), o);
-    program const plain = unroll(differentiate(g, o), p, for_sums), q = fused(plain, p.cluster);
+    program const plain = unroll(differentiate(g, o), p, {for_sums}), q = fused(plain, p.cluster);
     auto before = operators_of(plain), after = operators_of(q);
     int const layers = 2 * micro;
     auto const linears = [&](auto const& which) {
@@ -144,7 +144,7 @@ TEST_CASE("every scratch buffer is a task's, and what only the second of two tas
       training_options const o = options(2);
       plan const p = with(n == 1 ? serial_plan(g) : random_plan(g, n, draw), o);
       workspace_rule const rule = n == 2 ? for_sums : for_all;
-      program const q = fuse_tasks(unroll(differentiate(g, o), p, rule), p.cluster, everything, rule);
+      program const q = fuse_tasks(unroll(differentiate(g, o), p, {rule}), p.cluster, everything, rule);
       std::vector<int> used(q.buffers.size(), 0);
       for (task const& t : q.tasks) {
         for (auto const* side : {&t.in, &t.out}) for (int b : *side) ++used[static_cast<std::size_t>(b)];
@@ -232,7 +232,7 @@ TEST_CASE("values that no task uses, such as an optimizer's state in a forward p
   plan const p = serial_plan(g);
   training_options o = options(1);
   o.optimizer.kind = optimizer_kind::adamw;
-  program const plain = unroll_forward(differentiate(g, o), with(p, o), for_sums), q = fused(plain, p.cluster);
+  program const plain = unroll(differentiate(g, o), with(p, o), {.workspace = for_sums, .forward_only = true}), q = fused(plain, p.cluster);
   REQUIRE(q.tasks.size() < plain.tasks.size());
   auto const persistent = [](program const& r) {
     return std::count_if(r.buffers.begin(), r.buffers.end(), [](buffer const& b) { return b.persistent; });
@@ -252,7 +252,7 @@ TEST_CASE("outputs are kept to the end, also those that the last task reads or m
     g.add_output("z", z);
     if (!more) g.add_output("y", y);
     plan const p = serial_plan(g);
-    program const plain = unroll_forward(differentiate(g), p, for_sums), q = fused(plain, p.cluster);
+    program const plain = unroll(differentiate(g), p, {.workspace = for_sums, .forward_only = true}), q = fused(plain, p.cluster);
     for (int wanted : {z, more ? z : y}) {
       bool there = false;
       for (buffer const& b : q.buffers) there = there || (b.value == wanted && b.last + 1 == static_cast<int>(q.tasks.size()));
@@ -397,7 +397,7 @@ TEST_CASE("what others read, keep, or change in between is not fused") {
     if (kept) g.add_output("y", y);
     training_graph const t = differentiate(g);
     plan const p = serial_plan(g);
-    program const q = fused(unroll_forward(t, p, for_sums), p.cluster);
+    program const q = fused(unroll(t, p, {.workspace = for_sums, .forward_only = true}), p.cluster);
     CHECK(count(q, [](task const& u) { return u.op.is<linear_with>(); }) == !kept);
   }
   // the sum's other operand comes later than the product
@@ -409,13 +409,13 @@ TEST_CASE("what others read, keep, or change in between is not fused") {
   int const sum = out(g, g.add(add{}, {twice, late}));
   g.add_output("loss", out(g, g.add(mean_squared_error{}, {sum, x})));
   plan const p = serial_plan(g);
-  CHECK(count(fused(unroll_forward(differentiate(g), p, for_sums), p.cluster), [](task const& u) { return u.op.is<linear_with>(); }) == 0);
+  CHECK(count(fused(unroll(differentiate(g), p, {.workspace = for_sums, .forward_only = true}), p.cluster), [](task const& u) { return u.op.is<linear_with>(); }) == 0);
   computation_graph h;
   int const u = h.add_input("x", {4, 8});
   int const v = out(h, h.add_with_weights(linear{8}, {u}, "l"));
   int const after = out(h, h.add(relu{}, {u}));
   h.add_output("loss", out(h, h.add(mean_squared_error{}, {out(h, h.add(add{}, {v, after})), u})));
   plan const second = serial_plan(h);
-  CHECK(count(fused(unroll_forward(differentiate(h), second, for_sums), second.cluster),
+  CHECK(count(fused(unroll(differentiate(h), second, {.workspace = for_sums, .forward_only = true}), second.cluster),
               [](task const& w) { return w.op.is<linear_with>(); }) == 0);
 }

@@ -182,7 +182,7 @@ TEST_CASE("log-sum-exps are split as y is: by samples, by heads, by queries") {
 TEST_CASE("where y or the sums that made it would outgrow a device, nothing is kept, and the rest is fused all the same") {
   computation_graph const g = small_transformer();
   plan const p = serial_plan(g);
-  program const plain = unroll(differentiate(g), p, for_scores);
+  program const plain = unroll(differentiate(g), p, {for_scores});
   auto const in_memory = [&](i64 bytes) {
     machine m = p.cluster;
     m.kinds[0].memory = bytes;

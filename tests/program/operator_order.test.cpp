@@ -50,10 +50,10 @@ plan on(computation_graph const& g, int devices, std::mt19937& draw, bool saves)
 TEST_CASE("orders of operators: steps follow them, and the numbers' order is the step's own") {
   std::mt19937 draw(1);
   for (computation_graph const& g : graphs())
-    for (int trial = 0; trial < effort::cases(40); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(40); ++trial) {
       training_options o;
       o.optimizer.clip_norm = trial % 4 == 1 ? 0.5 : 0;
-      saving_step const s = save_memory(differentiate(g, o), on(g, 4, draw, trial % 2));
+      planned_step const s = memory_pass(differentiate(g, o), on(g, 4, draw, trial % 2));
       if (o.optimizer.clip_norm == 0) CHECK(step_order(s.graph, numbers(g.node_count())) == numbers(s.graph.graph.node_count()));
       CHECK(step_order(s.graph, {}).empty());
       std::vector<int> const order = random_order(g, draw), all = step_order(s.graph, order);
@@ -84,7 +84,7 @@ TEST_CASE("orders of operators: programs are those that the checker accepts, and
   std::mt19937 draw(3);
   int other = 0;
   for (computation_graph const& g : graphs())
-    for (int trial = 0; trial < effort::cases(20); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(20); ++trial) {
       plan p = on(g, 1 + trial % 6, draw, trial % 2);
       p.micro_batches = 1 + trial % 3;
       plan const by_number = p;
@@ -97,12 +97,12 @@ TEST_CASE("orders of operators: programs are those that the checker accepts, and
       other += q.tasks != p.tasks;
       CHECK((p.node_order == numbers(g.node_count())) <= (q.tasks == p.tasks));
       CHECK(p.hash() != by_number.hash());
-      saving_step const s = save_memory(differentiate(g, training_of(p)), p);
+      planned_step const s = memory_pass(differentiate(g, training_of(p)), p);
       program const whole = unroll(s.graph, s.plan);
       for (int d = 0; d < p.cluster.size(); ++d) CHECK(arena_on(d, s.graph, s.plan) == whole.arena[static_cast<std::size_t>(d)]);
       plan evaluates = s.plan;
       evaluates.peak_bytes.clear();
-      CHECK(check_forward(s.graph, evaluates, unroll_forward(s.graph, evaluates)).empty());
+      CHECK(check_forward(s.graph, evaluates, unroll(s.graph, evaluates, {.forward_only = true})).empty());
       int at = 0;                                                           // forward operators, as the plan says
       for (task const& x : whole.tasks)
         if (x.kind == task_kind::compute && x.node < g.node_count() && x.micro_batch == 0)
@@ -110,7 +110,7 @@ TEST_CASE("orders of operators: programs are those that the checker accepts, and
       p.node_order.clear();
       CHECK((q.tasks == p.tasks || !check_certificate(g, p).empty()));      // a sealed plan's order is no matter of taste
     }
-  CHECK(other > effort::cases(24));
+  CHECK(other > test_effort::cases(24));
 }
 
 TEST_CASE("orders of operators: those that cannot be are refused with where and what would be valid") {
@@ -157,9 +157,9 @@ TEST_CASE("orders of operators: pipelines have their own") {
   p.pipeline.stages[0].micro_batch = 24;
   p.pipeline.stages[0].nodes = numbers(g.node_count());
   p.pipeline.schedule = {{{0, pass::forward, 0}, {0, pass::backward, 0}}};
-  CHECK_THROWS_WITH_AS(expand(g, p), doctest::Contains("an order of operators beside a pipeline"), error);
+  CHECK_THROWS_WITH_AS(pipeline_pass(g, p), doctest::Contains("an order of operators beside a pipeline"), error);
   CHECK_THROWS_WITH_AS(decode(encode(p), "p.json"), doctest::Contains("p.json: node_order"), error);
   p.node_order.clear();
-  CHECK(expand(g, p).graph.forward_nodes == g.node_count());
+  CHECK(pipeline_pass(g, p).graph.forward_nodes == g.node_count());
   CHECK(decode(encode(p), "p.json") == p);
 }

@@ -4,7 +4,7 @@
 
 #include <functional>
 #include <check/check_subject.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 using namespace tensorpar;
 

@@ -5,7 +5,7 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 using namespace tensorpar;
 

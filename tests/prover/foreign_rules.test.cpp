@@ -97,7 +97,7 @@ TEST_CASE("no bytes make the reader crash") {
   int accepted = 0;
   for (std::size_t n = 0; n < whole.size(); ++n)
     if (n > 0) CHECK_THROWS_AS(read_taso_rules(whole.substr(0, n), "cut"), error);
-  for (int turn = 0; turn < effort::cases(20000); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(20000); ++turn) {
     std::string s = whole;
     for (int k = 1 + static_cast<int>(draw() % 4); k > 0; --k) s[draw() % s.size()] = static_cast<char>(draw());
     try {

@@ -10,7 +10,7 @@ using namespace tests;
 
 TEST_CASE("any rule can be written as JSON and read back") {
   std::mt19937 draw(1);
-  for (int turn = 0; turn < effort::cases(300); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(300); ++turn) {
     rule const r = good_random_rule(draw);
     json const j = to_json(r);
     CAPTURE(j.dump());

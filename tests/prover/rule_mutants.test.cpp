@@ -37,7 +37,7 @@ TEST_CASE("shipped rules with one thing changed are not proved and refuted at on
   auto const& rules = standard_rules();
   int count = 0, proved = 0, refuted = 0, undecided = 0, impossible = 0, neither = 0;
   int kinds[std::size(tests::mutation_names)] = {};
-  int const wanted = effort::cases(120);
+  int const wanted = test_effort::cases(120);
   for (int turn = 0; turn < 100 * wanted && count < wanted; ++turn) {
     auto const m = static_cast<tests::mutation>(draw() % std::size(tests::mutation_names));
     auto const r = mutate.one(rules[draw() % rules.size()], m);
@@ -102,7 +102,7 @@ TEST_CASE("numbers before a degree count, for every prime") {
 TEST_CASE("every shipped rule with a number before one of its degrees, and before all of them") {
   prover p;
   int one = 0, all = 0, proved = 0, refuted = 0;
-  std::size_t const step = 1 + standard_rules().size() / static_cast<std::size_t>(effort::cases(12));
+  std::size_t const step = 1 + standard_rules().size() / static_cast<std::size_t>(test_effort::cases(12));
   for (std::size_t n = 0; n < standard_rules().size(); n += step) {
     rule const& r = standard_rules()[n];
     i64 const number = 2 + static_cast<i64>(n) % 5;
@@ -135,6 +135,6 @@ TEST_CASE("every shipped rule with a number before one of its degrees, and befor
   }
   MESSAGE(all << " rules with a number before all degrees, " << one << " with one before one of them: " << proved << " proved, " << refuted
               << " refuted");
-  CHECK(all > effort::cases(5));
+  CHECK(all > test_effort::cases(5));
   CHECK(refuted > one / 2);
 }

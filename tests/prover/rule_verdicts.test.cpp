@@ -34,7 +34,7 @@ void as_expected(std::initializer_list<judged_rule> rules, vocabulary const& wor
   for (judged_rule const& f : rules) {
     CAPTURE(std::string(f.text));
     rule const r = parse_rule(f.text, words);
-    trial const t = try_rule(r, effort::cases(40), 1, words);
+    trial const t = try_rule(r, test_effort::cases(40), 1, words);
     CAPTURE(t.counterexample);
     CAPTURE(t.open);
     bool const proved = p.prove(r).status == proof_status::proved;

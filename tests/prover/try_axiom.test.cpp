@@ -12,9 +12,9 @@ TEST_CASE("every axiom, on 1,000 shapes") {
   for (axiom const& a : axioms) {
     CAPTURE(std::string(a.name));
     CHECK(names.insert(a.name).second);
-    axiom_trial const t = try_axiom(a, effort::cases(1000), 1);
+    axiom_trial const t = try_axiom(a, test_effort::cases(1000), 1);
     CHECK(t.counterexample.empty());
-    CHECK(t.equal == effort::cases(1000));
+    CHECK(t.equal == test_effort::cases(1000));
   }
 }
 

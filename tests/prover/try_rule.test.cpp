@@ -12,10 +12,10 @@ using namespace tensorpar;
 TEST_CASE("rules that hold do so on every device") {
   for (char const* text : tests::rules_that_hold) {
     CAPTURE(std::string(text));
-    trial const t = try_rule(parse_rule(text), effort::cases(200), 1);
+    trial const t = try_rule(parse_rule(text), test_effort::cases(200), 1);
     CHECK(t.counterexample.empty());
     CHECK(t.unknown.empty());
-    CHECK(t.instances == effort::cases(200));
+    CHECK(t.instances == test_effort::cases(200));
   }
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("a difference that only functions make which stand for random ones dec
                            "mul(relu(x), relu(scale{-1}(x))) => scale{0}(x)", "relu(softmax(x)) => softmax(x)",
                            "softmax(add(x, x)) => softmax(scale{2}(x))"}) {
     CAPTURE(std::string(text));
-    trial const t = try_rule(parse_rule(text), effort::cases(40), 1);
+    trial const t = try_rule(parse_rule(text), test_effort::cases(40), 1);
     CAPTURE(t.counterexample);
     CHECK(t.counterexample.empty());
     bool const plain = std::string_view(text).starts_with("softmax(add");   // needs no property of a function
@@ -55,7 +55,7 @@ TEST_CASE("a difference that only functions make which stand for random ones dec
                            "pool2d{average=0}(scale{-1}(x)) => scale{-1}(pool2d{average=0}(x))", "softmax(scale{2}(x)) => softmax(x)",
                            "?f(?f(x)) => ?f(x)", "relu(replicate{k}(x)) => relu(x)"}) {
     CAPTURE(std::string(text));
-    trial const t = try_rule(parse_rule(text), effort::cases(40), 1);
+    trial const t = try_rule(parse_rule(text), test_effort::cases(40), 1);
     CHECK(!t.counterexample.empty());
   }
 }

@@ -1,8 +1,8 @@
 // tests/report/report_subject.hpp - small plans with their programs and timelines, for tests of what is told about them
 #pragma once
 #include <support/small_graphs.hpp>
-#include <tensorpar/program/tasks.hpp>
-#include <tensorpar/program/timeline.hpp>
+#include <tensorpar/program/core/timeline.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 namespace tests {
 

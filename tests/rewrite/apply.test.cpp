@@ -34,7 +34,7 @@ TEST_CASE("every shipped rule: found in a graph, applied, valid, and equal in th
   for (rule const& r : standard_rules()) {
     CAPTURE(spell(r));
     auto const cases = cases_of(r);
-    for (int turn = 0; turn < effort::cases(2); ++turn) {
+    for (int turn = 0; turn < test_effort::cases(2); ++turn) {
       auto const s = graph_of_source(r, cases, draw);
       if (!s) {                           // an instance whose degrees are all above one has some above six
         ++without;

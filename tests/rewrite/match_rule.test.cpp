@@ -105,7 +105,7 @@ TEST_CASE("all matches and no others, in one order") {
                            "relu(x), tanh(x) => relu(x), tanh(x)", "scale{2}(add(x, y)) => add(scale{2}(x), scale{2}(y))"})
     rules.push_back(parse_rule(text));
   int matches = 0;
-  for (int turn = 0; turn < effort::cases(60); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(60); ++turn) {
     open_graph const g(random_graph(draw, 7));
     for (rule const& r : rules) {
       CAPTURE(spell(r));
@@ -123,7 +123,7 @@ TEST_CASE("all matches and no others, in one order") {
       matches += static_cast<int>(all.size());
     }
   }
-  CHECK(matches > effort::cases(200));
+  CHECK(matches > test_effort::cases(200));
 }
 
 TEST_CASE("products are written in every way, axes are counted from the left, extents are compared") {

@@ -11,7 +11,7 @@
 using namespace tensorpar;
 
 TEST_CASE("every one of them holds on random instances; with two operands in each other's place none does") {
-  for (int n = 3; n <= (effort::slow ? 4 : 6); ++n) {
+  for (int n = 3; n <= (test_effort::slow ? 4 : 6); ++n) {
     CAPTURE(n);
     rule const& r = nesting_rule(n);
     CHECK(problems(r).empty());

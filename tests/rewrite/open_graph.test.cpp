@@ -53,7 +53,7 @@ TEST_CASE("opening and closing changes nothing") {
 
 TEST_CASE("every node is replaced by one like it, in any order") {
   std::mt19937 draw(1);
-  for (int turn = 0; turn < effort::cases(12); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(12); ++turn) {
     computation_graph const c = turn % 2 ? residual_mlp() : small_transformer();
     open_graph g(unsharded(c));
     std::vector<int> order;

@@ -11,7 +11,7 @@ using namespace tests;
 TEST_CASE("any rule can be written and read back") {
   std::mt19937 draw(1);
   int shared = 0, conditions = 0;
-  for (int turn = 0; turn < effort::cases(600); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(600); ++turn) {
     rule const r = good_random_rule(draw);
     std::string const text = spell(r);
     CAPTURE(text);
@@ -24,8 +24,8 @@ TEST_CASE("any rule can be written and read back") {
     shared += text.find("t0 = ") != text.npos;
     conditions += !r.conditions.empty();
   }
-  CHECK(shared > effort::cases(40));
-  CHECK(conditions > effort::cases(200));
+  CHECK(shared > test_effort::cases(40));
+  CHECK(conditions > test_effort::cases(200));
 }
 
 TEST_CASE("what is no rule is refused, with the column and what would be valid") {
@@ -65,7 +65,7 @@ TEST_CASE("what is no rule is refused, with the column and what would be valid")
 TEST_CASE("no text makes it crash") {
   std::mt19937 draw(3);
   int accepted = 0;
-  for (int turn = 0; turn < effort::cases(5000); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(5000); ++turn) {
     std::string text = spell(good_random_rule(draw));
     for (int n = 1 + static_cast<int>(draw() % 3); n > 0; --n) {
       std::size_t const at = draw() % text.size();

@@ -14,7 +14,7 @@
 using namespace tensorpar;
 
 TEST_CASE("405B on 4,096 devices of 80 GB: with and without recomputation and shards the plan's program keeps to the limit") {
-  if (effort::slow) return;                              // minutes under a sanitizer
+  if (test_effort::slow) return;                              // minutes under a sanitizer
   computation_graph const g = zoo::make("llama3_405b", 512);
   struct { bool save; i64 memory; bool fits; } const cases[] = {{true, 0, true}, {false, 0, false}, {false, i64{768} << 30, true}};
   for (auto const& [save, memory, fits] : cases) {
@@ -33,12 +33,12 @@ TEST_CASE("405B on 4,096 devices of 80 GB: with and without recomputation and sh
       CHECK(r.infeasible->needed == r.infeasible->capacity + r.infeasible->missing);
       continue;
     }
-    saving_step const step = save_memory(differentiate(r.graph, {o.search.loss, o.search.optimizer, 1}), r.plan);
+    planned_step const step = memory_pass(differentiate(r.graph, {o.search.loss, o.search.optimizer, 1}), r.plan);
     int saved = 0;
     for (op_strategy const& n : r.plan.nodes) saved += n.recompute || n.zero == zero_stage::weights;
     CHECK((saved > 0) == save);
     for (int d : {0, 4095}) {
-      program const q = unroll_on(d, step.graph, step.plan);
+      program const q = unroll(step.graph, step.plan, {.device = d});
       i64 const arena = q.arena[static_cast<std::size_t>(d)];
       auto const live = memory_over_tasks(q, d);
       CHECK(arena <= on.kinds[0].memory);

@@ -2,8 +2,8 @@
 #pragma once
 #include "random_problem.hpp"
 
-#include <tensorpar/program/passes/memory_saving.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/solve/baselines.hpp>
 
 namespace tensorpar::search_test {
@@ -15,7 +15,7 @@ double all_tasks(training_graph const& t, mapping_problem const& p, assignment c
   q.cluster = on;
   q.nodes = op_strategies(p, a);
   q.micro_batches = micro;
-  saving_step const step = save_memory(t, q);
+  planned_step const step = memory_pass(t, q);
   program const prog = unroll(step.graph, step.plan);
   double sum = 0;
   for (task const& x : prog.tasks) {

@@ -38,7 +38,7 @@ struct counting_watch : joint_watch {
 };
 
 /// Under sanitizers three, whose races these look for; that all find the same is seen without.
-std::vector<int> counts() { return effort::slow ? std::vector{3} : std::vector{1, 2, 3, 8}; }
+std::vector<int> counts() { return test_effort::slow ? std::vector{3} : std::vector{1, 2, 3, 8}; }
 
 void check_equal(search_result const& a, search_result const& b) {
   CHECK(a.feasible() == b.feasible());

@@ -29,7 +29,7 @@ bool executes(computation_graph const& declared, plan const& p, training_options
   plan serial = tests::serial_plan(declared);
   serial.optimizer = o.optimizer;
   training_graph const whole = differentiate(declared, o);
-  saving_step const step = save_memory(differentiate(rewritten(declared, p), o), p);
+  planned_step const step = memory_pass(differentiate(rewritten(declared, p), o), p);
   auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
   CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
   bool const exact = trained<prime_field>(step.graph, step.plan, steps) == trained<prime_field>(whole, serial, steps);
@@ -44,7 +44,7 @@ TEST_CASE("plans of all models of the zoo execute, with all the memory there is 
   REQUIRE(all.size() >= 20);
   for (zoo::entry const& e : all) {
     int const devices = std::vector<int>{2, 4, 8, 3, 6}[static_cast<std::size_t>(turn) % 5];
-    if (turn++ % 7 && effort::slow) continue;
+    if (turn++ % 7 && test_effort::slow) continue;
     CAPTURE(e.name);
     CAPTURE(devices);
     computation_graph const g = zoo::make_reduced(e.name, 24);
@@ -70,7 +70,7 @@ TEST_CASE("plans of all models of the zoo execute, with all the memory there is 
       joint_result const tight = optimize_jointly(g, on, analytical{}, o);
       if (!tight.feasible()) { CHECK(tight.infeasible->missing > 0); break; }
       CHECK(tight.cost.seconds >= free.cost.seconds * (1 - 1e-9));
-      saving_step const step = save_memory(differentiate(tight.graph, t), tight.plan);
+      planned_step const step = memory_pass(differentiate(tight.graph, t), tight.plan);
       program const q = unroll(step.graph, step.plan);
       for (i64 bytes : q.arena) CHECK(bytes <= on.kinds[0].memory);
       CHECK(q.arena.front() == tight.cost.bytes.front());
@@ -81,6 +81,6 @@ TEST_CASE("plans of all models of the zoo execute, with all the memory there is 
       CHECK(executes(g, tight.plan, t, 1));
     }
   }
-  CHECK((recomputed > 10 || effort::slow));
-  CHECK((sharded > 10 || effort::slow));
+  CHECK((recomputed > 10 || test_effort::slow));
+  CHECK((sharded > 10 || test_effort::slow));
 }

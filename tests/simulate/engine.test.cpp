@@ -3,7 +3,7 @@
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/program/arena.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/simulate/memory.hpp>
 #include <tensorpar/simulate/prices.hpp>

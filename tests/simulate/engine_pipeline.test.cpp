@@ -1,7 +1,7 @@
 // tests/simulate/engine_pipeline.test.cpp - pipelines' programs in virtual time: laws on random ones, and one by hand
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/simulate/memory.hpp>
 
@@ -24,10 +24,10 @@ struct by_hand {
 TEST_CASE("random pipelines: between the critical path and one task after the other, memory within the arenas") {
   computation_graph const g = residual_mlp();
   std::mt19937 draw(21);
-  for (int i = 0; i < effort::cases(40); ++i) {
+  for (int i = 0; i < test_effort::cases(40); ++i) {
     CAPTURE(i);
     plan const p = random_pipeline(g, {.devices = 2 + i % 5, .shared_groups = i % 4 == 0}, 1, 8, draw);
-    program const q = unroll(expand(g, p));
+    program const q = unroll(pipeline_pass(g, p));
     task_prices const c = price(q, p.cluster, analytical{});
     timeline const t = simulate(q, p.cluster, c);
     CHECK(critical_path(q, p.cluster, c) <= t.seconds * (1 + 1e-12));
@@ -72,7 +72,7 @@ TEST_CASE("a chain of equal stages fills and drains as the formula says, with an
       }
       p.pipeline.stages.back().nodes.push_back(stages);
       p.nodes.back().sharding.start = stages - 1;
-      program const q = unroll(expand(g, p));
+      program const q = unroll(pipeline_pass(g, p));
       // what goes back leaves before the weights' product is made, so draining takes one product per stage, not two
       double const got = simulate(q, p.cluster, by_hand{}).seconds;
       CHECK(got == doctest::Approx(stages == 1 ? 2 * micro : 3 * micro + 2 * stages - 3));

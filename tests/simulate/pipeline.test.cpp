@@ -174,7 +174,7 @@ TEST_CASE("random stages, sizes, costs and transfers: every pass ends where the 
     pipeline_run const* second = again.attempt(p.schedule);   // a simulator may be used again
     return run.makespan == last && second && second->makespan == last && second->activations == run.activations && second->passes.empty();
   };
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(400)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(400)); ++seed) {
     tests::random_source r{seed * 31337};
     auto const g = tests::random_dag(r, 1 + r.below(5), 45, false);
     if (!holds(g, seed)) FAIL("seed ", seed, ": ", tests::text(tests::shrink(g, [&](tests::lists const& h) { return !holds(h, seed); })));

@@ -158,14 +158,14 @@ TEST_CASE("profiling measures products for the policies that share the choices; 
   plan p = serial_plan(g);
   p.scalar_bytes = sizeof(float);
   training_graph const t = differentiate(g);
-  program const q = fused<policy>(unroll(t, p, &policy::workspace), p.cluster);
+  program const q = fused<policy>(unroll(t, p, {&policy::workspace}), p.cluster);
   struct shared {
     std::shared_ptr<cuda_product_choices> choices = std::make_shared<cuda_product_choices>();
     comm::virtual_ranks<cuda_memory>::world operator()(int ranks) const { return comm::virtual_ranks<cuda_memory>::world(ranks); }
     compute::cuda_bf16<> policy(device_place at) const { return compute::cuda_bf16<>(cuda_teams(cuda_memory(at), choices)); }
   };
   auto const trained = [&](shared const& make) {
-    executor<policy, comm::virtual_ranks<cuda_memory>> e(t, p, q, make);
+    executor<policy, comm::virtual_ranks<cuda_memory>> e(planned_step{t, p, q}, make);
     std::vector<std::vector<double>> r;
     for (auto const& x : train(e, 3)) r.emplace_back(x.begin(), x.end());
     return r;

@@ -3,7 +3,9 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/plan/codec.hpp>
 #include <tensorpar/program/arena.hpp>
-#include <tensorpar/program/timeline.hpp>
+#include <tensorpar/program/core/timeline.hpp>
+#include <tensorpar/program/planned.hpp>
+#include <tensorpar/program/training_problem.hpp>
 #include <type_traits>
 
 using namespace tensorpar;
@@ -18,6 +20,8 @@ static_assert(std::regular<span>);
 static_assert(std::regular<memory_sample>);
 static_assert(std::movable<program> && std::copyable<program>);
 static_assert(std::copyable<finding>);
+static_assert(std::semiregular<planned> && std::semiregular<planned_step> && std::semiregular<training_problem>);
+static_assert(std::is_aggregate_v<training_problem>);              // whose fields a caller names
 
 // offsets are aligned for every scalar, and aligning is idempotent
 static_assert(aligned(0) == 0 && aligned(1) == arena_alignment && aligned(arena_alignment) == arena_alignment);

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdlib>
 
-namespace effort {
+namespace test_effort {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool slow = true;
@@ -25,4 +25,4 @@ inline int wanted() {
 /// All of them in optimised builds, a quarter under sanitizers: these look for bad memory accesses, which the first cases meet as well.
 inline int cases(int all) { return (slow ? (all + 3) / 4 : all) * wanted(); }
 
-}  // namespace effort
+}  // namespace test_effort

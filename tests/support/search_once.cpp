@@ -4,7 +4,5 @@ namespace tensorpar {
 template search_result optimize(computation_graph const&, machine const&, analytical const&, search_options const&);
 template joint_result optimize_jointly(computation_graph const&, machine const&, analytical const&, joint_options const&);
 template joint_result optimize_one_after_the_other(computation_graph const&, machine const&, analytical const&, joint_options const&);
-template class detail::batch_search<analytical>;
-template batch_result optimize_batch_jointly(computation_graph const&, i64, machine const&, analytical const&, batch_options const&,
-                                             joint_options const&);
+template class detail::plan_search<analytical>;
 }  // namespace tensorpar

@@ -1,13 +1,11 @@
 // tests/support/search_once.hpp - the searches under the analytical model, compiled once (support/search_once.cpp)
 #pragma once
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/search/optimize_batch_jointly.hpp>
+#include <tensorpar/search/plan_training.hpp>
 
 namespace tensorpar {
 extern template search_result optimize(computation_graph const&, machine const&, analytical const&, search_options const&);
 extern template joint_result optimize_jointly(computation_graph const&, machine const&, analytical const&, joint_options const&);
 extern template joint_result optimize_one_after_the_other(computation_graph const&, machine const&, analytical const&, joint_options const&);
-extern template class detail::batch_search<analytical>;
-extern template batch_result optimize_batch_jointly(computation_graph const&, i64, machine const&, analytical const&, batch_options const&,
-                                                    joint_options const&);
+extern template class detail::plan_search<analytical>;
 }  // namespace tensorpar

@@ -1,6 +1,6 @@
 // tests/support/small_program.hpp - a program written by hand, on one device
 #pragma once
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tests {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <tensorpar/exec/files/checkpoint.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 #include "small_graphs.hpp"
 

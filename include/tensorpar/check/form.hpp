@@ -6,7 +6,7 @@
 #include <tensorpar/plan/order_fault.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/step_fit.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar::detail::check {
 
@@ -31,12 +31,12 @@ inline void check_plan(training_graph const& t, plan const& p, facts& known, fin
   if (!p.pipeline.empty())
     return out.add(
         {fault::wrong_graph, -1, -1, -1, -1,
-         "the plan has a pipeline: expand(graph, plan) makes the graph and the plan of its step, which can "
+         "the plan has a pipeline: pipeline_pass(graph, plan) makes graph and plan of its step, which can "
          "be checked and run"});
   if (p.saves_memory())
     return out.add(
         {fault::wrong_graph, -1, -1, -1, -1,
-         "the plan saves memory: save_memory(graph, plan) makes the graph and the plan of its step, which "
+         "the plan saves memory: memory_pass(graph, plan) makes the graph and the plan of its step, which "
          "can be checked"});
   if (p.graph != forward_part_hash(t))
     out.add({fault::wrong_graph, -1, -1, -1, -1,

@@ -23,9 +23,9 @@
 #include <tensorpar/exec/step/step_result.hpp>
 #include <tensorpar/exec/step/worker_run.hpp>
 #include <tensorpar/plan/step_fit.hpp>
+#include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/program/program_hash.hpp>
-#include <tensorpar/program/tasks.hpp>
-#include <tensorpar/program/timeline.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 namespace tensorpar {
 
@@ -41,7 +41,7 @@ namespace tensorpar {
 /// `evaluate` runs of the same program, in the same memory, the forward operators alone
 /// (exec/evaluation.hpp).
 /// The program is checked before anything is made for it (check/check.hpp): one that is no correct step of
-/// the graph is an error that says why. Behind a program, `already_checked{}` says that its caller did so.
+/// the graph is an error that says why; `already_checked{step}` says that its caller did so.
 /// A failing task stops every device; `step` and `evaluate` throw that task's error. After a step's the
 /// executor refuses both from then on, as it does after an evaluation whose world cannot `recover`
 /// (comm::threads_world can).
@@ -58,44 +58,22 @@ class executor {
  public:
   using scalar = typename Compute::scalar_type;
 
-  /// Throws `error` if the plan does not fit the graph (plan/step_fit.hpp) or was sealed with another program
-  /// (program/evidence/certificate.hpp). The plan's scalar size is replaced by the policy's. Where it saves
-  /// memory (program/passes/memory_saving.hpp), graph and plan are those of its step. `make`, here and below:
-  /// makes the world (exec/comm/world_maker.hpp), with another deadline, say, or from the survivors of an
-  /// earlier run; and policies, if it can, in streams and memory of the caller's.
+  /// Runs a step (program/core/planned_step.hpp). Its program, if it has one, was made for this scalar's size
+  /// and this policy's scratch, and maybe transformed since (exec/step/fuse.hpp); else it is unrolled here.
+  /// `already_checked{step}` leaves the check out. Throws `error` for a plan that does not fit the graph
+  /// (plan/step_fit.hpp) or was sealed with another program (program/evidence/certificate.hpp), and for a
+  /// program of something else (exec/step/program_check.hpp). `make`, here and below: makes the world
+  /// (exec/comm/world_maker.hpp), with another deadline, say, or from the survivors of an earlier run; and
+  /// policies, if it can, in streams and memory of the caller's.
   template <world_maker<Comm> Make = detail::own_world<Comm>>
-  executor(training_graph graph, plan p, Make const& make = {})
-      : executor(p.saves_memory() ? save_memory(graph, p) : saving_step{std::move(graph), std::move(p)},
-                 make) {}
-  /// The same with a program that was unrolled before (and maybe transformed since) for this graph, this
-  /// plan, this scalar's size and this policy's scratch. Throws `error` for another one
-  /// (exec/step/program_check.hpp).
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
-  executor(training_graph graph, plan p, tensorpar::program const& made, Make const& make = {})
-      : executor(std::move(graph), std::move(p), &made, true, make) {}
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
-  executor(training_graph graph, plan p, tensorpar::program const& made, already_checked,
-           Make const& make = {})
-      : executor(std::move(graph), std::move(p), &made, false, make) {}
-  /// The step of any plan that was made for this forward graph, with stages or without; "loss" is the loss
-  /// (else see exec/step/step_for.hpp).
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
-  executor(computation_graph const& forward, plan const& p, Make const& make = {})
-      : executor(step_for<Compute>(forward, p), make) {}
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
-  explicit executor(planned_step s, Make const& make = {})
-      : executor(std::move(s.graph), std::move(s.plan), &s.program, true, make) {}
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
-  executor(planned_step s, already_checked, Make const& make = {})
-      : executor(std::move(s.graph), std::move(s.plan), &s.program, false, make) {}
-  /// A pipeline's step (program/passes/expand.hpp). A batch is one mini-batch.
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
-  explicit executor(pipelined_step const& s, Make const& make = {})
-      : executor(s.graph, s.plan, detail::unrolled_pipeline<Compute>(s), make) {}
-  /// A step that saves memory (program/passes/memory_saving.hpp).
-  template <world_maker<Comm> Make = detail::own_world<Comm>>
-  explicit executor(saving_step s, Make const& make = {})
-      : executor(std::move(s.graph), std::move(s.plan), nullptr, true, make) {}
+  explicit executor(detail::step_to_run s, Make const& make = {})
+      : executor(ready_to_run{}, detail::ready<Compute>(std::move(s)), make) {}
+  /// The step of any plan that was made for this graph: the forward graph, whose loss is "loss" (else see
+  /// exec/step/step_for.hpp), of a plan with stages or without; or a training graph.
+  template <class Graph, world_maker<Comm> Make = detail::own_world<Comm>>
+    requires(std::same_as<Graph, computation_graph> || std::same_as<Graph, training_graph>)
+  executor(Graph graph, plan p, Make const& make = {})
+      : executor(detail::step_from<Compute>(std::move(graph), std::move(p)), make) {}
 
   tensorpar::program const& program() const { return program_; }
   training_graph const& graph() const { return graph_; }
@@ -239,20 +217,22 @@ class executor {
   detail::step_numbers told_;                       // the buffers that a step's result is read from
   detail::batch_check batches_;
 
+  struct ready_to_run {};
   template <class Make>
-  executor(training_graph graph, plan p, tensorpar::program const* made, bool check, Make const& make)
-      : graph_(std::move(graph)),
-        plan_(sized(fitting(detail::with_kernels<Compute>(graph_), std::move(p)))),
-        program_(detail::correct(graph_, plan_,
-                                 made ? require_program<Compute>(graph_, plan_, *made)
-                                      : detail::as_sealed(unroll(graph_, plan_, &Compute::workspace), plan_),
-                                 check)),
+  executor(ready_to_run, planned_step s, Make const& make)
+      : graph_(std::move(s.graph)),
+        plan_(std::move(s.plan)),
+        program_(std::move(s.program)),
         run_(plan_.cluster.size(), make),
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
         compute_(detail::policies_for<Compute>(run_.local, detail::seats(run_.world, run_.local),
                                                plan_.cluster.size(), make)),
         workers_(static_cast<int>(run_.local.size() * workers_each)),
         memory_(program_, run_.local, detail::memories_of(compute_, run_.local)) {
+    get_ready();
+  }
+  /// Joins the world, and prepares what every step needs.
+  void get_ready() {
     for (int d : run_.local)
       detail::join(endpoints_[static_cast<std::size_t>(d)], run_.world, d, memory_.memory(d));
     run_.departure.together(true);
@@ -270,7 +250,6 @@ class executor {
     tasks_.make(graph_, program_, run_.local, memory_, endpoints_);
   }
 
-  static tensorpar::plan sized(tensorpar::plan p) { p.scalar_bytes = sizeof(scalar); return p; }
   /// Runs the whole program, or what `only` needs of it. Throws a failing task's error.
   void run_all(host_batch const& batch, step_state const& state, timeline* record, evaluation* only) {
     std::size_t const workers = tasks_.order.size();

@@ -32,7 +32,7 @@ template <compute_policy Compute> class forward_pass {
     plan p = one_device_plan(graph_.graph);
     p.graph = forward_part_hash(graph_);
     p.scalar_bytes = sizeof(scalar);
-    program_ = unroll_forward(graph_, p, &Compute::workspace);
+    program_ = unroll(graph_, p, {.workspace = &Compute::workspace, .forward_only = true});
     require_correct(graph_, p, program_, "forward_pass", false);
     memory_ = memory(program_.arena[0], detail::memory_in(compute_));
     given_.assign(forward.values.size(), false);

@@ -12,7 +12,7 @@
 #include <tensorpar/exec/device/scalar.hpp>
 #include <tensorpar/exec/step/captured_graphs.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar {
 

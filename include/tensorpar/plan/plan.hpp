@@ -41,10 +41,10 @@ struct plan {
   loss_reduction reduction = loss_reduction::mean;
   optimizer_choice optimizer;
   i64 scalar_bytes = 4;                  // size of a real number on the devices
-  // empty: every micro-batch runs through all operators before the next (see program/passes/expand.hpp)
+  // empty: every micro-batch runs through all operators before the next (program/passes/pipeline_pass.hpp)
   tensorpar::pipeline pipeline;
   i64 batch = 0;                         // samples of a step, a label for errors; 0: not said
-  // the compute policy whose scratch is in `peak_bytes` (program/scratch.hpp); empty: nobody's is
+  // the compute policy whose scratch is in `peak_bytes` (program/core/scratch.hpp); empty: nobody's is
   std::string scratch;
   // of a search that found nothing: then this is no plan, and whoever is handed it says so
   std::optional<shortage> infeasible;
@@ -60,8 +60,8 @@ struct plan {
   u64 tasks = 0, offsets = 0;
 
   friend bool operator==(plan const&, plan const&) = default;
-  /// Does a choice save memory? Then what is unrolled is `save_memory(graph, plan)`
-  /// (program/passes/memory_saving.hpp).
+  /// Does a choice save memory? Then what is unrolled is `memory_pass(graph, plan)`
+  /// (program/passes/memory_pass.hpp).
   bool saves_memory() const {
     for (op_strategy const& n : nodes) if (n.recompute || n.zero != zero_stage::none) return true;
     return false;

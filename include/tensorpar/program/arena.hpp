@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 #include <tensorpar/core/checked.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 #include <utility>
 
 namespace tensorpar {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <tensorpar/op/attention/lse.hpp>
 #include <tensorpar/op/attention/packed.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tuple>
 
 namespace tensorpar {

@@ -6,7 +6,7 @@
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/core/hash.hpp>
 #include <tensorpar/plan/plan.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar {
 

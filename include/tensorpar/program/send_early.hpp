@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/ir/exchange.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar {
 

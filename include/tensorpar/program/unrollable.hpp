@@ -18,10 +18,10 @@ inline void require_unrollable(training_graph const& t, plan const& p) {
     throw error("micro_batches is " + std::to_string(p.micro_batches), "plan", "1 or more");
   if (!p.pipeline.empty())
     throw error("the plan has a pipeline", "unroll",
-                "the step that expand(graph, plan) makes of it (program/passes/expand.hpp)");
+                "the step that pipeline_pass(graph, plan) makes of it (program/passes/pipeline_pass.hpp)");
   if (p.saves_memory())
     throw error("the plan saves memory", "unroll",
-                "the step that save_memory(graph, plan) makes of it (program/passes/memory_saving.hpp)");
+                "the step that memory_pass(graph, plan) makes of it (program/passes/memory_pass.hpp)");
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
     throw error("the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " +
                     std::to_string(t.forward_nodes),

@@ -9,9 +9,9 @@
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/program/arena.hpp>
+#include <tensorpar/program/core/scratch.hpp>
 #include <tensorpar/program/operator_order.hpp>
-#include <tensorpar/program/passes/expand.hpp>
-#include <tensorpar/program/scratch.hpp>
+#include <tensorpar/program/passes/pipeline_pass.hpp>
 #include <tensorpar/program/step_meshes.hpp>
 #include <tensorpar/program/unrollable.hpp>
 

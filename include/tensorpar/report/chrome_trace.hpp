@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <set>
 #include <tensorpar/core/json.hpp>
-#include <tensorpar/program/timeline.hpp>
+#include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/report/summary.hpp>
 
 namespace tensorpar {

@@ -8,9 +8,9 @@
 #include <tensorpar/op/core/spelling.hpp>
 #include <tensorpar/op/kinds/contraction.hpp>
 #include <tensorpar/plan/plan.hpp>
-#include <tensorpar/program/program.hpp>
-#include <tensorpar/program/scratch.hpp>
-#include <tensorpar/program/timeline.hpp>
+#include <tensorpar/program/core/program.hpp>
+#include <tensorpar/program/core/scratch.hpp>
+#include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/report/units.hpp>
 
 namespace tensorpar {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tensorpar/cost/groups.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
-#include <tensorpar/program/timeline.hpp>
+#include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/simulate/prices.hpp>
 #include <tensorpar/simulate/task_graph.hpp>
 

@@ -2,7 +2,7 @@
 // buffers
 #pragma once
 #include <algorithm>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar {
 

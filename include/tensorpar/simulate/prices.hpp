@@ -3,7 +3,7 @@
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar {
 

@@ -61,7 +61,7 @@ TEST_CASE("one that goes on from something else is an error on all before anythi
   computation_graph const g = residual_mlp();
   char const* const named[] = {"step", "seed", "learning rate", "parameter '", "optimizer state '", "call", "outputs", "call", "parameter '"};
   std::mt19937 draw(1);
-  for (int trial = 0, n = effort::cases(27); trial < n; ++trial) {
+  for (int trial = 0, n = test_effort::cases(27); trial < n; ++trial) {
     int const kind = trial % 9, ranks = 2 + static_cast<int>(draw() % 3);
     int const processes = 2 + static_cast<int>(draw() % static_cast<unsigned>(ranks - 1));
     std::vector<char> odd(static_cast<std::size_t>(processes));
@@ -324,7 +324,7 @@ TEST_CASE("after a failure that all processes got, those that go on are told at 
   computation_graph const g = residual_mlp();
   std::mt19937 draw(7);
   scratch_folder const dir;
-  for (int trial = 0, n = effort::cases(24); trial < n; ++trial) {
+  for (int trial = 0, n = test_effort::cases(24); trial < n; ++trial) {
     int const failure = trial % 4, leaves = trial / 4 % 3, next = trial / 12 % 2, ranks = 2 + trial % 2;
     CAPTURE(failure);
     CAPTURE(leaves);

@@ -322,7 +322,7 @@ TEST_CASE("random lists of hosts, against one that writes every host out") {
   std::mt19937 draw(1);
   auto const any = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
   int several = 0, padded = 0;
-  for (int trial = 0, n = effort::cases(3000); trial < n; ++trial) {
+  for (int trial = 0, n = test_effort::cases(3000); trial < n; ++trial) {
     std::string list;
     std::vector<std::string> hosts;
     for (int k = 0, names = 1 + any(4); k < names; ++k) {

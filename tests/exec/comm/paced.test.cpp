@@ -22,7 +22,7 @@ TEST_CASE("no step is faster than the simulation of its prices, and results do n
   std::mt19937 draw(6);
   for (int i = 0; i < 4; ++i) {
     plan const p = random_pipeline(g, {.devices = 2 + i}, 1, 4, draw);
-    pipelined_step const s = expand(g, p);
+    planned_step const s = pipeline_pass(g, p);
     executor<compute::paced<compute::eigen<double>, one_millisecond>, comm::threads> slow(s);
     executor_of<double> fast(s);
     slow.initialise(1);

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 #include <tensorpar/ir/differentiate.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 #include "support/small_graphs.hpp"
 

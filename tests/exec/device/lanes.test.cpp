@@ -136,7 +136,7 @@ TEST_CASE("a lane waits for the other's progress, and no longer when they are st
 TEST_CASE("devices that communicate beside computing get what they get one after the other, to the bit") {
   computation_graph const g[] = {residual_mlp(), small_cnn(), small_transformer()};
   std::mt19937 draw(6);
-  for (int trial = 0; trial < effort::cases(45); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(45); ++trial) {
     computation_graph const& x = g[trial % 3];
     training_options o;
     o.optimizer.kind = static_cast<optimizer_kind>(trial % 2);
@@ -153,7 +153,7 @@ TEST_CASE("devices that communicate beside computing get what they get one after
     bool const same = train(c, 2) == train(d, 2);
     CHECK(same);
   }
-  for (int trial = 0; trial < effort::cases(15); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(15); ++trial) {
     plan p = random_pipeline(g[0], {.devices = 2 + trial % 3}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
       for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
@@ -163,8 +163,8 @@ TEST_CASE("devices that communicate beside computing get what they get one after
       for (int k = 0; k < 2; ++k) e.step(random_batch(g[0], static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit), 3), 0.125);
       return parameters_of(e);
     };
-    executor_of<prime_field> a(expand(g[0], p));
-    executor_of<prime_field, beside> b(expand(g[0], p));
+    executor_of<prime_field> a(pipeline_pass(g[0], p));
+    executor_of<prime_field, beside> b(pipeline_pass(g[0], p));
     bool const exact = run(a) == run(b);
     CHECK(exact);
   }

@@ -77,6 +77,6 @@ TEST_CASE("checkpoints, forward passes and profiles read and write such memory")
   CHECK(f.output("loss") == h.output("loss"));
   plan one = serial_plan(g);
   one.scalar_bytes = sizeof(double);
-  program const q = unroll(differentiate(g), one, &far_compute<double>::workspace);
+  program const q = unroll(differentiate(g), one, {&far_compute<double>::workspace});
   CHECK(measure_operators<far_compute<double>>(q, one.cluster, {.warm_ups = 0, .samples = 1, .min_seconds = 0}).size() > 5);
 }

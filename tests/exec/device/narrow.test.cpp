@@ -11,8 +11,8 @@
 #include <tensorpar/exec/forward_pass.hpp>
 #include <tensorpar/exec/teams/teams.hpp>
 #include <tensorpar/ir/mixed_precision.hpp>
-#include <tensorpar/program/passes/expand.hpp>
-#include <tensorpar/program/passes/memory_saving.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
+#include <tensorpar/program/passes/pipeline_pass.hpp>
 
 #include "support/dense.hpp"
 #include "support/effort.hpp"
@@ -154,7 +154,7 @@ std::string hidden_numbers(computation_graph const& g, graph_node const& n, std:
 TEST_CASE("over double and in the prime field a graph in bf16 is the graph, under random plans and savings") {
   std::mt19937 draw(5);
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
-    for (int trial = 0; trial < effort::cases(9); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(9); ++trial) {
       training_options const o = options(static_cast<optimizer_kind>(trial % 3), trial % 2 ? 0.5 : 0, trial % 3 == 1 ? 2 : 1);
       plan p = with(random_plan(mixed_precision(g), 1 + trial % 6, draw), o);
       for (op_strategy& c : p.nodes) {
@@ -163,7 +163,7 @@ TEST_CASE("over double and in the prime field a graph in bf16 is the graph, unde
       }
       CAPTURE(trial);
       training_graph const plain = differentiate(g, o), narrow = differentiate(mixed_precision(g), o);
-      saving_step const step = save_memory(narrow, p);
+      planned_step const step = memory_pass(narrow, p);
       auto const found = check(step.graph, step.plan, unroll(step.graph, step.plan));
       CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
       executor_of<prime_field> a(step.graph, step.plan), b(plain, with(serial_plan(g), o));
@@ -236,14 +236,14 @@ TEST_CASE("every operator of the library but attention in parts, and what its de
 TEST_CASE("pipelines in bf16 are the pipelines, and train") {
   std::mt19937 draw(14);
   for (computation_graph const& g : {residual_mlp(), small_transformer()})
-    for (int trial = 0; trial < effort::cases(6); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(6); ++trial) {
       computation_graph const half = mixed_precision(g);
       plan p = random_pipeline(half, {.devices = 2 + trial % 4, .sizes = false}, 1, i64{1} << (trial % 3), draw);
       p.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
       if (trial % 2)
         for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
       CAPTURE(trial);
-      pipelined_step const s = expand(half, p);
+      planned_step const s = pipeline_pass(half, p);
       auto const found = check(s.graph, s.plan, unroll(s));
       CHECK_MESSAGE(found.empty(), (found.empty() ? "" : found.front().text));
       int const parts = static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit);
@@ -299,7 +299,7 @@ TEST_CASE("sums over many numbers are kept in full: a gradient of 4096 equal ter
 TEST_CASE("training in bf16 follows double, serial and under random plans, whose copies agree") {
   std::mt19937 draw(6);
   for (computation_graph const& g : {residual_mlp(), small_transformer()})
-    for (int trial = 0; trial < effort::cases(6); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(6); ++trial) {
       training_options const o = options(static_cast<optimizer_kind>(trial % 2), 0, trial % 3 == 2 ? 2 : 1);
       plan const p = with(trial ? random_plan(mixed_precision(g), 1 + trial % 6, draw) : serial_plan(mixed_precision(g)), o);
       CAPTURE(trial);
@@ -317,7 +317,7 @@ TEST_CASE("many ranks in one memory move and add bf16 numbers too") {
   std::mt19937 draw(8);
   computation_graph const g = small_transformer();
   training_options const o = options(optimizer_kind::adamw, 0.5);
-  for (int trial = 0; trial < effort::cases(4); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(4); ++trial) {
     plan const p = with(random_plan(mixed_precision(g), 2 + trial, draw), o);
     executor<narrow_teams, comm::virtual_ranks<host_memory>> a(differentiate(mixed_precision(g), o), p);
     narrow_executor b(differentiate(mixed_precision(g), o), p);

@@ -12,8 +12,8 @@
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/peers/strategies.hpp>
 #include <tensorpar/plan/codec.hpp>
+#include <tensorpar/program/core/scratch.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
-#include <tensorpar/program/scratch.hpp>
 #include <tensorpar/report/summary.hpp>
 
 using namespace tensorpar;
@@ -116,7 +116,7 @@ TEST_CASE("a limit that the arenas fill without scratch: a plan whose executor s
 TEST_CASE("random networks of convolutions and attention under random limits: arenas are what executors allocate") {
   std::mt19937 draw(7);
   int fit = 0, none = 0, saving = 0, piped = 0;
-  for (int trial = 0; trial < effort::cases(24); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(24); ++trial) {
     CAPTURE(trial);
     computation_graph const g = drawn(draw);
     int const n = 1 + static_cast<int>(draw() % 4);
@@ -142,30 +142,31 @@ TEST_CASE("random networks of convolutions and attention under random limits: ar
       CHECK(largest(b.cost.bytes) == largest(step_for<policy>(g, p).program.arena));
     }
   }
-  for (int trial = 0; trial < effort::cases(5); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(5); ++trial) {
     CAPTURE(trial);
     computation_graph const g = trial % 2 ? attentive(1, 8, 3) : convolutions(1, 3, 5, 6);
-    batch_options o;
-    o.search.scratch = scratch_of<policy>();
-    o.max_placed = 1 << 12;
+    training_problem const asked{.graph = g, .samples = 8, .scratch = scratch_of<policy>()};
+    planning_options o;
+    o.knobs.max_placed = 1 << 12;
     machine on = cores(2, i64{1} << 30);
     on.links[0].bandwidth = 1e8;
-    i64 const most = largest(optimize_batch(g, 8, on, analytical{}, o).arena);
+    i64 const most = largest(plan_training(asked, on, analytical{}, o).arena());
     on.kinds[0].memory = most * static_cast<i64>(50 + draw() % 60) / 100;
-    batch_result const r = optimize_batch_jointly(g, 8, on, analytical{}, o);
+    o.effort = effort::thorough;
+    planned const r = plan_training(asked, on, analytical{}, o);
     ++(r.feasible() ? fit : none);
     if (!r.feasible()) continue;
-    CHECK(r.arena == step_for<policy>(r.graph, r.plan).program.arena);
+    CHECK(r.arena() == step_for<policy>(r.graph, r.plan).program.arena);
     CHECK(r.plan.batch == 8);
     piped += !r.plan.pipeline.empty();
     saving += r.plan.saves_memory();
     check_fits(graph_of(g, r.plan, 8), r.graph, r.plan, on);
   }
   MESSAGE(fit << " fit, " << saving << " of them save memory and " << piped << " are pipelines; " << none << " do not");
-  CHECK(fit >= effort::cases(10));
+  CHECK(fit >= test_effort::cases(10));
   CHECK(none > 0);
   CHECK(saving > 0);
-  CHECK((piped > 0 || effort::slow));
+  CHECK((piped > 0 || test_effort::slow));
 }
 
 TEST_CASE("rules of another size of numbers and without a name are refused; so is another policy's count") {

@@ -13,7 +13,7 @@ namespace {
 void equal_to_serial(computation_graph g, u64 seed) {
   g.add_output("logits", g.node(g.value(g.output("loss")).producer).in[0]);
   std::mt19937 draw(static_cast<unsigned>(seed));                             // the same plans on every process
-  for (int trial = 0; trial < effort::cases(6); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(6); ++trial) {
     training_options o;
     o.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
     if (trial % 2) o.optimizer.clip_norm = 0.5;
@@ -72,7 +72,7 @@ TEST_CASE("pipelines, whose passes send and receive, equal threads to the bit") 
   computation_graph const g = residual_mlp();
   std::mt19937 draw(4);
   if (mpi().size() < 2) return;
-  for (int trial = 0; trial < effort::cases(8); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(8); ++trial) {
     plan p = random_pipeline(g, {.devices = mpi().size()}, 1, i64{1} << (trial % 4), draw);
     if (trial % 2)
       for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
@@ -84,8 +84,8 @@ TEST_CASE("pipelines, whose passes send and receive, equal threads to the bit") 
         loss = e.step(random_batch(g, static_cast<int>(p.pipeline.mini_batch / p.pipeline.unit), static_cast<u64>(k)), 0.125).loss;
       return std::pair{parameters_of(e), loss};
     };
-    executor_of<double, comm::mpi> a(expand(g, p));
-    executor_of<double> b(expand(g, p));
+    executor_of<double, comm::mpi> a(pipeline_pass(g, p));
+    executor_of<double> b(pipeline_pass(g, p));
     bool const same = run(a) == run(b);
     CHECK(same);
     CHECK(a.copies_agree());

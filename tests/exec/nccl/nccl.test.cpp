@@ -14,7 +14,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <tensorpar/program/passes/expand.hpp>
+#include <tensorpar/program/passes/pipeline_pass.hpp>
 
 #include "support/effort.hpp"
 #include "support/fake_nccl.hpp"
@@ -203,9 +203,9 @@ TEST_CASE("pipelines, whose messages pass one another, in queues") {
   std::mt19937 draw(5);
   int halves = 0;
   for (computation_graph const& g : {residual_mlp(), small_cnn()})
-    for (int trial = 0; trial < effort::cases(10); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(10); ++trial) {
       plan const p = random_pipeline(g, {.devices = 2 + trial % 5}, 1, i64{1} << (trial % 4), draw);
-      pipelined_step const s = expand(g, p);
+      planned_step const s = pipeline_pass(g, p);
       on_queues<prime_field> a(s, in_one_process{});
       executor_of<prime_field> b(s);
       auto const run = [&](auto& e) {

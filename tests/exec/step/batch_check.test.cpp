@@ -68,7 +68,7 @@ TEST_CASE("no bad batch harms an executor: every fault of every input, in steps 
   std::mt19937 draw(1);
   int faults = 0;
   for (computation_graph const& g : {residual_mlp(), small_transformer()})
-    for (int turn = 0, n = effort::cases(6); turn < n; ++turn) {
+    for (int turn = 0, n = test_effort::cases(6); turn < n; ++turn) {
       plan const p = random_plan_of_a_kind(g, turn, draw);
       executor_of<double> e(g, p), twin(g, p);
       int const times = turn % 3 < 2 ? 4 : p.micro_batches;
@@ -91,7 +91,7 @@ TEST_CASE("no bad batch harms an executor: every fault of every input, in steps 
       for (u64 k = 0; k < 2; ++k) CHECK(e.step(random_batch(g, times, k), 0.125).loss == twin.step(random_batch(g, times, k), 0.125).loss);
       CHECK(parameters_of(e) == parameters_of(twin));
     }
-  CHECK(faults > effort::cases(200));
+  CHECK(faults > test_effort::cases(200));
 }
 
 TEST_CASE("indices are checked where they are read: parts of one input have ranges of their own, in every micro-batch") {

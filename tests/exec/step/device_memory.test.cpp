@@ -15,7 +15,7 @@ struct first_far : far_memory {
 struct sample {
   training_graph graph;
   program made;
-  explicit sample(plan const& p) : graph(differentiate(small_transformer())), made(unroll(graph, p, &compute::eigen<float>::workspace)) {}
+  explicit sample(plan const& p) : graph(differentiate(small_transformer())), made(unroll(graph, p, {&compute::eigen<float>::workspace})) {}
 };
 std::vector<float> counted(i64 n) {
   std::vector<float> r;

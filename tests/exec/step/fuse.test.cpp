@@ -17,8 +17,8 @@
 #include <tensorpar/exec/comm/threads.hpp>
 #include <tensorpar/exec/teams/teams.hpp>
 #include <tensorpar/ir/mixed_precision.hpp>
-#include <tensorpar/program/passes/expand.hpp>
-#include <tensorpar/program/passes/memory_saving.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
+#include <tensorpar/program/passes/pipeline_pass.hpp>
 #include <tensorpar/program/program_hash.hpp>
 #include <tensorpar/zoo/gpt.hpp>
 
@@ -122,7 +122,7 @@ TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches 
   std::mt19937 draw(3);
   int fewer = 0, smaller = 0, larger = 0;
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer(), small_gpt()})
-    for (int trial = 0; trial < effort::cases(12); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(12); ++trial) {
       CAPTURE(trial);
       training_options const o = options(trial, 1 + trial % 3);
       plan p = with(random_plan(g, 1 + trial % 4 * 2, draw), o);
@@ -131,8 +131,8 @@ TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches 
         c.recompute = draw() % 2;
       }
       if (trial % 2) p.node_order = random_order(g, draw);
-      saving_step const step = save_memory(differentiate(g, o), p);
-      program const plain = unroll(step.graph, step.plan, &exact::workspace), q = fused<exact>(plain, p.cluster);
+      planned_step const step = memory_pass(differentiate(g, o), p);
+      program const plain = unroll(step.graph, step.plan, {&exact::workspace}), q = fused<exact>(plain, p.cluster);
       for (std::size_t d = 0; d < plain.arena.size(); ++d) {
         CHECK(q.arena[d] >= arena_bound(q, static_cast<int>(d)));
         smaller += q.arena[d] < plain.arena[d];
@@ -140,12 +140,12 @@ TEST_CASE("a fused step is the step, exactly, under random plans, micro-batches 
       }
       fewer += static_cast<int>(plain.tasks.size() - q.tasks.size());
       CHECK(task_hash(fused<exact>(q, p.cluster)) == task_hash(q));
-      executor<exact, comm::threads> a(step.graph, step.plan, plain), b(step.graph, step.plan, q);
+      executor<exact, comm::threads> a(planned_step{step.graph, step.plan, plain}), b(planned_step{step.graph, step.plan, q});
       bool const equal = train(a, 2) == train(b, 2);
       CHECK(equal);
       CHECK(b.copies_agree());
     }
-  CHECK(fewer > effort::cases(12) * 40);
+  CHECK(fewer > test_effort::cases(12) * 40);
   CHECK(smaller > larger);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("what attention left is there when its gradient begins with it, on eve
   CHECK(kept_by<attention_grad_from_lse>() == std::pair(true, false));
   CHECK(kept_by<packed_attention_grad_from_lse>() == std::pair(false, true));
   plan const serial = with(serial_plan(small_transformer()), options(0, 1));
-  program const whole_step = unroll(differentiate(small_transformer(), options(0, 1)), serial, &exact::workspace);
+  program const whole_step = unroll(differentiate(small_transformer(), options(0, 1)), serial, {&exact::workspace});
   for (task const& t : fused<exact>(whole_step, serial.cluster).tasks) CHECK(!t.op.is<attention_with_lse>());
   comparing_teams::compared = comparing_teams::different = 0;
   std::mt19937 draw(6);
@@ -217,40 +217,40 @@ TEST_CASE("what attention left is there when its gradient begins with it, on eve
     }
   };
   for (computation_graph const& g : {small_transformer(), small_gpt()})
-    for (int trial = 0; trial < effort::cases(12); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(12); ++trial) {
       CAPTURE(trial);
       training_options const o = options(trial, 1 + trial % 3);
       plan p = with(random_plan(g, 1 + trial % 5 * 2, draw), o);
       for (op_strategy& c : p.nodes) c.recompute = trial % 4 == 1 || (trial % 4 == 2 && draw() % 2);
-      saving_step const step = save_memory(differentiate(g, o), p);
-      program const plain = unroll(step.graph, step.plan, &comparing::workspace), q = fused<comparing>(plain, p.cluster);
+      planned_step const step = memory_pass(differentiate(g, o), p);
+      program const plain = unroll(step.graph, step.plan, {&comparing::workspace}), q = fused<comparing>(plain, p.cluster);
       look(q);
       // where operands alone are computed again, they lie where no forward pass has read them
       if (trial % 4 != 2) CHECK(left == 0);
       left = 0;
       CHECK(task_hash(fused<comparing>(q, p.cluster)) == task_hash(q));
-      executor<comparing, comm::threads> a(step.graph, step.plan, plain), b(step.graph, step.plan, q);
+      executor<comparing, comm::threads> a(planned_step{step.graph, step.plan, plain}), b(planned_step{step.graph, step.plan, q});
       bool const equal = train(a, 2) == train(b, 2);
       CHECK(equal);
     }
   computation_graph const g = small_transformer();
-  for (int trial = 0; trial < effort::cases(12); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(12); ++trial) {
     pipeline_kind kind;
     kind.sizes = kind.split = kind.recompute = false;
     kind.devices = 2 + trial % 5;
     plan p = random_pipeline(g, kind, 1, i64{1} << (trial % 4), draw);
     p.scalar_bytes = sizeof(prime_field);
-    pipelined_step const s = expand(g, p);
-    program const q = fused<comparing>(unroll(s, &comparing::workspace), s.plan.cluster);
+    planned_step const s = pipeline_pass(g, p);
+    program const q = fused<comparing>(unroll(s, {&comparing::workspace}), s.plan.cluster);
     look(q);
-    executor<comparing, comm::threads> e(s.graph, s.plan, q);
+    executor<comparing, comm::threads> e(planned_step{s.graph, s.plan, q});
     e.initialise(7);
     e.step(random_batch(g, static_cast<int>(p.pipeline.mini_batch), 0), 0.125);
   }
   CHECK(comparing_teams::different == 0);
   CHECK(comparing_teams::compared >= kept);
   CHECK(left == 0);
-  CHECK(kept > effort::cases(12) * 6);
+  CHECK(kept > test_effort::cases(12) * 6);
   CHECK(again > 0);                                    // the first of two passes
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("a fused pipeline is the pipeline, exactly, with sums in the place of 
   for (bool transformer : {false, true}) {
     computation_graph const g = transformer ? small_transformer() : residual_mlp();
     std::mt19937 draw(5);
-    for (int trial = 0; trial < effort::cases(12); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(12); ++trial) {
       CAPTURE(trial);
       pipeline_kind kind;
       kind.sizes = kind.split = !transformer && trial % 3;
@@ -270,11 +270,11 @@ TEST_CASE("a fused pipeline is the pipeline, exactly, with sums in the place of 
       p.scalar_bytes = sizeof(prime_field);
       if (trial % 2)
         for (op_strategy& n : p.nodes) n = {n.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
-      pipelined_step const s = expand(g, p);
-      program const plain = unroll(s, &exact::workspace), q = fused<exact>(plain, s.plan.cluster);
+      planned_step const s = pipeline_pass(g, p);
+      program const plain = unroll(s, {&exact::workspace}), q = fused<exact>(plain, s.plan.cluster);
       for (task const& t : q.tasks)
         in_place += t.op.is<contraction_with>() && q.buffers[static_cast<std::size_t>(t.out[0])].in_place_of >= 0;
-      executor<exact, comm::threads> a(s.graph, s.plan, plain), b(s.graph, s.plan, q);
+      executor<exact, comm::threads> a(planned_step{s.graph, s.plan, plain}), b(planned_step{s.graph, s.plan, q});
       auto const trained = [&](auto& e) {
         e.initialise(7);
         for (int k = 0; k < 2; ++k) e.step(random_batch(g, static_cast<int>(p.pipeline.mini_batch), static_cast<u64>(k)), 0.125);
@@ -295,11 +295,11 @@ TEST_CASE("steps in floats and in bf16 differ by rounding alone") {
     plan p = with(serial_plan(f), o);
     p.scalar_bytes = sizeof(float);
     training_graph const t = differentiate(f, o);
-    program const plain = unroll(t, p, &Compute::workspace), q = fused<Compute>(plain, p.cluster);
+    program const plain = unroll(t, p, {&Compute::workspace}), q = fused<Compute>(plain, p.cluster);
     CHECK(q.tasks.size() < plain.tasks.size());
     std::vector<std::vector<double>> result[2];
     for (bool fuse : {false, true}) {
-      executor<Compute, comm::threads> e(t, p, fuse ? q : plain);
+      executor<Compute, comm::threads> e(planned_step{t, p, fuse ? q : plain});
       for (auto const& x : train(e, 3)) result[fuse].emplace_back(x.begin(), x.end());
     }
     CHECK(tests::distance(result[0], result[1]) < tolerance);

@@ -109,7 +109,7 @@ TEST_CASE("every element has the least limit of the operators that read with it,
   std::mt19937 draw(1);
   std::set<std::string> drawn;
   int limited = 0, parts = 0;
-  for (int trial = 0, n = effort::cases(1000); trial < n; ++trial) {
+  for (int trial = 0, n = test_effort::cases(1000); trial < n; ++trial) {
     computation_graph const g = random_flow(draw, drawn);
     auto const want = plain_limits(g);
     auto const got = detail::index_flow(g).limits();
@@ -139,8 +139,8 @@ TEST_CASE("every element has the least limit of the operators that read with it,
       }
     }
   }
-  CHECK(limited > effort::cases(1000));
-  CHECK(parts > effort::cases(300));
+  CHECK(limited > test_effort::cases(1000));
+  CHECK(parts > test_effort::cases(300));
   CHECK(drawn.size() == 12);
 }
 

@@ -12,7 +12,7 @@ TEST_CASE("of the devices that hold partial sums of one box exactly one has the 
   std::mt19937 draw(8);
   int sums = 0;
   for (int trial = 0; trial < 20; ++trial) {
-    program const q = unroll(t, random_plan(g, 2 + trial % 5, draw), &compute::eigen<float>::workspace);
+    program const q = unroll(t, random_plan(g, 2 + trial % 5, draw), {&compute::eigen<float>::workspace});
     for (task const& x : q.tasks) {
       if (x.kind != task_kind::compute || x.node < 0 || x.out.empty()) continue;
       buffer const& made = q.buffers[static_cast<std::size_t>(x.out[0])];
@@ -38,7 +38,7 @@ TEST_CASE("a task touches its operands, results and work space, and writes the i
   computation_graph const g = small_cnn();
   training_graph const t = differentiate(g);
   std::mt19937 draw(8);
-  program const q = unroll(t, random_plan(g, 3, draw), &compute::eigen<float>::workspace);
+  program const q = unroll(t, random_plan(g, 3, draw), {&compute::eigen<float>::workspace});
   detail::device_memory<float> const memory(q, {0, 1, 2});
   for (std::size_t i = 0; i < q.tasks.size(); ++i)
     for (int d : q.tasks[i].devices) {

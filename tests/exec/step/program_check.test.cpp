@@ -25,10 +25,10 @@ TEST_CASE("what unroll makes for a policy is a program for it, under any plan") 
     for (int n = 1; n < 7; ++n) {
       training_graph const t = differentiate(g);
       plan p = random_plan(g, n, draw);
-      CHECK(refusal(t, p, unroll(t, p, &compute_t::workspace)) == "");
+      CHECK(refusal(t, p, unroll(t, p, {&compute_t::workspace})) == "");
       for (op_strategy& c : p.nodes) c = {c.sharding, static_cast<zero_stage>(draw() % 3), draw() % 2 == 0};
-      saving_step const s = save_memory(t, p);
-      CHECK(refusal(s.graph, s.plan, unroll(s.graph, s.plan, &compute_t::workspace)) == "");
+      planned_step const s = memory_pass(t, p);
+      CHECK(refusal(s.graph, s.plan, unroll(s.graph, s.plan, {&compute_t::workspace})) == "");
     }
 }
 
@@ -37,21 +37,21 @@ TEST_CASE("a program for other scalars, kernels, devices, micro-batches or anoth
   training_graph const t = differentiate(g);
   std::mt19937 draw(3);
   plan const p = random_plan(g, 3, draw);
-  program const good = unroll(t, p, &compute_t::workspace);
+  program const good = unroll(t, p, {&compute_t::workspace});
   plan other = p;
   other.scalar_bytes = 8;
-  CHECK(has(refusal(t, p, unroll(t, other, &compute_t::workspace)), "is for scalars of 8 bytes (at executor); valid: what unroll"));
+  CHECK(has(refusal(t, p, unroll(t, other, {&compute_t::workspace})), "is for scalars of 8 bytes (at executor); valid: what unroll"));
   CHECK(has(refusal(t, p, unroll(t, p)), "0 bytes of scratch for task"));
-  CHECK(has(refusal(t, p, unroll(t, random_plan(g, 4, draw), &compute_t::workspace)), "is for 4 devices, the plan for 3"));
+  CHECK(has(refusal(t, p, unroll(t, random_plan(g, 4, draw), {&compute_t::workspace})), "is for 4 devices, the plan for 3"));
   other = p;
   other.micro_batches = 2;
   training_options twice;
   twice.micro_batches = 2;
-  CHECK(has(refusal(t, p, unroll(differentiate(g, twice), other, &compute_t::workspace)), "is for 2 micro-batches"));
+  CHECK(has(refusal(t, p, unroll(differentiate(g, twice), other, {&compute_t::workspace})), "is for 2 micro-batches"));
   computation_graph const h = residual_mlp();
-  CHECK(has(refusal(t, p, unroll(differentiate(h), random_plan(h, 3, draw), &compute_t::workspace)), "is of another graph"));
-  CHECK_THROWS_WITH_AS(executor_of<float>(t, p, unroll(t, p)), doctest::Contains("bytes of scratch"), error);
-  CHECK_NOTHROW(executor_of<float>(t, p, good));
+  CHECK(has(refusal(t, p, unroll(differentiate(h), random_plan(h, 3, draw), {&compute_t::workspace})), "is of another graph"));
+  CHECK_THROWS_WITH_AS(executor_of<float>(planned_step{t, p, unroll(t, p)}), doctest::Contains("bytes of scratch"), error);
+  CHECK_NOTHROW(executor_of<float>(planned_step{t, p, good}));
 }
 
 TEST_CASE("a program that was damaged is refused") {
@@ -59,7 +59,7 @@ TEST_CASE("a program that was damaged is refused") {
   training_graph const t = differentiate(g);
   std::mt19937 draw(4);
   plan const p = random_plan(g, 2, draw);
-  program const good = unroll(t, p, &compute_t::workspace);
+  program const good = unroll(t, p, {&compute_t::workspace});
   auto const with = [&](auto const& change) {
     program q = good;
     change(q);

@@ -147,7 +147,7 @@ TEST_CASE("a loss that is infinite where gradients are finite is an error, or sk
 TEST_CASE("a skipped update leaves no trace: random shardings, savings, orders, micro-batches") {
   std::mt19937 draw(3);
   for (computation_graph const& g : {residual_mlp(), small_cnn(), small_transformer()})
-    for (int trial = 0; trial < effort::cases(9); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(9); ++trial) {
       plan p = random_plan(g, 1 + trial % 6, draw);
       p.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
       p.optimizer.clip_norm = trial % 2 ? 0.5 : 0;
@@ -165,7 +165,7 @@ TEST_CASE("a skipped update leaves no trace: random shardings, savings, orders, 
 TEST_CASE("a skipped update leaves no trace in pipelines either") {
   std::mt19937 draw(4);
   for (computation_graph const& g : {residual_mlp(), small_transformer()})
-    for (int trial = 0; trial < effort::cases(9); ++trial) {
+    for (int trial = 0; trial < test_effort::cases(9); ++trial) {
       plan p = random_pipeline(g, {.devices = 2 + trial % 4}, 1, i64{1} << (trial % 4), draw);
       p.optimizer.kind = static_cast<optimizer_kind>(trial % 3);
       p.optimizer.clip_norm = trial % 2 ? 0.5 : 0;

@@ -54,7 +54,7 @@ TEST_CASE("lanes that run at the same time change nothing") {
 
 TEST_CASE("NaN and infinity are where the processor's own kernels have them, with any number of lanes") {
   tests::check_non_finite<compute::teams<double, host_teams<4>>, compute::eigen<double>>();
-  tests::check_non_finite<compute::teams<double, tests::threaded_teams<3>>, compute::eigen<double>>(effort::cases(1));
+  tests::check_non_finite<compute::teams<double, tests::threaded_teams<3>>, compute::eigen<double>>(test_effort::cases(1));
 }
 
 TEST_CASE("in the prime field the parts of every split make the whole exactly") {

@@ -52,7 +52,7 @@ TEST_CASE("a key keeps all guards exactly where one downset is a part of the oth
     }
     return inside == x.lattice.within(x.id[uz(a)], x.id[uz(b)]);
   };
-  for (int i = 0; i < effort::cases(30); ++i) {
+  for (int i = 0; i < test_effort::cases(30); ++i) {
     ranked const x(tests::random_dag(r, 2 + r.below(9), 10 + r.below(60)));
     CHECK(x.keys.words == 1);
     for (int a = 0; a < x.lattice.count(); ++a)
@@ -77,7 +77,7 @@ TEST_CASE("a key keeps all guards exactly where one downset is a part of the oth
 TEST_CASE("a bucket finds what a walk over all of its members finds") {
   random_source r{5};
   int found = 0, missed = 0, limited = 0;
-  for (int i = 0; i < effort::cases(200); ++i) {
+  for (int i = 0; i < test_effort::cases(200); ++i) {
     ranked const x(tests::random_dag(r, 6 + r.below(4), 10 + r.below(40)));
     int const count = x.lattice.count(), measures = 3;
     std::vector<double> sums, high, low;

@@ -199,7 +199,7 @@ static_assert(topology<max_load_space>);
 
 TEST_CASE("the lattice has every downset once, and knows inclusion and differences") {
   auto const make = [](random_source& r) { return tests::random_dag(r, 1 + r.below(9), 10 + r.below(60)); };
-  std::string const bad = tests::counterexample(1, effort::cases(400), make, [](lists const& g) {
+  std::string const bad = tests::counterexample(1, test_effort::cases(400), make, [](lists const& g) {
       int const n = static_cast<int>(g.size());
       std::set<unsigned> want, got;
       for (unsigned s = 0; s < 1u << n; ++s) {
@@ -234,7 +234,7 @@ TEST_CASE("the lattice has every downset once, and knows inclusion and differenc
 
 TEST_CASE("the peers' prices keep the laws") {
   int finite[4] = {};
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(20)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(20)); ++seed) {
     random_source r{seed + 300};
     lists g = tests::random_dag(r, 8 + r.below(6), 25 + r.below(30), false);
     for (std::size_t v = 1; v < g.size(); ++v)
@@ -264,7 +264,7 @@ TEST_CASE("too many downsets and cycles are errors that say so") {
 TEST_CASE("min_bottleneck equals the recursion over all pairs, for cost models of any kind") {
   int feasible = 0;
   std::vector<u64> seeds{20167};  // ways without devices of one and of two copies share three: no number of either uses them all
-  for (int i = 0; i < effort::cases(2000); ++i) seeds.push_back(static_cast<u64>(i));
+  for (int i = 0; i < test_effort::cases(2000); ++i) seeds.push_back(static_cast<u64>(i));
   for (u64 seed : seeds) {
     random_source r{seed + 1000};
     lists const g = tests::random_dag(r, 1 + r.below(7), 20 + r.below(50));
@@ -292,12 +292,12 @@ TEST_CASE("min_bottleneck equals the recursion over all pairs, for cost models o
       for (int u : g[v]) CHECK(place[uz(u)] <= place[v]);
     }
   }
-  CHECK(feasible > effort::cases(100));
+  CHECK(feasible > test_effort::cases(100));
 }
 
 TEST_CASE("min_max_load equals the best of all assignments") {
   int feasible = 0, with_cpu = 0;
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(2000)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(2000)); ++seed) {
     small_case const c = random_case(seed);
     double const want = exhaustive(c);
     max_load_optimum const got = min_max_load(c.g, c.limits);
@@ -312,13 +312,13 @@ TEST_CASE("min_max_load equals the best of all assignments") {
     CHECK(static_cast<int>(got.split.cpus.size()) <= c.limits.cpus);
     CHECK(same(min_bottleneck_reference(space_of(c.g), max_load_objective(c.g, space_of(c.g), c.limits)), want));
   }
-  CHECK(feasible > effort::cases(200));
-  CHECK(with_cpu > effort::cases(10));
+  CHECK(feasible > test_effort::cases(200));
+  CHECK(with_cpu > test_effort::cases(10));
 }
 
 TEST_CASE("min_piper equals the best of all partitions, degrees and configurations") {
   int feasible = 0, swapped = 0;
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(1500)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(1500)); ++seed) {
     random_source r{seed + 77};
     lists const dag = tests::random_dag(r, 1 + r.below(4), 45);
     piper_profile g = wide::piper(dag, r.next(), r.chance(50) ? std::vector<int>{1} : std::vector<int>{1, 2});
@@ -335,13 +335,13 @@ TEST_CASE("min_piper equals the best of all partitions, degrees and configuratio
     for (piper_stage const& s : got.stages)
       for (int c : s.configuration) swapped += c;
   }
-  CHECK(feasible > effort::cases(100));
-  CHECK(swapped > effort::cases(20));
+  CHECK(feasible > test_effort::cases(100));
+  CHECK(swapped > test_effort::cases(20));
 }
 
 TEST_CASE("hundreds of downsets: still the recursion over all pairs, with memory and transfers that bind") {
   int feasible = 0, transfers = 0;
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(60)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(60)); ++seed) {
     random_source r{seed + 5000};
     wide::layers g;
     int const from = g.node({}), chains = 2 + r.below(2), length = chains == 2 ? 9 + r.below(6) : 4 + r.below(2);
@@ -375,8 +375,8 @@ TEST_CASE("hundreds of downsets: still the recursion over all pairs, with memory
     if (mine.feasible) REQUIRE(same(mine.seconds, least));
     transfers += mine.feasible;
   }
-  CHECK(feasible >= effort::cases(30));
-  CHECK(transfers >= effort::cases(15));
+  CHECK(feasible >= test_effort::cases(30));
+  CHECK(transfers >= test_effort::cases(15));
 }
 
 TEST_CASE("a wide graph: all of its downsets, and a split that no stage can improve by one group") {

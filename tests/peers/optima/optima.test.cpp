@@ -76,7 +76,7 @@ struct pipedream_walk {
 
 TEST_CASE("min_pipedream equals the best of all chains of states, in one level and in two") {
   int feasible = 0;
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(1500)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(1500)); ++seed) {
     tests::random_source r{seed};
     pipedream_profile const g = random_layers(r, 1 + r.below(seed % 5 ? 6 : 4));
     pipedream_setup setup;
@@ -96,12 +96,12 @@ TEST_CASE("min_pipedream equals the best of all chains of states, in one level a
     CHECK(p.fits);
     CHECK(same(p.seconds, got.seconds, 1e-9));
   }
-  CHECK(feasible > effort::cases(100));
+  CHECK(feasible > test_effort::cases(100));
 }
 
 TEST_CASE("min_pipedream: the search over downsets equals the table of states") {
   int feasible = 0;
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(1000)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(1000)); ++seed) {
     tests::random_source r{seed + 9000};
     pipedream_profile g = random_layers(r, 2 + r.below(9));
     for (int v = 1; v < g.node_count(); ++v)
@@ -119,12 +119,12 @@ TEST_CASE("min_pipedream: the search over downsets equals the table of states") 
     CHECK(p.fits);
     CHECK(same(p.seconds, table.seconds, 1e-9));
   }
-  CHECK(feasible > effort::cases(300));
+  CHECK(feasible > test_effort::cases(300));
 }
 
 TEST_CASE("min_alpa equals the best of all runs of layers, submeshes and candidates") {
   int feasible = 0, tight = 0;
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(1500)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(1500)); ++seed) {
     tests::random_source r{seed};
     alpa_table t;
     t.layers = 1 + r.below(5);
@@ -165,8 +165,8 @@ TEST_CASE("min_alpa equals the best of all runs of layers, submeshes and candida
     REQUIRE(same(got.seconds, want, 1e-12));
     CHECK(price_alpa(t, got.stages, devices, batches).fits);
   }
-  CHECK(feasible > effort::cases(100));
-  CHECK(tight > effort::cases(20));
+  CHECK(feasible > test_effort::cases(100));
+  CHECK(tight > test_effort::cases(20));
 }
 
 TEST_CASE("dnn-partitioning: our optimum equals every recorded one; infeasible where the peer fails") {

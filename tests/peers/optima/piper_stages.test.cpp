@@ -61,7 +61,7 @@ double tried(stage_problem const& p, i64 b) {
 
 TEST_CASE("the least bottleneck over sequences of downsets is found, and it is never above PipeDream's") {
   random_source r(5);
-  for (int i = 0; i < effort::cases(200); ++i) {
+  for (int i = 0; i < test_effort::cases(200); ++i) {
     stage_problem_options o;
     o.devices = 2 + r.below(3);
     o.tight = r.chance(50);
@@ -88,7 +88,7 @@ TEST_CASE("the least bottleneck over sequences of downsets is found, and it is n
 TEST_CASE("the search for the least bottleneck is never worse than Piper's on the same model, and says when nested downsets were better") {
   random_source r(17);
   int nested = 0, many = 0, compared = 0;
-  for (int i = 0; i < effort::cases(40); ++i) {
+  for (int i = 0; i < test_effort::cases(40); ++i) {
     stage_problem_options o;
     o.devices = 2 + r.below(7);
     o.mini_batch = 8;
@@ -122,12 +122,12 @@ TEST_CASE("the search for the least bottleneck is never worse than Piper's on th
       CHECK((!without.feasible() || ours.cost.bottleneck < without.cost.bottleneck));
     }
   }
-  CHECK((effort::slow || (compared > 0 && many > 0 && nested > 0)));
+  CHECK((test_effort::slow || (compared > 0 && many > 0 && nested > 0)));
 }
 
 TEST_CASE("downsets: what is looked for below a price is the optimum, or nothing where the price is the optimum") {
   random_source r(23);
-  for (int i = 0; i < effort::cases(60); ++i) {
+  for (int i = 0; i < test_effort::cases(60); ++i) {
     stage_problem_options o;
     o.devices = 2 + r.below(4);
     o.tight = r.chance(30);
@@ -176,7 +176,7 @@ struct dear_sending : additive_stages {
 
 TEST_CASE("sending may be cheaper than receiving, not dearer: then the optimum over downsets is no longer exact, and is refused") {
   random_source r(9);
-  for (int i = 0; i < effort::cases(60); ++i) {
+  for (int i = 0; i < test_effort::cases(60); ++i) {
     stage_problem_options o;
     o.devices = 2 + r.below(2);
     stage_problem const p = random_stage_problem(r, random_dag(r, 3 + r.below(3), 60), o);

@@ -15,7 +15,7 @@ using tensorpar::detail::uz;
 using tests::random_source;
 
 TEST_CASE("the knapsack is the best of all subsets; greedy and a part of a swap bound it") {
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(2000)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(2000)); ++seed) {
     random_source r{seed};
     std::vector<memory_swap> swaps;
     int const kinds = 1 + r.below(3);

@@ -49,7 +49,7 @@ subject sealed(int turn, std::mt19937& draw) {
 
 TEST_CASE("sealed plans are accepted; the program of one device of each kind stands for all devices") {
   std::mt19937 draw(1);
-  for (int turn = 0; turn < effort::cases(100); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(100); ++turn) {
     subject const s = sealed(turn, draw);
     auto const found = check_certificate(s.declared, s.p);
     REQUIRE_MESSAGE(found.empty(), turn << "\n" << said(found));
@@ -57,7 +57,7 @@ TEST_CASE("sealed plans are accepted; the program of one device of each kind sta
     if (!s.p.pipeline.empty()) continue;
     training_options o;
     o.optimizer = s.p.optimizer;
-    saving_step const step = save_memory(differentiate(rewritten(s.declared, s.p), o), s.p);
+    planned_step const step = memory_pass(differentiate(rewritten(s.declared, s.p), o), s.p);
     program const all = unroll(step.graph, step.plan);
     CHECK(all.arena == s.p.peak_bytes);
     CHECK(check(step.graph, step.plan, all).empty());
@@ -66,7 +66,7 @@ TEST_CASE("sealed plans are accepted; the program of one device of each kind sta
     CHECK(whole.offsets.value() == s.p.offsets);
     std::vector<int> const like = alike_devices(all, s.p.cluster.size());
     for (int d = 0; d < s.p.cluster.size(); ++d) {
-      program const one = unroll_on(d, step.graph, step.plan);
+      program const one = unroll(step.graph, step.plan, {.device = d});
       CHECK(task_hash(one) == s.p.tasks);
       CHECK(offset_hash(one, d) == offset_hash(all, d));
       CHECK(offset_hash(all, d) == offset_hash(all, like[static_cast<std::size_t>(d)]));
@@ -83,7 +83,7 @@ TEST_CASE("two hundred and more different mutations of plans are all refused") {
     for (int k = 0; k < 50; ++k) if (sharding& s = any(q.nodes).sharding; !s.axes.empty()) return &s;
     return nullptr;
   };
-  for (int turn = 0; turn < effort::cases(200); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(200); ++turn) {
     subject const s = sealed(turn, draw);
     for (int k = 0; k < 8; ++k) {
       plan q = s.p;
@@ -132,7 +132,7 @@ TEST_CASE("two hundred and more different mutations of plans are all refused") {
   }
   MESSAGE(different << " different mutations refused");
   CHECK(tried.size() == 23);
-  CHECK(different >= effort::cases(800));
+  CHECK(different >= test_effort::cases(800));
 }
 
 TEST_CASE("another graph, a plan that is not sealed, and one whose program would differ are told apart") {
@@ -164,7 +164,7 @@ TEST_CASE("another graph, a plan that is not sealed, and one whose program would
 TEST_CASE("no plan makes the checker crash") {
   std::mt19937 draw(4);
   int accepted = 0;
-  for (int turn = 0; turn < effort::cases(1500); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(1500); ++turn) {
     subject const s = sealed(turn % 20, draw);
     plan p = s.p;
     plan const wild = tensorpar::test::random_plan(draw);
@@ -192,5 +192,5 @@ TEST_CASE("no plan makes the checker crash") {
     accepted += check_certificate(s.declared, p).empty();
   }
   // only clusters of other names, links or more memory, which are no part of what a program does
-  CHECK(accepted < effort::cases(75));
+  CHECK(accepted < test_effort::cases(75));
 }

@@ -50,7 +50,7 @@ void refuse(std::function<void(subject&)> const& spoil, std::string_view why) {
 
 TEST_CASE("operands come first, every group keeps its order, what belongs to no pass comes last") {
   std::mt19937 draw(1);
-  for (int turn = 0; turn < effort::cases(60); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(60); ++turn) {
     int const m = 1 + static_cast<int>(draw() % 6);
     subject s = make(m);
     // another order of the first group that is possible: a backward pass may come as soon as its forward pass has

@@ -21,7 +21,7 @@ bool holds(sharding_system const& s, std::vector<int> const& x) {
 TEST_CASE("against all assignments") {
   std::mt19937 draw(1);
   int solvable = 0, unsolvable = 0;
-  for (int turn = 0; turn < effort::cases(400); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(400); ++turn) {
     sharding_system s;
     int const n = 2 + static_cast<int>(draw() % 3), least = static_cast<int>(draw() % 2), most = 2;
     for (int i = 0; i < n; ++i) s.unknowns.push_back({i % 2 ? term_kind::parameter : term_kind::copies, i, 0, -1});
@@ -48,6 +48,6 @@ TEST_CASE("against all assignments") {
       CHECK((v >= (i % 2 ? least : 0) && v <= most));
     }
   }
-  CHECK(solvable > effort::cases(80));
-  CHECK(unsolvable > effort::cases(80));
+  CHECK(solvable > test_effort::cases(80));
+  CHECK(unsolvable > test_effort::cases(80));
 }

@@ -42,7 +42,7 @@ TEST_CASE("real numbers are drawn of either sign, whole and not, near zero and f
   rule const r = parse_rule("scale{s}(x) => scale{s}(x)");
   auto const cases = cases_of(r);
   std::map<std::string, int> met;
-  int const wanted = effort::cases(400);
+  int const wanted = test_effort::cases(400);
   for (int n = 0, made = 0; made < wanted; ++n) {
     REQUIRE(n < 10 * wanted);
     auto const g = random_instance(r, cases[draw() % cases.size()], draw);
@@ -71,7 +71,7 @@ TEST_CASE("instances have degrees of 1, 2, 3, 4 and 6, mostly above one, and bot
     auto const cases = cases_of(r);
     REQUIRE(!cases.empty());
     int here = 0;
-    for (int turn = 0; turn < effort::cases(200); ++turn) {
+    for (int turn = 0; turn < test_effort::cases(200); ++turn) {
       auto const g = random_instance(r, cases[draw() % cases.size()], draw);
       if (!g) continue;
       ++made;
@@ -91,7 +91,7 @@ TEST_CASE("instances have degrees of 1, 2, 3, 4 and 6, mostly above one, and bot
       CHECK(g->source.op.size() == r.source.nodes.size());
       CHECK(g->target.op.size() == r.target.nodes.size());
     }
-    CHECK(here > effort::cases(200) / 10);
+    CHECK(here > test_effort::cases(200) / 10);
   }
   CHECK(degrees == std::set<i64>{1, 2, 3, 4, 6});
   CHECK(sharding > made * 3 / 4);

@@ -32,7 +32,7 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid sha
     rule const r = parse_rule(text);
     CAPTURE(std::string(text));
     for (rule_case const& c : cases_of(r)) {
-      for (int turn = 0; turn < effort::cases(4); ++turn) {
+      for (int turn = 0; turn < test_effort::cases(4); ++turn) {
         auto const x = detail::random_exponents(c.shardings, 0, 2, draw);
         REQUIRE(x.has_value());
         // every axis long enough for any degree
@@ -82,7 +82,7 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid sha
       }
     }
   }
-  CHECK(checked > effort::cases(400));
+  CHECK(checked > test_effort::cases(400));
   CHECK(sharding > checked / 2);
 }
 

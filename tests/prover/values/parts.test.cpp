@@ -25,7 +25,7 @@ TEST_CASE("blocks and partial sums give the whole result, for every operator and
   std::mt19937 draw(1);
   field_numbers a{7};
   int tried = 0, sharding = 0, summed = 0;
-  for (int turn = 0; turn < effort::cases(12); ++turn)
+  for (int turn = 0; turn < test_effort::cases(12); ++turn)
     for (operator_sample const& s : operator_samples(static_cast<unsigned>(draw()))) {
       std::vector<shape> in = s.in;
       shapes const acts{s.in.data(), static_cast<int>(s.in.size())};

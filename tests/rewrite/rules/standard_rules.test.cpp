@@ -49,10 +49,10 @@ TEST_CASE("every shipped rule holds on random instances") {
   int refused = 0, instances = 0;
   for (rule const& r : standard_rules()) {
     CAPTURE(spell(r));
-    trial const t = try_rule(r, effort::cases(100), name_hash(r.name));
+    trial const t = try_rule(r, test_effort::cases(100), name_hash(r.name));
     CHECK(t.counterexample.empty());
     CHECK(t.unknown.empty());
-    CHECK(t.instances == effort::cases(100));
+    CHECK(t.instances == test_effort::cases(100));
     refused += t.refused;
     instances += t.instances;
   }

@@ -102,7 +102,7 @@ TEST_CASE("fitting: an arena of one device is the program's") {
       assignment a;
       for (int v = 0; v < p.operators(); ++v) a.push_back(static_cast<int>(g() % static_cast<u64>(p.choices(v).count())));
       q.nodes = op_strategies(p, a);
-      saving_step const step = save_memory(t, q);
+      planned_step const step = memory_pass(t, q);
       program const whole = unroll(step.graph, step.plan);
       for (int d = 0; d < on.size(); ++d) CHECK(arena_on(d, step.graph, step.plan) == whole.arena[static_cast<std::size_t>(d)]);
       std::vector<i64> const said = arenas(q.nodes);

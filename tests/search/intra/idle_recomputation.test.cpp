@@ -10,7 +10,7 @@ using namespace tensorpar;
 TEST_CASE("random flags: the same tasks, buffers and arenas with fewer of them") {
   std::mt19937 draw(3);
   int went = 0, stayed = 0;
-  for (int trial = 0; trial < effort::cases(40); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(40); ++trial) {
     CAPTURE(trial);
     computation_graph const g = trial % 4 == 0   ? tests::small_transformer()
                                 : trial % 4 == 1 ? tests::residual_mlp()
@@ -25,7 +25,7 @@ TEST_CASE("random flags: the same tasks, buffers and arenas with fewer of them")
     went += dropped;
     stayed += flags - dropped;
     auto const made = [&](plan const& q) {
-      saving_step const s = save_memory(t, q);
+      planned_step const s = memory_pass(t, q);
       return unroll(s.graph, s.plan);
     };
     program const a = made(before), b = made(p);
@@ -40,6 +40,6 @@ TEST_CASE("random flags: the same tasks, buffers and arenas with fewer of them")
     }
   }
   MESSAGE(went << " flags did nothing, " << stayed << " something");
-  CHECK(went > effort::cases(20));
-  CHECK(stayed > effort::cases(20));
+  CHECK(went > test_effort::cases(20));
+  CHECK(stayed > test_effort::cases(20));
 }

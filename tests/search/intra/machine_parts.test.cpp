@@ -38,7 +38,7 @@ machine mixed(int n, std::vector<int> const& slow, double by) {
 }
 double simulated(computation_graph const& g, search_options const& o, plan const& p) {
   training_graph const t = differentiate(g, {o.loss, o.optimizer, o.micro_batches});
-  saving_step const step = save_memory(t, p);
+  planned_step const step = memory_pass(t, p);
   program const q = unroll(step.graph, step.plan);
   CHECK(check(step.graph, step.plan, q).empty());
   return simulate(q, p.cluster, analytical{}, {.overlap = false}).seconds;

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/program/passes/memory_saving.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/peers/strategies.hpp>
@@ -69,7 +69,7 @@ TEST_CASE("search: optimize gives plans that unroll, on any number of devices") 
     for (baseline const& b : r.baselines) CHECK(b.cost.seconds >= r.cost.seconds);
     if (n <= 8) CHECK(r.cost.seconds <= before * (1 + 1e-12));
     before = n <= 8 ? r.cost.seconds : before;
-    saving_step const step = save_memory(differentiate(mlp()), r.plan);
+    planned_step const step = memory_pass(differentiate(mlp()), r.plan);
     program const p = unroll(step.graph, step.plan);
     CHECK_FALSE(p.tasks.empty());
     CHECK(optimize(mlp(), on, model).plan == r.plan);
@@ -198,7 +198,7 @@ TEST_CASE("search: branches that were priced side by side run side by side, forw
       int apart = 0;
       for (op_strategy const& n : r.plan.nodes) apart += n.sharding.size() < r.plan.cluster.size();
       if (!fork) CHECK(apart >= 10);
-      auto const step = save_memory(differentiate(g), r.plan);
+      auto const step = memory_pass(differentiate(g), r.plan);
       program const p = unroll(step.graph, step.plan);
       for (bool overlap : {false, true})
         CHECK(simulate(p, r.plan.cluster, analytical{}, {.overlap = overlap}).seconds <= r.cost.seconds * 1.001);
@@ -231,7 +231,7 @@ TEST_CASE("search: branches beside each other do not wait for each other's excha
     int apart = 0;
     for (op_strategy const& n : r.plan.nodes) apart += n.sharding.start > 0;
     CHECK(apart > 0);
-    auto const step = save_memory(differentiate(g), r.plan);
+    auto const step = memory_pass(differentiate(g), r.plan);
     program const p = unroll(step.graph, step.plan);
     for (bool overlap : {false, true}) CHECK(simulate(p, on, analytical{}, {.overlap = overlap}).seconds <= r.cost.seconds * 1.02);
   }

@@ -190,7 +190,7 @@ TEST_CASE("search: the slower devices' plan is not below the bound where the fas
 
 TEST_CASE("parts: renumbered machines are the same, fastest first") {
   std::mt19937 draw(3);
-  for (int turn = 0; turn < effort::cases(200); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(200); ++turn) {
     int const per = 1 + static_cast<int>(draw() % 4), nodes = 1 + static_cast<int>(draw() % 4);
     machine m = make_cluster("nodes", base, per * nodes, per, {"in", per, 3e-6, 50e9}, {"out", per * nodes, 2e-5, 1e9});
     m.kinds = {slower(4, "slow"), slower(1, "fast"), slower(2, "middle")};
@@ -233,7 +233,7 @@ TEST_CASE("search: a slow device more, and a device that divides nothing, do not
 TEST_CASE("search: plans on parts of a machine are not below its bound, and not faster where a plan may use them") {
   std::mt19937 draw(47);
   int tight = 0, faster = 0, renumbered = 0, differ = 0, crossed = 0, nodes = 0;
-  int const cases = effort::cases(10);
+  int const cases = test_effort::cases(10);
   for (int turn = 0; turn < cases; ++turn) {
     drawn_case const c = draw_case(draw);
     CAPTURE(turn);
@@ -272,8 +272,8 @@ TEST_CASE("search: plans on parts of a machine are not below its bound, and not 
     CHECK((same || left || cost <= bound * (1 + 1e-9)));
     differ += !same;
   }
-  CHECK((tight > 0 || effort::slow));
-  CHECK((renumbered > 0 || effort::slow));
+  CHECK((tight > 0 || test_effort::slow));
+  CHECK((renumbered > 0 || test_effort::slow));
   CHECK(differ * 50 <= renumbered);
   MESSAGE(cases << " machines and models: " << tight << " bounds reached, " << faster << " plans on some devices faster than on all; "
                 << crossed << " with crossed kinds, " << nodes << " with kinds mixed within nodes, " << renumbered << " numbered otherwise, " << differ << " with another bound then");
@@ -282,7 +282,7 @@ TEST_CASE("search: plans on parts of a machine are not below its bound, and not 
 TEST_CASE("search: fewer devices are never faster where memory is short either") {
   std::mt19937 draw(5);
   int shared = 0;
-  for (int turn = 0; turn < effort::cases(2); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(2); ++turn) {
     i64 const batch = 4 * (1 + static_cast<i64>(draw() % 6));
     char const* const models[] = {"mlp_unify:layers=4,hidden=256,features=64",
                                   "bert_large:layers=2,hidden=64,heads=4,wide=256,seq=24,vocab=96"};
@@ -304,5 +304,5 @@ TEST_CASE("search: fewer devices are never faster where memory is short either")
     }
     shared += r.feasible() && r.plan.saves_memory();
   }
-  CHECK((shared > 0 || effort::slow));
+  CHECK((shared > 0 || test_effort::slow));
 }

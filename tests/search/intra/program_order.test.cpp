@@ -17,7 +17,7 @@ using namespace tests;
 namespace {
 
 double simulated(computation_graph const& g, plan const& p) {
-  saving_step const s = save_memory(differentiate(g, training_of(p)), p);
+  planned_step const s = memory_pass(differentiate(g, training_of(p)), p);
   return simulate(unroll(s.graph, s.plan), p.cluster, analytical{}).seconds;
 }
 /// A tower after the other, but the last one on a device of its own.
@@ -116,7 +116,7 @@ TEST_CASE("greedy orders: none where all run together, where nothing is gained, 
 TEST_CASE("greedy orders of random plans are valid, fit and are faster than numbers, or there is none") {
   std::mt19937 draw(2);
   int found = 0;
-  for (int trial = 0; trial < effort::cases(60); ++trial) {
+  for (int trial = 0; trial < test_effort::cases(60); ++trial) {
     computation_graph const g = trial % 3 ? towers(3 + trial % 5) : small_transformer();
     plan p = random_plan(g, 2 + trial % 5, draw);
     p.micro_batches = 1 + trial % 2;
@@ -129,7 +129,7 @@ TEST_CASE("greedy orders of random plans are valid, fit and are faster than numb
     seal(g, q);
     CHECK(check_certificate(g, q).empty());
   }
-  CHECK((found > 5 || effort::slow));
+  CHECK((found > 5 || test_effort::slow));
 }
 
 TEST_CASE("searches order the operators of wide nets, by any number of threads the same; without, plans are what they were") {

@@ -119,7 +119,7 @@ TEST_CASE("scratch of a choice is the most that a task of its operator takes, wh
     q.cluster = on;
     q.micro_batches = r.micro_batches;
     q.nodes = op_strategies(p, a);
-    program const whole = unroll(t, q, rows);
+    program const whole = unroll(t, q, {rows});
     std::vector<i64> most(static_cast<std::size_t>(p.operators()), 0);
     for (task const& k : whole.tasks)
       if (k.kind == task_kind::compute && k.workspace >= 0 && t.graph.node(k.node).origin >= 0) {

@@ -125,7 +125,7 @@ TEST_CASE("usual micro-batches: the graph's own batch doubled again and again, w
 TEST_CASE("better: by the objective, then samples in flight, then the other time, then stages; a part in 1e9 is no difference") {
   random_source r{1};
   int ties = 0;
-  for (int round = 0; round < effort::cases(3000); ++round) {
+  for (int round = 0; round < test_effort::cases(3000); ++round) {
     stage_cost const a = random_costs(r, 3).cost, b = random_costs(r, 3).cost;
     for (bool by_iteration : {false, true}) {
       bool const less = detail::better_stages(by_iteration, a, b);
@@ -143,12 +143,12 @@ TEST_CASE("better: by the objective, then samples in flight, then the other time
       ties += !less && !detail::better_stages(by_iteration, b, a);
     }
   }
-  CHECK(ties > effort::cases(3000) / 100);
+  CHECK(ties > test_effort::cases(3000) / 100);
 }
 
 TEST_CASE("best by an objective: the first of the least, with where it came from; what is at the ceiling has no smaller objective") {
   random_source r{2};
-  for (int round = 0; round < effort::cases(400); ++round)
+  for (int round = 0; round < test_effort::cases(400); ++round)
     for (stage_objective o : {stage_objective::iteration, stage_objective::bottleneck}) {
       bool const by_iteration = o == stage_objective::iteration;
       best_stages best(o, 8);
@@ -184,7 +184,7 @@ TEST_CASE("best by an objective: the first of the least, with where it came from
 TEST_CASE("the shortlist: the least eight iterations that were offered, ascending, none twice") {
   random_source r{3};
   int full = 0, few = 0;
-  for (int round = 0; round < effort::cases(400); ++round) {
+  for (int round = 0; round < test_effort::cases(400); ++round) {
     best_stages best(stage_objective::iteration, 8);
     std::map<double, std::pair<int, stage_source>> offered;  // by iteration: who was first
     int const values = 4 + r.below(40);
@@ -207,13 +207,13 @@ TEST_CASE("the shortlist: the least eight iterations that were offered, ascendin
     }
     ++(offered.size() > 8 ? full : few);
   }
-  CHECK(full > effort::cases(400) / 10);
-  CHECK(few > effort::cases(400) / 10);
+  CHECK(full > test_effort::cases(400) / 10);
+  CHECK(few > test_effort::cases(400) / 10);
 }
 
 TEST_CASE("the shortlist tells pipelines of one iteration apart by their bottleneck, and has none twice") {
   random_source r{4};
-  for (int round = 0; round < effort::cases(400); ++round) {
+  for (int round = 0; round < test_effort::cases(400); ++round) {
     best_stages best(stage_objective::iteration, 8);
     std::set<std::pair<double, double>> offered;
     for (int i = 0, n = r.below(60); i < n; ++i) {
@@ -236,7 +236,7 @@ TEST_CASE("the shortlist tells pipelines of one iteration apart by their bottlen
 }
 TEST_CASE("thesis: of each size the answer at its last limit with the fewest samples in flight, of sizes the least iteration") {
   random_source r{4};
-  for (int round = 0; round < effort::cases(400); ++round) {
+  for (int round = 0; round < test_effort::cases(400); ++round) {
     best_stages best(stage_objective::thesis, 8);
     CHECK(best.by_iteration());
     std::optional<priced_stages> want;
@@ -277,7 +277,7 @@ TEST_CASE("thesis: of each size the answer at its last limit with the fewest sam
 TEST_CASE("a pipeline is written with stages in topological order on devices of their own, and costs what it did") {
   random_source r{5};
   int several = 0, moved = 0;
-  for (int round = 0; round < effort::cases(300); ++round) {
+  for (int round = 0; round < test_effort::cases(300); ++round) {
     stage_problem_options q;
     q.devices = 1 + r.below(9);
     q.unequal = r.chance(30);
@@ -323,13 +323,13 @@ TEST_CASE("a pipeline is written with stages in topological order on devices of 
     if (!sequential) CHECK(result.cost.iteration == doctest::Approx(x.cost.iteration));
     several += line.stages.size() > 2;
   }
-  CHECK(several > effort::cases(300) / 10);
-  CHECK(moved > effort::cases(300) / 10);
+  CHECK(several > test_effort::cases(300) / 10);
+  CHECK(moved > test_effort::cases(300) / 10);
 }
 
 TEST_CASE("the same model with more memory: nothing else changes") {
   random_source r{6};
-  for (int round = 0; round < effort::cases(40); ++round) {
+  for (int round = 0; round < test_effort::cases(40); ++round) {
     stage_problem_options q;
     q.devices = 2 + r.below(4);
     q.tight = true;
@@ -364,7 +364,7 @@ TEST_CASE("the same model with more memory: nothing else changes") {
 TEST_CASE("what is lacking: as much as the pipeline of the family that comes nearest lacks") {
   random_source r{7};
   int lacking = 0, several = 0;
-  for (int round = 0; round < effort::cases(200); ++round) {
+  for (int round = 0; round < test_effort::cases(200); ++round) {
     int const n = 1 + r.below(5);
     sp_tree const t = random_sp_tree(r, n);
     stage_problem_options q;
@@ -387,8 +387,8 @@ TEST_CASE("what is lacking: as much as the pipeline of the family that comes nea
     std::vector<unsigned> const whole{(1u << n) - 1};
     several += most < min_enlargement(p, {whole}, size) * (1 - 1e-3);
   }
-  CHECK(lacking > effort::cases(200) / 4);
-  CHECK(several > effort::cases(200) / 20);
+  CHECK(lacking > test_effort::cases(200) / 4);
+  CHECK(several > test_effort::cases(200) / 20);
 }
 
 TEST_CASE("devices of no memory, or nearly none, lack what the pipeline needs") {

@@ -98,7 +98,7 @@ TEST_CASE("models of the zoo: the axes that are longer where the model is built 
 
 TEST_CASE("each operator on inputs: the axes that grow with the inputs, or a refusal where inputs differ in their samples") {
   int agree = 0, differ = 0;
-  for (unsigned seed = 1; seed <= static_cast<unsigned>(effort::cases(8)); ++seed)
+  for (unsigned seed = 1; seed <= static_cast<unsigned>(test_effort::cases(8)); ++seed)
     for (tests::operator_sample const& s : tests::operator_samples(seed)) {
       computation_graph g;
       std::vector<int> in;
@@ -127,7 +127,7 @@ TEST_CASE("each operator on inputs: the axes that grow with the inputs, or a ref
 TEST_CASE("networks that move axes about: what can run on more samples grows along the axes of samples and no others") {
   random_source r{1};
   int agree = 0, moved = 0, refused = 0;
-  for (int round = 0; round < effort::cases(1000); ++round) {
+  for (int round = 0; round < test_effort::cases(1000); ++round) {
     computation_graph const g = random_network(r);
     std::string text;
     for (int v = 0; v < g.node_count(); ++v) {
@@ -147,9 +147,9 @@ TEST_CASE("networks that move axes about: what can run on more samples grows alo
     ++agree;
     for (std::size_t x = 0; x < g.values.size(); ++x) moved += b->mask(static_cast<int>(x)) > 1;
   }
-  CHECK(agree > effort::cases(1000) / 10);
-  CHECK(moved > effort::cases(1000) / 10);
-  CHECK(refused > effort::cases(1000) / 10);
+  CHECK(agree > test_effort::cases(1000) / 10);
+  CHECK(moved > test_effort::cases(1000) / 10);
+  CHECK(refused > test_effort::cases(1000) / 10);
 }
 
 TEST_CASE("samples in parameters and inputs that differ are refused by name; scalars, and graphs without inputs, have none") {

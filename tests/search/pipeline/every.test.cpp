@@ -52,7 +52,7 @@ std::vector<detail::stage_batching> batchings_of(std::vector<i64> const& sizes) 
 
 TEST_CASE("up-sets: all by definition, by size; some of them where there are too many") {
   random_source r{1};
-  for (int turn = 0; turn < effort::cases(200); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(200); ++turn) {
     int const n = 1 + r.below(9);
     lists const g = random_dag(r, n, 30);
     adjacency const a(g);
@@ -75,7 +75,7 @@ TEST_CASE("up-sets: all by definition, by size; some of them where there are too
 TEST_CASE("every convex partition: a limit is met if and only if some partition meets it, by stages that are a pipeline") {
   random_source r{2};
   int met = 0, missed = 0;
-  for (int turn = 0; turn < effort::cases(60); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(60); ++turn) {
     int const n = 2 + r.below(3);
     stage_problem const p = random_stage_problem(r, random_dag(r, n, 40), {.devices = 3, .tight = r.chance(50)});
     std::vector<i64> const sizes{1, 2};
@@ -106,14 +106,14 @@ TEST_CASE("every convex partition: a limit is met if and only if some partition 
     CHECK(detail::every_partition<additive_stages>(a, tree, prices, needs, sets).solve(1, gave_up).empty());
     CHECK(gave_up);
   }
-  CHECK(met > effort::cases(20));
-  CHECK(missed > effort::cases(20));
+  CHECK(met > test_effort::cases(20));
+  CHECK(missed > test_effort::cases(20));
 }
 
 TEST_CASE("a tree's family: met where its definition says so, never below it, and what is written down is a pipeline") {
   random_source r{3};
   int met = 0, missed = 0;
-  for (int turn = 0; turn < effort::cases(60); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(60); ++turn) {
     int const n = 3 + r.below(3);
     sp_tree const t = random_sp_tree(r, n);
     stage_problem const p = random_stage_problem(r, graph_of(t, n, &r, 30), {.devices = 3, .tight = r.chance(50), .alike = 40});
@@ -141,6 +141,6 @@ TEST_CASE("a tree's family: met where its definition says so, never below it, an
       CHECK(d.problems() > 0);
     }
   }
-  CHECK(met > effort::cases(20));
-  CHECK(missed > effort::cases(20));
+  CHECK(met > test_effort::cases(20));
+  CHECK(missed > test_effort::cases(20));
 }

@@ -54,7 +54,7 @@ double min_of_all(lists const& g, additive_stages const& m, std::vector<found_st
 
 TEST_CASE("exchange: partitions stay partitions, get no slower, and are the least there is on nearly all small graphs") {
   random_source r{11};
-  int least = 0, rounds = effort::cases(200);
+  int least = 0, rounds = test_effort::cases(200);
   for (int round = 0; round < rounds; ++round) {
     stage_problem_options o;
     o.devices = 2 + r.below(2);
@@ -93,7 +93,7 @@ TEST_CASE("exchange: one stage and no steps change nothing") {
 TEST_CASE("of the shortlist the pipeline with the least simulated step is taken") {
   random_source r{12};
   int other = 0;
-  for (int round = 0; round < effort::cases(60); ++round) {
+  for (int round = 0; round < test_effort::cases(60); ++round) {
     stage_problem_options q;
     q.devices = 4;
     q.mini_batch = 16;
@@ -122,5 +122,5 @@ TEST_CASE("of the shortlist the pipeline with the least simulated step is taken"
     CHECK(simulated_step(s) == doctest::Approx(least).epsilon(1e-9));
     other += least < first * (1 - 1e-9);
   }
-  CHECK((effort::slow || other > 0));
+  CHECK((test_effort::slow || other > 0));
 }

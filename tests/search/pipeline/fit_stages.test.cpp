@@ -33,7 +33,7 @@ TEST_CASE("a pipeline fits when its arenas do; where estimates say too little, t
         continue;
       }
       ++fits;
-      pipelined_step const s = expand(g, r.plan);
+      planned_step const s = pipeline_pass(g, r.plan);
       program const q = unroll(s);
       require_accepted(check(s.graph, s.plan, q), "plan");
       CHECK(q.arena == r.arena);
@@ -61,7 +61,7 @@ TEST_CASE("loss, optimizer and size of numbers are the model's, in the plan and 
   REQUIRE(r.feasible());
   CHECK(r.plan.optimizer == o.optimizer);
   CHECK(r.plan.scalar_bytes == 8);
-  CHECK(unroll(expand(g, r.plan, "distance")).arena == r.arena);
+  CHECK(unroll(pipeline_pass(g, r.plan, "distance")).arena == r.arena);
 }
 
 TEST_CASE("where there is room for all objectives but the step, the answer is that of find_stages") {
@@ -104,7 +104,7 @@ machine two_nodes(double bandwidth, int each = 2) {
 }
 double simulated_program(computation_graph const& g, machine const& on, graph_stages<analytical> const& m, stage_result const& r) {
   auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
-  return simulate(unroll(expand(g, plan_of(g, on, m, *p, r.choices))), on, analytical{}, {true, false}).seconds;
+  return simulate(unroll(pipeline_pass(g, plan_of(g, on, m, *p, r.choices))), on, analytical{}, {true, false}).seconds;
 }
 }  // namespace
 
@@ -126,7 +126,7 @@ TEST_CASE("of all candidates the program simulated fastest is taken: never slowe
         double const chosen = simulated_program(b.graph, on, m, find_stages(b.graph, m));
         CHECK(r.seconds <= chosen * (1 + 1e-9));
         CHECK(r.seconds == doctest::Approx(simulated_program(b.graph, on, m, r.stages)));
-        CHECK(r.seconds == doctest::Approx(simulate(unroll(expand(b.graph, r.plan)), on, analytical{}).seconds));
+        CHECK(r.seconds == doctest::Approx(simulate(unroll(pipeline_pass(b.graph, r.plan)), on, analytical{}).seconds));
         faster += r.seconds < chosen * 0.99;
         much += r.seconds < chosen * 0.8;
         // what is told of the stages is told in the prices of the model that was given

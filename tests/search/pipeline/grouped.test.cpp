@@ -11,7 +11,7 @@ using namespace tests;
 TEST_CASE("stages: groups of one operator are the operators; larger groups only lose, and the gap says at most how much") {
   random_source r{8};
   int lost = 0;
-  for (int round = 0; round < effort::cases(60); ++round) {
+  for (int round = 0; round < test_effort::cases(60); ++round) {
     int const n = 3 + r.below(5);
     stage_problem_options q;
     q.devices = 2 + r.below(3);
@@ -39,7 +39,7 @@ TEST_CASE("stages: groups of one operator are the operators; larger groups only 
     }
     CHECK(seen == n);
   }
-  CHECK((effort::slow || lost > 0));
+  CHECK((test_effort::slow || lost > 0));
 }
 
 TEST_CASE("stages: groups that are none are refused") {

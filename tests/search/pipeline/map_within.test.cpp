@@ -5,7 +5,7 @@
 
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/pipeline/schedules/microbatch.hpp>
 #include <tensorpar/search/pipeline/to_plan.hpp>
 #include <tensorpar/simulate/engine.hpp>
@@ -48,7 +48,7 @@ TEST_CASE("shardings inside stages: the rule's are never faster, mapped ones are
         better += m.after[s] < m.before[s] * 0.99;
       }
       CHECK(m.plan.pipeline == by_rule.pipeline);
-      pipelined_step const a = expand(g, by_rule), b = expand(g, m.plan);
+      planned_step const a = pipeline_pass(g, by_rule), b = pipeline_pass(g, m.plan);
       for (finding const& f : check(b.graph, b.plan, unroll(b))) FAIL_CHECK(f.text);
       sooner += simulate(unroll(b), on, analytical{}).seconds < simulate(unroll(a), on, analytical{}).seconds * 0.99;
     }

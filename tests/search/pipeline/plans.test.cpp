@@ -7,7 +7,7 @@
 
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/cost/analytical.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/intra/machine_parts.hpp>
 #include <tensorpar/search/pipeline/schedules/microbatch.hpp>
 #include <tensorpar/zoo/graphpipe.hpp>
@@ -45,7 +45,7 @@ TEST_CASE("data and tensor parallel stages, with recomputation and sharded optim
         plan const q = plan_of(g, small, m, *p, r.choices);
         CHECK(q.pipeline.unit == 2);
         for (stage_choice const& c : r.choices) { data += c.data > 1; tensor += c.tensor > 1; again += c.recompute; parts += c.shard_optimizer; }
-        pipelined_step const s = expand(g, q);
+        planned_step const s = pipeline_pass(g, q);
         for (finding const& f : check(s.graph, s.plan, unroll(s))) if (f.code != fault::memory) FAIL_CHECK(f.text);
       }
   CHECK(data > 0);
@@ -83,7 +83,7 @@ TEST_CASE("any number of devices in nodes of any size: the last node may be part
         across += d.count > 1 && d.first / per_node != (d.first + d.count - 1) / per_node;
       }
       if (n % 5 == 0 || n == 7) {
-        pipelined_step const s = expand(g, plan_of(g, on, m, *p, r.choices));
+        planned_step const s = pipeline_pass(g, plan_of(g, on, m, *p, r.choices));
         for (finding const& f : check(s.graph, s.plan, unroll(s))) FAIL_CHECK(f.text);
       }
     }

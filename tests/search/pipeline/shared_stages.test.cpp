@@ -10,7 +10,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/pipeline/schedules/microbatch.hpp>
 #include <tensorpar/simulate/engine.hpp>
 #include <tensorpar/zoo/registry.hpp>
@@ -64,7 +64,7 @@ stage_result in_line(stage_model auto const& m, std::vector<int> cuts, stage_cho
 double simulated(computation_graph const& g, machine const& on, graph_stages<analytical> const& m, stage_result const& r) {
   auto const p = make_schedule(schedule_kind::one_f_one_b, r.pipeline, edges_of(r), costs_of(r));
   REQUIRE(p);
-  pipelined_step const step = expand(g, plan_of(g, on, m, *p, r.choices));
+  planned_step const step = pipeline_pass(g, plan_of(g, on, m, *p, r.choices));
   program const q = unroll(step);
   require_accepted(check(step.graph, step.plan, q), "plan");
   for (std::size_t s = 0; s < r.choices.size(); ++s) {

@@ -59,7 +59,7 @@ stage_options exact() {
 TEST_CASE("stages: equals the least over all convex partitions, device counts and micro-batch sizes on small graphs") {
   random_source r{1};
   int feasible = 0, tight = 0;
-  for (int round = 0; round < effort::cases(600); ++round) {
+  for (int round = 0; round < test_effort::cases(600); ++round) {
     stage_problem_options q;
     q.devices = 1 + r.below(4);
     q.tight = round % 2 == 1;
@@ -79,13 +79,13 @@ TEST_CASE("stages: equals the least over all convex partitions, device counts an
     feasible += found.feasible();
     tight += !found.feasible();
   }
-  CHECK(feasible > effort::cases(600) / 2);
-  CHECK((effort::slow || tight > 0));
+  CHECK(feasible > test_effort::cases(600) / 2);
+  CHECK((test_effort::slow || tight > 0));
 }
 
 TEST_CASE("stages: with kFkB the least over batchings too") {
   random_source r{2};
-  for (int round = 0; round < effort::cases(60); ++round) {
+  for (int round = 0; round < test_effort::cases(60); ++round) {
     stage_problem_options q;
     q.devices = 3;
     q.tight = true;
@@ -103,7 +103,7 @@ TEST_CASE("stages: with kFkB the least over batchings too") {
 
 TEST_CASE("stages: on devices of several kinds, stages take neighbouring devices in a topological order") {
   random_source r{3};
-  for (int round = 0; round < effort::cases(150); ++round) {
+  for (int round = 0; round < test_effort::cases(150); ++round) {
     stage_problem_options q;
     q.devices = 2 + r.below(3);
     q.tight = round % 2 == 1;
@@ -122,7 +122,7 @@ TEST_CASE("stages: on devices of several kinds, stages take neighbouring devices
 TEST_CASE("stages: the tree's family is searched exactly: joins with ends of branches, groups of branches, recursion") {
   random_source r{4};
   int joined = 0, differs = 0;
-  for (int round = 0; round < effort::cases(400); ++round) {
+  for (int round = 0; round < test_effort::cases(400); ++round) {
     int const n = 2 + r.below(5);
     sp_tree const t = random_sp_tree(r, n);
     stage_problem_options q;
@@ -153,13 +153,13 @@ TEST_CASE("stages: the tree's family is searched exactly: joins with ends of bra
       joined += std::popcount(bits) > 1 && found.pipeline.stages.size() > 1;
     }
   }
-  CHECK((effort::slow || joined > 0));
-  CHECK(differs < effort::cases(400) / 10);  // nearly always both are one number, and the search's
+  CHECK((test_effort::slow || joined > 0));
+  CHECK(differs < test_effort::cases(400) / 10);  // nearly always both are one number, and the search's
 }
 
 TEST_CASE("stages: the line is PipeDream's space") {
   random_source r{5};
-  for (int round = 0; round < effort::cases(200); ++round) {
+  for (int round = 0; round < test_effort::cases(200); ++round) {
     int const n = 2 + r.below(5);
     stage_problem_options q;
     q.devices = 1 + r.below(4);
@@ -187,7 +187,7 @@ TEST_CASE("stages: the line is PipeDream's space") {
 TEST_CASE("stages: never worse than the sequential pipelines, above the bound, the same twice, any graph") {
   random_source r{6};
   int better = 0, relaxed = 0;
-  for (int round = 0; round < effort::cases(60); ++round) {
+  for (int round = 0; round < test_effort::cases(60); ++round) {
     int const n = 8 + r.below(20);
     stage_problem_options q;
     q.devices = 2 + r.below(7);
@@ -227,8 +227,8 @@ TEST_CASE("stages: never worse than the sequential pipelines, above the bound, t
     REQUIRE(wrong(p.graph, p.model, find_stages(p.graph, p.model, o)) == "");
     REQUIRE(wrong(p.graph, p.model, pipedream_stages(p.graph, p.model, o)) == "");
   }
-  CHECK((effort::slow || better > 0));
-  CHECK((effort::slow || relaxed > 0));
+  CHECK((test_effort::slow || better > 0));
+  CHECK((test_effort::slow || relaxed > 0));
 }
 
 TEST_CASE("stages: what cannot fit says which device lacks how much") {

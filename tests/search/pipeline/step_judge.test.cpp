@@ -41,7 +41,7 @@ bool same(stage_result const& a, stage_result const& b) { return a.pipeline == b
 TEST_CASE("a wide choice holds the least estimates of all and those of every micro-batch size, each once") {
   random_source r{31};
   int more = 0;
-  for (int round = 0; round < effort::cases(200); ++round) {
+  for (int round = 0; round < test_effort::cases(200); ++round) {
     detail::best_stages wide(stage_objective::iteration, 8, true), narrow(stage_objective::iteration, 8);
     std::map<i64, std::set<double>> of_size;
     for (int i = 0, n = 1 + r.below(60); i < n; ++i) {
@@ -73,13 +73,13 @@ TEST_CASE("a wide choice holds the least estimates of all and those of every mic
     CHECK(have == want);
     more += have.size() > before;
   }
-  CHECK(more > effort::cases(200) / 4);
+  CHECK(more > test_effort::cases(200) / 4);
 }
 
 TEST_CASE("a judge is asked about what would be chosen without one, and its least is chosen; if it says nothing, the least estimate") {
   random_source r{32};
   int other = 0, sizes = 0;
-  for (int round = 0; round < effort::cases(40); ++round) {
+  for (int round = 0; round < test_effort::cases(40); ++round) {
     stage_problem_options q;
     q.devices = 4;
     q.mini_batch = 16;
@@ -120,6 +120,6 @@ TEST_CASE("a judge is asked about what would be chosen without one, and its leas
     CHECK(same(find_stages(p.graph, p.model, o, &idle), find_stages(p.graph, p.model, o)));
     CHECK(idle.asked.empty());
   }
-  CHECK(other > effort::cases(40) / 4);
-  CHECK(sizes > effort::cases(40) / 4);
+  CHECK(other > test_effort::cases(40) / 4);
+  CHECK(sizes > test_effort::cases(40) / 4);
 }

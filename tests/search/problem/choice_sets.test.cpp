@@ -105,7 +105,7 @@ TEST_CASE("gradients are added up over micro-batches as often as the program doe
     }
   };
   for (int kind = 0; kind < 4; ++kind) for (int devices : {1, 2, 4}) compare(gradients_of_others(kind), devices, static_cast<u64>(kind));
-  int const drawn = effort::cases(40);
+  int const drawn = test_effort::cases(40);
   for (int seed = 0; seed < drawn; ++seed) {
     std::mt19937 draw(static_cast<unsigned>(seed));
     compare(tests::random_network({2, 3 + seed % 5}, draw), 1 + seed % 4, static_cast<u64>(seed));
@@ -114,7 +114,7 @@ TEST_CASE("gradients are added up over micro-batches as often as the program doe
 }
 
 TEST_CASE("what a search says of a plan is what the simulator says of it, where operators stand in sequence") {
-  int const drawn = effort::cases(25);
+  int const drawn = test_effort::cases(25);
   for (int seed = 0; seed < drawn; ++seed) {
     std::mt19937 draw(static_cast<unsigned>(seed));
     computation_graph const g = tests::random_network({2, 3 + seed % 5}, draw);
@@ -126,7 +126,7 @@ TEST_CASE("what a search says of a plan is what the simulator says of it, where 
       o.grain = n;
       o.compare = o.reorder = false;
       search_result const r = optimize(g, on, analytical{}, o);
-      saving_step const step = save_memory(step_of(g, micro), r.plan);
+      planned_step const step = memory_pass(step_of(g, micro), r.plan);
       double const run = simulate(unroll(step.graph, step.plan), on, analytical{}, simulation_options{false, false}).seconds;
       CHECK_MESSAGE(r.cost.seconds == doctest::Approx(run).epsilon(1e-9), "seed " << seed << ", " << micro << " micro-batches");
     }

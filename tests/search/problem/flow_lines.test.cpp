@@ -11,7 +11,7 @@ TEST_CASE("a table is the sum of its flows, to the bit, and every pair of differ
   std::mt19937 draw(3);
   auto const below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
   std::vector<flow_lines> all(4);
-  for (int turn = 0; turn < effort::cases(300); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(300); ++turn) {
     std::size_t const rows = 1 + draw() % 30, cols = 1 + draw() % 30, flows = draw() % 4;
     std::vector<double> want(rows * cols, 0);
     // choices 0 .. 2 n of which every other one stands for its class

@@ -35,7 +35,7 @@ TEST_CASE("a book of reshards against reshard(), first seen under one shape and 
     if (layout l = draw_layout(draw, true); std::find(all.begin(), all.end(), l) == all.end()) all.push_back(std::move(l));
   std::map<int, reshard_step> steps;
   int together = 0, alone = 0;
-  for (int k = 0; k < effort::cases(20000); ++k) {
+  for (int k = 0; k < test_effort::cases(20000); ++k) {
     int const a = static_cast<int>(draw() % all.size()), b = static_cast<int>(draw() % all.size());
     layout const &from = all[static_cast<std::size_t>(a)], &to = all[static_cast<std::size_t>(b)];
     if (a == b || to.degree(part_kind::partial) > 1) continue;

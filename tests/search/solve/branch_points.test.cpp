@@ -36,7 +36,7 @@ TEST_CASE("drafts and compositions leave what nothing else is better than, ties 
   std::mt19937 draw(4);
   auto const number = [&] { return draw() % 40 == 0 ? never : static_cast<double>(draw() % 30); };
   int kept = 0;
-  for (int turn = 0; turn < effort::cases(500); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(500); ++turn) {
     branch_frontier f;
     int op = 0;
     // leaves: every point is a decision of an operator of its own, so that what is read back tells which point it was
@@ -76,5 +76,5 @@ TEST_CASE("drafts and compositions leave what nothing else is better than, ties 
       ++kept;
     }
   }
-  CHECK(kept > effort::cases(500));
+  CHECK(kept > test_effort::cases(500));
 }

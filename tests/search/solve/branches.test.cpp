@@ -121,7 +121,7 @@ TEST_CASE("10 to 1,000 branches, at once and as a tree: answered, side by side, 
 }
 
 TEST_CASE("where points of forks are left out the bound is still one") {
-  int const cases = effort::cases(80);
+  int const cases = test_effort::cases(80);
   int below = 0;
   for (int k = 0; k < cases; ++k) {
     recipe const r = k % 4 == 0 ? towers(static_cast<u64>(k) / 4) : random_recipe(static_cast<u64>(k) + 500, 5, 3);
@@ -177,7 +177,7 @@ TEST_CASE("many branches of one fork are dealt out in halves of equal work; few 
 }
 
 TEST_CASE("on random problems the bound is one, and is mostly the optimum") {
-  int const cases = effort::cases(150);
+  int const cases = test_effort::cases(150);
   int exact = 0;
   for (int k = 0; k < cases; ++k) {
     recipe const r = random_recipe(static_cast<u64>(k) + 500, 5, 3);
@@ -190,7 +190,7 @@ TEST_CASE("on random problems the bound is one, and is mostly the optimum") {
 }
 
 TEST_CASE("towers between a fork, or inputs, and a join: the optimum itself") {
-  for (int k = 0; k < effort::cases(60); ++k) {
+  for (int k = 0; k < test_effort::cases(60); ++k) {
     recipe const r = towers(static_cast<u64>(k));
     CAPTURE(r.text());
     mapping_problem const p = problem_of(r);
@@ -240,7 +240,7 @@ TEST_CASE("forks in a row, forks at the ends, and operators that exchange tensor
 
 TEST_CASE("on random trees with random reshards between any two operators the bound is one") {
   std::mt19937_64 g(21);
-  int exact = 0, cases = effort::cases(300);
+  int exact = 0, cases = test_effort::cases(300);
   for (int k = 0; k < cases; ++k) {
     int const n = 2 + pick(g, 6), devices = 1 + pick(g, 3);
     std::vector<std::string> parts;
@@ -278,7 +278,7 @@ TEST_CASE("on random trees with random reshards between any two operators the bo
 
 TEST_CASE("along a chain the answer is that of trying every state before every choice, ties to the first state") {
   int ties = 0;
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(60)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(60)); ++seed) {
     recipe r;
     r.seed = seed;
     r.devices = 2 + static_cast<int>(seed % 4);

@@ -116,7 +116,7 @@ TEST_CASE("search: slower assignments than asked for are left out, and no others
   std::mt19937 draw(11);
   char const* const trees[] = {"S(0,P(1,2),3)", "P(S(0,1),S(2,3))", "S(0,P(1,S(2,3)))", "P(0,P(1,P(2,3)))"};
   int sooner = 0;
-  for (int turn = 0; turn < effort::cases(200); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(200); ++turn) {
     int const devices = 2 + static_cast<int>(draw() % 3);
     auto const seconds = [&] { return static_cast<double>(1 + draw() % 12); };
     std::vector<std::vector<choice>> all(4);
@@ -146,5 +146,5 @@ TEST_CASE("search: slower assignments than asked for are left out, and no others
     CHECK(best_mapping(p, o).time_bound >= o.enough * (1 - 2e-9));
     CHECK(best_mapping(p, o).time_bound <= best.cost.seconds * (1 + 1e-9));
   }
-  CHECK((sooner > 0 || effort::slow));
+  CHECK((sooner > 0 || test_effort::slow));
 }

@@ -123,7 +123,7 @@ std::string verdict(recipe const& r, double most, tally* count = nullptr) {
 
 TEST_CASE("search: best_mapping equals brute force over every sharding in every structure") {
   tally count;
-  for (u64 seed = 1; count.cases < effort::cases(700); ++seed) {
+  for (u64 seed = 1; count.cases < test_effort::cases(700); ++seed) {
     recipe const r = random_recipe(seed, 6, 4);
     std::string const wrong = verdict(r, 1'000'000, &count);
     if (wrong.empty() || wrong == "skipped") continue;
@@ -138,10 +138,10 @@ TEST_CASE("search: best_mapping equals brute force over every sharding in every 
                       << " run side by side, " << count.skips << " with several operands, " << count.memory << " tight, "
                       << count.infeasible << " infeasible, " << count.large << " beyond 20,000 assignments; " << count.looked_at
                       << " assignments");
-  CHECK(count.cases >= effort::cases(500));
-  CHECK(count.memory >= effort::cases(100));
-  CHECK(count.infeasible >= effort::cases(20));
-  CHECK(count.side >= effort::cases(20));
+  CHECK(count.cases >= test_effort::cases(500));
+  CHECK(count.memory >= test_effort::cases(100));
+  CHECK(count.infeasible >= test_effort::cases(20));
+  CHECK(count.side >= test_effort::cases(20));
 }
 
 TEST_CASE("search: prices on memory where no exact program is allowed") {

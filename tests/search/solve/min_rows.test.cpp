@@ -13,7 +13,7 @@ TEST_CASE("the least of all that was put, place by place, to the bit") {
   std::mt19937 draw(1);
   double const none = std::numeric_limits<double>::infinity();
   int fours = 0, sums = 0;
-  for (int turn = 0; turn < effort::cases(2000); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(2000); ++turn) {
     int const n = 1 + static_cast<int>(draw() % 9), count = static_cast<int>(draw() % 11);
     auto number = [&] { return static_cast<double>(draw()) / 7; };
     auto row = [&] {
@@ -51,8 +51,8 @@ TEST_CASE("the least of all that was put, place by place, to the bit") {
     CHECK(least == want);
     fours += single >= 4;
   }
-  CHECK(fours > effort::cases(20));
-  CHECK(sums > effort::cases(200));
+  CHECK(fours > test_effort::cases(20));
+  CHECK(sums > test_effort::cases(200));
 }
 
 TEST_CASE("rows that lie in a table in any order: the table itself where they are in order, else a copy of them") {
@@ -61,7 +61,7 @@ TEST_CASE("rows that lie in a table in any order: the table itself where they ar
   for (int i = 0; i < 3000; ++i) table.push_back(i);
   std::vector<double> copy;
   int same = 0;
-  for (int turn = 0; turn < effort::cases(300); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(300); ++turn) {
     std::size_t const rows = 1 + draw() % 40, n = 1 + draw() % 40;
     bool const across = draw() % 2, shuffled = draw() % 3 == 0;
     std::vector<std::size_t> row, place;
@@ -76,5 +76,5 @@ TEST_CASE("rows that lie in a table in any order: the table itself where they ar
     if (!across && !shuffled) CHECK(got == table.data());
     same += got == table.data();
   }
-  CHECK(same > effort::cases(300) / 8);
+  CHECK(same > test_effort::cases(300) / 8);
 }

@@ -51,7 +51,7 @@ template <class Reference, class Visit> void each_bad_call(int elements, u64 see
 }
 
 /// At drawn elements of every operand of every operator. Reference: over double.
-template <compute_policy Policy, compute_policy Reference> void check_non_finite(int elements = effort::cases(3)) {
+template <compute_policy Policy, compute_policy Reference> void check_non_finite(int elements = test_effort::cases(3)) {
   int tried = 0;
   each_bad_call<Reference>(elements, 3, [&](any_op const& o, operands_of_double const& x, step_state const& state, std::size_t k,
                                             std::size_t e) {

@@ -5,7 +5,7 @@
 #include <tensorpar/exec/device/concepts.hpp>
 #include <tensorpar/exec/device/memory.hpp>
 #include <tensorpar/ir/exchange.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 #include <vector>
 
 namespace tensorpar {

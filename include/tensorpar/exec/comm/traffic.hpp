@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <tensorpar/exec/comm/move.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 #include <vector>
 
 namespace tensorpar {

@@ -3,7 +3,7 @@
 #include <concepts>
 #include <tensorpar/exec/device/stored_type.hpp>
 #include <tensorpar/ir/differentiate.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 #include <vector>
 
 namespace tensorpar {

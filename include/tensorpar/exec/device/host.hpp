@@ -15,6 +15,15 @@ struct host_tensor {
   tensorpar::shape shape;
   std::vector<float> real;
   std::vector<std::int32_t> index;
+
+  /// Real numbers, or integers, of these extents. An executor checks how many there are.
+  static host_tensor reals(tensorpar::shape s, std::vector<float> numbers) {
+    return {s, std::move(numbers), {}};
+  }
+  static host_tensor integers(tensorpar::shape s, std::vector<std::int32_t> numbers) {
+    s.type = dtype::i32;
+    return {s, {}, std::move(numbers)};
+  }
 };
 /// One training batch by input name. Axis 0 holds the micro-batches one after another; a scalar is the same
 /// for all of them.

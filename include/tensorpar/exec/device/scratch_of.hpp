@@ -1,8 +1,8 @@
 // tensorpar/exec/device/scratch_of.hpp - a compute policy's scratch space, for searches, certificates and
-// reports (program/scratch.hpp)
+// reports (program/core/scratch.hpp)
 #pragma once
 #include <tensorpar/exec/device/concepts.hpp>
-#include <tensorpar/program/scratch.hpp>
+#include <tensorpar/program/core/scratch.hpp>
 
 namespace tensorpar {
 

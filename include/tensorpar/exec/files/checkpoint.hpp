@@ -9,7 +9,7 @@
 #include <tensorpar/exec/files/different_tensors.hpp>
 #include <tensorpar/exec/files/finite_check.hpp>
 #include <tensorpar/exec/files/safetensors_file.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar {
 

@@ -9,7 +9,7 @@
 #include <tensorpar/exec/device/arena_memory.hpp>
 #include <tensorpar/exec/device/boxes.hpp>
 #include <tensorpar/exec/device/narrow.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 #include <vector>
 
 namespace tensorpar::detail {

@@ -9,7 +9,7 @@
 #include <tensorpar/exec/step/device_memory.hpp>
 #include <tensorpar/exec/step/prepared_task.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 
 namespace tensorpar::detail {
 

@@ -24,10 +24,15 @@ template <class Compute> bool has_kernel(any_op const& o, bool narrow) {
 }
 }  // namespace detail
 
-/// fuse_tasks (program/fuse_tasks.hpp) for this policy: `executor<C, M> run(graph, p, fused<C>(unroll(graph,
-/// p, &C::workspace), p.cluster))`.
+/// `fuse_tasks` (program/fuse_tasks.hpp) for this policy.
 template <compute_policy Compute> program fused(program const& p, machine const& cluster) {
   return fuse_tasks(p, cluster, &detail::has_kernel<Compute>, &Compute::workspace);
+}
+/// The step with its program fused: `executor<C, M> run(fused<C>(step_for<C>(graph, plan)))`. Precondition:
+/// the step is unrolled.
+template <compute_policy Compute> planned_step fused(planned_step s) {
+  s.program = fused<Compute>(s.program, s.plan.cluster);
+  return s;
 }
 
 }  // namespace tensorpar

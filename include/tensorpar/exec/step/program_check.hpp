@@ -6,19 +6,15 @@
 #include <tensorpar/exec/device/concepts.hpp>
 #include <tensorpar/exec/device/narrow.hpp>
 #include <tensorpar/program/program_hash.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 namespace tensorpar {
-
-/// Says that a program need not be checked (check/check.hpp) before it is run, since this was done before: as
-/// the argument behind it.
-struct already_checked {};
 
 namespace detail {
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_program(std::string what, i64 scalar_bytes) {
   throw error(
       "the program " + std::move(what), "executor",
-      "what unroll(graph, plan, &policy::workspace) makes of this graph and plan, the plan's scalar_bytes "
+      "what unroll(graph, plan, {&policy::workspace}) makes of this graph and plan, the plan's scalar_bytes "
       "being " +
           std::to_string(scalar_bytes));
 }
@@ -27,17 +23,6 @@ namespace detail {
 template <class Compute> training_graph const& with_kernels(training_graph const& t) {
   require_kernels<Compute>(t.graph, "executor");
   return t;
-}
-/// The program, if it is a correct step (check/check.hpp) or need not be looked at.
-inline program correct(training_graph const& t, plan const& p, program q, bool look) {
-  if (look) require_correct(t, p, q, "executor");
-  return q;
-}
-/// A pipeline's program for the policy's scalar.
-template <class Compute> program unrolled_pipeline(pipelined_step s) {
-  with_kernels<Compute>(s.graph);
-  s.plan.scalar_bytes = sizeof(typename Compute::scalar_type);
-  return as_sealed(unroll(s, &Compute::workspace), s.plan);
 }
 /// Of what all processes of a run have alike.
 inline u64 whole_hash(training_graph const& t, plan const& p, program const& q) {

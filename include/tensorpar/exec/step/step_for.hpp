@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/exec/step/program_check.hpp>
-#include <tensorpar/program/planned_step.hpp>
+#include <tensorpar/program/step_of.hpp>
 
 namespace tensorpar {
 
@@ -19,5 +19,42 @@ planned_step step_for(computation_graph const& forward, plan p, std::string cons
   s.program = detail::as_sealed(std::move(s.program), s.plan);
   return s;
 }
+
+/// A step that need not be checked (check/check.hpp) before it is run, since this was done before.
+struct already_checked {
+  planned_step step;
+};
+
+namespace detail {
+
+/// What an executor is handed.
+struct step_to_run {
+  planned_step step;
+  bool check = true;
+  step_to_run(planned_step s) : step(std::move(s)) {}
+  step_to_run(already_checked s) : step(std::move(s.step)), check(false) {}
+};
+
+/// The step with its program, for the scalar, the kernels and the scratch of the policy, and correct.
+template <class Compute> planned_step ready(step_to_run given) {
+  planned_step s = std::move(given.step);
+  with_kernels<Compute>(s.graph);
+  s.plan = fitting(s.graph, std::move(s.plan));
+  s.plan.scalar_bytes = sizeof(typename Compute::scalar_type);
+  if (s.unrolled()) require_program<Compute>(s.graph, s.plan, s.program);
+  else s.program = as_sealed(unroll(s, {&Compute::workspace}), s.plan);
+  if (given.check) require_correct(s.graph, s.plan, s.program, "executor");
+  return s;
+}
+
+/// The step of a plan for a training graph, or for a forward graph.
+template <class Compute> planned_step step_from(training_graph t, plan p) {
+  return p.saves_memory() ? memory_pass(t, std::move(p)) : planned_step{std::move(t), std::move(p)};
+}
+template <class Compute> planned_step step_from(computation_graph forward, plan p) {
+  return step_for<Compute>(forward, std::move(p));
+}
+
+}  // namespace detail
 
 }  // namespace tensorpar

@@ -4,7 +4,7 @@
 #include <new>
 #include <string>
 #include <tensorpar/core/error.hpp>
-#include <tensorpar/program/program.hpp>
+#include <tensorpar/program/core/program.hpp>
 #include <vector>
 
 namespace tensorpar::detail {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <deque>
 #include <tensorpar/exec/device/memory.hpp>
-#include <tensorpar/program/timeline.hpp>
+#include <tensorpar/program/core/timeline.hpp>
 #include <utility>
 #include <vector>
 

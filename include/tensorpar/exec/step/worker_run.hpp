@@ -11,7 +11,7 @@
 #include <tensorpar/exec/step/task_errors.hpp>
 #include <tensorpar/exec/step/task_times.hpp>
 #include <tensorpar/exec/step/worker_tasks.hpp>
-#include <tensorpar/program/timeline.hpp>
+#include <tensorpar/program/core/timeline.hpp>
 #include <vector>
 
 namespace tensorpar::detail {

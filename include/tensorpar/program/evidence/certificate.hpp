@@ -2,11 +2,11 @@
 // declared graph to the tasks that run
 #pragma once
 #include <tensorpar/check/check.hpp>
-#include <tensorpar/program/passes/memory_saving.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/program/program_hash.hpp>
 #include <tensorpar/program/rewritten.hpp>
-#include <tensorpar/program/tasks.hpp>
 #include <tensorpar/program/training.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 namespace tensorpar {
 
@@ -25,9 +25,9 @@ inline std::map<int, std::vector<int>> kinds_of_devices(program const& q, int de
 /// stands for all. O(kinds * unrolling).
 template <class Look>
 void for_each_kind_of_device(training_graph const& t, plan const& p, workspace_rule w, Look const& look) {
-  program q = unroll_on(0, t, p, w);
+  program q = unroll(t, p, {.workspace = w, .device = 0});
   for (auto const& [d, members] : kinds_of_devices(q, p.cluster.size())) {
-    if (d > 0) q = unroll_on(d, t, p, w);
+    if (d > 0) q = unroll(t, p, {.workspace = w, .device = d});
     look(q, d, members);
   }
 }
@@ -80,12 +80,12 @@ inline void seal(computation_graph const& forward, plan& p, std::string const& l
   p.scratch = scratch.policy;
   detail::program_seal s;
   if (p.pipeline.empty()) {
-    saving_step const step = save_memory(differentiate(forward, training_of(p, loss)), p);
+    planned_step const step = memory_pass(differentiate(forward, training_of(p, loss)), p);
     detail::for_each_kind_of_device(
         step.graph, step.plan, w,
         [&](program const& q, int d, std::vector<int> const& members) { s.add(q, d, members); });
   } else {
-    s = detail::seal_of(unroll(expand(forward, p, loss), w), p.cluster.size());
+    s = detail::seal_of(unroll(pipeline_pass(forward, p, loss), {w}), p.cluster.size());
   }
   p.peak_bytes = std::move(s.arena);
   p.tasks = s.tasks;
@@ -145,8 +145,8 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
     computation_graph const forward = rewritten(declared, p, find);
     detail::program_seal s;
     if (!p.pipeline.empty()) {
-      pipelined_step const step = expand(forward, p, loss);
-      program const q = unroll(step, scratch.rule);
+      planned_step const step = pipeline_pass(forward, p, loss);
+      program const q = unroll(step, {scratch.rule});
       if (auto wrong = check(step.graph, step.plan, q, limit); !wrong.empty()) return wrong;
       s = detail::seal_of(q, p.cluster.size());
     } else {
@@ -156,7 +156,7 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
       detail::check::facts known(p.cluster.size());
       detail::check::check_plan(t, shardings, known, out);           // what follows relies on it
       if (!out.empty()) return out.take();
-      saving_step const step = save_memory(t, p);
+      planned_step const step = memory_pass(t, p);
       u64 tasks = 0;
       detail::for_each_kind_of_device(
           step.graph, step.plan, scratch.rule, [&](program const& q, int d, std::vector<int> const& members) {

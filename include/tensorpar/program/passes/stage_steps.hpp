@@ -6,6 +6,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
+#include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/program/passes/step_parts.hpp>
 #include <utility>
 #include <vector>
@@ -83,5 +84,17 @@ struct stage_steps {
     }
   }
 };
+
+/// What a pipeline's plan says of all operators alike holds for its step, whose shardings these are.
+inline plan plan_of_step(plan p, std::vector<op_strategy> nodes, training_graph const& t) {
+  p.nodes = std::move(nodes);
+  p.graph = forward_part_hash(t);
+  p.reduction = t.reduction;
+  p.pipeline = {};
+  p.micro_batches = 1;
+  p.serial = 0;
+  p.rewrites.clear();
+  return p;
+}
 
 }  // namespace tensorpar::detail

@@ -1,8 +1,8 @@
 // tensorpar/search/intra/fitting.hpp - memory as the executor will take it: arenas of what was found correct
 // the estimate it was found by
 #pragma once
-#include <tensorpar/program/passes/memory_saving.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/solve/baselines.hpp>
 #include <tensorpar/search/solve/mapping.hpp>
 
@@ -30,7 +30,7 @@ class arena_sizes {
     std::vector<char> begins(detail::idx(on.size()), 0);
     begins[0] = 1;
     for (op_strategy const& n : p.nodes) begins[detail::idx(n.sharding.start)] = 1;
-    saving_step const step = save_memory(t_, std::move(p));
+    planned_step const step = memory_pass(t_, std::move(p));
     std::vector<i64> r(detail::idx(on.size()), 0), of_kind(on.kinds.size(), -1);
     for (int d = 0; d < on.size(); ++d) {
       if (begins[detail::idx(d)]) of_kind.assign(on.kinds.size(), -1);

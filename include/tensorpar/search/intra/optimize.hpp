@@ -230,7 +230,7 @@ template <cost_model M>
 void put_on(machine const& on, device_range part, training_graph const& t, M const& model, workspace_rule w,
             search_result& r) {
   auto const serial = [&] {
-    saving_step const step = save_memory(t, r.plan);
+    planned_step const step = memory_pass(t, r.plan);
     program const q = unroll(step.graph, step.plan);
     return serial_seconds(q, r.plan.cluster, price(q, r.plan.cluster, model));
   };

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tensorpar/program/passes/memory_saving.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/program/training.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
 namespace tensorpar {
@@ -161,7 +161,7 @@ struct program_order {
 /// pass scheduled so and turned round. Nothing is tried where all operators run on the same devices, and
 /// where listing all tasks of all devices would take longer than searches do. What the plan says of an order
 /// is not regarded. `w`: the scratch space in those arenas. `t`: the step before anything is saved
-/// (program/passes/memory_saving.hpp). Precondition: no pipeline. Deterministic. O(unrolling + pricing +
+/// (program/passes/memory_pass.hpp). Precondition: no pipeline. Deterministic. O(unrolling + pricing +
 /// simulations + operators * operators that are ready).
 template <cost_model M>
 program_order greedy_order(training_graph const& t, plan p, M const& model, double min_gain = 0.01,
@@ -173,7 +173,7 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
   if (p.nodes.empty() || p.nodes.size() * p.cluster.device.size() > max_placed || detail::all_together(p))
     return r;
   machine const& on = p.cluster;
-  saving_step step = save_memory(t, p);
+  planned_step step = memory_pass(t, p);
   program const first = unroll(step.graph, step.plan);
   task_prices const price_of_first = price(first, on, model);
   simulation_options const plain{true, false};
@@ -195,7 +195,7 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
                                        tries[k]) != tries.begin() + static_cast<std::ptrdiff_t>(k))
       continue;
     step.plan.node_order = tries[k];
-    program const q = unroll(step.graph, step.plan, w);
+    program const q = unroll(step.graph, step.plan, {w});
     bool fits = true;
     for (int d = 0; d < on.size(); ++d)
       fits = fits && q.arena[static_cast<std::size_t>(d)] <= on.kind_of(d).memory;

@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/ir/differentiate.hpp>
-#include <tensorpar/program/scratch.hpp>
+#include <tensorpar/program/core/scratch.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/search/solve/reduced.hpp>
 

@@ -6,7 +6,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/plan/shortage.hpp>
-#include <tensorpar/program/scratch.hpp>
+#include <tensorpar/program/core/scratch.hpp>
 #include <tensorpar/search/intra/with_parts.hpp>
 #include <tensorpar/search/solve/baselines.hpp>
 #include <tensorpar/search/solve/mapping.hpp>
@@ -15,28 +15,32 @@
 
 namespace tensorpar {
 
-struct search_options {
+/// Where `optimize` looks, and how far. For experts.
+struct sharding_knobs {
+  // nothing: by the size of graph and machine, see `usual_limits`
+  std::optional<sharding_limits> shardings;
+  // try parts of the machine too, where shardings and grain are not given
+  bool fewer_devices = true;
+  int grain = 0;                              // 0: every division up to 8 devices, quarters beyond
+  // where the fastest does not fit: shard updates and weights, compute again
+  bool save_memory = true;
+  // where operators stand apart, look for an order in which they wait less (plan.order)
+  bool reorder = true;
+  mapping_options mapping;
+};
+
+struct search_options : sharding_knobs {
   std::string model;                          // a label for the plan
   std::string loss = "loss";                  // the output to minimise
   optimizer_choice optimizer;
   int micro_batches = 1;
   loss_reduction reduction = loss_reduction::as_graph;   // of their losses, as in training_options
   i64 scalar_bytes = 4;
-  // nothing: by the size of graph and machine, see `usual_limits`
-  std::optional<sharding_limits> shardings;
-  // try parts of the machine too, where shardings and grain are not given
-  bool fewer_devices = true;
-  int grain = 0;                              // 0: every division up to 8 devices, quarters beyond
   bool compare = true;                        // price the baselines too
-  // where the fastest does not fit: shard updates and weights, compute again
-  bool save_memory = true;
-  // where operators stand apart, look for an order in which they wait less (plan.order)
-  bool reorder = true;
   // of the policy that will run the plan (exec/device/scratch_of.hpp); by default it is not counted
   scratch_space scratch;
   // operators of a step times micro-batches, each of which arenas and programs list
   i64 max_listed = i64{1} << 22;
-  mapping_options mapping;
   // 0: one per processor. The result is the same for any number; the cost model is asked by the calling
   // thread alone
   int threads = 0;

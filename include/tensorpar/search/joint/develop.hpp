@@ -26,8 +26,8 @@ struct joint_watch {
   virtual bool go_on(joint_progress const&) = 0;
 };
 
-struct joint_options {
-  search_options search;
+/// Which rules a joint search applies, and how far it goes. For experts.
+struct rewriting_knobs {
   backtracking_options rewriting;
   int min_part = 8;                    // operators of a part, at least (Unity, 5.3: k)
   bool split = true;                     // false: the whole graph is one part
@@ -35,6 +35,9 @@ struct joint_options {
   bool remember = true;
   std::vector<rule> const* rules = nullptr;   // nothing: `substitution_rules()`
   joint_watch* watch = nullptr;          // nobody
+};
+struct joint_options : rewriting_knobs {
+  search_options search;
 };
 
 struct joint_statistics {

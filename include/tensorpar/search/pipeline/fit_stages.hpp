@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <tensorpar/core/thread_pool.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/search/pipeline/schedules/microbatch.hpp>
 #include <tensorpar/search/pipeline/to_plan.hpp>
@@ -115,7 +115,7 @@ template <cost_model C> class program_judge final : public step_judge {
       std::size_t const i = static_cast<std::size_t>(k);
       graph_stage_options const& asked = model_.options();
       attempt(i, [&](program_of& p) {
-        programs[i] = unroll(expand(forward_, p.plan, asked.loss), asked.scratch.rule);
+        programs[i] = unroll(pipeline_pass(forward_, p.plan, asked.loss), {asked.scratch.rule});
       });
     });
     for (std::size_t i = 0; i < found.size(); ++i)
@@ -193,7 +193,7 @@ template <cost_model C> class program_judge final : public step_judge {
       if (p.lacks && (!least || p.lacks->missing < least->missing)) least = &*p.lacks;
     return least;
   }
-  /// Throws `error` where the schedule does not fit the stages, and as `expand` does.
+  /// Throws `error` where the schedule does not fit the stages, and as `pipeline_pass` does.
   program_of const& of(stage_result const& found) {
     if (!known(found)) unroll_all({&found});
     program_of const& p = *known(found);

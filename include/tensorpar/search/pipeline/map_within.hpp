@@ -49,7 +49,7 @@ struct mapped_stages {
 /// objective of search/problem/problem.hpp; where they are no faster than the plan's, or do not fit into
 /// memory by its estimate, the plan's stay. Any loop may be split, so tensor-parallel operators in a row need
 /// not gather every result, as they do by the rule of `graph_stages`. What the stages exchange is not part of
-/// it: simulate both plans to know (`simulate(unroll(expand(...)))`).
+/// it: simulate both plans to know (`simulate(unroll(pipeline_pass(...)))`).
 /// `o`: loss, optimizer, limits of shardings, scalar bytes; the rest is not looked at. Throws `error` where
 /// the plan is not of this graph or has no pipeline, and as `rebatch` and `differentiate` do. Per stage as
 /// `optimize` of the whole graph on the stage's devices.

@@ -15,7 +15,7 @@
 namespace tensorpar::detail {
 
 /// The parameters of a training step that several forward operators read, and what a pipeline's program
-/// (program/passes/expand.hpp, unrolled) does where these are in different stages: the parameter lives in the
+/// (program/passes/pipeline_pass.hpp) does where these are in different stages: the parameter lives in the
 /// layout of the operator that reads it first, goes from there once a step to every stage that reads it, for
 /// all its micro-batches, and each stage's sum of gradients goes, after all passes, to where it lives.
 class shared_weights {

@@ -19,7 +19,7 @@ struct objective_options {
   int grain = 1;                  // side by side: ranges are divided at multiples of this
   i64 scalar_bytes = 4;
   int micro_batches = 1;          // forward, backward and their reshards count so many times, updates once
-  // copies of a weight share its update where that is faster (ZeRO-2, program/passes/memory_saving.hpp)
+  // copies of a weight share its update where that is faster (ZeRO-2, program/passes/memory_pass.hpp)
   bool shard_updates = false;
 };
 

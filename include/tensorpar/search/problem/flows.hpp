@@ -49,7 +49,7 @@ struct operator_group {
 /// activations, gradients, the copies of a shared parameter and their gradients. Inputs come from the host in
 /// any layout, so they do not travel. Activations and gradients travel once per micro-batch, parameters and
 /// what updates read once a step; but a parameter that lives where it is updated
-/// (program/passes/memory_saving.hpp) is gathered for every pass of every micro-batch. What an update makes
+/// (program/passes/memory_pass.hpp) is gathered for every pass of every micro-batch. What an update makes
 /// returns to where it is kept. O(nodes + values * readers).
 class training_flows {
   training_graph const& t_;

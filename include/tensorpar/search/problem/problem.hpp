@@ -13,7 +13,7 @@ namespace detail {
 constexpr std::size_t idx(int i) { return static_cast<std::size_t>(i); }
 }  // namespace detail
 
-/// What a choice saves besides (program/passes/memory_saving.hpp).
+/// What a choice saves besides (program/passes/memory_pass.hpp).
 struct choice_saving {
   zero_stage zero = zero_stage::none;
   bool recompute = false;

@@ -3,7 +3,7 @@
 #pragma once
 #include <array>
 #include <memory>
-#include <tensorpar/program/passes/memory_saving.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/search/problem/split.hpp>
 #include <tensorpar/search/solve/objective.hpp>
 
@@ -49,7 +49,7 @@ template <cost_model M> class saving_builder {
     plan p;
     p.nodes.assign(idx(t.forward_nodes),
                    {{}, parts ? zero_stage::weights : zero_stage::none, again});
-    return save_memory(t, std::move(p)).graph;
+    return memory_pass(t, std::move(p)).graph;
   }
   choice_set const& set(choice_saving s, int f) const {
     return book_.tables.sets[idx(sets_[idx(static_cast<int>(s.zero))][s.recompute][idx(f)])];

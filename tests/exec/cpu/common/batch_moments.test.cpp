@@ -7,7 +7,7 @@
 #include <tensorpar/exec/forward_pass.hpp>
 #include <tensorpar/exec/teams/teams.hpp>
 #include <tensorpar/ir/mixed_precision.hpp>
-#include <tensorpar/program/passes/expand.hpp>
+#include <tensorpar/program/passes/pipeline_pass.hpp>
 
 #include "support/effort.hpp"
 #include "support/normalised.hpp"
@@ -90,7 +90,7 @@ bool has(std::string const& text, std::string const& part) { return text.find(pa
 
 TEST_CASE("with the statistics of one batch it computes on that batch what the plain pass does, exactly") {
   int norms = 0;
-  for (unsigned seed = 0; seed < static_cast<unsigned>(effort::cases(40)); ++seed) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(test_effort::cases(40)); ++seed) {
     CAPTURE(seed);
     i64 const n = 1 + seed % 6;
     computation_graph const g = normalised_net(n, seed);
@@ -103,12 +103,12 @@ TEST_CASE("with the statistics of one batch it computes on that batch what the p
     CHECK(exact);
     norms += static_cast<int>(detail::moments_taken(g).size());
   }
-  CHECK(norms > effort::cases(40));
+  CHECK(norms > test_effort::cases(40));
 }
 
 TEST_CASE("statistics of what no other sample changes are those of all samples, however they are cut, exactly") {
   std::mt19937 draw(31);
-  for (unsigned seed = 0; seed < static_cast<unsigned>(effort::cases(30)); ++seed) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(test_effort::cases(30)); ++seed) {
     CAPTURE(seed);
     i64 const n = 2 + seed % 12;
     computation_graph const g = normalised_net(n, seed, true);
@@ -124,7 +124,7 @@ TEST_CASE("statistics of what no other sample changes are those of all samples, 
 
 TEST_CASE("a sample's result depends on no other sample, and on no batch size, exactly") {
   std::mt19937 draw(32);
-  for (unsigned seed = 0; seed < static_cast<unsigned>(effort::cases(30)); ++seed) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(test_effort::cases(30)); ++seed) {
     CAPTURE(seed);
     i64 const n = 2 + seed % 7;
     host_batch const all = random_batch(normalised_net(n, seed), 1, seed);
@@ -239,8 +239,8 @@ template <class S, class Pass> void against_oracle(int trials, double bound) {
 }  // namespace
 
 TEST_CASE("a serial oracle: mean and variance over all samples, normalised by hand, batches of different sizes") {
-  against_oracle<double, pass_of<double>>(effort::cases(60), 1e-9);
-  against_oracle<float, pass_of<float>>(effort::cases(60), 1e-3);
+  against_oracle<double, pass_of<double>>(test_effort::cases(60), 1e-9);
+  against_oracle<float, pass_of<float>>(test_effort::cases(60), 1e-3);
 }
 
 TEST_CASE("a graph in bf16 keeps its statistics in float") {
@@ -263,7 +263,7 @@ TEST_CASE("a graph in bf16 keeps its statistics in float") {
 
 TEST_CASE("under a plan: micro-batches and shardings give what one device gathers of each micro-batch, exactly") {
   std::mt19937 draw(34);
-  for (unsigned seed = 0; seed < static_cast<unsigned>(effort::cases(16)); ++seed) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(test_effort::cases(16)); ++seed) {
     CAPTURE(seed);
     i64 const n = i64{1} << (1 + seed % 3);
     computation_graph const g = with_moments_as_outputs(normalised_net(n, seed));
@@ -296,11 +296,11 @@ TEST_CASE("under a plan: micro-batches and shardings give what one device gather
 
 TEST_CASE("pipelines, whose stages have micro-batches of their own sizes") {
   std::mt19937 draw(35);
-  for (unsigned seed = 0; seed < static_cast<unsigned>(effort::cases(10)); ++seed) {
+  for (unsigned seed = 0; seed < static_cast<unsigned>(test_effort::cases(10)); ++seed) {
     CAPTURE(seed);
     computation_graph const g = with_moments_as_outputs(normalised_net(4, seed, true));
     plan const p = random_pipeline(g, {.devices = 2 + static_cast<int>(seed % 3)}, 1, 4, draw);
-    executor_of<prime_field> run(expand(g, p));
+    executor_of<prime_field> run(pipeline_pass(g, p));
     give_weights(run, seed);
     host_batch const batch = random_batch(g, 4, seed);
     pass_of<prime_field> pass(with_moments_as_outputs(normalised_net(16, seed, true)));

@@ -115,7 +115,7 @@ double exhaustive(instance const& x, pipeline_run const* than = nullptr, bool* b
 }  // namespace
 
 TEST_CASE("Theorem 3.1 for one stage: least running time, and least in flight for it, of all orders, given those below") {
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(3000)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(3000)); ++seed) {
     instance x = random_instance(seed * 1000003, 4, false);
     x.p = greedy_schedule(x.p, x.e, x.c);
     for (int s = 0; s < static_cast<int>(x.e.size()); ++s) {
@@ -140,7 +140,7 @@ TEST_CASE("Theorem 3.1 for one stage: least running time, and least in flight fo
 }
 
 TEST_CASE("up to three stages in which a sample takes equally long: greedy is as fast as any, and none so fast keeps fewer in flight") {
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(4000)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(4000)); ++seed) {
     instance x = random_instance(seed * 7368787 + 5, 3, true);
     pipeline_run const got = simulate_pipeline(greedy_schedule(x.p, x.e, x.c), x.e, x.c);
     bool beaten = false;
@@ -162,7 +162,7 @@ TEST_CASE("Theorem 3.1 does not hold for whole pipelines of uneven stages: a cha
 
 TEST_CASE("refined: as fast as any in nearly all small cases of uneven stages") {
   int cases = 0, slower = 0, greedy_slower = 0;
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(3000)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(3000)); ++seed) {
     instance x = random_instance(seed * 15485863 + 11, 3, false);
     double const least = exhaustive(x), got = simulate_pipeline(refined_greedy(x.p, x.e, x.c), x.e, x.c).makespan;
     REQUIRE(got >= least);
@@ -191,7 +191,7 @@ TEST_CASE("five even stages of mixed micro-batch sizes where kFkB is faster than
 }
 
 TEST_CASE("never worse than 1F1B or kFkB: refined on any stages, Algorithm 4 on even ones of one micro-batch size") {
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(300)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(300)); ++seed) {
     tests::random_source r{seed * 32452843};
     auto const e = tests::random_dag(r, 1 + r.below(7), 40, false);
     pipeline p = tests::mixed_pipeline(e, r, 24);

@@ -174,7 +174,7 @@ TEST_CASE("any ratio: the closed form is what trying gives, also when the succes
     for (stage_form const& x : powers)
       for (stage_form const& y : powers)
         for (i64 more : {i64{0}, y.b, 3 * y.b, 8 * y.b}) {
-          if ((count++ % 3 != 0 && more > 0) || (effort::slow && count % 5 != 0)) continue;
+          if ((count++ % 3 != 0 && more > 0) || (test_effort::slow && count % 5 != 0)) continue;
           i64 const iy = y.k * y.b + more, got = rule(x.k, x.b, y.k, y.b, iy);
           trial const t = try_all(256, x.k, x.b, y.k, y.b, iy, f, b, got);
           if (t.least != got)

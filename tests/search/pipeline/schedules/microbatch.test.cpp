@@ -46,7 +46,7 @@ TEST_CASE("random stages of random sizes, costs and k: orders satisfy C1 to C5 a
       }
     return true;
   };
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(400)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(400)); ++seed) {
     tests::random_source r{seed * 65537};
     auto const g = tests::random_dag(r, 1 + r.below(6), 40, false);
     if (holds(g, seed)) continue;
@@ -86,7 +86,7 @@ TEST_CASE("the same pipeline twice, the same order twice; the limit reaches the 
 }
 
 TEST_CASE("even chains of mixed micro-batch sizes: 1F1B and kFkB are as fast as the refined greedy schedule") {
-  for (u64 seed = 0; seed < static_cast<u64>(effort::cases(200)); ++seed) {
+  for (u64 seed = 0; seed < static_cast<u64>(test_effort::cases(200)); ++seed) {
     tests::random_source r{seed * 49979687};
     int const n = 2 + r.below(5);
     auto const e = chain_of_stages(n);

@@ -72,7 +72,7 @@ TEST_CASE("kFkB: before backward pass j stand the warm-up and k forward passes f
 
 TEST_CASE("GPipe: valid on any stages and groups; forward passes first, by stage, then backward passes, by stage from the last one") {
   random_source r{1};
-  for (int round = 0; round < effort::cases(300); ++round) {
+  for (int round = 0; round < test_effort::cases(300); ++round) {
     lists const e = tests::random_dag(r, 1 + r.below(7), 40, false);
     pipeline const p = shared_groups(e, r), q = gpipe(p, e);
     INFO(tests::text(e), "; ", tests::text(q));
@@ -113,7 +113,7 @@ TEST_CASE("samples in flight: a diamond of mixed sizes, with rows of Table 3.2 w
 TEST_CASE("samples in flight: the smallest whole micro-batches that all successors are content with") {
   random_source r{2};
   int several = 0;
-  for (int round = 0; round < effort::cases(500); ++round) {
+  for (int round = 0; round < test_effort::cases(500); ++round) {
     lists const e = tests::random_dag(r, 1 + r.below(8), 40, false);
     pipeline p = tests::mixed_pipeline(e, r, 48);
     for (auto& s : p.stages) s.k = 1 + r.below(4);
@@ -129,12 +129,12 @@ TEST_CASE("samples in flight: the smallest whole micro-batches that all successo
     agrees([](i64 k_x, i64 b_x, i64 k_y, i64 b_y, i64 i_y) { return i_y + 2 * k_x + b_x + 3 * k_y + 5 * b_y; });
     for (std::size_t s = 0; s < e.size(); ++s) several += e[s].size() > 1 && samples[s] < p.mini_batch;
   }
-  CHECK(several > effort::cases(500) / 4);
+  CHECK(several > test_effort::cases(500) / 4);
 }
 
 TEST_CASE("kFkB and 1F1B on any stages: valid, and no stage keeps more in flight than it was given") {
   random_source r{3};
-  for (int round = 0; round < effort::cases(300); ++round) {
+  for (int round = 0; round < test_effort::cases(300); ++round) {
     lists const e = tests::random_dag(r, 1 + r.below(7), 40, false);
     pipeline p = tests::mixed_pipeline(e, r, 24);
     auto const name = r.permutation(static_cast<int>(e.size()));   // groups need not be in the order of stages

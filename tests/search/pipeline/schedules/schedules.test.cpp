@@ -103,7 +103,7 @@ TEST_CASE("ZB-V: no bubble within a span at F = B = W, the memory of 1F1B's firs
 TEST_CASE("V-Half and V-Min: half and a third of 1F1B's memory on every group, at F = B = W less than 1F1B's bubble") {
   for (int p : {2, 4, 8})
     for (int m : {2 * p, 4 * p}) {
-      if (effort::slow && p == 8) continue;
+      if (test_effort::slow && p == 8) continue;
       CAPTURE(p); CAPTURE(m);
       auto const e = chain_of_stages(2 * p);
       auto const c = tests::even_costs(at(2 * p), 2, 2, 2, 0.5);
@@ -173,7 +173,7 @@ TEST_CASE("recorded runs of the authors' schedulers") {
       CHECK(r.makespan <= number("makespan"));
       CHECK(peak(r) <= number("peak_max"));
       ++v_shape;
-    } else if (effort::slow && p == 8) {
+    } else if (test_effort::slow && p == 8) {
       ++controlled;
     } else {   // V-Min: never worse than recorded. V-Half: within 12 %, better in some, worse in others
       bool const half = name == "V-half";

@@ -92,7 +92,7 @@ double arrival(problem const& x, pipeline_run const& r, pass_entry const& e) {
 TEST_CASE("a weights pass stands between others exactly where its group would wait long enough or lack memory, the oldest first") {
   random_source r{1};
   int waits = 0, memory = 0, idle = 0, last = 0;
-  for (int round = 0; round < effort::cases(400); ++round) {
+  for (int round = 0; round < test_effort::cases(400); ++round) {
     problem x = random_problem(r);
     weight_filling how;
     double const shares[] = {0, 0.5, 0.75, 1, 2};
@@ -142,16 +142,16 @@ TEST_CASE("a weights pass stands between others exactly where its group would wa
       REQUIRE(order(o.begin() + static_cast<std::ptrdiff_t>(end), o.end()) == pending);
     }
   }
-  CHECK(waits > effort::cases(400) / 10);
-  CHECK(memory > effort::cases(400) / 10);
-  CHECK(idle > effort::cases(400) / 10);
-  CHECK(last > effort::cases(400) / 10);
+  CHECK(waits > test_effort::cases(400) / 10);
+  CHECK(memory > test_effort::cases(400) / 10);
+  CHECK(idle > test_effort::cases(400) / 10);
+  CHECK(last > test_effort::cases(400) / 10);
 }
 
 TEST_CASE("waits that a weights pass fits into delay nobody: as fast as with all of them at the end, or faster") {
   random_source r{2};
   int faster = 0;
-  for (int round = 0; round < effort::cases(400); ++round) {
+  for (int round = 0; round < test_effort::cases(400); ++round) {
     problem x = random_problem(r);
     pipeline const late = with_weights(x.p, false);
     REQUIRE(fill_weights(x.p, x.e, x.c));
@@ -169,13 +169,13 @@ TEST_CASE("waits that a weights pass fits into delay nobody: as fast as with all
     }
     faster += got.makespan < other.makespan;
   }
-  CHECK(faster > effort::cases(400) / 10);
+  CHECK(faster > test_effort::cases(400) / 10);
 }
 
 TEST_CASE("a limit is kept wherever weights passes right after their backward passes keep it") {
   random_source r{3};
   int kept = 0, not_kept = 0, needed = 0;
-  for (int round = 0; round < effort::cases(400); ++round) {
+  for (int round = 0; round < test_effort::cases(400); ++round) {
     problem x = random_problem(r);
     auto const least = simulate_pipeline(with_weights(x.p, true), x.e, x.c), most = simulate_pipeline(with_weights(x.p, false), x.e, x.c);
     weight_filling how;
@@ -189,15 +189,15 @@ TEST_CASE("a limit is kept wherever weights passes right after their backward pa
       needed += least.activations[g] <= how.limit && most.activations[g] > how.limit;
     }
   }
-  CHECK(kept > effort::cases(400) / 10);
-  CHECK(not_kept > effort::cases(400) / 10);
-  CHECK(needed > effort::cases(400) / 20);
+  CHECK(kept > test_effort::cases(400) / 10);
+  CHECK(not_kept > test_effort::cases(400) / 10);
+  CHECK(needed > test_effort::cases(400) / 20);
 }
 
 TEST_CASE("orders that wait for ever, as the checker says, are left alone") {
   random_source r{4};
   int forever = 0, fine = 0;
-  for (int round = 0; round < effort::cases(400); ++round) {
+  for (int round = 0; round < test_effort::cases(400); ++round) {
     problem x = random_problem(r);
     for (auto& o : x.p.schedule) {   // kinds still ascend and forward comes before backward in each stage; else anything goes
       order const old = without_weights(o);
@@ -221,8 +221,8 @@ TEST_CASE("orders that wait for ever, as the checker says, are left alone") {
     if (!found.empty()) CHECK(q == x.p);
     else CHECK(check_orders(q, x.e).empty());
   }
-  CHECK(forever > effort::cases(400) / 10);
-  CHECK(fine > effort::cases(400) / 10);
+  CHECK(forever > test_effort::cases(400) / 10);
+  CHECK(fine > test_effort::cases(400) / 10);
 }
 
 TEST_CASE("orders that hold something else are refused, and not touched") {

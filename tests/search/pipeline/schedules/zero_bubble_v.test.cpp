@@ -44,7 +44,7 @@ TEST_CASE("F = B = W: from 2p micro-batches on no group is idle within its span,
 
 TEST_CASE("any costs, with transfers: valid, split, and within what the first group of 1F1B keeps") {
   random_source r{1};
-  for (int round = 0; round < effort::cases(200); ++round) {
+  for (int round = 0; round < test_effort::cases(200); ++round) {
     int const p = 1 + r.below(6), m = 1 + r.below(3 * p), size = 1 + r.below(3);
     auto const e = chain_of_stages(2 * p);
     auto const c = random_costs(r, 2 * p);
@@ -71,7 +71,7 @@ TEST_CASE("any costs, with transfers: valid, split, and within what the first gr
 TEST_CASE("of the ways to fill none has a shorter iteration, or as short a one and a shorter span") {
   random_source r{2};
   int differ = 0;
-  for (int round = 0; round < effort::cases(200); ++round) {
+  for (int round = 0; round < test_effort::cases(200); ++round) {
     int const p = 2 + r.below(4), m = 1 + r.below(3 * p);
     auto const e = chain_of_stages(2 * p);
     auto const c = random_costs(r, 2 * p);
@@ -92,7 +92,7 @@ TEST_CASE("of the ways to fill none has a shorter iteration, or as short a one a
     }
     CHECK(met);
   }
-  CHECK(differ > effort::cases(200) / 10);
+  CHECK(differ > test_effort::cases(200) / 10);
 }
 
 TEST_CASE("what is no V is refused, naming the stage") {

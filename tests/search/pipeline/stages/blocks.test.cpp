@@ -112,7 +112,7 @@ branch_states side_by_side(std::vector<int> const& counts) {
 TEST_CASE("a state is how many branches of each class: each combination has one number") {
   random_source r{1};
   int equal = 0;
-  for (int round = 0; round < effort::cases(200); ++round) {
+  for (int round = 0; round < test_effort::cases(200); ++round) {
     int const n = 2 + r.below(8);
     prepared const x(r, random_tree(r, n), n, round % 2 == 1);
     for (int b : x.blocks()) {
@@ -139,13 +139,13 @@ TEST_CASE("a state is how many branches of each class: each combination has one 
       equal += s.count.size() < branches.size();
     }
   }
-  CHECK(equal > effort::cases(200) / 20);
+  CHECK(equal > test_effort::cases(200) / 20);
 }
 
 TEST_CASE("moves make every partition of the branches into groups; where no two are equal, once") {
   random_source r{2};
   int equal = 0, distinct = 0;
-  for (int round = 0; round < effort::cases(150); ++round) {
+  for (int round = 0; round < test_effort::cases(150); ++round) {
     int const n = 2 + r.below(6);
     prepared const x(r, random_tree(r, n), n, round % 2 == 1);
     for (int b : x.blocks()) {
@@ -173,13 +173,13 @@ TEST_CASE("moves make every partition of the branches into groups; where no two 
       ++(no_two ? distinct : equal);
     }
   }
-  CHECK(equal > effort::cases(150) / 10);
-  CHECK(distinct > effort::cases(150) / 10);
+  CHECK(equal > test_effort::cases(150) / 10);
+  CHECK(distinct > test_effort::cases(150) / 10);
 }
 
 TEST_CASE("a move takes away its group, and says how many branches that is and of which class a single one is") {
   random_source r{3};
-  for (int round = 0; round < effort::cases(150); ++round) {
+  for (int round = 0; round < test_effort::cases(150); ++round) {
     int const n = 2 + r.below(8);
     prepared const x(r, random_tree(r, n), n, round % 2 == 1);
     for (int b : x.blocks()) {
@@ -207,7 +207,7 @@ TEST_CASE("a move takes away its group, and says how many branches that is and o
 TEST_CASE("a group borders on what the definition says, whichever of equal branches it has") {
   random_source r{4};
   int others = 0;
-  for (int round = 0; round < effort::cases(800); ++round) {
+  for (int round = 0; round < test_effort::cases(800); ++round) {
     int const n = 2 + r.below(8);
     prepared const x(r, random_tree(r, n), n, round % 2 == 1);
     for (int b : x.blocks()) {
@@ -236,7 +236,7 @@ TEST_CASE("a group borders on what the definition says, whichever of equal branc
       }
     }
   }
-  CHECK(others > effort::cases(800) / 20);
+  CHECK(others > test_effort::cases(800) / 20);
 }
 
 TEST_CASE("more than 512 states: branches in their order, groups of neighbours, each division into runs once") {

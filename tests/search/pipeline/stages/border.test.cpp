@@ -19,7 +19,7 @@ void check_border(stage_border const& a, stage_border const& b) {
 
 TEST_CASE("a border counter agrees with the definition after every operator that is added, and after it is cleared") {
   random_source r{1};
-  for (int turn = 0; turn < effort::cases(300); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(300); ++turn) {
     int const n = 1 + r.below(10);
     stage_problem const p = random_stage_problem(r, random_dag(r, n, 40), {});
     detail::tensor_uses const uses(p.model.tensors(), n);
@@ -40,7 +40,7 @@ TEST_CASE("a border counter agrees with the definition after every operator that
 TEST_CASE("branches, or the ends of branches, with any run of parts behind their block") {
   random_source r{2};
   int groups = 0, ends = 0;
-  for (int turn = 0; turn < effort::cases(300); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(300); ++turn) {
     int const n = 4 + r.below(8);
     sp_tree const t = random_sp_tree(r, n);
     stage_problem const p = random_stage_problem(r, graph_of(t, n, &r, 30), {.alike = 30});
@@ -81,6 +81,6 @@ TEST_CASE("branches, or the ends of branches, with any run of parts behind their
       }
     }
   }
-  CHECK(groups > effort::cases(100));
-  CHECK(ends > effort::cases(100));
+  CHECK(groups > test_effort::cases(100));
+  CHECK(ends > test_effort::cases(100));
 }

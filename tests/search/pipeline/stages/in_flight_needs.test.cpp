@@ -11,7 +11,7 @@ using detail::stage_batching;
 
 TEST_CASE("of nothing, of what follows, of two at once: sample by sample; equal needs have one number") {
   std::mt19937 draw(1);
-  for (int turn = 0; turn < effort::cases(200); ++turn) {
+  for (int turn = 0; turn < test_effort::cases(200); ++turn) {
     i64 const mini_batch = i64{8} << draw() % 4;
     std::vector<stage_batching> batchings;
     for (i64 b = 1; b <= 4; b *= 2) for (int k = 1; k <= 2; ++k) if (draw() % 3 || batchings.empty()) batchings.push_back({b, k});

@@ -13,7 +13,7 @@ using namespace tests;
 
 TEST_CASE("partial pipelines: a list covers exactly what it would refuse, and none in it is as good as another") {
   random_source r{1};
-  for (int round = 0; round < effort::cases(200); ++round) {
+  for (int round = 0; round < test_effort::cases(200); ++round) {
     detail::in_flight_needs needs({{1, 1}, {2, 1}, {4, 2}}, 64);
     std::vector<int> known{needs.none(), needs.nothing_follows()};
     for (int i = 0; i < 12; ++i) {
@@ -40,7 +40,7 @@ TEST_CASE("partial pipelines: a list covers exactly what it would refuse, and no
 
 TEST_CASE("tree: the border of a run is that of its operators") {
   random_source r{2};
-  for (int round = 0; round < effort::cases(100); ++round) {
+  for (int round = 0; round < test_effort::cases(100); ++round) {
     int const n = 2 + r.below(9);
     stage_problem const p = random_stage_problem(r, random_dag(r, n, 40, false), {});
     detail::stage_tree const tree(random_sp_tree(r, n), p.model.tensors(), n, [](int v) { return v; });
@@ -63,7 +63,7 @@ TEST_CASE("tree: the border of a run is that of its operators") {
 TEST_CASE("prices: no piece runs on fewer devices than its operators alone need; none where these are too slow") {
   random_source r{3};
   int fits = 0, hopeless = 0;
-  for (int round = 0; round < effort::cases(200); ++round) {
+  for (int round = 0; round < test_effort::cases(200); ++round) {
     int const n = 2 + r.below(7);
     stage_problem_options o;
     o.devices = 8;

@@ -3,7 +3,7 @@
 #include <string>
 #include <tensorpar/ir/loss_reduction.hpp>
 #include <tensorpar/op/kinds/update.hpp>
-#include <tensorpar/program/scratch.hpp>
+#include <tensorpar/program/core/scratch.hpp>
 
 namespace tensorpar {
 

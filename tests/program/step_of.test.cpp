@@ -1,5 +1,5 @@
-// tests/program/planned_step.test.cpp - the step of any plan is that of the function for its kind
-#include <tensorpar/program/planned_step.hpp>
+// tests/program/step_of.test.cpp - the step of any plan is that of the function for its kind
+#include <tensorpar/program/step_of.hpp>
 
 #include <doctest/doctest.h>
 
@@ -21,12 +21,12 @@ TEST_CASE("a plan's step: shardings, savings, micro-batches and pipelines, accep
     planned_step const s = step_of(g, p);
     CHECK(check(s.graph, s.plan, s.program).empty());
     if (p.pipeline.empty()) {
-      saving_step const same = save_memory(differentiate(g, training_of(p)), p);
+      planned_step const same = memory_pass(differentiate(g, training_of(p)), p);
       CHECK(task_hash(s.program) == task_hash(unroll(same.graph, same.plan)));
       CHECK(s.graph.graph.hash() == same.graph.graph.hash());
       CHECK(s.plan == same.plan);
     } else {
-      pipelined_step const same = expand(g, p);
+      planned_step const same = pipeline_pass(g, p);
       CHECK(task_hash(s.program) == task_hash(unroll(same)));
       CHECK(s.plan == same.plan);
     }

@@ -1,5 +1,5 @@
-// tests/search/optimize_batch.test.cpp - of shardings with any number of micro-batches and of pipelines the fastest program that fits is taken
-#include <tensorpar/search/optimize_batch.hpp>
+// tests/search/plan_training.test.cpp - of shardings with any number of micro-batches and of pipelines the fastest program that fits is taken
+#include <tensorpar/search/plan_training.hpp>
 #include <doctest/doctest.h>
 
 #include <support/search_once.hpp>
@@ -25,19 +25,22 @@ double simulated(computation_graph const& g, plan const& p) {
   return simulate(step_of(g, p).program, p.cluster, analytical{}).seconds;
 }
 /// What holds of every answer, whatever was asked.
-void check_result(computation_graph const& given, i64 batch, machine const& on, batch_result const& r) {
+void check_result(computation_graph const& given, i64 batch, machine const& on, planned const& r) {
   REQUIRE(r.feasible());
   REQUIRE(r.chosen >= 0);
-  batch_candidate const& best = r.tried[static_cast<std::size_t>(r.chosen)];
+  tried_plan const& best = r.tried[static_cast<std::size_t>(r.chosen)];
   CHECK(best.feasible());
-  for (batch_candidate const& c : r.tried) if (c.feasible()) CHECK(best.seconds <= c.seconds * (1 + 1e-9));
+  for (tried_plan const& c : r.tried) if (c.feasible()) CHECK(best.seconds <= c.seconds * (1 + 1e-9));
   planned_step const s = step_of(r.graph, r.plan);
   require_accepted(check(s.graph, s.plan, s.program), "plan");
-  CHECK(s.program.arena == r.arena);
-  for (int d = 0; d < on.size(); ++d) CHECK(r.arena[static_cast<std::size_t>(d)] <= on.kind_of(d).memory);
-  CHECK(*std::max_element(r.arena.begin(), r.arena.end()) == best.peak);
+  CHECK(s.program.arena == r.arena());
+  for (int d = 0; d < on.size(); ++d) CHECK(r.arena()[static_cast<std::size_t>(d)] <= on.kind_of(d).memory);
+  CHECK(*std::max_element(r.arena().begin(), r.arena().end()) == best.peak);
   CHECK(best.seconds == doctest::Approx(simulated(r.graph, r.plan)));
-  CHECK(r.plan.step_seconds == best.seconds);
+  CHECK(r.seconds() == best.seconds);
+  CHECK(task_hash(r.step.program) == r.plan.tasks);
+  CHECK(r.plan.peak_bytes == r.arena());
+  CHECK(check(r.step.graph, r.step.plan, r.step.program).empty());
   CHECK(best.stages == static_cast<int>(r.plan.pipeline.stages.size()));
   if (r.plan.pipeline.empty()) {
     CHECK(r.plan.micro_batches == best.micro_batches);
@@ -58,7 +61,7 @@ TEST_CASE("never slower than shardings on all micro-batches at once, nor than th
       CAPTURE(bandwidth);
       computation_graph const g = name == gpt ? zoo::make(name, 1) : zoo::make_reduced(name, 1);
       machine const on = nodes(2, 2, bandwidth);
-      batch_result const r = optimize_batch(g, 16, on, analytical{});
+      planned const r = plan_training({.graph = g, .samples = 16}, on, analytical{});
       check_result(g, 16, on, r);
       double const seconds = r.plan.step_seconds * (1 - 1e-9);
       search_result const flat = optimize(rebatch(g, 16), on, analytical{});
@@ -77,23 +80,22 @@ TEST_CASE("never slower than shardings on all micro-batches at once, nor than th
 TEST_CASE("where memory is short there are more micro-batches, stages, or what is missing; what is found fits") {
   computation_graph const g = zoo::make(gpt, 1);
   int more = 0, lacks = 0;
-  batch_options o;
-  o.search.optimizer.kind = optimizer_kind::adamw;
+  training_problem asked{.graph = g, .samples = 16, .optimizer = {optimizer_kind::adamw}};
   for (double megabytes = 24; megabytes > 0.5; megabytes /= 2) {
     CAPTURE(megabytes);
     machine const on = nodes(1, 2, 1e9, megabytes);
-    batch_result const r = optimize_batch(g, 16, on, analytical{}, o);
+    planned const r = plan_training(asked, on, analytical{});
     if (r.feasible()) {
       check_result(g, 16, on, r);
-      CHECK(r.plan.optimizer == o.search.optimizer);
-      for (batch_candidate const& c : r.tried) more += c.what == "shardings" && c.micro_batches > 1;
+      CHECK(r.plan.optimizer == asked.optimizer);
+      for (tried_plan const& c : r.tried) more += c.what == "shardings" && c.micro_batches > 1;
       continue;
     }
     ++lacks;
     CHECK(r.chosen == -1);
     CHECK(r.plan.nodes.empty());
     CHECK(r.infeasible->needed - r.infeasible->capacity == r.infeasible->missing);
-    for (batch_candidate const& c : r.tried) {
+    for (tried_plan const& c : r.tried) {
       REQUIRE(c.infeasible);
       CHECK(c.infeasible->missing >= r.infeasible->missing);
     }
@@ -105,27 +107,25 @@ TEST_CASE("where memory is short there are more micro-batches, stages, or what i
 TEST_CASE("only what is asked for is looked at, and equal questions have equal answers for any number of threads") {
   computation_graph const g = zoo::make(gpt, 2);
   machine const on = nodes(2, 2, 1e8);
-  batch_options o;
-  o.search.model = "gpt";
-  o.micro_batches = {4, 2};
-  o.schedules.clear();
-  batch_result const flat = optimize_batch(g, 16, on, analytical{}, o);
+  training_problem const asked{.graph = g, .samples = 16, .name = "gpt"};
+  planning_options o{.micro_batches = {4, 2}, .schedules = std::vector<schedule_kind>{}};
+  planned const flat = plan_training(asked, on, analytical{}, o);
   REQUIRE(flat.tried.size() == 2);
   CHECK(flat.tried[0].micro_batches == 4);
   CHECK(flat.tried[1].micro_batches == 2);
   CHECK(flat.plan.pipeline.empty());
   CHECK(flat.plan.model == "gpt");
   o.schedules = {schedule_kind::gpipe};
-  o.search.threads = 1;
-  batch_result const one = optimize_batch(g, 16, on, analytical{}, o);
+  o.threads = 1;
+  planned const one = plan_training(asked, on, analytical{}, o);
   CHECK(one.tried[2].what == "gpipe");
-  o.search.threads = 3;
-  batch_result const three = optimize_batch(g, 16, on, analytical{}, o);
+  o.threads = 3;
+  planned const three = plan_training(asked, on, analytical{}, o);
   CHECK(one.plan == three.plan);
   CHECK(one.chosen == three.chosen);
   REQUIRE(one.tried.size() == three.tried.size());
   for (std::size_t i = 0; i < one.tried.size(); ++i) CHECK(one.tried[i].seconds == three.tried[i].seconds);
-  batch_result const alone = optimize_batch(g, 16, nodes(1, 1, 1e8), analytical{});       // one device: no stages
+  planned const alone = plan_training(asked, nodes(1, 1, 1e8), analytical{});       // one device: no stages
   CHECK(alone.tried.size() == 1);
 }
 
@@ -136,21 +136,44 @@ TEST_CASE("loss, optimizer and size of numbers are those of the options, for eve
   b.output("distance", all(x, b.input("y", {zoo::batch, 256})) | mean_squared_error{});
   computation_graph const g = lower(b, {zoo::batch = 1});
   for (bool const staged : {false, true}) {
-    batch_options o;
-    o.search.loss = "distance";
-    o.search.scalar_bytes = 8;
-    o.search.optimizer = {optimizer_kind::adamw};
-    o.search.optimizer.clip_norm = 1;
-    if (!staged) o.schedules.clear();
+    training_problem asked{.graph = g, .samples = 64, .loss = "distance", .optimizer = {optimizer_kind::adamw}};
+    asked.scratch.scalar_bytes = 8;
+    asked.optimizer.clip_norm = 1;
+    planning_options o;
+    if (!staged) o.schedules = std::vector<schedule_kind>{};
     double const bandwidth = staged ? 1e7 : 1e12;               // slow: activations are smaller than weights
     machine const on = make_cluster("two", {"core", 2e9, 1e10, i64{1} << 30, 2e-6}, 2, 2, {"network", 2, 2e-5, bandwidth}, {});
-    batch_result const r = optimize_batch(g, 64, on, analytical{}, o);
+    planned const r = plan_training(asked, on, analytical{}, o);
     REQUIRE(r.feasible());
     CHECK(r.plan.pipeline.empty() != staged);
-    CHECK(r.plan.optimizer == o.search.optimizer);
+    CHECK(r.plan.optimizer == asked.optimizer);
     CHECK(r.plan.scalar_bytes == 8);
-    CHECK(step_of(r.graph, r.plan, "distance").program.arena == r.arena);
+    CHECK(step_of(r.graph, r.plan, "distance").program.arena == r.arena());
   }
+}
+
+TEST_CASE("a quick search is the best assignment of all devices, and no pipeline; more effort is never slower") {
+  for (std::string const name : {"candle_uno", "mlp_unify", "dlrm"})
+    for (double bandwidth : {1e10, 1e8}) {
+      CAPTURE(name);
+      training_problem const asked{.graph = zoo::make_reduced(name, 1), .samples = 16};
+      machine const on = nodes(2, 2, bandwidth);
+      planned const quick = plan_training(asked, on, analytical{}, {.effort = effort::quick});
+      check_result(asked.graph, 16, on, quick);
+      search_options o;
+      o.fewer_devices = false;
+      o.micro_batches = quick.plan.micro_batches;
+      o.reduction = quick.plan.reduction;
+      search_result const whole = optimize(quick.graph, on, analytical{}, o);
+      CHECK(quick.plan.nodes == whole.plan.nodes);
+      CHECK(quick.plan.node_order == whole.plan.node_order);
+      CHECK(quick.plan.cost == whole.plan.cost);
+      CHECK(quick.plan.bound == whole.plan.bound);
+      for (tried_plan const& c : quick.tried) CHECK(c.what == "shardings");
+      CHECK(plan_training(asked, on, analytical{}).seconds() <= quick.seconds() * (1 + 1e-9));
+      planned const staged = plan_training(asked, on, analytical{}, {.effort = effort::quick, .schedules = std::vector{schedule_kind::gpipe}});
+      CHECK(staged.tried.back().what.find("gpipe") == 0);
+    }
 }
 
 TEST_CASE("divisors in a row: from 1 to the number, each by the next prime factor larger") {
@@ -178,12 +201,9 @@ TEST_CASE("a batch with an odd factor, bf16, and devices of two kinds; plans tha
   for (machine const& on : {nodes(2, 2, 1e10), mixed})
     for (bool const bf16 : {false, true}) {
       computation_graph const g = bf16 ? mixed_precision(one) : one;
-      batch_options o;
-      o.search.optimizer.kind = optimizer_kind::adamw;
-      batch_result r = optimize_batch(g, 15, on, analytical{}, o);
+      planned const r = plan_training({.graph = g, .samples = 15, .optimizer = {optimizer_kind::adamw}}, on, analytical{});
       check_result(g, 15, on, r);
-      for (batch_candidate const& c : r.tried) staged += c.feasible() && c.stages > 1 && c.micro_batches % 5 == 0;
-      seal(r.graph, r.plan);
+      for (tried_plan const& c : r.tried) staged += c.feasible() && c.stages > 1 && c.micro_batches % 5 == 0;
       plan const read = decode(encode(r.plan), "plan");
       CHECK(graph_of(g, read, 15).hash() == r.graph.hash());
       CHECK(check_certificate(r.graph, read).empty());
@@ -194,35 +214,39 @@ TEST_CASE("a batch with an odd factor, bf16, and devices of two kinds; plans tha
 TEST_CASE("what cannot be is refused by name, and what is too large is said to be") {
   computation_graph const g = zoo::make(gpt, 2);
   machine const on = nodes(1, 2, 1e9);
-  auto const of = [&](i64 batch, batch_options const& o = {}) { return optimize_batch(g, batch, on, analytical{}, o); };
+  auto const of = [&](i64 batch, planning_options const& o = {}) { return plan_training({.graph = g, .samples = batch}, on, analytical{}, o); };
   CHECK_THROWS_WITH_AS(of(15), doctest::Contains("a batch of 15 samples for a graph of 2"), error);
-  CHECK_THROWS_WITH_AS(of(0), doctest::Contains("a multiple of the graph's batch"), error);
-  batch_options o;
+  CHECK_THROWS_WITH_AS(of(-2), doctest::Contains("a multiple of the graph's batch"), error);
+  planning_options o;
   o.micro_batches = {3};
   CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("numbers that divide 8"), error);
   o.micro_batches = {};
   for (i64 size : {i64{0}, i64{3}, i64{6}, i64{32}}) {
-    o.stages.micro_batches = {size};
+    o.knobs.stages.micro_batches = {size};
     CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("2 times numbers that divide 8"), error);
   }
-  o.stages.micro_batches = {};
+  o.knobs.stages.micro_batches = {};
   computation_graph empty;
   int const none = empty.add_input("x", {1, 6});
   empty.add_output("loss", empty.node(empty.add(mean_squared_error{}, {none, none})).out[0]);
   empty.value(none).type.d[0] = 0;                               // as no graph is made, by a pass of one's own
-  CHECK_THROWS_WITH_AS(optimize_batch(empty, 8, on, analytical{}), doctest::Contains("'x' of shape [0,6] has no samples"), error);
-  o.max_placed = 1;
+  CHECK_THROWS_WITH_AS(plan_training({.graph = empty, .samples = 8}, on, analytical{}), doctest::Contains("'x' of shape [0,6] has no samples"), error);
+  o.knobs.max_placed = 1;
   CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("more operators on devices than 1 "), error);
-  o.max_placed = i64{g.node_count()} * 2;                       // one micro-batch, no more
-  batch_result const r = of(16, o);
+  o.knobs.max_placed = i64{g.node_count()} * 2;                       // one micro-batch, no more
+  planned const r = of(16, o);
   REQUIRE(r.feasible());
-  for (batch_candidate const& c : r.tried) {
+  for (tried_plan const& c : r.tried) {
     if (c.feasible()) CHECK(c.micro_batches == 1);
     else CHECK(c.seconds > 1e300);
   }
   o = {};
+  std::vector<rule> const no_rules;
+  o.knobs.rules.rules = &no_rules;
+  CHECK_THROWS_WITH_AS(of(16, o), doctest::Contains("valid: effort::thorough"), error);
+  o = {};
   o.schedules = {schedule_kind::zb_v};                           // for stages that take turns on a device
-  batch_result const flat = of(16, o);
+  planned const flat = of(16, o);
   REQUIRE(flat.feasible());
   CHECK(flat.plan.pipeline.empty());
   CHECK(flat.tried.back().refused.find("twice as many stages as groups") != std::string::npos);
@@ -230,7 +254,7 @@ TEST_CASE("what cannot be is refused by name, and what is too large is said to b
   int const x = fixed.add_input("x", {4, 6}), y = fixed.add_input("y", {4, 6});
   int const cut = fixed.node(fixed.add(slice_axis{0, 0, 4}, {x}, "cut")).out[0];
   fixed.add_output("loss", fixed.node(fixed.add(mean_squared_error{}, {cut, y})).out[0]);
-  CHECK_THROWS_WITH_AS(optimize_batch(fixed, 8, on, analytical{}), doctest::Contains("times its batch"), error);
+  CHECK_THROWS_WITH_AS(plan_training({.graph = fixed, .samples = 8}, on, analytical{}), doctest::Contains("times its batch"), error);
 }
 
 TEST_CASE("a summed loss is one in every plan that is compared; a sum plus a mean is refused where micro-batches may differ") {
@@ -244,16 +268,17 @@ TEST_CASE("a summed loss is one in every plan that is compared; a sum plus a mea
     return g;
   };
   machine const on = nodes(1, 2, 1e9);
-  batch_options o;
+  planning_options o;
+  training_problem summed{.graph = net(false), .samples = 8};
   for (int micro : {1, 4, 8}) {
     o.micro_batches = {micro};
-    o.schedules = {};
-    batch_result const r = optimize_batch(net(false), 8, on, analytical{}, o);
+    o.schedules = std::vector<schedule_kind>{};
+    planned const r = plan_training(summed, on, analytical{}, o);
     check_result(net(false), 8, on, r);
     CHECK(r.plan.reduction == loss_reduction::sum);
   }
   o.schedules = {schedule_kind::one_f_one_b};
-  CHECK_THROWS_WITH_AS(optimize_batch(net(true), 8, on, analytical{}, o), doctest::Contains("adds a sum over samples to what"), error);
-  o.search.reduction = loss_reduction::mean;
-  CHECK_THROWS_WITH_AS(optimize_batch(net(false), 8, on, analytical{}, o), doctest::Contains("is a sum over samples, not a mean"), error);
+  CHECK_THROWS_WITH_AS(plan_training({.graph = net(true), .samples = 8}, on, analytical{}, o), doctest::Contains("adds a sum over samples to what"), error);
+  summed.reduction = loss_reduction::mean;
+  CHECK_THROWS_WITH_AS(plan_training(summed, on, analytical{}, o), doctest::Contains("is a sum over samples, not a mean"), error);
 }

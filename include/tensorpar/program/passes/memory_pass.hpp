@@ -1,19 +1,13 @@
-// tensorpar/program/passes/memory_saving.hpp - a plan's sharded updates and recomputed operators, written
+// tensorpar/program/passes/memory_pass.hpp - a plan's sharded updates and recomputed operators, written
 // into the graph of its step
 #pragma once
 #include <set>
 #include <tensorpar/ir/sharded_update.hpp>
 #include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/plan/plan.hpp>
+#include <tensorpar/program/core/planned_step.hpp>
 
 namespace tensorpar {
-
-/// One training step whose graph says what its plan saves: unroll, checker, simulator and executor need no
-/// notion of it.
-struct saving_step {
-  training_graph graph;
-  tensorpar::plan plan;              // the same shardings, nothing left to save
-};
 
 namespace detail {
 
@@ -110,19 +104,20 @@ inline void shard_update(training_graph& t, int update, sharding const& mesh, ze
 
 /// Writes what a plan's choices save into the graph of its step. Operators with `recompute` run once more in
 /// the backward pass, right before the first that reads their results, from what was kept, and move their
-/// operands anew; nothing of theirs is kept from the forward pass. Weights with `sharding` are updated in
+/// operands anew; nothing of theirs is kept from the forward pass. Weights with `zero` are updated in
 /// parts (`sharded_letters`), and with `weights` kept in parts.
-/// Throws `error` if the plan decides about another number of operators, or has a pipeline (`expand` does all
-/// this itself). O(nodes log). Law: the step computes what `t` computes, exactly.
-inline saving_step save_memory(training_graph const& t, plan p) {
+/// Throws `error` if the plan decides about another number of operators, or has a pipeline (`pipeline_pass`
+/// does all this itself). O(nodes log). Law: the step computes what `t` computes, exactly.
+inline planned_step memory_pass(training_graph const& t, plan p) {
   require_feasible(p);
   if (static_cast<int>(p.nodes.size()) != t.forward_nodes)
     throw error("the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " +
                     std::to_string(t.forward_nodes),
-                "save_memory", "a plan made for this graph");
+                "memory_pass", "a plan made for this graph");
   if (!p.pipeline.empty())
-    throw error("the plan has a pipeline", "save_memory", "the step that expand(graph, plan) makes of it");
-  saving_step r{detail::recomputation(t, p).run(), std::move(p)};
+    throw error("the plan has a pipeline", "memory_pass",
+                "the step that pipeline_pass(graph, plan) makes of it");
+  planned_step r{detail::recomputation(t, p).run(), std::move(p), {}, {}, {}};
   r.graph.expanded_from = training_hash(t);
   for (int v = t.forward_nodes; v < r.graph.graph.node_count(); ++v)
     if (graph_node const& n = r.graph.graph.node(v); n.phase == step_phase::update && n.origin >= 0) {

@@ -1,5 +1,5 @@
-// tensorpar/program/scratch.hpp - the scratch space that a backend's kernels take, as a value that searches
-// and certificates are told of
+// tensorpar/program/core/scratch.hpp - the scratch space that a backend's kernels take, as a value that
+// searches and certificates are told of
 #pragma once
 #include <string>
 #include <tensorpar/core/error.hpp>

@@ -1,5 +1,5 @@
-// tensorpar/program/passes/expand.hpp - a pipelined plan becomes a graph that holds every micro-batch, and
-// the order in which its operators run
+// tensorpar/program/passes/pipeline_pass.hpp - a pipelined plan becomes a graph that holds every micro-batch,
+// and the order in which its operators run
 #pragma once
 #include <map>
 #include <tensorpar/ir/rebatch.hpp>
@@ -7,9 +7,9 @@
 #include <tensorpar/op/kinds/structural.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
 #include <tensorpar/plan/step_fit.hpp>
-#include <tensorpar/program/passes/memory_saving.hpp>
+#include <tensorpar/program/core/planned_step.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/program/passes/merge_orders.hpp>
-#include <tensorpar/program/passes/pipelined_step.hpp>
 #include <tensorpar/program/passes/stage_steps.hpp>
 #include <tuple>
 
@@ -28,7 +28,7 @@ class pipeline_expander {
   std::map<std::pair<int, int>, int> sum_;            // gradient -> sum over micro-batches
   // inputs, and values cut or joined for another micro-batch size
   std::map<std::vector<i64>, int> view_;
-  pipelined_step r_;
+  planned_step r_;
   step_phase phase_ = step_phase::forward;
 
   static std::size_t z(i64 i) { return static_cast<std::size_t>(i); }
@@ -128,29 +128,27 @@ class pipeline_expander {
       shape const& type = of(s).graph.type(x);
       constant zero{0, type.rank, {}};
       for (int d = 0; d < type.rank; ++d) zero.d[d] = type.d[d].n;
-      int const y =
-          out().node(place_view(out().add(zero, {}, "none#" + std::to_string(j)), s, j)).out.front();
+      int const y = added_view(zero, {}, "none", s, j);
       out().value(y).type.type = type.type;
       return it->second = y;
     }
     int sum = value_[z(x)][z(first)];
-    for (i64 i = first + 1; i < end; ++i)
-      sum =
-          out()
-              .node(place_view(out().add(add{}, {sum, value_[z(x)][z(i)]}, "sum#" + std::to_string(j)), s, j))
-              .out.front();
+    for (i64 i = first + 1; i < end; ++i) sum = added_view(add{}, {sum, value_[z(x)][z(i)]}, "sum", s, j);
     return it->second = sum;
   }
-  /// New node `id` belongs to a stage's backward pass, and all devices of an operator do the same. Returns
-  /// it.
-  int place_view(int id, int s, int j) {
+  int added_view(any_op op, std::vector<int> const& in, char const* name, int s, int j) {
+    int const id = out().add(std::move(op), in, name + ("#" + std::to_string(j)));
+    place_view(id, s, j);
+    return out().node(id).out.front();
+  }
+  /// New node `id` belongs to a stage's backward pass, and all devices of an operator do the same.
+  void place_view(int id, int s, int j) {
     graph_node& n = out().node(id);
     n.micro_batch = j;
     n.phase = step_phase::backward;
     n.origin = node_[z(stage(s).nodes.front())][z(j)];
     n.letters.assign(space_of(out(), id).loops.size(), '\0');
     belongs(id, {s, pass::backward, j});
-    return id;
   }
   void require_divides(int p, int s) const {
     if (size(p) % size(s) != 0 && size(s) % size(p) != 0)
@@ -287,7 +285,7 @@ class pipeline_expander {
   pipeline_expander(computation_graph const& f, plan const& p, std::string const& loss)
       : forward_(f), plan_(p), pipe_(p.pipeline), steps_(f, p, loss) {}
 
-  pipelined_step run() {
+  planned_step run() {
     r_.graph.reduction = steps_.reduction;
     for (auto const& [size, made] : steps_.made)
       require_one_mask(made.graph, static_cast<int>(pipe_.mini_batch / size));
@@ -336,14 +334,13 @@ class pipeline_expander {
 /// * micro-batches * log). Law: the step computes what `differentiate(forward)` over mini_batch / unit
 /// micro-batches computes, exactly over exact scalars (tests/exec/pipeline.test.cpp), unless an operator
 /// mixes samples (batch normalisation).
-inline pipelined_step expand(computation_graph const& forward, plan const& p,
-                             std::string const& loss = "loss") {
+inline planned_step pipeline_pass(computation_graph const& forward, plan const& p,
+                                  std::string const& loss = "loss") {
   require_feasible(p);
-  if (p.pipeline.empty()) throw error("the plan has no pipeline", "expand", "a plan with stages");
+  if (p.pipeline.empty()) throw error("the plan has no pipeline", "pipeline_pass", "a plan with stages");
   require_graph(p, forward);
-  pipelined_step r = detail::pipeline_expander(forward, p, loss).run();
-  detail::take_over(r, p);
-  r.plan.graph = forward_part_hash(r.graph);
+  planned_step r = detail::pipeline_expander(forward, p, loss).run();
+  r.plan = detail::plan_of_step(p, std::move(r.plan.nodes), r.graph);
   return r;
 }
 

@@ -1,5 +1,5 @@
-// tests/search/optimize_batch_jointly.test.cpp - rules, micro-batches, shardings and stages together: the fastest program of all, and a sound one
-#include <tensorpar/search/optimize_batch_jointly.hpp>
+// tests/search/rewritten_candidates.test.cpp - rules, micro-batches, shardings and stages together: the fastest program of all, and a sound one
+#include <tensorpar/search/plan_training.hpp>
 #include <doctest/doctest.h>
 
 #include <map>
@@ -18,16 +18,15 @@ machine nodes(int count, int each, double bandwidth, double megabytes = 1 << 14)
   return make_cluster("nodes", {"device", 1e11, 1e10, static_cast<i64>(megabytes * 1048576), 1e-6}, count * each, each,
                       {"inside", each, 1e-6, 1e10}, {"between", count * each, 5e-6, bandwidth});
 }
-bool rewrites(batch_candidate const& c) { return c.what.find(", rewritten") != std::string::npos; }
+bool rewrites(tried_plan const& c) { return c.what.find(", rewritten") != std::string::npos; }
 
 /// The plan as a file has it finds its graph from the declared one, and its evidence is accepted.
-void check_plan(computation_graph const& given, i64 batch, batch_result& r) {
+void check_plan(computation_graph const& given, i64 batch, planned const& r) {
   REQUIRE(r.feasible());
-  batch_candidate const& best = r.tried[static_cast<std::size_t>(r.chosen)];
-  for (batch_candidate const& c : r.tried) if (c.feasible()) CHECK(best.seconds <= c.seconds * (1 + 1e-9));
+  tried_plan const& best = r.tried[static_cast<std::size_t>(r.chosen)];
+  for (tried_plan const& c : r.tried) if (c.feasible()) CHECK(best.seconds <= c.seconds * (1 + 1e-9));
   CHECK(rewrites(best) != r.plan.rewrites.empty());
   CHECK(r.plan.pipeline.empty() == (best.stages == 0));
-  seal(r.graph, r.plan);
   plan const read = decode(encode(r.plan), "plan");
   CHECK(read == r.plan);
   computation_graph const declared = graph_of(given, read, batch);
@@ -56,17 +55,18 @@ TEST_CASE("never slower than without rules, whose candidates are all there; rule
       CAPTURE(bandwidth);
       computation_graph const g = name == "gpt" ? zoo::make(gpt, 1) : zoo::make_reduced(name, 1);
       machine const on = nodes(2, 2, bandwidth);
-      batch_result const without = optimize_batch(g, 16, on, analytical{});
-      batch_result r = optimize_batch_jointly(g, 16, on, analytical{});
+      training_problem const asked{.graph = g, .samples = 16};
+      planned const without = plan_training(asked, on, analytical{});
+      planned const r = plan_training(asked, on, analytical{}, {.effort = effort::thorough});
       check_plan(g, 16, r);
       CHECK(r.plan.step_seconds <= without.plan.step_seconds * (1 + 1e-9));
-      for (batch_candidate const& c : without.tried) {
+      for (tried_plan const& c : without.tried) {
         bool there = false;
-        for (batch_candidate const& d : r.tried)
+        for (tried_plan const& d : r.tried)
           there = there || (d.what == c.what && d.micro_batches == c.micro_batches && d.stages == c.stages && d.seconds == c.seconds);
         CHECK(there);
       }
-      for (batch_candidate const& c : without.tried) CHECK_FALSE(rewrites(c));
+      for (tried_plan const& c : without.tried) CHECK_FALSE(rewrites(c));
       if (r.plan.rewrites.empty()) ++none;
       else (r.plan.pipeline.empty() ? flat : staged) += 1;
     }
@@ -79,18 +79,18 @@ TEST_CASE("a plan with stages of rewritten layers trains exactly the parameters 
   computation_graph const g = layers(5, 16);
   int staged = 0, flat = 0;
   for (bool const stages : {false, true}) {
-    batch_options o;
-    o.search.optimizer.kind = optimizer_kind::momentum;
+    training_problem const asked{.graph = g, .samples = 8, .optimizer = {optimizer_kind::momentum}};
+    planning_options o{.effort = effort::thorough};
     if (stages) o.micro_batches = {8};                            // so small that stages are faster
-    else o.schedules.clear();
+    else o.schedules = std::vector<schedule_kind>{};
     machine const on = stages ? nodes(2, 1, 1e6) : nodes(1, 2, 1e12);
-    batch_result const r = optimize_batch_jointly(g, 8, on, analytical{}, o);
+    planned const r = plan_training(asked, on, analytical{}, o);
     REQUIRE(r.feasible());
     CHECK_FALSE(r.plan.rewrites.empty());
     (r.plan.pipeline.empty() ? flat : staged) += 1;
     computation_graph const whole = rebatch(g, 8);
     host_batch const data = tests::random_batch(whole, 1, 5);
-    tests::executor_of<prime_field> one(whole, one_device_plan(whole, {"loss", o.search.optimizer, 1}));
+    tests::executor_of<prime_field> one(whole, one_device_plan(whole, {"loss", asked.optimizer, 1}));
     tests::executor_of<prime_field> all(r.graph, r.plan);
     auto const trained = [&](auto& run) {
       std::map<std::string, std::vector<prime_field>> by_name;
@@ -112,22 +112,18 @@ TEST_CASE("a plan with stages of rewritten layers trains exactly the parameters 
 TEST_CASE("rules of your own, none at all, and the same answer for any number of threads") {
   computation_graph const g = zoo::make_reduced("candle_uno", 1);
   machine const on = nodes(2, 2, 1e8);
-  joint_options o;
+  training_problem const asked{.graph = g, .samples = 16};
+  planning_options o{.effort = effort::thorough};
   std::vector<rule> const nothing;
-  o.rules = &nothing;
-  batch_result const none = optimize_batch_jointly(g, 16, on, analytical{}, {}, o), without = optimize_batch(g, 16, on, analytical{});
+  o.knobs.rules.rules = &nothing;
+  planned const none = plan_training(asked, on, analytical{}, o), without = plan_training(asked, on, analytical{});
   CHECK(none.plan == without.plan);
   CHECK(none.tried.size() == without.tried.size());
   std::vector<rule> const some(substitution_rules().begin(), substitution_rules().end());
-  o.rules = &some;
-  batch_options one, three;
-  one.search.threads = 1;
-  three.search.threads = 3;
-  batch_result const mine = optimize_batch_jointly(g, 16, on, analytical{}, one, o);
-  batch_result const theirs = optimize_batch_jointly(g, 16, on, analytical{}, three);
+  o.knobs.rules.rules = &some;
+  o.threads = 1;
+  planned const mine = plan_training(asked, on, analytical{}, o);
+  planned const theirs = plan_training(asked, on, analytical{}, {.effort = effort::thorough, .threads = 3});
   CHECK(mine.plan == theirs.plan);
   CHECK(mine.chosen == theirs.chosen);
-  CHECK_THROWS_WITH_AS(optimize_batch_jointly(g, 0, on, analytical{}), doctest::Contains("a multiple of the graph's batch"), error);
-  three.search.order = {{0, 1}};                                  // that of another graph: not looked at
-  CHECK(optimize_batch_jointly(g, 16, on, analytical{}, three).plan == theirs.plan);
 }

@@ -1,11 +1,11 @@
-// tests/program/passes/memory_saving.test.cpp - what a plan's savings do to the graph of its step
-#include <tensorpar/program/passes/memory_saving.hpp>
+// tests/program/passes/memory_pass.test.cpp - what a plan's savings do to the graph of its step
+#include <tensorpar/program/passes/memory_pass.hpp>
 
 #include <doctest/doctest.h>
 
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 #include "support/small_graphs.hpp"
 
@@ -28,11 +28,11 @@ struct on_four {
       p.nodes[static_cast<std::size_t>(v)].sharding = {0, {{space_of(g, v).find('0') ? '0' : '\0', 4, 1}}};
   }
   void set(zero_stage s, bool recompute = false) { for (op_strategy& c : p.nodes) c = {c.sharding, s, recompute}; }
-  saving_step step() const { return save_memory(t, p); }
+  planned_step step() const { return memory_pass(t, p); }
 };
 
 /// The largest parameter's buffers: bytes of its home, and of its first state's.
-std::pair<i64, i64> homes(saving_step const& s) {
+std::pair<i64, i64> homes(planned_step const& s) {
   program const q = unroll(s.graph, s.plan);
   CHECK(check(s.graph, s.plan, q).empty());
   i64 weight = 0, state = 0;
@@ -48,7 +48,7 @@ std::pair<i64, i64> homes(saving_step const& s) {
 
 TEST_CASE("without savings the step is the graph's own") {
   on_four c;
-  saving_step const s = c.step();
+  planned_step const s = c.step();
   CHECK(s.graph.graph.hash() == c.t.graph.hash());
   CHECK(s.plan == c.p);
 }
@@ -65,7 +65,7 @@ TEST_CASE("states, and then weights, take a quarter on four devices") {
 TEST_CASE("a sharded weight is gathered for each pass, its gradient scattered once") {
   on_four c(optimizer_kind::sgd);
   c.set(zero_stage::weights);
-  saving_step const s = c.step();
+  planned_step const s = c.step();
   program const q = unroll(s.graph, s.plan);
   int const weight = c.g.node(2).in[1];           // of fc2, whose operand needs a gradient
   int gathers = 0, scatters = 0;
@@ -82,7 +82,7 @@ TEST_CASE("a sharded weight is gathered for each pass, its gradient scattered on
 TEST_CASE("what is recomputed runs twice, right before it is read, and nothing else does") {
   on_four c;
   c.p.nodes[1].recompute = c.p.nodes[3].recompute = true;
-  saving_step const s = c.step();
+  planned_step const s = c.step();
   std::vector<int> again;
   for (int v = c.t.forward_nodes; v < s.graph.graph.node_count(); ++v)
     if (s.graph.graph.node(v).recomputed) again.push_back(s.graph.graph.node(v).origin);
@@ -109,7 +109,7 @@ TEST_CASE("a chain of many diamonds is computed again once") {
   plan p = serial_plan(g);
   for (op_strategy& c : p.nodes) c.recompute = true;
   p.nodes.back().recompute = false;
-  computation_graph const& again = save_memory(t, p).graph.graph;
+  computation_graph const& again = memory_pass(t, p).graph.graph;
   CHECK(again.node_count() <= t.graph.node_count() + g.node_count() - 1);
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("recomputing what stands between two kept results takes memory off the
   training_graph const t = differentiate(g);
   plan p = serial_plan(g);
   auto const arena = [&] {
-    saving_step const s = save_memory(t, p);
+    planned_step const s = memory_pass(t, p);
     program const q = unroll(s.graph, s.plan);
     CHECK(check(s.graph, s.plan, q).empty());
     return q.arena[0];
@@ -142,7 +142,7 @@ TEST_CASE("recomputing what stands between two kept results takes memory off the
 TEST_CASE("a plan that saves memory is not run as one that does not") {
   on_four c;
   c.p.nodes[0].recompute = true;
-  CHECK_THROWS_WITH_AS(unroll(c.t, c.p), doctest::Contains("save_memory(graph, plan)"), error);
+  CHECK_THROWS_WITH_AS(unroll(c.t, c.p), doctest::Contains("memory_pass(graph, plan)"), error);
   REQUIRE(check(c.t, c.p).size() == 1);
   CHECK(check(c.t, c.p).front().text.find("the plan saves memory") == 0);
   CHECK(c.p.hash() != c.step().plan.hash());

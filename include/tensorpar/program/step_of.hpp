@@ -1,43 +1,29 @@
-// tensorpar/program/planned_step.hpp - one training step of any plan, with stages or without: what executors,
+// tensorpar/program/step_of.hpp - one training step of any plan, with stages or without: what executors,
 // checker and simulator take
 #pragma once
 #include <algorithm>
 #include <string>
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/plan/step_fit.hpp>
-#include <tensorpar/program/passes/memory_saving.hpp>
-#include <tensorpar/program/tasks.hpp>
+#include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/program/training.hpp>
+#include <tensorpar/program/unroll.hpp>
 
 namespace tensorpar {
 
-/// A step's graph, the shardings of its operators, and its program: what `check(graph, plan, program)` and
-/// `simulate(program, ...)` take, and executors if it was made for their policy (exec/step/step_for.hpp).
-struct planned_step {
-  training_graph graph;
-  tensorpar::plan plan;
-  tensorpar::program program;
-};
-
-/// The step that a plan makes of the forward graph that it runs: a pipeline is expanded
-/// (program/passes/expand.hpp), memory is saved where the plan says so (program/passes/memory_saving.hpp),
-/// and all is unrolled. `w`: the scratch space of a backend. `ready(graph)` is called before that, with the
-/// step's graph. Throws `error` for a plan of another graph, and as `expand`, `save_memory` and `unroll` do.
-/// O(unrolling).
+/// The step that a plan makes of the forward graph that it runs. Its pipeline, its recomputation and its ZeRO
+/// stages are written into the graph (program/passes/), which is then unrolled. `w`: the scratch space of a
+/// backend. `ready(graph)` is called with the step's graph before that. Throws `error` for a plan of another
+/// graph, and as the passes and `unroll` do. O(unrolling).
 template <class Ready>
 planned_step step_of(computation_graph const& forward, plan const& p, std::string const& loss,
                      workspace_rule w, Ready const& ready) {
   require_graph(p, forward);
-  if (!p.pipeline.empty()) {
-    pipelined_step s = expand(forward, p, loss);
-    ready(s.graph);
-    program q = unroll(s, w);
-    return {std::move(s.graph), std::move(s.plan), std::move(q)};
-  }
-  saving_step s = save_memory(differentiate(forward, training_of(p, loss)), p);
+  planned_step s = !p.pipeline.empty() ? pipeline_pass(forward, p, loss)
+                                       : memory_pass(differentiate(forward, training_of(p, loss)), p);
   ready(s.graph);
-  program q = unroll(s.graph, s.plan, w);
-  return {std::move(s.graph), std::move(s.plan), std::move(q)};
+  s.program = unroll(s, {w});
+  return s;
 }
 /// The same without a policy's kernels being looked for: with the scratch space that a search or a
 /// certificate was told of, or none.
@@ -48,7 +34,7 @@ inline planned_step step_of(computation_graph const& forward, plan const& p, std
 }
 
 /// The graph that a plan for so many `samples` runs, from the graph of few that it was searched for with
-/// (search/optimize_batch.hpp): on as many samples as a micro-batch has; a pipeline runs the given one. For
+/// (search/plan_training.hpp): on as many samples as a micro-batch has; a pipeline runs the given one. For
 /// plans that come from a file. If the plan has rewrites, the one that they begin with:
 /// `rewritten(graph_of(few, p, samples), p)` (program/rewritten.hpp) is what any plan runs.
 /// Throws `error` where the plan is of another graph or batch. O(nodes).

@@ -1,4 +1,4 @@
-// tensorpar/program/program.hpp - a plan unrolled: buffers, and the tasks that every device runs in order
+// tensorpar/program/core/program.hpp - a plan unrolled: buffers, and every task in order
 #pragma once
 #include <tensorpar/ir/reshard.hpp>
 

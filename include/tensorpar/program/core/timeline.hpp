@@ -1,4 +1,4 @@
-// tensorpar/program/timeline.hpp - what happened when: the one type that simulator and executor both write
+// tensorpar/program/core/timeline.hpp - what happened when, as simulator and executor tell it
 #pragma once
 #include <string>
 #include <tensorpar/core/config.hpp>

@@ -1,0 +1,50 @@
+// tensorpar/program/planned.hpp - what a planner answers: a plan with its step and all that was compared, or
+// what is lacking
+#pragma once
+#include <limits>
+#include <optional>
+#include <string>
+#include <tensorpar/plan/shortage.hpp>
+#include <tensorpar/program/core/planned_step.hpp>
+#include <vector>
+
+namespace tensorpar {
+
+/// One of the plans that were compared. Only what is feasible is a plan.
+struct tried_plan {
+  // "shardings", or the schedule of a pipeline; ", rewritten": of a graph that rules made; ", mapped": with
+  // shardings of their own inside stages
+  std::string what;
+  int micro_batches = 1;                 // of stages the largest number
+  int stages = 0;
+  // seconds of a step: its program simulated, where there is one
+  double seconds = std::numeric_limits<double>::infinity();
+  i64 peak = 0;                          // bytes of the largest arena
+  std::optional<shortage> infeasible;    // then no plan of this kind was found
+  std::string refused;                   // why none was looked for
+  bool feasible() const { return !infeasible && refused.empty(); }
+};
+
+/// The answer of `plan_training` (search/plan_training.hpp). `trainer` (exec/trainer.hpp) runs it.
+struct planned {
+  std::optional<shortage> infeasible;    // what lacked least; then there is no plan
+  // that the plan runs: the problem's on more samples, and after the plan's rewrites
+  computation_graph graph;
+  // sealed (program/evidence/certificate.hpp); step_seconds is its program's. Where it has no stages, cost is
+  // that of the search's objective, in which nothing overlaps, and bound what no such plan of as many
+  // micro-batches is below
+  tensorpar::plan plan;
+  // for numbers of plan.scalar_bytes; with kernels' scratch where plan.scratch names their policy
+  planned_step step;
+  std::vector<tried_plan> tried;         // all that was compared, and why the others lost
+  int chosen = -1;                       // of those
+
+  bool feasible() const { return !infeasible; }
+  double seconds() const { return plan.step_seconds; }
+  /// Precondition: feasible.
+  tried_plan const& best() const { return tried[static_cast<std::size_t>(chosen)]; }
+  /// Bytes by device.
+  std::vector<i64> const& arena() const { return step.program.arena; }
+};
+
+}  // namespace tensorpar

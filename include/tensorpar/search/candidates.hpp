@@ -1,0 +1,254 @@
+// tensorpar/search/candidates.hpp - plans of every kind for one training problem, unrolled, simulated and
+// compared
+#pragma once
+#include <algorithm>
+#include <string>
+#include <tensorpar/program/evidence/certificate.hpp>
+#include <tensorpar/program/planned.hpp>
+#include <tensorpar/program/step_of.hpp>
+#include <tensorpar/search/pipeline/map_within.hpp>
+#include <tensorpar/search/rewritten_candidates.hpp>
+#include <utility>
+
+namespace tensorpar::detail {
+
+/// Divisors of n from 1 to n, each a multiple of the one before by n's next prime factor, which is as small
+/// as it may be. Factors above `max_micro_batches` are not told apart. O(max_micro_batches) at most.
+inline std::vector<i64> divisors_in_a_row(i64 n) {
+  std::vector<i64> r{1};
+  for (i64 p = 2; n > 1;) {
+    while (n % p != 0 && p <= max_micro_batches && p * p <= n) ++p;
+    i64 const factor = n % p == 0 ? p : n;
+    r.push_back(r.back() * factor);
+    n /= factor;
+  }
+  return r;
+}
+
+/// Keeps the fastest of the plans that it is told of.
+template <cost_model M> class plan_search {
+  training_problem const& asked_;
+  computation_graph const& given_;
+  batch_axes axes_;
+  i64 batch_;
+  machine const& on_;
+  M const& model_;
+  planning_options const& o_;
+  std::vector<schedule_kind> schedules_;
+  search_options each_;                                  // what each phase is asked
+  // seconds of the fastest shardings
+  double plain_ = std::numeric_limits<double>::infinity(), rewritten_ = plain_;
+  planned r_;
+
+  /// Of a device, if all have as many, or fewer.
+  i64 usual_samples() const {
+    i64 most = axes_.own();
+    for (i64 n : divisors_in_a_row(batch_ / axes_.own()))
+      if (n * axes_.own() * on_.size() <= batch_) most = n * axes_.own();
+    return most;
+  }
+  bool too_large(i64 micro_batches) const {
+    return static_cast<double>(micro_batches) * given_.node_count() * on_.size() >
+           static_cast<double>(o_.knobs.max_placed);
+  }
+
+  /// A plan's program, simulated and compared with the fastest so far.
+  void offer(tried_plan c, computation_graph const& graph, plan p) {
+    planned_step s = step_of(graph, p, asked_.loss, asked_.scratch);
+    std::vector<i64> room;
+    for (int d = 0; d < on_.size(); ++d) room.push_back(on_.kind_of(d).memory);
+    c.infeasible = shortage_in(s.program.arena, room, false);
+    c.seconds = simulate(s.program, on_, model_, {true, false}).seconds;
+    c.peak = *std::max_element(s.program.arena.begin(), s.program.arena.end());
+    c.stages = static_cast<int>(p.pipeline.stages.size());
+    bool const better =
+        c.feasible() && (r_.chosen < 0 || c.seconds < r_.tried[idx(r_.chosen)].seconds * (1 - 1e-9));
+    r_.tried.push_back(std::move(c));
+    if (!better) return;
+    r_.chosen = static_cast<int>(r_.tried.size()) - 1;
+    r_.graph = graph;
+    r_.plan = std::move(p);
+    r_.plan.model = s.plan.model = asked_.name;
+    r_.plan.step_seconds = s.plan.step_seconds = r_.tried.back().seconds;
+    r_.plan.batch = s.plan.batch = batch_;
+    r_.plan.scratch = s.plan.scratch = asked_.scratch.policy;
+    r_.step = std::move(s);
+  }
+  void lacks(tried_plan c, shortage const& s) {
+    c.infeasible = s;
+    r_.tried.push_back(std::move(c));
+  }
+  void refuse(tried_plan c, std::string why) {
+    c.refused = std::move(why);
+    r_.tried.push_back(std::move(c));
+  }
+
+  /// Every operator on all devices or some, micro-batches one after another. Returns whether more of these
+  /// are worth a try: hardly where a plan keeps all that it makes, for smaller operators and more of them are
+  /// no gain.
+  bool shardings(int micro_batches) {
+    tried_plan c;
+    c.what = "shardings";
+    c.micro_batches = micro_batches;
+    if (too_large(micro_batches)) {
+      refuse(std::move(c), "more operators on devices than " + std::to_string(o_.knobs.max_placed));
+      return false;
+    }
+    search_options s = each_;
+    s.micro_batches = micro_batches;
+    computation_graph const graph = rebatch(given_, batch_ / micro_batches / axes_.own());
+    // each is compared with its like, so that rules end no search that goes on without them
+    auto const consider = [&](char const* how, double& least, computation_graph const& made,
+                              search_result found) {
+      tried_plan x = c;
+      x.what += how;
+      if (!found.feasible()) {
+        lacks(std::move(x), *found.infeasible);
+        return true;
+      }
+      bool const saves = found.plan.saves_memory();
+      offer(std::move(x), made, std::move(found.plan));
+      double const before = std::exchange(least, std::min(least, r_.tried.back().seconds));
+      return saves && r_.tried.back().seconds <= before;
+    };
+    bool more = consider("", plain_, graph, optimize(graph, on_, model_, s));
+    if (o_.effort == effort::thorough)
+      if (auto x = rewritten_shardings(graph, on_, model_, s, o_.knobs.rules))
+        more = consider(", rewritten", rewritten_, x->graph, std::move(x->found)) || more;
+    return more;
+  }
+
+  graph_stage_options stage_degrees(bool saving) const {
+    graph_stage_options g;
+    g.mini_batch = batch_;
+    g.loss = asked_.loss;
+    g.optimizer = asked_.optimizer;
+    g.reduction = each_.reduction;
+    g.scalar_bytes = each_.scalar_bytes;
+    g.scratch = asked_.scratch;
+    g.max_tensor = o_.knobs.max_tensor;
+    if (g.max_tensor <= 0) g.max_tensor = on_.links.empty() ? 1 : static_cast<int>(on_.links.front().group);
+    g.recompute = g.shard_optimizer = saving;
+    return g;
+  }
+  /// Stages by this schedule; where those that keep everything do not fit, also such that compute again and
+  /// share the optimizer's state.
+  void stages(schedule_kind kind, char const* how, computation_graph const& few, plan const& rewritten) {
+    std::string const name = std::string(name_of(kind)) + how;
+    tried_plan c;
+    c.what = name;
+    stage_options some = o_.knobs.stages;
+    if (!some.threads) some.threads = o_.threads;
+    if (some.micro_batches.empty())
+      for (i64 n : divisors_in_a_row(batch_ / axes_.own())) some.micro_batches.push_back(n * axes_.own());
+    std::erase_if(some.micro_batches, [&](i64 b) { return too_large(batch_ / b); });
+    if (some.micro_batches.empty())
+      return refuse(std::move(c), "more operators on devices than " + std::to_string(o_.knobs.max_placed));
+    std::vector<std::vector<int>> before;
+    for (int v = 0; v < few.node_count(); ++v) before.push_back(few.predecessors(v));
+    auto const offered = [&](tried_plan x, plan p) {
+      p.serial = rewritten.serial;
+      p.rewrites = rewritten.rewrites;
+      offer(std::move(x), few, std::move(p));
+    };
+    try {
+      fitted_stages found;
+      for (bool const saving : {false, true}) {
+        graph_stages<M> const model(few, on_, model_, stage_degrees(saving));
+        found = fit_stages(before, few, on_, model, some, kind);
+        if (found.feasible() || !each_.save_memory) break;
+      }
+      if (!found.feasible()) return lacks(std::move(c), *found.infeasible);
+      for (std::size_t s = 0; s < found.plan.pipeline.stages.size(); ++s)
+        c.micro_batches = std::max(c.micro_batches, found.plan.pipeline.micro_batches(static_cast<int>(s)));
+      mapped_stages mapped = map_within(few, found.plan, model_, each_);
+      bool const other = !(mapped.plan == found.plan);
+      tried_plan within = c;
+      within.what += ", mapped";
+      offered(std::move(c), std::move(found.plan));
+      if (other) offered(std::move(within), std::move(mapped.plan));
+    // a schedule for other stages, operators that cut samples apart
+    } catch (error const& e) {
+      c.what = name;
+      refuse(std::move(c), e.what());
+    }
+  }
+
+ public:
+  plan_search(training_problem const& p, machine const& on, M const& model, planning_options const& o)
+      : asked_(p),
+        given_(p.graph),
+        axes_(p.graph),
+        batch_(p.samples == 0 ? axes_.own() : p.samples),
+        on_(on),
+        model_(model),
+        o_(o),
+        schedules_(schedules_of(o)),
+        each_(search_of(p, o)) {
+    char const* const here = "plan_training";
+    require_machine(on);
+    require_bound(given_);
+    require_scratch(p.scratch, each_.scalar_bytes, here);
+    if (batch_ < 1 || batch_ % axes_.own())
+      throw error(
+          "a batch of " + std::to_string(batch_) + " samples for a graph of " + std::to_string(axes_.own()),
+          here, "a multiple of the graph's batch");
+    i64 const parts = batch_ / axes_.own();
+    bool const several = parts > 1 && (o.micro_batches != std::vector{1} || !schedules_.empty());
+    if (int const loss = given_.output(p.loss); loss >= 0)
+      each_.reduction = reduction_of(given_, loss, p.reduction, several, true);
+    std::string const whole = std::to_string(parts) + ", the batch by the graph's own";
+    for (int k : o.micro_batches)
+      if (k < 1 || k > max_micro_batches || parts % k)
+        throw error(std::to_string(k) + " micro-batches", here, "numbers that divide " + whole);
+    for (i64 b : o.knobs.stages.micro_batches)
+      if (b < axes_.own() || b % axes_.own() || parts % (b / axes_.own()))
+        throw error("micro-batches of " + std::to_string(b) + " samples", here,
+                    std::to_string(axes_.own()) + " times numbers that divide " + whole);
+    if (o.effort != effort::thorough && o.knobs.rules.rules)
+      throw error("rules for a search that applies none", here, "effort::thorough");
+  }
+
+  planned run() {
+    for (int k : o_.micro_batches) shardings(k);
+    if (o_.micro_batches.empty())
+      for (i64 k : divisors_in_a_row(batch_ / axes_.own()))
+        if (k > max_micro_batches || !shardings(static_cast<int>(k))) break;
+    if (on_.size() > 1) {
+      for (schedule_kind k : schedules_) stages(k, "", given_, {});
+      std::optional<rewritten_candidate> x;
+      if (o_.effort == effort::thorough && !schedules_.empty())
+        x = rewritten_for_stages(given_, usual_samples(), on_, model_, each_, o_.knobs.rules);
+      if (x) for (schedule_kind k : schedules_) stages(k, ", rewritten", x->graph, x->found.plan);
+    }
+    if (r_.chosen >= 0) return sealed();
+    return nothing_found();
+  }
+
+ private:
+  planned sealed() {
+    seal(r_.graph, r_.plan, asked_.loss, asked_.scratch);
+    r_.step.plan.peak_bytes = r_.plan.peak_bytes;
+    r_.step.plan.tasks = r_.plan.tasks;
+    r_.step.plan.offsets = r_.plan.offsets;
+    return std::move(r_);
+  }
+  planned nothing_found() {
+    bool proven = false;
+    for (tried_plan const& c : r_.tried)
+      if (c.infeasible) {
+        proven = proven || c.infeasible->proven;
+        if (!r_.infeasible || c.infeasible->missing < r_.infeasible->missing) r_.infeasible = c.infeasible;
+      }
+    if (r_.infeasible) r_.infeasible->proven = proven;
+    r_.plan.infeasible = r_.infeasible;
+    r_.plan.model = asked_.name;
+    if (!r_.infeasible)
+      throw error("nothing to choose from: " +
+                      (r_.tried.empty() ? "no kind of plan is allowed" : r_.tried.front().refused),
+                  "plan_training", "fewer devices, fewer operators, or a larger max_placed");
+    return std::move(r_);
+  }
+};
+
+}  // namespace tensorpar::detail

@@ -1,0 +1,35 @@
+// tensorpar/search/plan_training.hpp - from a training problem and a machine to the fastest plan of any kind
+#pragma once
+#include <tensorpar/search/candidates.hpp>
+
+namespace tensorpar {
+
+/// The fastest plan for a training step on a machine, by a cost model. Candidates are
+/// 1. shardings: every operator over all devices or some, for one number of micro-batches after another
+///    (`optimize`, search/intra/optimize.hpp). More micro-batches are tried while nothing fits, or while the
+///    plan for fewer recomputes or shards its weights, and until a step gets longer;
+/// 2. pipelines: stages for each schedule (`fit_stages`, search/pipeline/fit_stages.hpp), and the same with
+///    shardings of their own inside (`map_within`). A pipeline may have one stage;
+/// 3. with `effort::thorough` both again after rewrite rules (`optimize_jointly`, search/joint/joint.hpp),
+///    for the whole machine and for one device with its share of the samples.
+/// Every candidate is unrolled and simulated under the same cost model; the fastest program whose arenas fit
+/// is taken, and all are told. Where none fits, `infeasible` says what lacked least.
+///
+/// All inputs of the problem's graph have their samples along the first axis. Operators that mix samples
+/// (batch normalisation) do so within each micro-batch. Orders of stages that come back to a device are not
+/// looked for.
+/// Throws `error` as `optimize` and `rebatch` (operators that fix how many samples there are) do; for a batch
+/// that is no multiple of the graph's; for options that this effort does not look at; and where nothing may
+/// be looked at. Why a schedule cannot be stands beside it. Deterministic. Takes as long as all phases
+/// together, nearly all of it for unrolling pipelines.
+template <cost_model M>
+planned plan_training(training_problem const& problem, machine const& on, M const& model,
+                      planning_options const& options = {}) {
+  return detail::plan_search<M>(problem, on, model, options).run();
+}
+template <class M>
+  requires(!cost_model<M>)
+cost_model_lack<M> plan_training(training_problem const&, machine const&, M const&,
+                                 planning_options const& = {});
+
+}  // namespace tensorpar
