@@ -26,5 +26,5 @@ TEST_CASE("numbers up to the largest are taken, larger ones refused; sums of as 
   CHECK_THROWS_AS(parse_dnn_partitioning(profile("1.1e18"), "p", profile_units::as_published), error);
   CHECK_THROWS_AS(parse_dnn_partitioning(profile("-1"), "p", profile_units::as_published), error);
   CHECK(std::isfinite(profile_max_number * profile_max_nodes * profile_max_edges));
-  CHECK(detail::no_price > profile_max_number * profile_max_nodes);
+  CHECK(infinity > profile_max_number * profile_max_nodes);
 }

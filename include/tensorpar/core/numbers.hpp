@@ -1,7 +1,6 @@
 // tensorpar/core/numbers.hpp - the units of a profile's numbers, and what is refused as a number
 #pragma once
 #include <cstddef>
-#include <limits>
 #include <tensorpar/core/config.hpp>
 
 namespace tensorpar {
@@ -29,8 +28,6 @@ inline constexpr int profile_max_edges = 1'000'000;
 namespace detail {
 /// An int as an index.
 constexpr std::size_t uz(int i) { return static_cast<std::size_t>(i); }
-/// What a price is when there is none.
-inline constexpr double no_price = std::numeric_limits<double>::infinity();
 }  // namespace detail
 
 }  // namespace tensorpar

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/ir/machine/machine.hpp>
 #include <thread>
 #include <vector>
@@ -29,7 +30,7 @@ inline double host_now() {
 
 /// The best of repeated runs within a time budget; at least two.
 template <class F> double best_time(double budget, F&& run) {
-  double best = 1e300;
+  double best = infinity;
   double const end = host_now() + budget;
   for (int i = 0; i < 2 || host_now() < end; ++i) {
     double const t = host_now();

@@ -2,6 +2,7 @@
 // a search has to beat
 #pragma once
 #include <random>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/op/attention/packed.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
 
@@ -195,7 +196,7 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   i64 const node = on.links.empty() ? on.size() : on.links.front().group;
   evaluator const price(two_axes);
   std::optional<assignment> mesh, megatron;
-  double min_mesh = never, min_megatron = never;
+  double min_mesh = infinity, min_megatron = infinity;
   for (i64 k = 1; k <= on.size(); ++k) {
     if (on.size() % k) continue;
     std::optional<assignment> const a =

@@ -1,9 +1,9 @@
 // tensorpar/program/planned.hpp - what a planner answers: a plan with its step and all that was compared, or
 // what is lacking
 #pragma once
-#include <limits>
 #include <optional>
 #include <string>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/plan/shortage.hpp>
 #include <tensorpar/program/core/planned_step.hpp>
 #include <vector>
@@ -18,7 +18,7 @@ struct tried_plan {
   int micro_batches = 1;                 // of stages the largest number
   int stages = 0;
   // seconds of a step: its program simulated, where there is one
-  double seconds = std::numeric_limits<double>::infinity();
+  double seconds = infinity;
   i64 peak = 0;                          // bytes of the largest arena
   std::optional<shortage> infeasible;    // then no plan of this kind was found
   std::string refused;                   // why none was looked for

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <string>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/program/planned.hpp>
 #include <tensorpar/program/step_of.hpp>
@@ -37,7 +38,7 @@ template <cost_model M> class plan_search {
   std::vector<schedule_kind> schedules_;
   search_options each_;                                  // what each phase is asked
   // seconds of the fastest shardings
-  double plain_ = std::numeric_limits<double>::infinity(), rewritten_ = plain_;
+  double plain_ = infinity, rewritten_ = plain_;
   planned r_;
 
   /// Of a device, if all have as many, or fewer.

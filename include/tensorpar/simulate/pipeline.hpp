@@ -1,6 +1,7 @@
 // tensorpar/simulate/pipeline.hpp - a pipeline's passes run in virtual time, nothing but dependencies and
 // durations
 #pragma once
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/schedule.hpp>
 
 namespace tensorpar {
@@ -76,14 +77,14 @@ class pipeline_simulator {
   /// The same for searches: null instead of an error for an order that waits for ever; overwritten by the
   /// next call.
   pipeline_run const* attempt(std::vector<std::vector<pass_entry>> const& order, bool keep_passes = false) {
-    latest_idle_.assign(static_cast<std::size_t>(groups_), 1e300);
+    latest_idle_.assign(static_cast<std::size_t>(groups_), infinity);
     return execute(order, keep_passes);
   }
   /// The same for complete orders, and null as soon as it shows that `group` (-1: any) ends later than `most`
   /// seconds.
   pipeline_run const* attempt_within(std::vector<std::vector<pass_entry>> const& order, double most,
                                      int group = -1) {
-    latest_idle_.assign(static_cast<std::size_t>(groups_), 1e300);
+    latest_idle_.assign(static_cast<std::size_t>(groups_), infinity);
     for (std::size_t g = 0; g < latest_idle_.size(); ++g)
       if (group < 0 || g == static_cast<std::size_t>(group)) latest_idle_[g] = most * (1 + 1e-9) - work_[g];
     pipeline_run const* r = execute(order, false);
@@ -139,7 +140,7 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
   if (c.stages.size() != p.stages.size())
     throw error("costs of " + std::to_string(c.stages.size()) + " stages", "pipeline costs",
                 std::to_string(p.stages.size()) + " of them");
-  auto const good = [](double x) { return x >= 0 && x < 1e300; };
+  auto const good = [](double x) { return x >= 0 && x < infinity; };
   if (!(c.freed_at_backward >= 0 && c.freed_at_backward <= 1))
     throw error("a share of " + std::to_string(c.freed_at_backward), "pipeline_costs.freed_at_backward",
                 "from 0 to 1");

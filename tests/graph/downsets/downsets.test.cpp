@@ -72,7 +72,7 @@ double exhaustive(small_case const& c) {
       if (g.backward[uz(u)] && g.backward[uz(v)] && (!forward[uz(a)] || !forward[uz(b)])) order.push_back({b, a});
     }
   int const row = c.limits.accelerators + c.limits.cpus;
-  double best = detail::no_price;
+  double best = infinity;
   std::vector<int> place(uz(g.colours), 0);
   for (bool more = true; more;) {
     bool valid = true;
@@ -100,7 +100,7 @@ struct piper_walk {
   piper_setup const& setup;
   double operator()(unsigned rest, int later, int devices) const {
     if (rest == 0) return 0;
-    double best = detail::no_price;
+    double best = infinity;
     for (unsigned part = rest; part; part = (part - 1) & rest) {
       std::vector<int> nodes;
       bool closed = true;
@@ -113,7 +113,7 @@ struct piper_walk {
       for (piper_degree const& t : g.degrees[0])
         for (int d = 1; d * t.degree <= devices && d + later <= std::min<i64>(setup.devices, setup.micro_batches); ++d) {
           if (setup.micro_batches % d) continue;
-          double stage = detail::no_price;
+          double stage = infinity;
           for (unsigned choice = 0; choice < 1u << nodes.size(); ++choice) {
             piper_stage s{nodes, d, t.degree, {}};
             for (std::size_t i = 0; i < nodes.size(); ++i) s.configuration.push_back(static_cast<int>(choice >> i & 1));
@@ -146,7 +146,7 @@ struct random_objective {
     }
     for (int t = 0; t < tables_; ++t) {
       work_.emplace_back();
-      for (int v = 0; v < n; ++v) work_.back().push_back(r.chance(5) ? detail::no_price : r.below(10));
+      for (int v = 0; v < n; ++v) work_.back().push_back(r.chance(5) ? infinity : r.below(10));
     }
     for (int h = 0, m = r.below(2 * n); h < m; ++h) {
       std::vector<int> net;
@@ -174,7 +174,7 @@ struct random_objective {
   int measures() const { return 1; }
   double measure(int, int v) const { return bytes_[0][uz(v)]; }
   double seconds(downset_stage const& s, int w, int later) const {
-    return s.sum(0) * (1 + later) > memory ? detail::no_price : (s.work + s.boundary) / ways_[uz(w)].share + 0.5 * w + 0.25 * later;
+    return s.sum(0) * (1 + later) > memory ? infinity : (s.work + s.boundary) / ways_[uz(w)].share + 0.5 * w + 0.25 * later;
   }
   int devices() const { return devices_; }
   int copies() const { return copies_; }
@@ -273,7 +273,7 @@ TEST_CASE("min_bottleneck equals the recursion over all pairs, for cost models o
     downset_pipeline const got = min_bottleneck(g, o);
     CAPTURE(seed);
     CAPTURE(tests::text(g));
-    REQUIRE(got.feasible == (want < detail::no_price));
+    REQUIRE(got.feasible == (want < infinity));
     if (!got.feasible) continue;
     ++feasible;
     REQUIRE(same(got.seconds, want));
@@ -302,7 +302,7 @@ TEST_CASE("min_max_load equals the best of all assignments") {
     double const want = exhaustive(c);
     max_load_optimum const got = min_max_load(c.g, c.limits);
     CAPTURE(seed);
-    REQUIRE(got.feasible == (want < detail::no_price));
+    REQUIRE(got.feasible == (want < infinity));
     if (!got.feasible) continue;
     ++feasible;
     with_cpu += !got.split.cpus.empty();
@@ -326,7 +326,7 @@ TEST_CASE("min_piper equals the best of all partitions, degrees and configuratio
     double const want = piper_walk{g, setup}((1u << dag.size()) - 1, 0, setup.devices);
     piper_optimum const got = min_piper(g, setup);
     CAPTURE(seed);
-    REQUIRE(got.feasible == (want < detail::no_price));
+    REQUIRE(got.feasible == (want < infinity));
     CHECK(got.exact);
     if (!got.feasible) continue;
     ++feasible;
@@ -358,7 +358,7 @@ TEST_CASE("hundreds of downsets: still the recursion over all pairs, with memory
     double const want = min_bottleneck_reference(space, o);
     CAPTURE(seed);
     downset_pipeline const got = min_bottleneck(space, o), sampled = min_bottleneck(space, o, 1000, 0);
-    REQUIRE(got.feasible == (want < detail::no_price));
+    REQUIRE(got.feasible == (want < infinity));
     REQUIRE(sampled.feasible == got.feasible);
     if (!got.feasible) continue;
     ++feasible;
@@ -371,7 +371,7 @@ TEST_CASE("hundreds of downsets: still the recursion over all pairs, with memory
     piper_objective const po(q, setup);
     double const least = min_bottleneck_reference(q, po);
     downset_pipeline const mine = min_bottleneck(q, po, 1000, static_cast<int>(seed % 2) * 5000);
-    REQUIRE(mine.feasible == (least < detail::no_price));
+    REQUIRE(mine.feasible == (least < infinity));
     if (mine.feasible) REQUIRE(same(mine.seconds, least));
     transfers += mine.feasible;
   }

@@ -63,7 +63,7 @@ struct pipedream_walk {
     return r;
   }
   double best() const {
-    double r = detail::no_price;
+    double r = infinity;
     for (auto const& p : all(setup.levels.size() - 1, -1, static_cast<int>(states.size()) - 1, setup.levels.back().machines)) {
       pipedream_price const price = price_pipedream(g, p, setup);
       if (price.fits) r = std::min(r, price.seconds);
@@ -88,7 +88,7 @@ TEST_CASE("min_pipedream equals the best of all chains of states, in one level a
     double const want = pipedream_walk{g, setup, pipedream_states(g)}.best();
     pipedream_optimum const got = min_pipedream(g, setup);
     CAPTURE(seed);
-    REQUIRE(got.feasible == (want < detail::no_price));
+    REQUIRE(got.feasible == (want < infinity));
     if (!got.feasible) continue;
     ++feasible;
     REQUIRE(same(got.seconds, want, 1e-9));
@@ -137,7 +137,7 @@ TEST_CASE("min_alpa equals the best of all runs of layers, submeshes and candida
             t.candidates[(uz(i) * uz(t.layers) + uz(j)) * 2 + uz(m)].push_back({0.01 * (1 + r.below(30)) * (j - i + 1), r.below(4)});
     int const devices = 1 + r.below(5);
     i64 const batches = 1 + r.below(30);
-    double want = detail::no_price, free = detail::no_price;
+    double want = infinity, free = infinity;
     std::vector<alpa_stage> chain;
     auto const walk = [&](auto const& self, int first, int left) -> void {
       if (first == t.layers) {
@@ -158,7 +158,7 @@ TEST_CASE("min_alpa equals the best of all runs of layers, submeshes and candida
     walk(walk, 0, devices);
     alpa_optimum const got = min_alpa(t, devices, batches);
     CAPTURE(seed);
-    REQUIRE(got.feasible == (want < detail::no_price));
+    REQUIRE(got.feasible == (want < infinity));
     if (!got.feasible) continue;
     ++feasible;
     tight += want > free;

@@ -45,7 +45,7 @@ TEST_CASE("fitting: valid, and nearly always the best there is, where every assi
       std::vector<tried> all;
       assignment a(static_cast<std::size_t>(p.operators()), 0);
       for (bool more = true; more;) {
-        if (double const s = price(a).seconds; s < never) {
+        if (double const s = price(a).seconds; s < infinity) {
           auto const b = need(a);
           all.push_back({s, std::max(b[0], b[1])});
         }
@@ -61,14 +61,14 @@ TEST_CASE("fitting: valid, and nearly always the best there is, where every assi
       for (int k = 0; k <= 12; ++k) {
         i64 const room = least - 64 + (most - least + 64) * k / 12;
         p.capacity.assign(2, room);
-        double best = never;
+        double best = infinity;
         for (tried const& x : all) if (x.bytes <= room) best = std::min(best, x.seconds);
         mapping_result const r = fit_arenas(p, {}, need);
         if (!r.found()) {
           ++none;
           CHECK(r.infeasible->missing > 0);
           CHECK(r.infeasible->capacity == room);
-          if (k == 0) CHECK(best == never);
+          if (k == 0) CHECK(best == infinity);
           continue;
         }
         ++feasible;

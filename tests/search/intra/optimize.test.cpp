@@ -53,7 +53,7 @@ machine devices(int n, int per_node, double slow = 1e9, i64 memory = i64{1} << 3
 
 TEST_CASE("search: optimize gives plans that unroll, on any number of devices") {
   analytical const model;
-  double before = never;
+  double before = infinity;
   for (auto const& [n, per_node] : {std::pair{1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {8, 8}, {12, 4}}) {
     machine const on = devices(n, per_node);
     search_result const r = optimize(mlp(), on, model);

@@ -36,7 +36,7 @@ std::vector<tried> all_of(mapping_problem const& p, arena_sizes const& arenas) {
   std::vector<tried> all;
   assignment a(static_cast<std::size_t>(p.operators()), 0);
   for (bool more = true; more;) {
-    if (double const s = price(a).seconds; s < never) {
+    if (double const s = price(a).seconds; s < infinity) {
       auto const b = arenas(op_strategies(p, a));
       all.push_back({s, std::max(b[0], b[1])});
     }
@@ -71,15 +71,15 @@ TEST_CASE("with scratch: valid, and nearly always the best there is, where every
       for (int k = 0; k <= 8; ++k) {
         i64 const room = least - 64 + (most - least + 64) * k / 8;
         p.capacity.assign(2, room);
-        double best = never;
+        double best = infinity;
         for (tried const& x : all) if (x.bytes <= room) best = std::min(best, x.seconds);
         mapping_result const r = fit_arenas(p, {}, need, scratch), plain = fit_arenas(p, {}, need);
         if (!r.found()) {
           ++none;
-          missed += best < never;
+          missed += best < infinity;
           CHECK(r.infeasible->missing > 0);
           CHECK(r.infeasible->missing <= plain.infeasible->missing);
-          if (k == 0) CHECK(best == never);
+          if (k == 0) CHECK(best == infinity);
           continue;
         }
         ++feasible;

@@ -84,13 +84,13 @@ TEST_CASE("with no threshold the search finds the best of all graphs that rules 
     o.grain = on.size();
     piece_prices<analytical> price(on, model, l, o, {});
     backtracking_options b;
-    b.alpha = never;
+    b.alpha = infinity;
     b.priced = 100000;
     auto const parts = pieces(g, {});
     piece_variants const v = substitutions(parts[0], rules, price, b);
     CHECK(v.exhausted);
     CHECK(v.priced == static_cast<int>(all.size()));
-    double found = never;
+    double found = infinity;
     for (piece_variant const& x : v.all) found = std::min(found, x.table.least());
     CHECK(found == doctest::Approx(least).epsilon(1e-12));
   }
@@ -148,7 +148,7 @@ TEST_CASE("a budget cuts the search off and says so") {
   for (int turn = 0; turn < 20; ++turn) {
     computation_graph const g = needed(drawn(draw));
     backtracking_options b;
-    b.alpha = never;
+    b.alpha = infinity;
     b.priced = 3;
     piece_prices<analytical> price(on, model, {}, o, {});
     piece_variants const v = substitutions(pieces(g, {})[0], rules, price, b);

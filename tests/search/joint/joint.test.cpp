@@ -72,7 +72,7 @@ TEST_CASE("as good as every graph that all shipped rules lead to, under every sh
     joint_options o;
     o.search.compare = false;
     o.search.grain = on.size();                               // side by side: see below
-    o.rewriting.alpha = never;
+    o.rewriting.alpha = infinity;
     o.rewriting.priced = 1 << 20;
     o.rewriting.growth = 1;
     o.split = false;
@@ -80,7 +80,7 @@ TEST_CASE("as good as every graph that all shipped rules lead to, under every sh
     REQUIRE(r.feasible());
     CHECK(r.rewriting.exhausted);
     std::vector<computation_graph> const all = all_graphs(g, substitution_rules(), 1);
-    double least = never, before = never;
+    double least = infinity, before = infinity;
     for (computation_graph const& c : all) {
       search_result const x = optimize(c, on, model, o.search);
       REQUIRE(x.feasible());
@@ -109,11 +109,11 @@ TEST_CASE("side by side too no graph is below the bound, and the best one is fou
     machine const on = cluster(2 + turn % 3, draw);
     joint_options o;
     o.search.compare = false;
-    o.rewriting.alpha = never;
+    o.rewriting.alpha = infinity;
     o.rewriting.priced = 1 << 20;
     o.rewriting.growth = 1;
     joint_result const r = optimize_jointly(g, on, model, o);
-    double least = never;
+    double least = infinity;
     for (computation_graph const& c : all_graphs(g, substitution_rules(), 1)) {
       search_result const x = optimize(c, on, model, o.search);
       CHECK(x.gap < 1e-9);
@@ -136,7 +136,7 @@ TEST_CASE("never worse than shardings alone; bounds hold; threshold and budget c
     computation_graph const g = drawn(draw);
     machine const on = cluster(1 + turn % 4, draw);
     search_result const plain = optimize(g, on, model);
-    double best = never;
+    double best = infinity;
     std::vector<joint_result> all;
     for (double alpha : {1.0, 1.05, 2.0})
       for (int budget : {1, 5, 100}) {
@@ -155,7 +155,7 @@ TEST_CASE("never worse than shardings alone; bounds hold; threshold and budget c
         best = std::min(best, r.cost.seconds);
       }
     joint_options o;
-    o.rewriting.alpha = never;
+    o.rewriting.alpha = infinity;
     o.rewriting.priced = 1 << 20;
     joint_result const whole = optimize_jointly(g, on, model, o);
     CHECK(whole.rewriting.exhausted);
@@ -178,7 +178,7 @@ TEST_CASE("whoever watches may end the search at any graph: the result is valid,
   computation_graph const g = zoo::make_reduced("bert_artifact", 24);
   joint_options o;
   joint_result const all = optimize_jointly(g, preset("logical:2"), analytical{}, o);
-  double before = never;
+  double before = infinity;
   for (int most : {0, 1, 5, 1000000}) {
     counter c(most);
     o.watch = &c;
@@ -299,7 +299,7 @@ TEST_CASE("one after the other is what it says: the graph that is best on one de
     machine const on = cluster(2 + turn % 3, draw);
     joint_options o;
     o.search.grain = on.size();
-    o.rewriting.alpha = never;
+    o.rewriting.alpha = infinity;
     o.rewriting.growth = 1;
     o.rewriting.priced = 1 << 20;
     joint_result const both = optimize_jointly(g, on, model, o), one = optimize_one_after_the_other(g, on, model, o);

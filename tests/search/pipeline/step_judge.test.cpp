@@ -22,7 +22,7 @@ class oracle final : public step_judge {
   double least = 1e300;
   double seconds(stage_result const& r) override {
     asked.push_back(r);
-    if (says == never) return 1e300;
+    if (says == never) return infinity;
     if (says == refuses) throw error("this pipeline", "oracle", "another one");
     u64 h = 7;
     for (std::size_t s = 0; s < r.choices.size(); ++s) {

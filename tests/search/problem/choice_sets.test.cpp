@@ -138,10 +138,10 @@ TEST_CASE("seconds and bytes of every choice, with and without updates in parts,
     recipe r = random_recipe(seed, 5, 3);
     r.micro_batches = 1 + static_cast<int>(seed % 3);
     training_graph const t = r.build();
-    for (bool parts : {false, true}) same_tables(t, preset("summit"), objective_options{2, 4, r.micro_batches, parts}, never);
+    for (bool parts : {false, true}) same_tables(t, preset("summit"), objective_options{2, 4, r.micro_batches, parts}, infinity);
   }
   training_graph const t = differentiate(zoo::make("mlp_unify", 64), {});
-  same_tables(t, preset("summit"), objective_options{6, 4, 1, true}, never);
+  same_tables(t, preset("summit"), objective_options{6, 4, 1, true}, infinity);
   same_tables(t, preset("summit"), objective_options{6, 4, 1, true}, 1.0);
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("a bar leaves choices out, and what is left costs what it cost") {
     for (int i = 0; i < some.choices(q.first).count(); ++i)
       for (int j = 0; j < some.choices(q.second).count(); ++j) {
         double const s = some.seconds(q, i, j);
-        if (s == never) { ++never_together; continue; }
+        if (s == infinity) { ++never_together; continue; }
         ++priced;
         int const a = original(q.first, i), b = original(q.second, j);
         REQUIRE(a >= 0);

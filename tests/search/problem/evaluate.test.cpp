@@ -38,7 +38,7 @@ TEST_CASE("in sequence times add up, side by side the longer counts, and what is
   CHECK(price({2, 1, 0}).seconds == 2 + 6);              // max(5, 6)
   CHECK(price({2, 0, 0}).seconds == 2 + 9 + 10);         // both on the first device: one after the other
   CHECK(price({2, 2, 2}).seconds == 2 + 18);
-  CHECK(price({1, 2, 2}).seconds == never);              // an operator with all devices to itself starts at the first
+  CHECK(price({1, 2, 2}).seconds == infinity);              // an operator with all devices to itself starts at the first
 }
 
 TEST_CASE("bytes add up on every device that an operator uses") {

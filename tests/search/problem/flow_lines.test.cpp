@@ -58,7 +58,7 @@ TEST_CASE("a table is the sum of its flows, to the bit, and every pair of differ
           want[x * cols + y] += moved * times;
         }
       // the least excess of each combination
-      std::vector<double> least(static_cast<std::size_t>(f.first.size()), never);
+      std::vector<double> least(static_cast<std::size_t>(f.first.size()), infinity);
       for (std::size_t x = 0; x < rows; ++x) {
         double& l = least[static_cast<std::size_t>(f.first.of[x])];
         l = std::min(l, above_a[x]);

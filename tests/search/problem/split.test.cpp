@@ -18,7 +18,7 @@ double min_of(std::vector<piece_table> const& parts) {
   std::vector<double> so_far{0.0};
   for (piece_table const& t : parts) {
     REQUIRE(static_cast<int>(so_far.size()) == t.rows);
-    std::vector<double> next(static_cast<std::size_t>(t.cols), never);
+    std::vector<double> next(static_cast<std::size_t>(t.cols), infinity);
     for (int i = 0; i < t.rows; ++i)
       for (int j = 0; j < t.cols; ++j)
         next[static_cast<std::size_t>(j)] = std::min(next[static_cast<std::size_t>(j)], so_far[static_cast<std::size_t>(i)] + t.at(i, j));

@@ -13,7 +13,7 @@ using detail::branch_points;
 namespace {
 /// Nothing else is better: in order, each with less p than all before.
 branch_points simple(std::vector<branch_frontier::draft> all, std::vector<std::pair<int, int>>& traces) {
-  std::erase_if(all, [](auto const& d) { return !(d.t + d.p < never); });
+  std::erase_if(all, [](auto const& d) { return !(d.t + d.p < infinity); });
   std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) {
     return std::tie(a.t, a.p, a.choice, a.left, a.right) < std::tie(b.t, b.p, b.choice, b.left, b.right);
   });
@@ -34,7 +34,7 @@ bool same(branch_points const& a, branch_points const& b) {
 
 TEST_CASE("drafts and compositions leave what nothing else is better than, ties as documented") {
   std::mt19937 draw(4);
-  auto const number = [&] { return draw() % 40 == 0 ? never : static_cast<double>(draw() % 30); };
+  auto const number = [&] { return draw() % 40 == 0 ? infinity : static_cast<double>(draw() % 30); };
   int kept = 0;
   for (int turn = 0; turn < test_effort::cases(500); ++turn) {
     branch_frontier f;

@@ -300,7 +300,7 @@ TEST_CASE("along a chain the answer is that of trying every state before every c
       std::vector<double> next;
       from.emplace_back();
       for (int c = 0; c < s.count(); ++c) {
-        double best = never;
+        double best = infinity;
         int first = -1;
         for (std::size_t i = 0; i < t.size() && p.fits(v, c, {0, p.devices}); ++i) {
           double between = 0;

@@ -57,7 +57,7 @@ void make_graph(problem& p, std::mt19937& draw) {
 double by_trying(problem const& p, std::vector<int> choice, std::vector<int> const& given) {
   for (std::size_t v = 0; v < choice.size(); ++v)
     if (choice[v] < 0) {
-      double best = never;
+      double best = infinity;
       for (std::size_t i = 0; i < p.seconds[static_cast<std::size_t>(p.sets[v])].size(); ++i) {
         choice[v] = static_cast<int>(i);
         best = std::min(best, by_trying(p, choice, given));

@@ -58,9 +58,9 @@ TEST_CASE("search: what does not fit its range costs infinitely much, and so doe
   CHECK(price({0, 0, 0}).seconds == 3);
   CHECK(price({0, 0, 2}).seconds == 2);                // side by side
   CHECK(price({0, 2, 0}).seconds == 2);                // the other way round
-  CHECK(price({2, 0, 0}).seconds == never);            // the first has all devices, so it starts at 0
-  CHECK(price({0, 2, 2}).seconds == never);            // nobody at device 0
-  CHECK(price({0, 1, 2}).seconds == never);            // b takes devices 0-2
+  CHECK(price({2, 0, 0}).seconds == infinity);            // the first has all devices, so it starts at 0
+  CHECK(price({0, 2, 2}).seconds == infinity);            // nobody at device 0
+  CHECK(price({0, 1, 2}).seconds == infinity);            // b takes devices 0-2
   auto const none = exact_mappings(handmade(1, "S(0,1)", {{{0, 1, 1, 0}}, {{1, 1, 1, 0}}}));
   REQUIRE(none);
   CHECK(none->empty());

@@ -93,7 +93,7 @@ std::string verdict(recipe const& r, double most, tally* count = nullptr) {
           share < 0 ? lean - 1 - 4 * (r.kinds > 1 ? d : 0) : lean + (peak - lean) * share / 3 + (r.kinds > 1 ? 16 * d : 0);
     double const tight = x.all.least(x.problem.capacity);
     mapping_result const m = best_mapping(x.problem, exact), rough_m = best_mapping(x.problem, rough);
-    if (tight == never) {
+    if (tight == infinity) {
       i64 const lack = x.all.min_shortage(x.problem.capacity);
       if (!m.infeasible) return "feasible where nothing fits";
       if (!m.infeasible->proven) return "shortage not proven";

@@ -63,7 +63,7 @@ double sum(mapping_problem const& p, assignment const& a) {
 }
 double min_of_all(mapping_problem const& p) {
   assignment a(static_cast<std::size_t>(p.operators()), 0);
-  double best = never;
+  double best = infinity;
   for (;;) {
     best = std::min(best, sum(p, a));
     int v = 0;
@@ -109,7 +109,7 @@ TEST_CASE("search: equal blocks are joined once") {
   mapping_problem const p = chain_of(1000);
   std::vector<double> now = p.sets[static_cast<std::size_t>(p.set_of[0])].seconds;
   for (int v = 1; v < 1000; ++v) {
-    std::vector<double> next(now.size(), never);
+    std::vector<double> next(now.size(), infinity);
     for (std::size_t j = 0; j < now.size(); ++j)
       for (std::size_t i = 0; i < now.size(); ++i)
         next[j] = std::min(next[j], now[i] + p.costs[0].at(static_cast<int>(i), static_cast<int>(j)) + p.choices(v).seconds[j]);

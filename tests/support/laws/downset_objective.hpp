@@ -47,7 +47,7 @@ int downset_objective_laws(G const& g, O const& o, tensorpar::u64 seed, int trie
       last = price;
       double const fresh = detail::downset_price(o, l, s.id[uz(a)], s.id[uz(b)], w, later);  // sums of the nodes, not differences
       CHECK((price == fresh || std::abs(price - fresh) <= 1e-9 * std::abs(fresh)));
-      bool const exists = price < detail::no_price;
+      bool const exists = price < infinity;
       finite += exists;
       for (double target : {0.5 * price, price * (1 - 1e-6), price * (1 + 1e-6), 2 * price}) {
         bool const within = exists && price <= target;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/objective.hpp>
 #include <utility>
 #include <vector>
@@ -73,7 +74,7 @@ struct downset_bucket {
 
   void limit_by(std::vector<measure_limit> l) {
     limits = std::move(l);
-    least.assign(limits.size(), no_price);
+    least.assign(limits.size(), infinity);
     block_least.resize(limits.size());
   }
   void add(int r, int k, i64 work_units, downset_keys const& keys, double const* sums) {

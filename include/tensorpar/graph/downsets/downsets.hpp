@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/buckets.hpp>
 #include <tensorpar/graph/downsets/sums.hpp>
 #include <tuple>
@@ -82,7 +83,7 @@ template <downset_objective O> class downset_decision {
     }
   }
   int min_devices(double device_seconds) const {
-    if (!(target_ < no_price)) return 0;
+    if (!(target_ < infinity)) return 0;
     double const rest = device_seconds / target_ - s_.free_rate;
     return rest > 0 ? static_cast<int>(std::min(std::ceil(rest * (1 - 1e-9) - 1e-9), 1e9)) : 0;
   }
@@ -126,7 +127,7 @@ template <downset_objective O> class downset_decision {
     if constexpr (requires { o_.within(stage, w, later, target_); })
       return o_.within(stage, w, later, target_);
     double const price = o_.seconds(stage, w, later);
-    return price < no_price && price <= target_;
+    return price < infinity && price <= target_;
   }
 
   /// A member of the bucket from which the stage down to `r` is feasible in way `w`, or -1.
@@ -230,7 +231,7 @@ template <downset_objective O> class downset_decision {
 /// there are more than `max_downsets`.
 template <topology G, downset_objective O>
 downset_pipeline min_bottleneck(G const& g, O const& o, int max_downsets = 400'000,
-                                  int sample_above = 8192, double below = detail::no_price) {
+                                  int sample_above = 8192, double below = infinity) {
   downset_lattice const lattice(g, max_downsets);
   detail::downset_sums<O> const sums(g, o, lattice);
   detail::downset_decision<O> decide(o, lattice, sums);
@@ -263,14 +264,14 @@ downset_pipeline min_bottleneck(G const& g, O const& o, int max_downsets = 400'0
   };
   double const room = o.devices() + sums.free_rate;
   // work alone
-  double const least = room > 0 && room < detail::no_price ? sums.total / room * (1 - 1e-9) : 0.0;
+  double const least = room > 0 && room < infinity ? sums.total / room * (1 - 1e-9) : 0.0;
   auto const search = [&](std::vector<char> active) {
     bool const sampled = !active.empty();
-    bool const known = best.seconds < detail::no_price;
+    bool const known = best.seconds < infinity;
     // an upper end from a sample is near the optimum, or is it: prove it first, then go down by growing steps
     bool strict = known;
-    double low = least, step = known ? 1e-3 * best.seconds : detail::no_price;
-    if (!known && !improve(detail::no_price, active)) return;
+    double low = least, step = known ? 1e-3 * best.seconds : infinity;
+    if (!known && !improve(infinity, active)) return;
     while (best.seconds > low) {
       double const gap = best.seconds - low, middle = best.seconds - std::min(gap / 2, step);
       if (improve(strict ? best.seconds * (1 - 1e-10) : middle, active)) {
@@ -280,7 +281,7 @@ downset_pipeline min_bottleneck(G const& g, O const& o, int max_downsets = 400'0
       } else {
         if (strict) break;
         low = middle;
-        step = detail::no_price;
+        step = infinity;
         strict = best.seconds - low <= 1e-3 * best.seconds;
         if (strict && sampled) break;  // what a sample cannot reach proves nothing
       }
@@ -291,7 +292,7 @@ downset_pipeline min_bottleneck(G const& g, O const& o, int max_downsets = 400'0
     for (int each = 8; 512 * each < lattice.count(); each *= 4) search(sums.narrow_downsets(256, each));
   search({});
   best.pairs = decide.pairs;
-  if (!best.feasible) best.seconds = detail::no_price;
+  if (!best.feasible) best.seconds = infinity;
   return best;
 }
 

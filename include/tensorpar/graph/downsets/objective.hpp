@@ -2,6 +2,7 @@
 // can be found exactly
 #pragma once
 #include <concepts>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/lattice.hpp>
 #include <vector>
 
@@ -38,8 +39,8 @@ struct downset_stage {
 struct measure_limit {
   static constexpr int at_most = 4;  // for a stage
   int a = 0, b = 0;
-  double x = 0, y = 0, most = detail::no_price;
-  bool exists() const { return most < detail::no_price; }
+  double x = 0, y = 0, most = infinity;
+  bool exists() const { return most < infinity; }
   double of(double const* sums) const { return x * sums[a] + y * sums[b]; }
 };
 
@@ -96,7 +97,7 @@ struct downset_part {
 /// A pipeline, first stage first, or the answer that there is none.
 struct downset_pipeline {
   bool feasible = false;
-  double seconds = detail::no_price;  ///< the largest of the stages'; the optimum up to a relative 1e-10
+  double seconds = infinity;  ///< the largest of the stages'; the optimum up to a relative 1e-10
   std::vector<downset_part> stages;
   int downsets = 0, decisions = 0;    ///< size of the space; how many bottlenecks were tried
   i64 pairs = 0;                      ///< stages priced on the way
@@ -124,7 +125,7 @@ double downset_price(O const& o, downset_lattice const& lattice, int from, int t
     net_charge const c = o.charge(way.table, static_cast<int>(h));
     boundary += (before ? c.in : 0) + (behind ? c.out : 0) - (before && behind ? c.both : 0);
   }
-  if (!(work < no_price)) return no_price;
+  if (!(work < infinity)) return infinity;
   return o.seconds({lattice, from, to, work, boundary, zero.data(), sum.data()}, w, later);
 }
 

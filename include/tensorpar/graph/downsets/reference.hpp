@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/objective.hpp>
 #include <tuple>
 #include <vector>
@@ -26,10 +27,10 @@ double min_bottleneck_reference(G const& g, O const& o, int max_downsets = 4096)
   std::map<std::tuple<int, int, int>, double> known;
   // With exactly `used` devices and `made` copies for what is not in d.
   auto const least = [&](auto const& self, int d, int used, int made) -> double {
-    if (d == full) return used == 0 && made == 0 ? 0.0 : detail::no_price;
-    auto const [slot, fresh] = known.try_emplace({d, used, made}, detail::no_price);
+    if (d == full) return used == 0 && made == 0 ? 0.0 : infinity;
+    auto const [slot, fresh] = known.try_emplace({d, used, made}, infinity);
     if (!fresh) return slot->second;
-    double best = detail::no_price;
+    double best = infinity;
     for (int to = 0; to < count; ++to) {
       if (to == d || !l.within(d, to)) continue;
       for (int w = 0; w < o.ways(); ++w) {
@@ -42,7 +43,7 @@ double min_bottleneck_reference(G const& g, O const& o, int max_downsets = 4096)
     }
     return known[{d, used, made}] = best;
   };
-  double best = detail::no_price;
+  double best = infinity;
   for (int used = 0; used <= devices; ++used)
     for (int made = 0; made <= copies; ++made) best = std::min(best, least(least, 0, used, made));
   return best;

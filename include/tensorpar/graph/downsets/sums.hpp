@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/objective.hpp>
 #include <utility>
 #include <vector>
@@ -20,7 +21,7 @@ template <downset_objective O> class downset_sums {
 
   void find_factors() {
     int const tables = o_.tables();
-    factor.assign(at(tables), no_price);
+    factor.assign(at(tables), infinity);
     for (int w = 0; w < o_.ways(); ++w) {
       stage_way const x = o_.way(w);
       if (x.devices > 0) factor[at(x.table)] = std::min(factor[at(x.table)], x.devices / x.share);
@@ -29,11 +30,11 @@ template <downset_objective O> class downset_sums {
     int const n = l_.node_count();
     device_work.assign(at(n), 0.0);
     for (int v = 0; v < n; ++v) {
-      double least = no_price;
+      double least = infinity;
       for (int t = 0; t < tables; ++t)
-        if (factor[at(t)] < no_price && o_.work(t, v) < no_price)
+        if (factor[at(t)] < infinity && o_.work(t, v) < infinity)
           least = std::min(least, factor[at(t)] * o_.work(t, v));
-      device_work[at(v)] = least < no_price ? least : 0.0;
+      device_work[at(v)] = least < infinity ? least : 0.0;
       total += device_work[at(v)];
     }
     absorbs.assign(at(o_.ways()), 0.0);
@@ -42,8 +43,8 @@ template <downset_objective O> class downset_sums {
       double rate = x.devices > 0 ? factor[at(x.table)] : 0.0;
       if (x.devices == 0)
         for (int v = 0; v < n; ++v)
-          if (double const own = o_.work(x.table, v); device_work[at(v)] > 0 && own < no_price)
-            rate = std::max(rate, own > 0 ? device_work[at(v)] / own : no_price);
+          if (double const own = o_.work(x.table, v); device_work[at(v)] > 0 && own < infinity)
+            rate = std::max(rate, own > 0 ? device_work[at(v)] / own : infinity);
       absorbs[at(w)] = rate * x.share;
       if (x.devices == 0) free_rate = std::max(free_rate, absorbs[at(w)] * o_.copies() / x.copies);
     }
@@ -136,8 +137,8 @@ template <downset_objective O> class downset_sums {
     for (int t = 0; t < tables; ++t) {
       for (int d = 1; d < count; ++d) {
         double const x = o_.work(t, l_.last(d));
-        sum[at(d)] = sum[at(l_.parent(d))] + (x < no_price ? x : 0.0);
-        bars[at(d)] = bars[at(l_.parent(d))] + (x < no_price ? 0 : 1);
+        sum[at(d)] = sum[at(l_.parent(d))] + (x < infinity ? x : 0.0);
+        bars[at(d)] = bars[at(l_.parent(d))] + (x < infinity ? 0 : 1);
       }
       work.emplace_back(at(count));
       barred.emplace_back(at(count));
@@ -159,9 +160,9 @@ template <downset_objective O> class downset_sums {
     after.assign(at(count), 0.0);
     std::vector<double> low(at(nets_), 0.0), high(at(nets_), 0.0);
     for (int h = 0; h < nets_ && !free_way; ++h) {
-      low[at(h)] = high[at(h)] = no_price;
+      low[at(h)] = high[at(h)] = infinity;
       for (int t = 0; t < tables; ++t)
-        if (factor[at(t)] < no_price) {
+        if (factor[at(t)] < infinity) {
           low[at(h)] = std::min(low[at(h)], factor[at(t)] * charge[at(t)][at(h)].out);
           high[at(h)] = std::min(high[at(h)], factor[at(t)] * charge[at(t)][at(h)].in);
         }

@@ -2,7 +2,7 @@
 // 1) times the slowest
 #pragma once
 #include <algorithm>
-#include <limits>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/peers/profiles/alpa_price.hpp>
 #include <utility>
 #include <vector>
@@ -12,7 +12,7 @@ namespace tensorpar {
 /// An optimal pipeline, or the answer that none fits.
 struct alpa_optimum {
   bool feasible = false;
-  double seconds = std::numeric_limits<double>::infinity();
+  double seconds = infinity;
   std::vector<alpa_stage> stages;
   int programs = 0;  ///< how many limits on the slowest stage were solved exactly
 };
@@ -54,7 +54,7 @@ class alpa_search {
 
   /// The least sum without regard to memory: a lower bound. `chain` gets the stages. O(stages * devices).
   double relaxed(double limit, std::vector<alpa_stage>* chain) const {
-    std::vector<double> best(uz(n_ + 1) * uz(devices_ + 1), no_price);
+    std::vector<double> best(uz(n_ + 1) * uz(devices_ + 1), infinity);
     std::vector<item const*> how(best.size(), nullptr);
     best[cell(n_, 0)] = 0;
     for (int i = n_ - 1; i >= 0; --i)
@@ -68,7 +68,7 @@ class alpa_search {
           }
       }
     double const r = best[cell(0, devices_)];
-    if (chain && r < no_price) {
+    if (chain && r < infinity) {
       chain->clear();
       for (int i = 0, d = devices_; i < n_;) {
         item const& x = *how[cell(i, d)];
@@ -84,7 +84,7 @@ class alpa_search {
   double exact(double limit, std::vector<alpa_stage>& chain) const {
     int const most = std::min(n_, devices_);
     std::vector<std::vector<double>> best(uz(most + 1),
-                                          std::vector<double>(uz(n_ + 1) * uz(devices_ + 1), no_price));
+                                          std::vector<double>(uz(n_ + 1) * uz(devices_ + 1), infinity));
     std::vector<std::vector<item const*>> how(
         uz(most + 1), std::vector<item const*>(uz(n_ + 1) * uz(devices_ + 1), nullptr));
     best[0][cell(n_, 0)] = 0;
@@ -108,7 +108,7 @@ class alpa_search {
       if (best[uz(s)][cell(0, devices_)] < best[uz(stages)][cell(0, devices_)]) stages = s;
     double const r = best[uz(stages)][cell(0, devices_)];
     chain.clear();
-    for (int i = 0, d = devices_, s = stages; i < n_ && r < no_price; --s) {
+    for (int i = 0, d = devices_, s = stages; i < n_ && r < infinity; --s) {
       item const& x = *how[uz(s)][cell(i, d)];
       chain.push_back({i, x.last, x.submesh, x.candidate});
       d -= t_.submeshes[uz(x.submesh)];
@@ -138,12 +138,12 @@ inline alpa_optimum min_alpa(alpa_table const& t, int devices, i64 micro_batches
   auto const sum_within = [&](double limit) {  // a lower bound of S(limit), and perhaps a better pipeline
     std::vector<alpa_stage> chain;
     double sum = search.relaxed(limit, &chain);
-    if (!(sum < detail::no_price)) return sum;
+    if (!(sum < infinity)) return sum;
     alpa_price p = price_alpa(t, chain, devices, micro_batches);
     if (!p.fits) {
       ++r.programs;
       sum = search.exact(limit, chain);
-      if (!(sum < detail::no_price)) return sum;
+      if (!(sum < infinity)) return sum;
       p = price_alpa(t, chain, devices, micro_batches);
     }
     if (p.seconds < r.seconds) {
@@ -158,13 +158,13 @@ inline alpa_optimum min_alpa(alpa_table const& t, int devices, i64 micro_batches
     if (a >= b || sum_b + weight * search.times[a] >= r.seconds) return;
     std::size_t const middle = a + (b - a) / 2;
     double const sum = sum_within(search.times[middle]);
-    if (sum < detail::no_price) self(self, a, middle, sum);
+    if (sum < infinity) self(self, a, middle, sum);
     self(self, middle + 1, b, sum_b);
   };
   if (search.times.empty()) return r;
   std::size_t const last = search.times.size() - 1;
   double const sum = sum_within(search.times[last]);
-  if (sum < detail::no_price) explore(explore, 0, last, sum);
+  if (sum < infinity) explore(explore, 0, last, sum);
   return r;
 }
 

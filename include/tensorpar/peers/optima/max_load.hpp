@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <map>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/downsets.hpp>
 #include <tensorpar/peers/optima/max_load_space.hpp>
 #include <tensorpar/peers/profiles/max_load.hpp>
@@ -35,7 +36,7 @@ class max_load_objective {
     std::vector<std::vector<int>> readers(uz(g.node_count()));
     for (int v = 0; v < g.node_count(); ++v) {
       auto const k = uz(space.group[uz(v)]);
-      accelerator_[k] += g.on_accelerator[uz(v)] ? g.accelerator[uz(v)] : detail::no_price;
+      accelerator_[k] += g.on_accelerator[uz(v)] ? g.accelerator[uz(v)] : infinity;
       cpu_[k] += g.cpu[uz(v)];
       bytes_[k] += g.size[uz(v)];
       for (int u : g.predecessors(v)) readers[uz(u)].push_back(space.group[uz(v)]);
@@ -66,7 +67,7 @@ class max_load_objective {
   int measures() const { return 1; }
   double measure(int, int v) const { return bytes_[detail::uz(v)]; }
   double seconds(downset_stage const& s, int w, int) const {
-    return w == 0 && s.sum(0) > limits_.memory ? detail::no_price : s.work + s.boundary;
+    return w == 0 && s.sum(0) > limits_.memory ? infinity : s.work + s.boundary;
   }
   std::array<measure_limit, 1> limits(int w, int, double) const {
     if (w != 0) return {};
@@ -79,7 +80,7 @@ class max_load_objective {
 /// An optimal split, first stage first among accelerators and CPUs, or the answer that none fits.
 struct max_load_optimum {
   bool feasible = false;
-  double seconds = detail::no_price;  ///< as `price_max_load` prices the split
+  double seconds = infinity;  ///< as `price_max_load` prices the split
   device_split split;
   downset_pipeline pipeline;          ///< in groups of the space; way 1 is a CPU
 };

@@ -2,7 +2,7 @@
 // levels
 #pragma once
 #include <algorithm>
-#include <limits>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/peers/optima/pipedream_wide.hpp>
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace tensorpar {
 /// An optimal pipeline of the outermost level, or the answer that none fits.
 struct pipedream_optimum {
   bool feasible = false;
-  double seconds = std::numeric_limits<double>::infinity();
+  double seconds = infinity;
   std::vector<pipedream_stage> stages;
   int states = 0;
 };
@@ -21,7 +21,7 @@ namespace detail {
 /// Dynamic programming over states and machines, level by level (Narayanan et al. 2019, section 3.1).
 class pipedream_search {
   struct cell {
-    double seconds = no_price;
+    double seconds = infinity;
     // the last stage starts at state `split` (-1: it is the only one) and has so many machines
     int split = -1, machines = 0;
   };
@@ -62,13 +62,13 @@ class pipedream_search {
       cell* const mine = r.data() + uz(j) * uz(most);
       double const whole = span_[depth][at(from, j)], p = parameters(from, j), b = bytes(from, j);
       for (int m = 1; m <= (setup_.straight ? 1 : most); ++m)
-        if (whole < no_price && pipedream_fits(setup_, most, m, m, b))
+        if (whole < infinity && pipedream_fits(setup_, most, m, m, b))
           mine[m - 1] = {pipedream_whole(l, within, whole, p, m), -1, m};
       double const output = j == n_ - 1 ? 0.0 : states_[uz(j)].output;
       for (int k : below_[uz(j)]) {
         if (!inside[uz(k)]) continue;
         double const span = span_[depth][at(k + 1, j)];
-        if (!(span < no_price)) continue;
+        if (!(span < infinity)) continue;
         double const q = parameters(k + 1, j), kept = bytes(k + 1, j);
         for (int m = 1; m < most; ++m)
           last[uz(m)] = pipedream_last(setup_, l, span, q, m, states_[uz(k)].output, output);
@@ -121,7 +121,7 @@ class pipedream_search {
   }
 
   pipedream_optimum operator()() {
-    std::vector<double> first(uz(n_ + 1) * uz(n_), no_price);
+    std::vector<double> first(uz(n_ + 1) * uz(n_), infinity);
     for (int j = 0; j < n_; ++j) {
       first[at(0, j)] = compute(0, j);
       for (int i : below_[uz(j)]) first[at(i + 1, j)] = compute(i + 1, j);
@@ -129,7 +129,7 @@ class pipedream_search {
     span_.push_back(std::move(first));
     for (std::size_t depth = 0; depth + 1 < setup_.levels.size(); ++depth) {
       int const most = setup_.levels[depth].machines;
-      std::vector<double> next(uz(n_ + 1) * uz(n_), no_price);
+      std::vector<double> next(uz(n_ + 1) * uz(n_), infinity);
       for (int i = 0; i < n_; ++i) {
         std::vector<cell> const table = level(depth, i);
         for (int j = 0; j < n_; ++j) next[at(i, j)] = table[uz(j) * uz(most) + uz(most - 1)].seconds;
@@ -141,7 +141,7 @@ class pipedream_search {
     pipedream_optimum r;
     r.states = n_;
     r.seconds = level(top, 0)[uz(n_ - 1) * uz(most) + uz(most - 1)].seconds;
-    r.feasible = r.seconds < no_price;
+    r.feasible = r.seconds < infinity;
     if (r.feasible) r.stages = unfold(top, 0, n_ - 1);
     return r;
   }

@@ -3,7 +3,7 @@
 #pragma once
 #include <array>
 #include <cmath>
-#include <limits>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/downsets.hpp>
 #include <tensorpar/peers/profiles/pipedream_price.hpp>
 #include <utility>
@@ -93,7 +93,7 @@ class pipedream_objective {
     return setup_.compression <= 0 || l.parent(d) < 0 || transfer(output(l, d), w + 1) <= target;
   }
   double seconds(downset_stage const& s, int w, int later) const {
-    if (!fits(s.low, s.high, w, later)) return detail::no_price;
+    if (!fits(s.low, s.high, w, later)) return infinity;
     double const time = detail::pipedream_whole(level(), 1, s.work, s.sum(0), w + 1);
     if (s.lattice.parent(s.from) < 0 || setup_.compression <= 0) return time;
     // the last stage sends nothing

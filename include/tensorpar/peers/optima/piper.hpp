@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/downsets.hpp>
 #include <tensorpar/peers/profiles/configurations.hpp>
 #include <tensorpar/peers/profiles/piper_price.hpp>
@@ -19,8 +19,8 @@ namespace tensorpar {
 /// Piper chooses greedily.
 class piper_objective {
   struct node_choice_of {
-    double fast = detail::no_price, per_sample = 0, fixed = 0;          // the fastest configuration
-    double other = detail::no_price, other_per_sample = 0, other_fixed = 0;
+    double fast = infinity, per_sample = 0, fixed = 0;          // the fastest configuration
+    double other = infinity, other_per_sample = 0, other_fixed = 0;
     int first = 0, second = -1;                                          // their indices
   };
   piper_setup setup_;
@@ -86,7 +86,7 @@ class piper_objective {
       x = {ways[uz(fast)].seconds,
            ways[uz(fast)].per_sample,
            ways[uz(fast)].fixed,
-           detail::no_price,
+           infinity,
            0,
            0,
            fast,
@@ -186,11 +186,11 @@ class piper_objective {
     double over = 0;
     double const base = without_swaps(s, w, later, over);
     if (over <= 0) return base;
-    if (measure_limit const m = limits(w, later, detail::no_price)[0]; m.of(s.high) - m.of(s.low) > m.most)
-      return detail::no_price;
+    if (measure_limit const m = limits(w, later, infinity)[0]; m.of(s.high) - m.of(s.low) > m.most)
+      return infinity;
     swap_choice const choice = min_swaps(swaps_of(s, w, later), over);
     inexact_ += choice.exact ? 0 : 1;
-    return choice.feasible ? base + choice.extra / ways_[detail::uz(w)].share : detail::no_price;
+    return choice.feasible ? base + choice.extra / ways_[detail::uz(w)].share : infinity;
   }
   /// Decided from below by prices of a byte (Lagrange: at any price p, extra time is at least p * bytes - the
   /// gain of all swaps at p) and by the fractional knapsack, from above by the greedy choice; only between
@@ -211,7 +211,7 @@ class piper_objective {
         return false;
     priced_swaps const swaps(swaps_of(s, w, later));
     swap_bounds const b = bounds_of_swaps(swaps, over);
-    if (!(b.greedy < detail::no_price) || b.fractional > room * (1 + 1e-12)) return false;
+    if (!(b.greedy < infinity) || b.fractional > room * (1 + 1e-12)) return false;
     if (b.greedy <= room) return true;
     swap_choice const choice = min_swaps(swaps, over);
     inexact_ += choice.exact ? 0 : 1;
@@ -255,7 +255,7 @@ class piper_objective {
 /// An optimal pipeline, first stage first, or the answer that none fits.
 struct piper_optimum {
   bool feasible = false, exact = true;
-  double seconds = detail::no_price;  ///< of the dearest stage, as `price_piper` prices it
+  double seconds = infinity;  ///< of the dearest stage, as `price_piper` prices it
   std::vector<piper_stage> stages;
   downset_pipeline pipeline;
 };

@@ -3,8 +3,8 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/core/numbers.hpp>
 #include <utility>
 #include <vector>
@@ -18,7 +18,7 @@ struct memory_swap {
 /// Which swaps to make (by their index, ascending), and what they take together.
 struct swap_choice {
   bool feasible = false, exact = true;
-  double extra = std::numeric_limits<double>::infinity();
+  double extra = infinity;
   std::vector<int> taken;
 };
 
@@ -55,15 +55,15 @@ inline swap_choice greedy_swaps(priced_swaps const& s, double needed) {
   }
   std::sort(r.taken.begin(), r.taken.end());
   r.feasible = needed <= 0;
-  if (!r.feasible) r.extra = std::numeric_limits<double>::infinity();
+  if (!r.feasible) r.extra = infinity;
   return r;
 }
 
 /// What the best choice takes at least, a part of a swap being allowed, and what the greedy one takes;
 /// infinite if nothing saves enough.
 struct swap_bounds {
-  double fractional = std::numeric_limits<double>::infinity(),
-         greedy = std::numeric_limits<double>::infinity();
+  double fractional = infinity,
+         greedy = infinity;
 };
 /// O(n).
 inline swap_bounds bounds_of_swaps(priced_swaps const& s, double needed) {
@@ -112,7 +112,7 @@ inline swap_choice min_swaps(priced_swaps const& s, double needed, int max_state
       auto const from = bytes.begin() + static_cast<std::ptrdiff_t>(i) + 1;
       auto const hint =
           static_cast<std::size_t>(std::lower_bound(from, bytes.end(), bytes[i + 1] + rest) - bytes.begin());
-      if (hint > n) return std::numeric_limits<double>::infinity();
+      if (hint > n) return infinity;
       double const part = (bytes[i + 1] + rest - bytes[hint - 1]) / swaps[uz(order[hint - 1])].saved;
       return extra + seconds[hint - 1] - seconds[i + 1] + part * swaps[uz(order[hint - 1])].extra;
     };
@@ -137,7 +137,7 @@ inline swap_choice min_swaps(priced_swaps const& s, double needed, int max_state
       return y.saved != z.saved ? y.saved > z.saved : y.extra != z.extra ? y.extra < z.extra : a < b;
     });
     front.clear();
-    double cheapest = std::numeric_limits<double>::infinity();
+    double cheapest = infinity;
     for (int k : next)
       if (all[uz(k)].extra < cheapest) {
         cheapest = all[uz(k)].extra;

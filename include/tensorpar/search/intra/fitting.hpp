@@ -1,6 +1,7 @@
 // tensorpar/search/intra/fitting.hpp - memory as the executor will take it: arenas of what was found correct
 // the estimate it was found by
 #pragma once
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/solve/baselines.hpp>
@@ -191,7 +192,8 @@ template <class Arenas> class arena_fitter {
 
  public:
   /// `bar`: seconds that are too many. Nothing below them: no result, and maybe no shortage either.
-  arena_fitter(mapping_problem const& p, mapping_options const& o, Arenas const& arenas, double bar = never)
+  arena_fitter(mapping_problem const& p, mapping_options const& o, Arenas const& arenas,
+               double bar = infinity)
       : p_(p), o_(o), arenas_(arenas), price_(p), sequential_(in_sequence_only(p)), bar_(bar) {}
   mapping_result run() {
     if (!exactly() || !have_) by_price();

@@ -1,6 +1,7 @@
 // tensorpar/search/intra/optimize.hpp - from a graph and a machine to a plan
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/search/intra/idle_recomputation.hpp>
 #include <tensorpar/search/intra/nested_forks.hpp>
@@ -146,7 +147,7 @@ inline void decide(std::vector<op_strategy> nodes, search_result& r) {
 template <cost_model M>
 search_result optimize_whole(computation_graph const& forward, machine const& on, M const& model,
                              search_options const& o, std::shared_ptr<layout_prices<M>> const& prices,
-                             activation_choice* activation = nullptr, double bar = never) {
+                             activation_choice* activation = nullptr, double bar = infinity) {
   training_graph const graph = graph_to_search(forward, on, o);
   search_result r = nothing_found(forward, graph, on, o);
   choice_book<M> book(
@@ -159,10 +160,10 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   mapping_options time_only = o.mapping;
   time_only.memory = false;
   time_only.enough = bar;
-  if (bar < never)
+  if (bar < infinity)
     if (r.bound = build.least(r.space.shardings); r.bound >= bar) return r;
   sharding_limits const one_axis = baseline_limits(r.space.shardings, on.size());
-  mapping_problem const narrow = (apart ? *apart : build).make(one_axis, never, true);
+  mapping_problem const narrow = (apart ? *apart : build).make(one_axis, infinity, true);
   auto const chosen = [&](mapping_problem const& q, assignment const& a) {
     return chosen_sites(book, sites, q, a);
   };
@@ -172,11 +173,11 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
   auto const strategies_of_others = [&] {
     r.baselines = baselines(narrow, forward);
     if (!apart) return;
-    mapping_problem const with = build.make(one_axis, never, true);
+    mapping_problem const with = build.make(one_axis, infinity, true);
     others = baselines(with, forward);
     for (baseline const& b : others) other_sites.push_back(chosen(with, b.choices));
   };
-  if (o.compare && bar == never) strategies_of_others();
+  if (o.compare && bar == infinity) strategies_of_others();
   mapping_problem p =
       build.make(r.space.shardings, std::min(bar, quick_bar(narrow, r.space.shardings, o.mapping)));
   r.moves_priced = static_cast<i64>(prices->asked());
@@ -202,7 +203,7 @@ search_result optimize_whole(computation_graph const& forward, machine const& on
     m.bound = m.found() ? std::min(bound, m.cost.seconds) : bound;
     if (!m.found()) m.infeasible->proven = kept_bytes(graph, o.scalar_bytes) > all_memory(on);
   }
-  if (o.compare && bar < never && !best) strategies_of_others();
+  if (o.compare && bar < infinity && !best) strategies_of_others();
   tell(p, m, r);
   std::vector<op_strategy> nodes;
   if (m.found()) nodes = op_strategies(p, m.choices);

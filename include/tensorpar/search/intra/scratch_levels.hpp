@@ -2,6 +2,7 @@
 // much of it ever fewer are left
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/program/core/scratch.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
@@ -101,7 +102,7 @@ mapping_result fit_arenas(mapping_problem const& p, mapping_options const& o, Ar
       return of.empty() || of[detail::idx(i)] <= std::max(level, least[detail::idx(s)]);
     });
     auto const need = [&](assignment const& a) { return arenas(q.back(a)); };
-    double const bar = best.found() ? best.cost.seconds : never;
+    double const bar = best.found() ? best.cost.seconds : infinity;
     mapping_result r = detail::arena_fitter<decltype(need)>(q.problem, o, need, bar).run();
     bool const some = !r.choices.empty();
     bool const better =

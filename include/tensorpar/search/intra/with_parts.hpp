@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/intra/part_list.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/problem/shardings.hpp>
@@ -63,9 +64,9 @@ Result with_parts(machine const& on, std::vector<double> const& alone, bool nest
                   std::map<int, double>* told = nullptr) {
   std::map<int, double> by_count;
   part_list const list = parts_of(on, alone, nested);
-  auto const cost = [&] { return best.feasible() ? best.cost.seconds : never; };
+  auto const cost = [&] { return best.feasible() ? best.cost.seconds : infinity; };
   auto const least = [&](machine_part const& p) {
-    return kept > all_memory(p.as) ? never : shared_evenly(alone, p.as, {0, p.as.size()}) * (1 - 1e-9);
+    return kept > all_memory(p.as) ? infinity : shared_evenly(alone, p.as, {0, p.as.size()}) * (1 - 1e-9);
   };
   bool left = best.statistics.branches_left;
   auto const attempt = [&](machine_part const& p, double bar) {
@@ -83,7 +84,7 @@ Result with_parts(machine const& on, std::vector<double> const& alone, bool nest
   if (list.reordered) {
     machine const sorted = fastest_first(on, alone);
     Result const first =
-        with_parts(sorted, alone, nested, kept, whole(sorted, never), whole, put, take, &by_count);
+        with_parts(sorted, alone, nested, kept, whole(sorted, infinity), whole, put, take, &by_count);
     bound = std::min(bound, first.bound);
     left = left || first.statistics.branches_left;
   }

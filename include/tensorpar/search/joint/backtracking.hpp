@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/rewrite/canonical.hpp>
 #include <tensorpar/search/joint/distribution.hpp>
 #include <tensorpar/search/joint/piece_prices.hpp>
@@ -76,7 +77,7 @@ class substitution_search {
     std::map<std::vector<i64>, int> seen;
     std::vector<state> states;
     std::vector<int> open;               // not developed yet
-    double best = never;
+    double best = infinity;
     piece_variants r;
     // nodes of the piece's two ends stay: they belong to what is around as well
     auto const stays = [&](int v) { return v == anchor || v == last; };

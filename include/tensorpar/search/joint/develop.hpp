@@ -1,9 +1,9 @@
 // tensorpar/search/joint/develop.hpp - what rules make of every part of a network, and the best way through
 // all parts
 #pragma once
-#include <limits>
 #include <map>
 #include <numeric>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/rewritten.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/search/joint/backtracking.hpp>
@@ -99,7 +99,7 @@ class part_chain {
       std::vector<double> const& cells = bounds ? m.bound : m.seconds;
       if (sum.size() != idx(m.rows))
         throw error("parts that do not meet", "search", "as many choices on both sides of a cut");
-      std::vector<double> s(idx(m.cols), never);
+      std::vector<double> s(idx(m.cols), infinity);
       from.emplace_back(idx(m.cols), 0);
       std::size_t cell = 0;
       for (int i = 0; i < m.rows; ++i)
@@ -110,7 +110,7 @@ class part_chain {
           }
       sum = std::move(s);
     }
-    way w{never, std::vector<int>(kind.size(), 0)};
+    way w{infinity, std::vector<int>(kind.size(), 0)};
     int at = 0;
     for (std::size_t j = 0; j < sum.size(); ++j)
       if (sum[j] < w.least) {

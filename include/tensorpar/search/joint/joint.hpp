@@ -4,6 +4,7 @@
 #pragma once
 #include <limits>
 #include <numeric>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/rewritten.hpp>
 #include <tensorpar/search/joint/develop.hpp>
 #include <tensorpar/search/problem/activate.hpp>
@@ -144,7 +145,7 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
                                    joint_options o) {
   counted_watch watch(o.watch);
   o.watch = &watch;
-  joint_result best = optimize_jointly_whole(declared, on, model, o, never);
+  joint_result best = optimize_jointly_whole(declared, on, model, o, infinity);
   if (!o.search.fewer_devices || o.search.shardings || o.search.grain > 0 || on.size() < 2) return best;
   watch.before = best.rewriting.candidates;
   auto const note = [&](joint_statistics const& s) {
@@ -156,7 +157,7 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
   one.search.compare = false;
   for (machine const& m : one_of_each(on)) {
     auto const prices = std::make_shared<layout_prices<M>>(model, m, o.search.scalar_bytes);
-    alone.push_back(never);
+    alone.push_back(infinity);
     for (bool long_ones : {false, true}) {
       if (long_ones && !o.rewriting.distribute) continue;
       one.rewriting.distribute = long_ones;

@@ -1,6 +1,7 @@
 // tensorpar/search/joint/piece_prices.hpp - what a part of a network costs, by the choices of the operators
 // at its two ends
 #pragma once
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/op/kinds/loss.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/search/problem/split.hpp>
@@ -154,7 +155,7 @@ template <cost_model M> class piece_prices {
     seconds_.push_back(c.seconds);
     relaxed_seconds_.push_back(c.seconds);
     for (std::size_t i = 0; i < c.seconds.size() && part; ++i) {
-      if (c.shardings[i].start != 0) seconds_.back()[i] = never;
+      if (c.shardings[i].start != 0) seconds_.back()[i] = infinity;
       relaxed_seconds_.back()[i] *= static_cast<double>(least_.back()[i]) / book_.on().size();
     }
     relaxed_tables_.sets.emplace_back().shardings.resize(c.seconds.size());

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 #include <tensorpar/search/pipeline/stages/engine.hpp>
 
@@ -220,7 +221,7 @@ class best_stages {
   bool by_iteration() const { return objective_ != stage_objective::bottleneck; }
   /// No pipeline with a bottleneck of this many seconds per sample or more is better.
   double ceiling() const {
-    return !best ? 1e299 : by_iteration() ? best->cost.iteration / mini_batch_ : best->cost.bottleneck;
+    return !best ? infinity : by_iteration() ? best->cost.iteration / mini_batch_ : best->cost.bottleneck;
   }
   /// Found at the limit with this number. Returns the ceiling for the search that goes on.
   double offer(priced_stages p, stage_source from, i64 decision) {
@@ -228,7 +229,7 @@ class best_stages {
       auto rank = [](stage_cost const& c) { return std::pair(c.source_in_flight, c.iteration); };
       if (decision != decision_ || !sized_ || rank(p.cost) < rank(sized_->cost)) sized_ = std::move(p);
       decision_ = decision;
-      return 1e299;
+      return infinity;
     }
     if (objective_ == stage_objective::iteration) remember(p, from);
     if (!best || better_stages(by_iteration(), p.cost, best->cost)) {
@@ -304,7 +305,7 @@ stage_shortage min_shortage(M const& m, sp_tree const& tree, std::vector<stage_b
     stage_family<stages_with_memory<M>> family(larger, tree, false);
     stage_statistics count;
     bool found = false;
-    family.search(smallest, 1e290, 1e290, 1e290, 1, count, [&](priced_stages p) {
+    family.search(smallest, infinity, infinity, infinity, 1, count, [&](priced_stages p) {
       stage_cost const c = cost_of(m, p.stages);
       found = true;
       if (c.shortage) least = c.shortage;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
@@ -182,9 +183,9 @@ template <cost_model C> class program_judge final : public step_judge {
     }
   }
   double seconds(stage_result const& r) override {
-    if (hopeless(r)) return 1e300;
+    if (hopeless(r)) return infinity;
     program_of const& p = of(r);
-    return p.lacks ? 1e300 : p.seconds;
+    return p.lacks ? infinity : p.seconds;
   }
   /// What lacked least, of those asked about; null if all fit, or none was.
   shortage const* closest() const {

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <optional>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/downsets.hpp>
 #include <tensorpar/search/pipeline/answer.hpp>
 
@@ -73,7 +74,7 @@ template <stage_model M> class downset_stages {
   double seconds(downset_stage const& s, int w, int later) const {
     double bytes = s.sum(2 * w) + s.sum(2 * w + 1) * static_cast<double>(in_flight(later));
     double const room = m_.capacity(0, choice(w).devices());
-    if (bytes > room) return no_price;
+    if (bytes > room) return infinity;
     border_.clear();
     double scratch = 0;
     s.each([&](int v) {
@@ -81,7 +82,7 @@ template <stage_model M> class downset_stages {
       scratch = std::max(scratch, work_[static_cast<std::size_t>(w)][static_cast<std::size_t>(v)].scratch);
     });
     bytes += scratch + m_.transfer(border_.value(), choice(w), 0).bytes(in_flight(later));
-    return bytes > room ? no_price : s.work + s.boundary;
+    return bytes > room ? infinity : s.work + s.boundary;
   }
   int devices() const { return m_.devices(); }
   int copies() const { return m_.operators(); }
@@ -109,14 +110,14 @@ template <stage_model M> bool sends_cheaply(M const& m, i64 micro_batch) {
 template <topology G, stage_model M>
 std::optional<priced_stages> min_nested(G const& graph, M const& m, std::vector<i64> const& sizes,
                                           int max_downsets, bool by_iteration, bool sequential,
-                                          double bar = 1e300) {
+                                          double bar = infinity) {
   std::optional<priced_stages> best;
   for (i64 b : sizes) {
     downset_stages<M> const price(m, b);
     double const least = best ? std::min(bar, best->cost.bottleneck) : bar;
     if (price.ways() == 0 || (!by_iteration && bottleneck_bound(m, {{b, 1}}) >= least)) continue;
     downset_pipeline const found = min_bottleneck(graph, price, max_downsets, 8192,
-                                                    by_iteration || least >= 1e299 ? no_price : least);
+                                                    by_iteration ? infinity : least);
     if (!found.feasible) continue;
     priced_stages p;
     int first = 0;

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/stages.hpp - from a graph, devices and a stage model to a pipeline whose stages
 // follow the graph
 #pragma once
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/answer.hpp>
 #include <tensorpar/search/pipeline/every.hpp>
 #include <tensorpar/search/pipeline/exchange.hpp>
@@ -48,7 +49,8 @@ std::vector<size_to_try> order_of_sizes(M const& m, stage_options const& o, std:
                                         bool by_iteration) {
   std::vector<size_to_try> r;
   for (i64 b : sizes)
-    if (double const low = bottleneck_bound(m, batchings_of(m, o, {b})); low < 1e299) r.push_back({b, low});
+    if (double const low = bottleneck_bound(m, batchings_of(m, o, {b})); low < infinity)
+      r.push_back({b, low});
   if (r.empty())
     throw error("the model admits no micro-batch size on any number of devices", "stages",
                 "a size that some degree divides");
@@ -70,12 +72,12 @@ template <stage_model M, class Skip>
 double search_sizes(stage_family<M>& family, M const& m, stage_options const& o,
                     std::vector<size_to_try> const& order, double tolerance, best_stages& best,
                     stage_source source, stage_statistics& count, Skip&& skip) {
-  double bound = 1e300;
+  double bound = infinity;
   for (size_to_try const& s : order) {
     double low = s.low;
     if (skip(s.size)) continue;
     if (low < best.ceiling()) {
-      double ceiling = o.objective == stage_objective::thesis ? 1e299 : best.ceiling(), first = low * 1.1;
+      double ceiling = o.objective == stage_objective::thesis ? infinity : best.ceiling(), first = low * 1.1;
       // worth it where the line balances better than the tree did
       if (source == stage_source::line && best.best) {
         first = best.best->cost.bottleneck *
@@ -209,7 +211,7 @@ void search_every(adjacency const& a, M const& m, stage_options const& o, std::v
   double const first = best.best ? best.best->cost.bottleneck * (1 - o.tolerance) : r.bound * 1.1;
   double const low = bisect_limit(
       r.bound, first, best.ceiling(), fine, decide,
-      [&] { return gave_up ? 1e300 : prices.min_rejected(); },
+      [&] { return gave_up ? infinity : prices.min_rejected(); },
       [&](priced_stages p) {
         return best.offer(std::move(p), stage_source::every_partition, r.statistics.limits);
       });
@@ -217,7 +219,7 @@ void search_every(adjacency const& a, M const& m, stage_options const& o, std::v
     r.every_partition = true;
     r.family_bound = low;
     // else other placements of the same stages may be faster
-    if (low < 1e299 && m.uniform()) r.bound = std::max(r.bound, low);
+    if (low < infinity && m.uniform()) r.bound = std::max(r.bound, low);
   }
 }
 }  // namespace detail
@@ -322,7 +324,7 @@ stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}
     exchange_operators(a, m, o, orders.front(), best, r.statistics);
   if (o.objective == stage_objective::bottleneck &&
       (!best.best || best.best->cost.bottleneck > r.bound * (1 + 1e-9)))
-    if (auto p = nested_below(a, m, sizes, o.max_downsets, best.best ? best.best->cost.bottleneck : 1e300))
+    if (auto p = nested_below(a, m, sizes, o.max_downsets, best.best ? best.best->cost.bottleneck : infinity))
       best.offer(std::move(*p), stage_source::nested, ++r.statistics.limits);
   if (!best.best) {
     r.infeasible = min_shortage(m, relaxed.tree, batchings_of(m, o, {sizes.front()}));

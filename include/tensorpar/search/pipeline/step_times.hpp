@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/step_times.hpp - what a pipeline takes when its passes are simulated, and which
 // of several is best
 #pragma once
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/answer.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
@@ -47,8 +48,8 @@ class step_judge {
   virtual ~step_judge() = default;
   /// All that it is going to be asked about, in this order: who likes may work on several at once.
   virtual void look_ahead(std::vector<stage_result> const&) {}
-  /// Seconds of a step; 1e300: it cannot be run, or cannot be the fastest. The pipeline has stages, choices
-  /// and cost, but no order yet.
+  /// Seconds of a step; infinity: it cannot be run, or cannot be the fastest. The pipeline has stages,
+  /// choices and cost, but no order yet.
   virtual double seconds(stage_result const& r) = 0;
 };
 
@@ -56,11 +57,11 @@ namespace detail {
 
 /// Of the pipelines with the least estimates the one whose step `judge` says is least; without a judge, the
 /// simulated step under 1F1B (kFkB where a stage has a k), and the estimate stands where a step has more than
-/// 50,000 passes. Left out are those of which it says 1e300 or throws `error` (sizes of which none divides
+/// 50,000 passes. Left out are those of which it says infinity or throws `error` (sizes of which none divides
 /// the other); the estimate stands if all are.
 template <stage_model M>
 void settle(M const& m, best_stages& best, bool sequential, step_judge* judge = nullptr) {
-  double least = 1e300;
+  double least = infinity;
   std::size_t winner = 0;
   best.widen();
   std::vector<stage_result> all(best.shortlist.size());
@@ -82,7 +83,7 @@ void settle(M const& m, best_stages& best, bool sequential, step_judge* judge = 
     } catch (error const&) {
     }
   }
-  if (least > 1e299) return;
+  if (least == infinity) return;
   best.best = std::move(best.shortlist[winner].pipeline);
   best.source = best.shortlist[winner].source;
 }

@@ -1,6 +1,7 @@
 // tensorpar/search/problem/choice_book.hpp - choices of operators and prices between them, made once however
 // many graphs ask
 #pragma once
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/choice_sets.hpp>
 
 namespace tensorpar {
@@ -131,7 +132,7 @@ template <cost_model M> class choice_book : public choice_sets<M> {
                 sum_of(flows_, all.size(), ra.size(), rb.size())};
     for (std::size_t x = 0; x < ra.size() && bar; ++x)
       for (std::size_t y = 0; y < rb.size(); ++y)
-        if (above_a[x] + above_b[y] > slack_) c.seconds[x * rb.size() + y] = never;
+        if (above_a[x] + above_b[y] > slack_) c.seconds[x * rb.size() + y] = infinity;
     // what a function takes beyond the operator and what is moved: for all choices of a class the same, as it
     // follows from layouts
     for (value_flow const& f : all)
@@ -148,7 +149,7 @@ template <cost_model M> class choice_book : public choice_sets<M> {
   }
   std::vector<double> min_excess(int classes) const {
     choice_classes const& c = tables.classes[detail::idx(classes)];
-    std::vector<double> r(detail::idx(c.count), never);
+    std::vector<double> r(detail::idx(c.count), infinity);
     if (!excess_.empty())
       for (std::size_t i = 0; i < c.of.size(); ++i) {
         double& x = r[detail::idx(c.of[i])];

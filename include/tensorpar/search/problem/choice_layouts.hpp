@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/problem/flow_lines.hpp>
 #include <tensorpar/search/problem/flows.hpp>
@@ -134,7 +135,7 @@ template <cost_model M> class choice_layouts {
       auto const [at, fresh] = kept.try_emplace(list, nullptr);
       if (fresh) {
         std::vector<int> some;
-        for (std::size_t i = 0; i < excess.size(); ++i) if (excess[i] != never) some.push_back((*list)[i]);
+        for (std::size_t i = 0; i < excess.size(); ++i) if (excess[i] != infinity) some.push_back((*list)[i]);
         at->second = &left->lists.add(std::move(some));
       }
       list = at->second;

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
@@ -99,10 +100,10 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
       auto const sift = [&](auto& of) {
         if (of.empty()) return;
         std::size_t n = 0;
-        for (std::size_t i = 0; i < excess[s].size(); ++i) if (excess[s][i] != never) of[n++] = of[i];
+        for (std::size_t i = 0; i < excess[s].size(); ++i) if (excess[s][i] != infinity) of[n++] = of[i];
         of.resize(n);
       };
-      for (double x : excess[s]) if (x != never) excess_[s].push_back(x);
+      for (double x : excess[s]) if (x != infinity) excess_[s].push_back(x);
       sift(c.shardings);
       sift(c.savings);
       sift(c.sizes);
@@ -143,13 +144,13 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
     base::start(l);
     set_id_ = {};
     excess_.clear();
-    slack_ = never;
+    slack_ = infinity;
   }
 
   M const& model_;
   // set -> choice -> seconds above the set's least, where there is a bar;
   std::vector<std::vector<double>> excess_;
-  double slack_ = never;                          // how much all operators may be above their least together
+  double slack_ = infinity;                       // how much all operators may be above their least together
   interner set_id_;
 
   double compute_seconds(any_op const& op, std::vector<shape> const& in, std::vector<shape> const& out,

@@ -1,11 +1,10 @@
 // tensorpar/search/problem/evaluate.hpp - what an assignment costs, by the definition in problem.hpp
 #pragma once
-#include <limits>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/problem.hpp>
 
 namespace tensorpar {
 
-inline constexpr double never = std::numeric_limits<double>::infinity();
 
 /// By pair the entry of the tree where its operators first lie together. O(pairs * depth + tree).
 inline std::vector<int> meetings(sp_binary const& tree, std::vector<operator_pair> const& pairs) {
@@ -87,11 +86,11 @@ class evaluator {
   double best(int entry, device_range r, assignment const& a, std::vector<extent> const& where) const {
     extent const w = where[detail::idx(entry)];
     // some operator of every sub-tree starts where its range starts
-    if (w.first != r.first || w.last >= r.first + r.count) return never;
+    if (w.first != r.first || w.last >= r.first + r.count) return infinity;
     auto const& e = p_.tree[entry];
     if (e.kind == sp_kind::leaf) return p_.choices(e.left).seconds[detail::idx(a[detail::idx(e.left)])];
     double t = best(e.left, r, a, where);
-    if (t < never) t += best(e.right, r, a, where);
+    if (t < infinity) t += best(e.right, r, a, where);
     if (e.kind == sp_kind::parallel)
       for (auto const& [x, y] : divisions(r, p_.grain)) {
         if (where[detail::idx(e.left)].first != x.first || where[detail::idx(e.right)].first != y.first)
@@ -100,7 +99,7 @@ class evaluator {
                      both = left < right ? right : left;
         if (both < t) t = both;
       }
-    return t < never ? t + between(entry, a) : never;
+    return t < infinity ? t + between(entry, a) : infinity;
   }
 
  public:

@@ -2,6 +2,7 @@
 // different layouts of each value
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/problem/layout_prices.hpp>
 #include <vector>
@@ -26,7 +27,7 @@ class flow_end {
     if (n + 1 == first_.size()) {
       ids_.insert(ids_.end(), some_.begin(), some_.end());
       first_.push_back(static_cast<int>(ids_.size()));
-      least.push_back(never);
+      least.push_back(infinity);
     }
     return static_cast<int>(n);
   }

@@ -2,6 +2,7 @@
 // tensor parallelism
 #pragma once
 #include <optional>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
 #include <tensorpar/search/solve/reduced.hpp>
@@ -97,7 +98,7 @@ inline assignment tensor_parallel(mapping_problem const& p, std::string const& b
                                   elimination_limits const& limits = {}) {
   evaluator const price(p);
   assignment best = single_device(p);
-  double least = never;
+  double least = infinity;
   std::vector<char> batch_of(p.sets.size(), 0);
   for (int v = p.operators() - 1; v >= 0; --v)
     batch_of[detail::idx(p.set_of[detail::idx(v)])] = batch[detail::idx(v)];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/solve/branch_alike.hpp>
 #include <utility>
 #include <vector>
@@ -37,7 +38,7 @@ class branch_links {
       bool const rows = like_.place(q.first) < like_.place(q.second);
       auto const [known, fresh] = least.try_emplace({q.cost, rows ? q.rows : q.cols, rows});
       if (fresh) {
-        std::vector<double> line(at(rows ? c.rows : c.cols), never);
+        std::vector<double> line(at(rows ? c.rows : c.cols), infinity);
         for (int i = 0; i < c.rows; ++i)
           for (int j = 0; j < c.cols; ++j)
             line[at(rows ? i : j)] = std::min(line[at(rows ? i : j)], c.at(i, j));

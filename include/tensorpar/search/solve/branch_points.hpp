@@ -2,6 +2,7 @@
 // decisions that lead to them
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <vector>
 
@@ -56,18 +57,18 @@ class branch_frontier {
   branch_points best_of(std::vector<draft>& all, int op) {
     // the first in this order is kept, and all others must beat its p: most fall before anything is sorted
     draft const* first = nullptr;
-    for (draft const& d : all) if (d.t + d.p < never && (!first || before(d, *first))) first = &d;
+    for (draft const& d : all) if (d.t + d.p < infinity && (!first || before(d, *first))) first = &d;
     if (!first) {
       all.clear();
       return {};
     }
     draft const best = *first;
-    std::erase_if(all, [&](draft const& d) { return !(d.p < best.p && d.t + d.p < never); });
+    std::erase_if(all, [&](draft const& d) { return !(d.p < best.p && d.t + d.p < infinity); });
     return keep(best, all, op);
   }
   /// The same of all points of these, of which only those are made that have a chance.
   branch_points best_of(std::vector<composition> const& some) {
-    draft first{never, never, -1, -1, -1};
+    draft first{infinity, infinity, -1, -1, -1};
     bool found = false;
     for (composition const& c : some)
       for (branch_point const& x : *c.left) {
@@ -76,7 +77,7 @@ class branch_frontier {
         for (branch_point const& y : *c.right) {
           draft const d = composed(x, y, c.side);
           if (found && d.t > first.t) break;
-          if (d.t + d.p < never && (!found || before(d, first))) { first = d; found = true; }
+          if (d.t + d.p < infinity && (!found || before(d, first))) { first = d; found = true; }
         }
       }
     if (!found) return {};
@@ -86,7 +87,7 @@ class branch_frontier {
         for (std::size_t k = c.right->size(); k-- > 0;) {
           draft const d = composed(x, (*c.right)[k], c.side);
           if (!(d.p < first.p)) break;                   // p is no less before
-          if (d.t + d.p < never) made_.push_back(d);
+          if (d.t + d.p < infinity) made_.push_back(d);
         }
     return keep(first, made_, -1);
   }

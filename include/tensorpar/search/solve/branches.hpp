@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/solve/branch_links.hpp>
 #include <tensorpar/search/solve/branch_points.hpp>
 #include <utility>
@@ -122,7 +123,7 @@ class branch_mapper : branch_links {
   }
   /// The cheapest of a fork between two operators of one chain: everything counts inside.
   point inner(int e, device_range r, int f, int fc, int x, int xc) {
-    point best{never, 0, -1};
+    point best{infinity, 0, -1};
     for (point const& q : solve(e, r, f, fc, x, xc)) if (q.t + q.p < best.t) best = {q.t + q.p, 0, q.trace};
     return best;
   }
@@ -173,11 +174,11 @@ class branch_mapper : branch_links {
       other[j] = at(classes(!ascending).of[at(enter[j].choice)]) * (ascending ? 1 : cols);
     // points, of which each entrant leaves some out
     i64 all = 0;
-    struct state { double t = never; std::size_t kind = 0; bool ties = false; i64 left_out = 0; };
+    struct state { double t = infinity; std::size_t kind = 0; bool ties = false; i64 left_out = 0; };
     std::vector<state> best(enter.size());
     for (std::size_t k = 0; k < of_class.size(); ++k) {
       if (of_class[k].empty()) continue;
-      double least = never;
+      double least = infinity;
       for (point const& y : of_class[k]) least = std::min(least, y.t);
       i64 const n = static_cast<i64>(of_class[k].size());
       all += n;
@@ -185,7 +186,7 @@ class branch_mapper : branch_links {
       for (std::size_t j = 0; j < enter.size(); ++j) {
         double const between = row[other[j]], t = least + between + enter[j].own;
         state& b = best[j];
-        if (between == never) b.left_out += n;
+        if (between == infinity) b.left_out += n;
         else if (t < b.t) b = {t, k, false, b.left_out};
         else if (t == b.t) b.ties = true;
       }
@@ -194,7 +195,7 @@ class branch_mapper : branch_links {
       auto const& [c, own, out] = enter[j];
       state const& b = best[j];
       left_ -= all - b.left_out;
-      if (!(b.t + (p + out) < never)) continue;
+      if (!(b.t + (p + out) < infinity)) continue;
       int trace = std::numeric_limits<int>::max();
       for (std::size_t k = b.ties ? 0 : b.kind; k < (b.ties ? of_class.size() : b.kind + 1); ++k) {
         double const between = base[k * step + other[j]];
@@ -250,7 +251,7 @@ class branch_mapper : branch_links {
           int const before = static_cast<int>(i);
           point const fork = inner(forks, r, last < 0 ? f : last, last < 0 ? fc : before, v, c);
           double const between = fork.t + over(met, last < v, before, c);
-          if (between == never) continue;
+          if (between == infinity) continue;
           for (point const& y : now[i])
             all.push_back({y.t + between + own, y.p + out, y.trace, fork.trace, c});
         }
@@ -290,7 +291,7 @@ class branch_mapper : branch_links {
       int const c = static_cast<int>(i);
       double const out = over(met, last < x, c, xc);
       point const b = inner(tail, r, last < 0 ? f : last, last < 0 ? fc : c, x, xc);
-      if (b.t == never) continue;
+      if (b.t == infinity) continue;
       for (point const& y : ends[i]) with_forks.push_back({y.t + b.t, y.p + out, y.trace, b.trace, -1});
     }
     return best_of(with_forks, -1);
@@ -311,7 +312,7 @@ class branch_mapper : branch_links {
     if (parts.empty()) return std::nullopt;
     std::vector<double> r;
     for (points const& q : chain(parts, {}, root, {0, p_.devices}, -1, -1, -1)) {
-      r.push_back(never);
+      r.push_back(infinity);
       for (point const& x : q) r.back() = std::min(r.back(), x.t + x.p);
     }
     return left_ < 0 ? std::nullopt : std::optional(std::move(r));
@@ -321,7 +322,7 @@ class branch_mapper : branch_links {
   std::optional<branch_optimum> run() {
     points const all = solve(p_.tree->root(), {0, p_.devices}, -1, -1, -1, -1);
     if (left_ < 0 || all.empty()) return std::nullopt;
-    branch_optimum r{assignment(p_.set_of->size(), 0), never};
+    branch_optimum r{assignment(p_.set_of->size(), 0), infinity};
     int best = -1;
     for (point const& q : all) if (q.t + q.p < r.bound) { r.bound = q.t + q.p; best = q.trace; }
     r.bound /= slack_.back();

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/solve/min_cells.hpp>
@@ -89,7 +90,7 @@ class eliminator {
       for (argument const& a : factors_[at(f)].args)
         if (a.op == v) mine = classes_.refine(mine, a.classes);
     int const groups = mine < 0 ? 1 : size(mine);
-    std::vector<double> base(at(groups), never);
+    std::vector<double> base(at(groups), infinity);
     for (int i = 0; i < choices(v); ++i) {
       double& b = base[mine < 0 ? 0 : at(of(mine)[at(i)])];
       b = std::min(b, with_unary ? unary_[at(set_of(v))][at(i)] : 0.0);
@@ -318,7 +319,7 @@ class eliminator {
     additive_optimum r{assignment(sets.size(), 0), constant_, exact_, joined_ - before};
     for (std::size_t s = steps_.size(); s-- > 0;) {
       int const v = steps_[s].op;
-      double best = never;
+      double best = infinity;
       std::vector<double> sum = unary_[at(set_of(v))];
       for (int f : steps_[s].factors) {
         factor const& q = factors_[at(f)];

@@ -2,9 +2,9 @@
 // structure, time and memory
 #pragma once
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/solve/frontier.hpp>
 
@@ -16,7 +16,7 @@ struct exact_options {
   bool bytes_only = false;
   i64 budget = 1'000'000;        // combinations looked at before giving up
   // seconds; of slower assignments none need be found
-  double most = std::numeric_limits<double>::infinity();
+  double most = infinity;
 };
 
 /// One best or Pareto-optimal assignment.
@@ -111,7 +111,7 @@ class exact_mapper {
       auto const& e = p_.tree[i];
       if (e.kind != sp_kind::leaf) { own.push_back(own[at(e.left)] + own[at(e.right)]); continue; }
       choice_set const& c = p_.choices(e.left);
-      own.push_back(std::numeric_limits<double>::infinity());
+      own.push_back(infinity);
       for (std::size_t k = 0; k < c.seconds.size(); ++k)
         own.back() = std::min(own.back(), c.seconds[k] * c.sizes[k] / p_.devices);
     }
@@ -119,7 +119,7 @@ class exact_mapper {
   }
   /// Can it be a part of an assignment that is fast enough?
   bool fast_enough(int entry, device_range r, double seconds) const {
-    return o_.most == never || seconds * r.count / p_.devices + beside_[at(entry)] <= o_.most * (1 + 1e-9);
+    return o_.most == infinity || seconds * r.count / p_.devices + beside_[at(entry)] <= o_.most * (1 + 1e-9);
   }
   bool within(cost_point const& c) const {
     if (o_.bytes_only) return true;

@@ -1,8 +1,8 @@
 // tensorpar/search/solve/mapping.hpp - the fastest assignment that fits into memory, and a bound on all of
 // them
 #pragma once
-#include <limits>
 #include <optional>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/plan/shortage.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
 #include <tensorpar/search/solve/branches.hpp>
@@ -18,7 +18,7 @@ struct mapping_options {
   int price_rounds = 16;                // trials of a price on memory where no exact program finishes
   bool memory = true;                   // false: whatever fits or not
   // where branches are searched: a bound of so many seconds need not be better
-  double enough = std::numeric_limits<double>::infinity();
+  double enough = infinity;
 };
 
 struct mapping_statistics {
@@ -111,7 +111,7 @@ class mapper {
   /// Sums in different orders differ in the last bits: the bound gives way by more than that.
   void raise(double value) {
     // never: nothing is left
-    bound_ = value == never ? never : std::max(bound_, value - 1e-9 * (value < 0 ? -value : value));
+    bound_ = value == infinity ? infinity : std::max(bound_, value - 1e-9 * (value < 0 ? -value : value));
   }
 
   /// Of few branches as many ways are looked at as the budget allows, and no more.
@@ -135,7 +135,8 @@ class mapper {
     take(*narrow);
   }
 
-  std::optional<std::vector<exact_point>> exactly(bool memory, bool bytes_only, double most = never) const {
+  std::optional<std::vector<exact_point>> exactly(bool memory, bool bytes_only,
+                                                  double most = infinity) const {
     if (o_.exact_budget <= 0) return std::nullopt;
     return exact_mappings(p_, {memory, bytes_only, o_.exact_budget, most});
   }
@@ -175,7 +176,7 @@ class mapper {
     double need = 0, have = 0;
     for (int v = 0; v < p_.operators(); ++v) {
       choice_set const& c = p_.choices(v);
-      double least = never;
+      double least = infinity;
       for (int i = 0; i < c.count(); ++i)
         least = std::min(least, static_cast<double>(c.bytes[at(i)]) * c.sizes[at(i)]);
       need += least;

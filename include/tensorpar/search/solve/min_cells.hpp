@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/solve/min_rows.hpp>
 #include <vector>
@@ -28,7 +29,7 @@ std::vector<double> min_cells(std::vector<double> const& base, std::vector<int> 
             inner = n ? dims.back() : 1;
   std::size_t cells = 1;
   for (int d : dims) cells *= idx(d);
-  std::vector<double> out(cells, never);
+  std::vector<double> out(cells, infinity);
   // rows of cells that differ in the last neighbour's class alone
   auto const make_rows = [&](std::size_t first_row, std::size_t last_row) {
     std::vector<int> c(idx(n), 0);
@@ -62,7 +63,7 @@ std::vector<double> min_cells(std::vector<double> const& base, std::vector<int> 
               to.add_to_sum(x);
             }
           }
-          if (!(start < never)) continue;
+          if (!(start < infinity)) continue;
           if (rows == 1) to.put(one, start);
           else if (rows == 0) to.put(start);
           else if (rows == 2) to.put(one, two, start);

@@ -1,6 +1,7 @@
 // tensorpar/search/solve/objective.hpp - from a training graph, a machine and a cost model to a mapping
 // problem
 #pragma once
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/sp/relaxation.hpp>
 #include <tensorpar/search/problem/activation_sites.hpp>
 #include <tensorpar/search/problem/choice_book.hpp>
@@ -35,10 +36,11 @@ template <cost_model M> class objective_builder {
   /// between two choices that cannot be together so either are not priced: they cost `never`. The book starts
   /// afresh.
   /// `plain`: no choice saves memory, whatever the options say.
-  mapping_problem make(sharding_limits const& l, double worth_having = never, bool plain = false) {
+  mapping_problem make(sharding_limits const& l, double worth_having = infinity, bool plain = false) {
     book_.start(l);
     std::vector<int> const sets = plain ? choose(choice_saving{}) : choose();
-    return put_together(sets, worth_having < never ? relaxed_costs(sets) : relaxed_seconds{}, worth_having);
+    return put_together(sets, worth_having < infinity ? relaxed_costs(sets) : relaxed_seconds{},
+                        worth_having);
   }
   /// Seconds that no assignment is below, quickly: as if nothing ever moved. The book starts afresh.
   double least(sharding_limits const& l) {
@@ -124,7 +126,7 @@ template <cost_model M> class objective_builder {
   };
   mapping_problem put_together(std::vector<int> const& sets, relaxed_seconds const& apart,
                                double worth_having) {
-    if (worth_having < never) leave_out(apart, worth_having);
+    if (worth_having < infinity) leave_out(apart, worth_having);
     mapping_problem p = frame();
     p.pairs = pairs(sets);
     p.set_of = sets;
@@ -134,7 +136,7 @@ template <cost_model M> class objective_builder {
   relaxed_seconds relaxed_costs(std::vector<int> const& sets) const {
     auto const& all = book_.tables.sets;
     int const devices = book_.on().size();
-    relaxed_seconds r{std::vector<std::vector<double>>(all.size()), std::vector<double>(all.size(), never),
+    relaxed_seconds r{std::vector<std::vector<double>>(all.size()), std::vector<double>(all.size(), infinity),
                       0};
     for (int f = 0; f < t_.forward_nodes; ++f) {
       auto const s = detail::idx(sets[detail::idx(f)]);
@@ -160,7 +162,7 @@ template <cost_model M> class objective_builder {
           first = static_cast<int>(i);
       for (std::size_t i = 0; i < of.size(); ++i) {
         double const excess = of[i] - least.best[s];
-        of[i] = excess <= slack || static_cast<int>(i) == first ? excess : never;
+        of[i] = excess <= slack || static_cast<int>(i) == first ? excess : infinity;
       }
     }
     book_.leave_out(least.of, slack);

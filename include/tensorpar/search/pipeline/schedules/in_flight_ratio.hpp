@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
 #include <tuple>
@@ -31,7 +32,7 @@ class in_flight_ratio {
   /// Seconds of one sample's forward and backward pass (with weights), in any unit. Throws `error` unless
   /// positive and finite.
   explicit in_flight_ratio(double forward = 1, double backward = 1) : forward_(forward), backward_(backward) {
-    if (!(forward > 0 && forward < 1e300 && backward > 0 && backward < 1e300))
+    if (!(forward > 0 && forward < infinity && backward > 0 && backward < infinity))
       throw error(
           "forward and backward times of " + std::to_string(forward) + " and " + std::to_string(backward),
           "in_flight_ratio", "positive and finite");
@@ -80,7 +81,7 @@ class in_flight_ratio {
       p.schedule = {k_f_k_b_order(p, 0, i / b_x, static_cast<int>(k_x)),
                  k_f_k_b_order(p, 1, i_y / b_y, static_cast<int>(k_y))};
       pipeline_run const* r = run.attempt(p.schedule);
-      return r ? r->makespan : 1e300;
+      return r ? r->makespan : infinity;
     };
     double const best = seconds(samples) * (1 + 1e-12);
     i64 i = closed_form(k_x, b_x, k_y, b_y, i_y);

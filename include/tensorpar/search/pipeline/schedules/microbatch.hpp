@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/schedules/controllable_v.hpp>
 #include <tensorpar/search/pipeline/schedules/greedy.hpp>
 #include <tensorpar/search/pipeline/schedules/in_flight_ratio.hpp>
@@ -46,7 +47,7 @@ inline schedule_kind schedule_named(std::string_view name) {
 /// kind costs and what it demands of the stages: see its header. Nothing: no schedule of this kind fits.
 /// Throws `error` as the kind's own function does.
 inline std::optional<pipeline> make_schedule(schedule_kind kind, pipeline p, stage_edges const& e,
-                                             pipeline_costs const& c, double limit = 1e300) {
+                                             pipeline_costs const& c, double limit = infinity) {
   switch (kind) {
     case schedule_kind::gpipe: return gpipe(std::move(p), e);
     case schedule_kind::one_f_one_b: return one_f_one_b(std::move(p), e);

@@ -1,5 +1,6 @@
 // tensorpar/search/pipeline/schedules/weight_filling.hpp - weights passes put where a group would wait
 #pragma once
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
 
@@ -10,7 +11,7 @@ struct weight_filling {
   // a wait is used if it is at least this share of the weights pass; below 1 the next pass may be delayed
   double fits = 1;
   // activation units of each group: a weights pass comes before a forward pass that would exceed them
-  double limit = 1e300;
+  double limit = infinity;
   friend bool operator==(weight_filling const&, weight_filling const&) = default;
 };
 

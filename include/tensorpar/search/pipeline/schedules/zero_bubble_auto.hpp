@@ -2,6 +2,7 @@
 // memory, by trying
 #pragma once
 #include <optional>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/schedules/weight_filling.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble.hpp>
 
@@ -9,7 +10,7 @@ namespace tensorpar {
 
 /// What an automatic zero-bubble schedule is to be.
 struct zero_bubble_options {
-  double limit = 1e300;          // activation units on each group
+  double limit = infinity;          // activation units on each group
   // shortest span of the slowest group, for iterations that follow without waiting; else shortest iteration
   bool by_span = false;
 };
@@ -51,7 +52,7 @@ inline std::optional<pipeline> zb_automatic(pipeline p, stage_edges const& e, pi
     q.schedule.assign(q.groups.size(), {});
     for (std::size_t s = 0; s < q.stages.size(); ++s) {
       i64 const i = in_flight[s] / q.stages[s].micro_batch, m = q.micro_batches(static_cast<int>(s));
-      double const kept = c.stages[s].activation, room = kept > 0 ? how.limit / kept * (1 + 1e-9) : 1e300;
+      double const kept = c.stages[s].activation, room = kept > 0 ? how.limit / kept * (1 + 1e-9) : infinity;
       i64 first = std::min<i64>(m, i + (i - 1) * eighths / 8);
       if (room < static_cast<double>(first)) first = std::max<i64>(1, static_cast<i64>(room));
       q.stages[s].split_backward = false;   // forward and backward passes only; the weights passes follow

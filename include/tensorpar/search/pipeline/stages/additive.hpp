@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/adjacency.hpp>
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
 #include <utility>
@@ -26,16 +27,16 @@ struct operator_numbers {
 /// Devices in their order and how they are joined.
 struct stage_devices {
   struct device {
-    double speed = 1, memory = 1e300;  // relative to the seconds above; bytes
+    double speed = 1, memory = infinity;  // relative to the seconds above; bytes
     friend bool operator==(device const&, device const&) = default;
   };
   std::vector<device> list;
   int per_node = 1 << 30;
   // bytes/s of a device, one direction, within a node and between nodes
-  double inner_bandwidth = 1e300, outer_bandwidth = 1e300;
+  double inner_bandwidth = infinity, outer_bandwidth = infinity;
   double inner_latency = 0, outer_latency = 0;              // seconds
 
-  static stage_devices equal(int n, double memory = 1e300) {
+  static stage_devices equal(int n, double memory = infinity) {
     stage_devices d;
     d.list.assign(static_cast<std::size_t>(n), {1, memory});
     return d;
@@ -104,7 +105,7 @@ class additive_stages {
       operator_numbers const& x = operators_[v];
       for (double y :
            {x.forward, x.backward, x.weights, x.launch, x.half, x.parameters, x.kept, x.result, x.scratch})
-        if (!(y >= 0) || y > 1e300)
+        if (!(y >= 0 && y < infinity))
           refuse("operator " + std::to_string(v) + " has a number that is negative or not finite",
                  "0 or more");
     }

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/stages/engine.hpp - the least bottleneck over one family of partitions, by
 // bisection that knows which times matter
 #pragma once
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/sp/relaxation.hpp>
 #include <tensorpar/search/pipeline/stages/decision.hpp>
 #include <tensorpar/search/pipeline/stages/evaluate.hpp>
@@ -46,16 +47,18 @@ double bisect_limit(double low, double first, double ceiling, double tolerance, 
     }
     if (!feasible) {
       double const next = rejected();
-      if (next >= 1e300) return 1e300;  // nothing is too slow: memory or devices do not suffice at any time
+      // nothing is too slow: memory or devices do not suffice at any time
+      if (next == infinity) return infinity;
       low = std::max(low, next);
     }
-    if (low >= ceiling || (high < 0 && ceiling - low <= tolerance * ceiling)) return low;
+    if (low >= ceiling) return low;
+    if (high < 0 && ceiling < infinity && ceiling - low <= tolerance * ceiling) return low;
     if (high >= 0) {
       if (high - low <= tolerance * high) return low;
       limit = std::min((low + high) / 2, high * (1 - 0.5 * tolerance));
       if (limit < low) limit = low;
     } else {
-      limit = std::max(low, round == 0 ? limit * 1.5 : ceiling < 1e298 ? ceiling : limit * 3);
+      limit = std::max(low, round == 0 ? limit * 1.5 : ceiling < infinity ? ceiling : limit * 3);
     }
   }
   return low;
@@ -84,7 +87,7 @@ template <stage_model M> class stage_family {
                 double tolerance, stage_statistics& count, Found&& found) {
     in_flight_needs needs(batchings, m_.mini_batch());
     stage_prices<M> prices(m_, tree_, batchings);
-    if (prices.choices().empty()) return 1e300;
+    if (prices.choices().empty()) return infinity;
     auto decide = [&](double limit) {
       prices.set_limit(limit * (1 + 1e-12));
       stage_decision<M> d(tree_, blocks_, prices, needs);

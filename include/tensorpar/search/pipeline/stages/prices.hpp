@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/stages/in_flight_needs.hpp>
 #include <tensorpar/search/pipeline/stages/partial_pipelines.hpp>
 #include <tensorpar/search/pipeline/stages/tree.hpp>
@@ -38,7 +39,7 @@ template <stage_model M> min_work min_work_of(M const& m, std::vector<stage_batc
   for (int v = 0; v < m.operators(); ++v) {
     std::size_t const k = static_cast<std::size_t>(m.kind(v));
     if (r.area[k] >= 0) continue;
-    r.area[k] = r.time[k] = 1e300;
+    r.area[k] = r.time[k] = infinity;
     for (stage_batching const& x : batchings)
       for (stage_choice c : degrees) {
         c.micro_batch = x.micro_batch;
@@ -103,7 +104,7 @@ template <stage_model M> class stage_prices {
   std::vector<per_choice> prices_;           // by choice, then first device
   std::vector<double> area_;                 // running sums of the least area
   int firsts_, devices_;
-  double min_rejected_ = 1e300, limit_ = 0;
+  double min_rejected_ = infinity, limit_ = 0;
 
   per_choice const& of(int q, int first) {
     per_choice& p = prices_[static_cast<std::size_t>(q) * static_cast<std::size_t>(firsts_) +
@@ -180,7 +181,7 @@ template <stage_model M> class stage_prices {
   /// What follows is asked at this limit, in seconds per sample.
   void set_limit(double limit) {
     limit_ = limit;
-    min_rejected_ = 1e300;
+    min_rejected_ = infinity;
   }
   /// The least limit above the present one at which some answer since `set_limit` would have been another.
   double min_rejected() const { return min_rejected_; }
