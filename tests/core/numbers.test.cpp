@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <tensorpar/core/infinity.hpp>
 #include <tensorpar/peers/profiles/dnn_partitioning.hpp>
 
 using namespace tensorpar;

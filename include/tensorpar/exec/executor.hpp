@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/exec/comm/processes.hpp>
 #include <tensorpar/exec/comm/traffic.hpp>
 #include <tensorpar/exec/comm/world_maker.hpp>
@@ -13,7 +14,6 @@
 #include <tensorpar/exec/device/kernel.hpp>
 #include <tensorpar/exec/device/narrow.hpp>
 #include <tensorpar/exec/device/scalar.hpp>
-#include <tensorpar/exec/device/workers.hpp>
 #include <tensorpar/exec/evaluation.hpp>
 #include <tensorpar/exec/step/initial_values.hpp>
 #include <tensorpar/exec/step/joined_run.hpp>
@@ -208,7 +208,7 @@ class executor {
   mutable detail::joined_run<typename Comm::world> run_;   // also reading may take the other processes
   std::vector<std::optional<Comm>> endpoints_;      // by device
   std::vector<std::optional<Compute>> compute_;     // by device
-  detail::worker_pool workers_;
+  thread_pool workers_;
   detail::device_memory<scalar, memory_type> memory_;
   tasks_type tasks_;                                // of this process, ready to run
   std::vector<bool> given_;                         // by value: stored at least once
@@ -227,7 +227,7 @@ class executor {
         endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
         compute_(detail::policies_for<Compute>(run_.local, detail::seats(run_.world, run_.local),
                                                plan_.cluster.size(), make)),
-        workers_(static_cast<int>(run_.local.size() * workers_each)),
+        workers_(static_cast<int>(run_.local.size() * workers_each), pool_start::now),
         memory_(program_, run_.local, detail::memories_of(compute_, run_.local)) {
     get_ready();
   }
@@ -265,7 +265,7 @@ class executor {
     detail::worker_run<Compute, Comm, evaluation> work{
         graph_.graph, program_, tasks_, memory_, endpoints_, compute_, run_.local, run_.world, traffic_,
         messages, batch, state, record != nullptr, only, t0, at, errors, spans};
-    workers_.run(work);
+    workers_.run_each(work);
     if (std::any_of(errors.begin(), errors.end(), [](auto const& e) { return e != nullptr; }))
       run_.throw_failure(program_, at, only && sound);     // an evaluation changes nothing that is kept
     if (record) *record = detail::timeline_of(std::move(spans));

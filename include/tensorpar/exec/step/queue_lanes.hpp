@@ -3,10 +3,10 @@
 #pragma once
 #include <deque>
 #include <exception>
+#include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/exec/comm/traffic.hpp>
 #include <tensorpar/exec/device/lanes.hpp>
 #include <tensorpar/exec/device/memory.hpp>
-#include <tensorpar/exec/device/workers.hpp>
 #include <utility>
 #include <vector>
 
@@ -74,7 +74,7 @@ template <class Memory> struct lanes_of<true, Memory> { using type = queue_lanes
 /// throws.
 template <class World, class Ends>
 void connect(World& world, Ends& ends, std::vector<int> const& local, traffic const& all,
-             worker_pool& workers) {
+             thread_pool& workers) {
   auto one = [&](int worker) {
     int const d = local[static_cast<std::size_t>(worker)];
     try {
@@ -83,7 +83,7 @@ void connect(World& world, Ends& ends, std::vector<int> const& local, traffic co
       world.fail(std::current_exception(), d);
     }
   };
-  workers.run(one);
+  workers.run_each(one);
   if (world.failed()) std::rethrow_exception(world.failure());
 }
 }  // namespace detail

@@ -289,7 +289,7 @@ void reorder(computation_graph const& forward, M const& model, search_options co
   r.cost.bytes = std::move(found.bytes);
 }
 /// Options whose work is shared by these threads, unless they name others.
-template <class Options> Options shared_by(team& workers, Options o) {
+template <class Options> Options shared_by(thread_pool& workers, Options o) {
   if (!o.mapping.elimination.workers) o.mapping.elimination.workers = &workers;
   return o;
 }
@@ -314,7 +314,7 @@ template <class Options> Options shared_by(team& workers, Options o) {
 template <cost_model M>
 search_result optimize(computation_graph const& forward, machine const& on, M const& model,
                        search_options const& o = {}) {
-  team workers(o.threads);
+  thread_pool workers(o.threads);
   auto const prices = std::make_shared<layout_prices<M>>(model, on, o.scalar_bytes);
   search_result r = detail::optimize_with(forward, on, model, detail::shared_by(workers, o), prices);
   detail::reorder(forward, model, o, r);

@@ -209,7 +209,7 @@ joint_result optimize_jointly(computation_graph const& declared, machine const& 
                               joint_options const& options = {}) {
   require_machine(on);
   detail::require_bound(declared);
-  team workers(options.search.threads);
+  thread_pool workers(options.search.threads);
   joint_options o = options;
   o.search = detail::shared_by(workers, o.search);
   joint_result r = detail::optimize_jointly_with(declared, on, model, o);

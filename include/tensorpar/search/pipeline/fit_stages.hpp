@@ -78,7 +78,7 @@ template <cost_model C> class program_judge final : public step_judge {
   std::vector<i64> room_;
   std::vector<program_of> all_;
   int best_ = -1;
-  team workers_;
+  thread_pool workers_;
 
   static constexpr int at_once = 4;        // programs
   static int members(int threads) {

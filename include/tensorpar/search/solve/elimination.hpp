@@ -15,7 +15,7 @@ namespace tensorpar {
 struct elimination_limits {
   // table cells times choices that eliminating one operator may take; beyond, its costs are split up
   double work = 2e7;
-  team* workers = nullptr;        // who share large tables; nobody: the caller alone
+  thread_pool* workers = nullptr;   // share large tables; none: the caller alone
   double shared = 1e6;            // from so much work on; no number changes any result
 };
 
