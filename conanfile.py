@@ -18,9 +18,10 @@ class tensorpar(ConanFile):
     topics = ("deep-learning", "parallelism", "header-only", "cpp20")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"json": [True, False], "eigen": [True, False], "threads": [True, False], "z3": [True, False],
+    options = {"json": [True, False], "eigen": [True, False], "threads": [True, False], "peers": [True, False],
+               "ranges": [True, False], "z3": [True, False],
                "mpi": [True, False], "cuda": [True, False], "nccl": [True, False], "cudnn": [True, False]}
-    default_options = {"json": True, "eigen": True, "threads": True, "z3": False, "mpi": False,
+    default_options = {"json": True, "eigen": True, "threads": True, "peers": False, "ranges": False, "z3": False, "mpi": False,
                        "cuda": False, "nccl": False, "cudnn": False}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*"
     no_copy_source = True
@@ -38,10 +39,12 @@ class tensorpar(ConanFile):
 
     def requirements(self):
         self.requires("boost/[>=1.74 <2]", transitive_headers=True, options={"header_only": True})
-        if self.options.json:
+        if self.options.json or self.options.peers:
             self.requires("nlohmann_json/[>=3.11 <4]", transitive_headers=True)
         if self.options.eigen:
             self.requires("eigen/[>=3.4 <4]", transitive_headers=True)
+        if self.options.ranges:
+            self.requires("range-v3/[>=0.12 <1]", transitive_headers=True)
         if self.options.z3:
             self.requires("z3/[>=4.8 <5]", transitive_headers=True, transitive_libs=True)
         # mpi, cuda, nccl and cudnn: the machine's own, found by CMake
@@ -60,7 +63,7 @@ class tensorpar(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        for part in ("json", "eigen", "threads", "z3", "mpi", "cuda", "nccl", "cudnn"):
+        for part in ("json", "eigen", "threads", "peers", "ranges", "z3", "mpi", "cuda", "nccl", "cudnn"):
             toolchain.cache_variables[f"TENSORPAR_{part.upper()}"] = bool(self.options.get_safe(part))
         for part in ("TESTS", "EXAMPLES", "BENCH", "FUZZ"):
             toolchain.cache_variables[f"TENSORPAR_BUILD_{part}"] = False

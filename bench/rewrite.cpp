@@ -72,7 +72,7 @@ int main(int count, char** arguments) {
   }
   std::vector<rule> sharding_rules;           // those that bring parallel operators in
   for (rule const& r : rules)
-    if (r.name.ends_with(", sharding")) sharding_rules.push_back(r);
+    if (r.name.ends_with(", spread")) sharding_rules.push_back(r);
 
   for (bool parallel : {false, true}) {
     open_graph g(unsharded(layers(operators)));

@@ -1,6 +1,6 @@
 # cmake/developer.cmake - flags and tools of our own tests, examples and benchmarks; consumers never see them
-if(NOT TENSORPAR_JSON OR NOT TENSORPAR_EIGEN OR NOT TENSORPAR_THREADS)
-  message(FATAL_ERROR "tests, examples, benchmarks and fuzzers use every part: set TENSORPAR_JSON, TENSORPAR_EIGEN and TENSORPAR_THREADS")
+if(NOT TENSORPAR_JSON OR NOT TENSORPAR_EIGEN OR NOT TENSORPAR_THREADS OR NOT TENSORPAR_PEERS OR NOT TENSORPAR_RANGES)
+  message(FATAL_ERROR "tests, examples, benchmarks and fuzzers use every part: set TENSORPAR_JSON, TENSORPAR_EIGEN, TENSORPAR_THREADS, TENSORPAR_PEERS and TENSORPAR_RANGES")
 endif()
 option(TENSORPAR_WERROR "Treat warnings of our own code as errors (the presets of CMakePresets.json do)" OFF)
 option(TENSORPAR_NATIVE "Compile examples and benchmarks for this very processor" ON)
@@ -33,7 +33,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(tensorpar_developer INTERFACE -Xclang -fno-pch-timestamp)
 endif()
-target_link_libraries(tensorpar_developer INTERFACE tensorpar::tensorpar tensorpar::json tensorpar::eigen tensorpar::threads)
+target_link_libraries(tensorpar_developer INTERFACE tensorpar::tensorpar tensorpar::json tensorpar::eigen tensorpar::threads
+  tensorpar::peers tensorpar::ranges)
 
 # For examples and benchmarks: this processor's instructions. What `native` means enters the command line, so that neither ccache nor a
 # kept build folder can hand over code made on another processor.

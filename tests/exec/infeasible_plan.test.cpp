@@ -73,7 +73,7 @@ TEST_CASE("every search that finds no plan x everything that takes a plan: devic
     refused_by("memory_pass", [&] { memory_pass(t, p); });
     refused_by("executor", [&] { float_executor(g, p); });
     refused_by("executor of a graph", [&] { float_executor(t, p); });
-    refused_by("executor of a program", [&] { float_executor(t, p, some); });
+    refused_by("executor of a program", [&] { float_executor(planned_step{t, p, some}); });
     refused_by("seal", [&] { seal(g, q); });
     refused_by("rewritten", [&] { rewritten(g, p); });
     refused_by("graph_of", [&] { graph_of(g, p, 24); });

@@ -15,6 +15,12 @@
 #ifdef WITH_THREADS
 #include <thread>
 #endif
+#ifdef WITH_PEERS
+#include <tensorpar/peers/profiles/piper.hpp>
+#endif
+#ifdef WITH_RANGES
+#include <tensorpar/report/queries.hpp>
+#endif
 #ifdef WITH_Z3
 #include <tensorpar/prover/z3.hpp>
 #endif
@@ -36,6 +42,14 @@ int main() {
 #endif
 #ifdef WITH_THREADS
   std::thread([&] { parts += " threads"; }).join();
+#endif
+#ifdef WITH_PEERS
+  if (tensorpar::profile_max_number != 1e18) return 1;
+  parts += " peers";
+#endif
+#ifdef WITH_RANGES
+  if (tensorpar::queries::total(tensorpar::queries::tasks(tensorpar::program{}) | tensorpar::queries::bytes) != 0) return 1;
+  parts += " ranges";
 #endif
 #ifdef WITH_Z3
   if (tensorpar::prover().prove(tensorpar::parse_rule("combine{d,k}(partition{d,k}(x)) => x")).status != tensorpar::proof_status::proved)

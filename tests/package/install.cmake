@@ -19,7 +19,7 @@ endif()
 message(STATUS "${count} headers installed")
 
 set(find -DCMAKE_PREFIX_PATH=${WORK}/moved)
-set(parts "json;eigen;threads")
+set(parts "json;eigen;threads;peers;ranges")
 if(Z3)
   list(APPEND parts z3)
 endif()
@@ -27,13 +27,13 @@ if(MPI)
   list(APPEND parts mpi)
 endif()
 set(hide -DCMAKE_DISABLE_FIND_PACKAGE_Z3=ON -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON -DCMAKE_DISABLE_FIND_PACKAGE_Threads=ON
-  -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON)
+  -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DCMAKE_DISABLE_FIND_PACKAGE_range-v3=ON)
 consume(find_package "" ${find} ${hide})  # the core asks for no part's third party
 consume(find_package "json" ${find} -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 consume(find_package "${parts}" ${find})
 
 set(again ${CMAKE_COMMAND} -S ${SOURCE}/tests/package/find_package -B ${WORK}/none -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} ${find})
-must_fail("no part 'teleport': it has eigen, json, (mpi, )?threads" ${again} -DPARTS=teleport)
+must_fail("no part 'teleport': it has eigen, json, (mpi, )?peers, ranges, threads" ${again} -DPARTS=teleport)
 must_fail("part 'json' needs the package nlohmann_json" ${again} -DPARTS=json -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 
 # An installation without a part says so.

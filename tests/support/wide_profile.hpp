@@ -6,7 +6,7 @@
 #include <tensorpar/peers/profiles/piper.hpp>
 #include <vector>
 
-#include "support/random_graph.hpp"
+#include "random_graph.hpp"
 
 namespace wide {
 

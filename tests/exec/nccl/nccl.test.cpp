@@ -504,7 +504,7 @@ TEST_CASE("groups and messages that nobody announced, or that do not fit, are na
 TEST_CASE("operators of a device of queues are measured by its own clock") {
   computation_graph const g = residual_mlp();
   plan const p = serial_plan(g);
-  program const q = unroll(differentiate(g), p, &compute::teams<float, queued_teams>::workspace);
+  program const q = unroll(differentiate(g), p, {&compute::teams<float, queued_teams>::workspace});
   profile_table const t = measure_operators<compute::teams<float, queued_teams>>(q, p.cluster, {.warm_ups = 0, .samples = 3});
   CHECK(t.size() > 5);
   for (auto const& [key, measured] : t.all()) CHECK(measured.seconds > 0);
