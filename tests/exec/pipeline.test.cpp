@@ -2,7 +2,7 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/files/checkpoint.hpp>
-#include <tensorpar/simulate/memory.hpp>
+#include <support/peaks.hpp>
 
 #include <doctest/doctest.h>
 

@@ -11,7 +11,7 @@ import sys
 
 TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])*'""", re.S)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
-MOST = 10_000
+MOST = 1_200                                                       # 300 once namespaces follow rooms
 
 
 def blank(match):
@@ -28,7 +28,14 @@ def without_templates(head):
             if depth == 0:
                 break
         head = head[i + 1:].strip()
-        if re.match(r"requires\b", head):
+        if re.match(r"requires\s*\(", head):
+            depth = 0
+            for i in range(head.index("("), len(head)):
+                depth += (head[i] == "(") - (head[i] == ")")
+                if depth == 0:
+                    break
+            head = head[i + 1:].strip()
+        elif re.match(r"requires\b", head):
             depth, i = 0, len("requires")
             while i < len(head):
                 depth += (head[i] in "(<") - (head[i] in ")>")

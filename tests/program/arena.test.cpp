@@ -1,4 +1,5 @@
 // tests/program/arena.test.cpp - offsets never overlap, never go below the bound, and stay close to the best
+#include <support/peaks.hpp>
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/op/operators.hpp>
-#include <tensorpar/simulate/memory.hpp>
+#include <support/peaks.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;

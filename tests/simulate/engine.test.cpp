@@ -5,7 +5,7 @@
 #include <tensorpar/program/arena.hpp>
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/simulate/engine.hpp>
-#include <tensorpar/simulate/memory.hpp>
+#include <support/peaks.hpp>
 #include <tensorpar/simulate/prices.hpp>
 
 #include <ctime>

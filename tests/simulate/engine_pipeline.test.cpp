@@ -3,7 +3,7 @@
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/simulate/engine.hpp>
-#include <tensorpar/simulate/memory.hpp>
+#include <support/peaks.hpp>
 
 #include <doctest/doctest.h>
 

@@ -302,18 +302,4 @@ inline void assign_offsets(program& p, int devices) {
     }
 }
 
-/// The bytes that device `dev` needs at least: persistent buffers and the most that lives beside them. The
-/// arena is never smaller.
-inline i64 arena_bound(program const& p, int dev) {
-  i64 base = 0;
-  std::vector<lifetime> lives;
-  for (buffer const& x : p.buffers) {
-    if (!std::binary_search(x.devices.begin(), x.devices.end(), dev)) continue;
-    if (x.persistent) base = saturating_add(base, aligned(x.bytes));
-    // its first task still counts the one before
-    else lives.push_back({x.bytes, x.first + (x.in_place_of >= 0), x.last});
-  }
-  return saturating_add(base, max_live(lives));
-}
-
 }  // namespace tensorpar

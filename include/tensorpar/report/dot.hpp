@@ -1,5 +1,7 @@
 // tensorpar/report/dot.hpp - a computation graph for Graphviz, with how each operator is sharded
 #pragma once
+#include <set>
+#include <tensorpar/ir/parallel_graph.hpp>
 #include <tensorpar/report/summary.hpp>
 
 namespace tensorpar {
@@ -19,6 +21,13 @@ inline char const* device_colour(int d) {
   constexpr char const* c[] = {"#8ecae6", "#ffb703", "#90be6d", "#cdb4db",
                                "#f28482", "#84a98c", "#f5cac3", "#a8dadc"};
   return c[d % 8];
+}
+/// The colour of a parallel operator's kind.
+inline char const* parallel_colour(any_op const& op) {
+  if (op.is<parallel::partition>()) return "#4c8bf5";
+  if (op.is<parallel::combine>()) return "#9b6bdf";
+  if (op.is<parallel::reduce>()) return "#e8973a";
+  return "#2fa36b";
 }
 }  // namespace detail
 
@@ -60,6 +69,37 @@ inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
       r += "  " + (y.producer < 0 ? "v" + std::to_string(x) : "n" + std::to_string(y.producer)) + " -> n" +
            std::to_string(v) + " [label=\"" + dot_text(spell(y.type)) + "\"];\n";
     }
+  return r + "}\n";
+}
+
+/// A parallel computation graph: parallel operators as coloured ellipses. One statement per line. O(nodes +
+/// edges).
+inline std::string to_dot(parallel_graph const& p) {
+  computation_graph const& g = p.graph;
+  std::string r =
+      "digraph tensorpar {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white, "
+      "fontname=\"Helvetica\", fontsize=11];\n";
+  auto const source = [&](int x) {
+    int const from = g.value(x).producer;
+    return from >= 0 ? "n" + std::to_string(from) : "v" + std::to_string(x);
+  };
+  std::set<int> known;
+  for (int v = 0; v < g.node_count(); ++v) {
+    graph_node const& n = g.node(v);
+    std::string const id = "n" + std::to_string(v);
+    if (is_parallel(n.op)) {
+      r += "  " + id + " [label=\"" + detail::dot_text(spell(n.op)) +
+           "\", shape=ellipse, fontcolor=white, fillcolor=\"" + detail::parallel_colour(n.op) + "\"];\n";
+    } else {
+      r += "  " + id + " [label=\"" + detail::dot_text(n.name + " " + spell(n.op)) + "\"];\n";
+    }
+    for (int x : n.in) {
+      if (g.value(x).producer < 0 && known.insert(x).second)
+        r += "  " + source(x) + " [label=\"" + detail::dot_text(g.value(x).name) +
+             "\", shape=ellipse, style=dashed];\n";
+      r += "  " + source(x) + " -> " + id + ";\n";
+    }
+  }
   return r + "}\n";
 }
 

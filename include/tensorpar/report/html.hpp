@@ -4,8 +4,9 @@
 #include <tensorpar/report/graph_svg.hpp>
 #include <tensorpar/report/html_data.hpp>
 #include <tensorpar/report/html_script.hpp>
-#include <tensorpar/report/html_timelines.hpp>
 #include <tensorpar/report/html_style.hpp>
+#include <tensorpar/report/html_timelines.hpp>
+#include <tensorpar/report/parallel_svg.hpp>
 
 namespace tensorpar {
 
@@ -116,6 +117,8 @@ inline std::string page_cards(plan_summary const& s, timeline const& predicted,
   r += card(bytes_text(s.sent()), "moved per step", "by all devices together");
   return r + "</div>\n";
 }
+/// Pages show parallel computation graphs of at most so many forward operators.
+inline constexpr int max_parallel_nodes = 200;
 inline std::string graph_section(training_graph const& t, plan_summary const& s) {
   int const devices = static_cast<int>(s.devices.size());
   std::string r;
@@ -138,6 +141,18 @@ inline std::string graph_section(training_graph const& t, plan_summary const& s)
       "that an operator runs on; the "
       "warmer the box, the larger its share of the step.</p></div>\n</div>\n</section>\n";
   return r;
+}
+/// The graph as Unity draws it, unless it is so large that nobody could read it.
+inline std::string parallel_section(training_graph const& t, plan const& p) {
+  if (t.forward_nodes > max_parallel_nodes || p.nodes.size() != static_cast<std::size_t>(t.forward_nodes))
+    return "";
+  return "<section>\n<div class=\"bar\"><h2>Parallel computation graph</h2>" +
+         legend({{"#4c8bf5", "partition"},
+                 {"#9b6bdf", "combine"},
+                 {"#2fa36b", "replicate"},
+                 {"#e8973a", "reduce"}}) +
+         "</div>\n<div class=\"scroll\">\n" + parallel_svg(parallel_graph_of(t, p)) +
+         "</div>\n</section>\n";
 }
 /// Timelines, and memory over time: the page's script draws them.
 inline std::string time_sections() {
@@ -218,7 +233,7 @@ inline std::string html_report(training_graph const& t, plan const& p, program c
   std::string r = page_head(s, q.tasks.size()) + page_cards(s, predicted, others);
   r += "<section class=\"why\"><h2>What dominates</h2><p>" + html_text(s.dominated) +
        "</p></section>\n" + comparison_section(compared);
-  r += graph_section(t, s) + time_sections() + bytes_and_memory(s);
+  r += graph_section(t, s) + parallel_section(t, p) + time_sections() + bytes_and_memory(s);
   r +=
       "<section><h2>Operators</h2><div class=\"table\"><table "
       "id=\"operator-table\"><thead><tr><th tabindex=\"0\">name</th><th tabindex=\"0\">operator</th><th "

@@ -62,6 +62,14 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
   stroke-width: 2.2; }
 #graph .input rect { fill: none; stroke: var(--soft); stroke-dasharray: 4 3; }
 #graph .input text { text-anchor: middle; fill: var(--soft); font-weight: 500; }
+#parallel { margin: auto; display: block; }
+#parallel .edges path { fill: none; stroke: var(--edge); stroke-width: 1.4; }
+#parallel text { font-size: 11px; text-anchor: middle; pointer-events: none; }
+#parallel .card rect { fill: var(--card); stroke: var(--line); stroke-width: 1.2; }
+#parallel .card text { fill: var(--text); font-weight: 600; }
+#parallel .pill text { fill: #ffffff; }
+#parallel .input rect { fill: none; stroke: var(--soft); stroke-dasharray: 4 3; }
+#parallel .input text { fill: var(--soft); }
 .reasons { margin: 12px 0 0; padding-left: 18px; font-size: 13px; }
 .reasons ul { color: var(--soft); padding-left: 16px; margin: 2px 0 6px; }
 .reasons li { overflow-wrap: anywhere; }

@@ -5,6 +5,7 @@
 #include <tensorpar/program/fuse_tasks.hpp>
 
 #include <atomic>
+#include <support/peaks.hpp>
 #include <doctest/doctest.h>
 
 #include "support/effort.hpp"

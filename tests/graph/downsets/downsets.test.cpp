@@ -3,7 +3,7 @@
 #include <array>
 #include <set>
 #include <tensorpar/graph/downsets/objective.hpp>
-#include <tensorpar/graph/downsets/reference.hpp>
+#include <support/downset_reference.hpp>
 #include <tensorpar/peers/optima/max_load.hpp>
 #include <tensorpar/peers/optima/pipedream_wide.hpp>
 #include <tensorpar/peers/optima/piper.hpp>

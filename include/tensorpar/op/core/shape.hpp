@@ -60,11 +60,8 @@ constexpr dim axis::operator()(i64 n) const { return dim(*this, n, axis{}); }
 constexpr binding axis::operator=(i64 n) const { return {*this, n}; }
 
 constexpr bool same_extent(dim const& a, dim const& b) { return a.n == b.n && a.sym.id == b.sym.id; }
-constexpr bool same_axis(dim const& a, dim const& b) {
-  return a.name.id == b.name.id || !a.name.id || !b.name.id;
-}
 /// Equal extents, and axes that do not contradict each other (an unnamed axis fits any). Asked of every
-/// operand of a typed graph, where calls are most of what constant evaluation costs: the two above, written
+/// operand of a typed graph, where calls are most of what constant evaluation costs: both conditions written
 /// out.
 constexpr bool fits(dim const& a, dim const& b) {
   return a.n == b.n && a.sym.id == b.sym.id && (a.name.id == b.name.id || !a.name.id || !b.name.id);

@@ -1,4 +1,4 @@
-// tensorpar/graph/downsets/reference.hpp - the same optimum by a plain recursion over all pairs of downsets:
+// tests/support/downset_reference.hpp - the same optimum by a plain recursion over all pairs of downsets:
 // the oracle
 #pragma once
 #include <algorithm>

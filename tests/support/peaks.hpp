@@ -1,8 +1,7 @@
-// tensorpar/simulate/memory.hpp - bytes in use on a device, task by task, from the lifetimes of a program's
-// buffers
+// tests/support/peaks.hpp - how much of a program's memory lives at once, beside which arenas are measured
 #pragma once
 #include <algorithm>
-#include <tensorpar/program/core/program.hpp>
+#include <tensorpar/program/arena.hpp>
 
 namespace tensorpar {
 
@@ -33,6 +32,20 @@ inline std::vector<i64> peak_memory(program const& p, int devices) {
     r.push_back(*std::max_element(live.begin(), live.end()));
   }
   return r;
+}
+
+/// The bytes that device `dev` needs at least: persistent buffers and the most that lives beside them. The
+/// arena is never smaller.
+inline i64 arena_bound(program const& p, int dev) {
+  i64 base = 0;
+  std::vector<lifetime> lives;
+  for (buffer const& x : p.buffers) {
+    if (!std::binary_search(x.devices.begin(), x.devices.end(), dev)) continue;
+    if (x.persistent) base = saturating_add(base, aligned(x.bytes));
+    // its first task still counts the one before
+    else lives.push_back({x.bytes, x.first + (x.in_place_of >= 0), x.last});
+  }
+  return saturating_add(base, max_live(lives));
 }
 
 }  // namespace tensorpar
