@@ -45,7 +45,7 @@ int main() {
   for (int v = 0; v < graph.node_count(); ++v) p.nodes.push_back({{0, {{'0', 4, 1}}}});
   executor<compute::eigen<float>, counting> run(differentiate(graph), p);
   run.initialise(1);
-  host_batch data{{"x", {{8, 16}, std::vector<float>(128, 1), {}}}, {"y", {{8, 4}, std::vector<float>(32, 0), {}}}};
+  host_batch data{{"x", host_tensor::reals({8, 16}, std::vector<float>(128, 1))}, {"y", host_tensor::reals({8, 4}, std::vector<float>(32, 0))}};
   run.step(data, 0.1);
   // data parallelism all-reduces every gradient once: (16 * 4 + 4) numbers on each of 4 devices
   std::printf("all-reduced %lld bytes, gathered %lld\n", static_cast<long long>(counting::reduced),

@@ -3,7 +3,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/cost/combinators.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
-#include <tensorpar/search/intra/optimize.hpp>
+#include <tensorpar/search/plan_training.hpp>
 #include <tensorpar/typed/typed.hpp>
 
 #include <cstdio>
@@ -92,8 +92,8 @@ int main() {
   if (std::abs(rings{}.seconds(reshard_query{all, gradient, 4, cluster}) / expected - 1) > 1e-12) return 1;
 
   // [quoted: search]
-  search_result const found = optimize(lower(typed<mlp>), cluster, cached(rings{}));
-  std::printf("a step takes %.3f ms\n", 1e3 * found.cost.seconds);
+  planned const found = plan_training({.graph = lower(typed<mlp>)}, cluster, cached(rings{}));
+  std::printf("a step takes %.3f ms\n", 1e3 * found.seconds());
   // [end]
   return found.feasible() ? 0 : 1;
 }

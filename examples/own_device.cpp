@@ -21,7 +21,7 @@ struct model {
 template <class Executor> double trained(computation_graph const& graph, plan const& p) {
   Executor run(differentiate(graph), p);
   run.initialise(1);
-  host_batch data{{"x", {{8, 16}, std::vector<float>(128, 1), {}}}, {"y", {{8, 4}, std::vector<float>(32, 0), {}}}};
+  host_batch data{{"x", host_tensor::reals({8, 16}, std::vector<float>(128, 1))}, {"y", host_tensor::reals({8, 4}, std::vector<float>(32, 0))}};
   double loss = 0;
   for (int step = 0; step < 10; ++step) loss = run.step(data, 0.1).loss;
   return loss;

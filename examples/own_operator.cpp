@@ -69,7 +69,7 @@ template <class S> std::vector<std::vector<S>> train(int devices) {
   for (int v = 0; v < graph.node_count(); ++v) p.nodes.push_back({{0, {{'0', devices, 1}}}});   // samples split over all devices
   executor<my_compute<S>, comm::threads> run(differentiate(graph), p);
   run.initialise(3);
-  host_batch data{{"x", {{24, 16}, std::vector<float>(24 * 16), {}}}, {"y", {{24, 4}, std::vector<float>(24 * 4), {}}}};
+  host_batch data{{"x", host_tensor::reals({24, 16}, std::vector<float>(24 * 16))}, {"y", host_tensor::reals({24, 4}, std::vector<float>(24 * 4))}};
   for (std::size_t i = 0; i < 24 * 16; ++i) data["x"].real[i] = static_cast<float>(i % 7) / 8;
   for (std::size_t i = 0; i < 24 * 4; ++i) data["y"].real[i] = static_cast<float>(i % 3) / 4;
   double first = 0, last = 0;

@@ -1,13 +1,9 @@
 // examples/processes.cpp - one process per device: `mpirun -n 4 processes`; without mpirun, one process on one device
 #include "standard_output.hpp"
 #include <cstdio>
-#include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/exec/comm/mpi.hpp>
-#include <tensorpar/exec/cpu/eigen.hpp>
-#include <tensorpar/exec/executor.hpp>
-#include <tensorpar/op/operators.hpp>
-#include <tensorpar/search/intra/optimize.hpp>
-#include <tensorpar/typed/typed.hpp>
+#include <tensorpar/plan.hpp>
+#include <tensorpar/run.hpp>
 
 using namespace tensorpar;
 
@@ -23,12 +19,12 @@ struct model {
 // [quoted: processes]
 int train(comm::mpi_session const& mpi) {
   int const n = mpi.size();
-  machine const cluster = make_cluster("processes", {"core", 2e10, 1e10, i64{1} << 30, 2e-6}, n, n, {"shared memory", 4, 2e-6, 5e9}, {});
-  computation_graph const graph = lower(typed<model>, {batch = 96});
-  plan const p = optimize(graph, cluster, analytical{}).plan;            // every process finds the same plan
-  executor<compute::eigen<float>, comm::mpi> run(differentiate(graph), p);
+  training_problem const problem{.graph = lower(typed<model>, {batch = 1}), .samples = 96};
+  planned const found = plan_training(problem, preset("logical:" + std::to_string(n)), analytical{});   // every process finds the same plan
+  trainer<compute::eigen<float>, comm::mpi> run(found);
   run.initialise(1);
-  host_batch data{{"x", {{96, 32}, std::vector<float>(96 * 32, 1), {}}}, {"y", {{96, 8}, std::vector<float>(96 * 8, 0.5f), {}}}};
+  host_batch const data{{"x", host_tensor::reals({96, 32}, std::vector<float>(96 * 32, 1))},
+                        {"y", host_tensor::reals({96, 8}, std::vector<float>(96 * 8, 0.5f))}};
   double const first = run.step(data, 0.1).loss;                         // of the whole batch, on every process
   double loss = first;
   for (int k = 1; k < 20; ++k) loss = run.step(data, 0.1).loss;

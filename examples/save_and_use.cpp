@@ -27,8 +27,8 @@ struct mlp {
 
 /// Sample i is a one at place i + shift, and its class is that place.
 host_batch ones(i64 samples, u64 shift) {
-  host_batch b{{"x", {{samples, 8}, std::vector<float>(static_cast<std::size_t>(samples) * 8), {}}},
-               {"label", {shape({samples}, dtype::i32), {}, std::vector<std::int32_t>(static_cast<std::size_t>(samples))}}};
+  host_batch b{{"x", host_tensor::reals({samples, 8}, std::vector<float>(static_cast<std::size_t>(samples) * 8))},
+               {"label", host_tensor::integers({samples}, std::vector<std::int32_t>(static_cast<std::size_t>(samples)))}};
   for (std::size_t i = 0; i < b["label"].index.size(); ++i) {
     std::size_t const place = (i + shift) % 8;
     b["x"].real[i * 8 + place] = 1;
