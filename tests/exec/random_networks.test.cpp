@@ -1,5 +1,6 @@
 // tests/exec/random_networks.test.cpp - networks made by hand, whose gradients are read twice: any plan trains them as one device does
 #include <tensorpar/check/check.hpp>
+#include <tensorpar/exec/device/scratch_of.hpp>
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/step/fuse.hpp>
 #include <tensorpar/exec/step/step_for.hpp>
@@ -230,7 +231,7 @@ TEST_CASE("what the search answers for networks made by hand trains as defined, 
     o.threads = 1;
     o.micro_batches = {trial % 2 ? parts : 2};
     o.schedules = std::vector{trial % 3 ? schedule_kind::zb_h1 : schedule_kind::one_f_one_b};
-    planned const r = plan_training({.graph = g, .samples = parts}, on, analytical{}, o);
+    planned const r = plan_training({.graph = g, .samples = parts, .scratch = scratch_of<compute::eigen<prime_field>>()}, on, analytical{}, o);
     REQUIRE(r.feasible());
     staged += r.plan.pipeline.stages.size() > 1;
     cut += r.plan.micro_batches > 1;

@@ -5,7 +5,7 @@ file(GLOB old ${WORK}/find_package_*)
 file(REMOVE_RECURSE ${WORK}/none ${old})
 set(configure ${CMAKE_COMMAND} -S ${SOURCE} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DTENSORPAR_BUILD_TESTS=OFF
   -DTENSORPAR_BUILD_EXAMPLES=OFF -DTENSORPAR_BUILD_BENCH=OFF)
-run(${configure} -B ${WORK}/all_build -DTENSORPAR_Z3=${Z3} -DTENSORPAR_MPI=${MPI})
+run(${configure} -B ${WORK}/all_build -DTENSORPAR_Z3=${Z3} -DTENSORPAR_MPI=${MPI} -DTENSORPAR_PEERS=ON -DTENSORPAR_RANGES=ON)
 run(${CMAKE_COMMAND} --install ${WORK}/all_build --prefix ${WORK}/first)
 file(RENAME ${WORK}/first ${WORK}/moved)
 

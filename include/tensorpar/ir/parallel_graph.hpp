@@ -46,6 +46,14 @@ class parallel_writer {
     }
     return from;
   }
+  /// Value y as this shape has it: a reshard makes and drops copies as a whole. Where copies of `first` are
+  /// left out and nothing else happens, it stays as it is for those who read all of them.
+  int with_copies(int y, int first, parallel_shape const& s, sharding const& mesh) {
+    i64 const have = p_.shapes[static_cast<std::size_t>(y)].copy;
+    if (s.copy > have) y = chain(y, {any_op(parallel::replicate{s.copy / have})}, mesh);
+    if (y != first) p_.shapes[static_cast<std::size_t>(y)] = s;
+    return y;
+  }
   /// Value x in this layout.
   int bring(int x, layout const& want, sharding const& mesh) {
     auto& h = have_[static_cast<std::size_t>(x)];
@@ -61,13 +69,10 @@ class parallel_writer {
     } else {
       for (reshard_step const& m : reshard(h.front().where, want, v.type)) {
         y = chain(y, tensorpar::operators_of(m, v.type.rank), mesh);
-        // copies are dropped and made by the step as a whole
-        parallel_shape const s = shape_in(m.after, v.type);
-        if (s.copy > p_.shapes[static_cast<std::size_t>(y)].copy)
-          y = chain(y, {any_op(parallel::replicate{s.copy / p_.shapes[static_cast<std::size_t>(y)].copy})},
-                    mesh);
-        p_.shapes[static_cast<std::size_t>(y)] = s;
+        y = with_copies(y, h.front().value, shape_in(m.after, v.type), mesh);
       }
+      // another group of devices may hold more copies
+      y = with_copies(y, h.front().value, shape_in(want, v.type), mesh);
     }
     h.push_back({want, y});
     return y;
@@ -148,7 +153,8 @@ inline std::vector<std::string> problems(parallel_graph const& p) {
     for (std::size_t k = 0; k < n.in.size(); ++k) {
       layout const want = operand_layout(space, n.letters, s, static_cast<int>(k));
       parallel_shape const& have = at(n.in[k]);
-      bool same = have.sum == 1 && have.copy == want.degree(part_kind::replicate);
+      // copies may be left unread
+      bool same = have.sum == 1 && have.copy % want.degree(part_kind::replicate) == 0;
       for (int d = 0; d < have.type.rank; ++d)
         same = same && have.degree[d] == want.degree(part_kind::shard, d);
       if (!same)
