@@ -10,10 +10,10 @@
 
 namespace tensorpar {
 
-/// What queries a calibration treats alike. By the loops of the operator: two operands that share a loop
-/// which the results lack, while each has a loop the other lacks, make a contraction (every element is used
-/// often); any other loop that the results lack makes a reduction; all else is elementwise. Reshards by
-/// kind.
+/// The kinds of queries that a calibration treats alike. An operator's loops decide. It is a contraction if
+/// two operands share a loop that the results lack, while each has a loop that the other lacks; then every
+/// element is used often. Otherwise it is a reduction if the results lack a loop, and elementwise if not.
+/// Reshards are told apart by their kind.
 enum class cost_family : int {
   contraction,
   reduction,

@@ -29,26 +29,25 @@
 
 namespace tensorpar {
 
-/// Runs a plan's program. Compute: a compute policy (exec/device/concepts.hpp) with its scalar; Comm: a
+/// Runs a plan's program. Compute: a compute policy (exec/device/concepts.hpp) with its scalar. Comm: a
 /// communicator whose `world` joins one endpoint per device. Every device's memory is one arena of exactly
-/// program().arena[d] bytes, allocated here and never again. All of them lie in the policy's memory
+/// program().arena[d] bytes, allocated here and never again. It lies in the policy's memory
 /// (exec/device/memory.hpp), which the host need not be able to read.
 /// Where Comm::overlaps is true, a device has a thread that communicates beside the one that computes
-/// (exec/device/lanes.hpp); where Comm::queued is, one thread fills the device's two queues
+/// (exec/device/lanes.hpp). Where Comm::queued is, one thread fills the device's two queues
 /// (exec/step/queue_lanes.hpp).
-/// Where memory and policy can (exec/step/captured_graphs.hpp), runs of tasks that compute are written down
-/// in the second step and asked for at once from then on; not in steps that are recorded.
-/// `evaluate` runs of the same program, in the same memory, the forward operators alone
-/// (exec/evaluation.hpp).
-/// The program is checked before anything is made for it (check/check.hpp): one that is no correct step of
-/// the graph is an error that says why; `already_checked{step}` says that its caller did so.
-/// A failing task stops every device; `step` and `evaluate` throw that task's error. After a step's the
-/// executor refuses both from then on, as it does after an evaluation whose world cannot `recover`
-/// (comm::threads_world can).
-/// Where the world joins several processes (exec/comm/processes.hpp) each makes an executor of the same graph
-/// and plan, which has the arenas and runs the tasks of its own devices; all call `step`, `evaluate`, `fetch`
-/// and `copies_agree` together and get the same answers. Another graph or plan on one of them is an error on
-/// all when they are made.
+/// Where memory and policy can, the second step captures each run of consecutive compute tasks
+/// (exec/step/captured_graphs.hpp). Later steps replay it as one graph, except when a timeline is recorded.
+/// `evaluate` runs the forward operators of the same program, in the same memory (exec/evaluation.hpp).
+/// The program is checked before anything is made for it (check/check.hpp). A program that is no correct step
+/// of the graph is an error that says why; `already_checked{step}` says that the caller has checked it.
+/// A failing task stops every device, and `step` and `evaluate` throw its error. After a failed step the
+/// executor refuses both from then on. So it does after a failed evaluation whose world cannot `recover`;
+/// comm::threads_world can.
+/// Where the world joins several processes (exec/comm/processes.hpp), each makes an executor of the same
+/// graph and plan. It has the arenas and runs the tasks of its own devices. All call `step`, `evaluate`,
+/// `fetch` and `copies_agree` together and get the same answers. Another graph or plan on one of them is an
+/// error on all when they are made.
 template <class Compute, class Comm>
   // compute_policy, or the name of what is missing
   requires(require_compute_policy<Compute>() &&
@@ -146,11 +145,13 @@ class executor {
   void set_seed(u64 s) { run_.seed = s; }
 
   /// One training step on micro_batches * the graph's own batch. `record`, if given, receives what happened
-  /// when on this process's devices. Throws `error` for a batch that is not what the model takes, a rate that
-  /// is negative or not finite, and parameters without values (exec/step/step_check.hpp): all is as it was
-  /// then, on every process, though the batch of one alone is wrong. So it is where they would go on from
-  /// different steps, seeds, rates or values. Also, on every process, for a loss or norm that is not finite,
-  /// see `on_non_finite`: parameters are updated then, the step is not counted, and the executor goes on.
+  /// when on this process's devices.
+  /// Throws `error` for a batch that is not what the model takes, a rate that is negative or not finite, and
+  /// parameters without values (exec/step/step_check.hpp). Nothing has changed then on any process, even if
+  /// only one process had a wrong batch. The same holds where processes would go on from different steps,
+  /// seeds, rates or values.
+  /// Also throws, on every process, for a loss or norm that is not finite; see `on_non_finite`. Parameters
+  /// are updated then, the step is not counted, and the executor goes on.
   step_result step(host_batch const& batch, double learning_rate, timeline* record = nullptr) {
     run_.begin(graph_.graph, "step", [&] {
       detail::check_step(graph_, plan_, memory_, given_, tasks_.used_input, batches_, batch, learning_rate);

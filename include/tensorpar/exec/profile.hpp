@@ -143,10 +143,10 @@ template <class Compute> class kernel_bench {
     }
   }
 
-  /// Mean seconds of a run, over at least `least` seconds. A device of queues is asked for many at once and
-  /// measured by its own clock; from a recording where it has them, as in a step: the host takes longer to
-  /// ask for a short kernel than the device to do it. Precondition there: it has run before, so that
-  /// libraries have chosen their algorithms.
+  /// Mean seconds of a run, over at least `least` seconds. A device of queues is given many runs at once and
+  /// measured by its own clock. Where it can, they are replayed from a recording, as in a step, because the
+  /// host takes longer to ask for a short kernel than the device to do it. Precondition there: it has run
+  /// before, so that libraries have chosen their algorithms.
   double sample(double least) {
     if constexpr (recording_memory<memory_of<Compute>>) {
       constexpr int runs = 8;

@@ -45,9 +45,9 @@ inline std::string follow_samples(computation_graph const& g, int v, i64 factor,
 
 /// A forward graph whose inputs have `factor` times as many entries along axis 0, their samples. Values and
 /// nodes keep their ids; parameters keep their shapes. Throws `error` where an operator's attributes fix the
-/// batch (its shape rule refuses, its weights would change, it cuts, joins or merges samples as no loop does,
-/// or its statistics are kept for this batch, ir/running_statistics.hpp), and where a value would have more
-/// than 2^48 elements.
+/// batch. That is so if its shape rule refuses, its weights would change, or it cuts, joins or merges samples
+/// as no loop does. It is so, too, if its statistics are kept for this batch (ir/running_statistics.hpp).
+/// Also throws where a value would have more than 2^48 elements.
 /// Precondition: g is a forward graph. O(nodes). Law: rebatch(g, 1) == g; rebatch(rebatch(g, a), b) ==
 /// rebatch(g, a * b).
 inline computation_graph rebatch(computation_graph g, i64 factor) {

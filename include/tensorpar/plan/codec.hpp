@@ -314,9 +314,9 @@ inline void require_said(json const& from, std::string const& where, plan const&
 
 /// The plan that a JSON value holds. `where` names its source in errors, usually a path. Keys may stand in
 /// any order.
-/// Throws `error` naming file, key and what is valid: another schema version, a missing or unknown key, a
-/// wrong type, a number out of range, a mesh beyond the cluster, or a content that is not what its checksum
-/// says (edited). Law: decode(encode(p)) == p. O(plan).
+/// Throws `error` naming file, key and what is valid. Refused are another schema version, a missing or
+/// unknown key, a wrong type, a number out of range and a mesh beyond the cluster. So is a content that its
+/// checksum does not match (edited). Law: decode(encode(p)) == p. O(plan).
 inline plan decode(json const& from, std::string const& where) {
   bool const first = from.is_object() && from.contains("tensorpar_plan") && from["tensorpar_plan"] == 1;
   json const now = first ? detail::in_schema(from, false) : json();

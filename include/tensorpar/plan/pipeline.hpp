@@ -44,11 +44,13 @@ struct pipeline_stage {
 };
 
 /// Stages, devices and order. Edges between stages follow from the graph. Empty: no pipeline.
-/// Laws (checked by check/schedule_check.hpp and by program/passes/pipeline_pass.hpp; section 3.3): C1 stages
-/// are convex and partition the operators, C2 their quotient is acyclic, C3 groups are disjoint, C4 per stage
-/// the passes of each kind ascend and forward precedes backward, C5 a pass over samples follows the passes
-/// that produce those samples in the neighbouring stages, for any two micro-batch sizes of which one divides
-/// the other.
+/// Laws (checked by check/schedule_check.hpp and by program/passes/pipeline_pass.hpp; section 3.3):
+///  - C1: stages are convex and partition the operators.
+///  - C2: their quotient is acyclic.
+///  - C3: groups are disjoint.
+///  - C4: per stage the passes of each kind ascend, and forward precedes backward.
+///  - C5: a pass over samples follows the passes that produce those samples in the neighbouring stages, for
+///    any two micro-batch sizes of which one divides the other.
 struct pipeline {
   i64 mini_batch = 0;                              // samples per training step
   std::vector<device_range> groups;

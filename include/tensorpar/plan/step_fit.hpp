@@ -89,8 +89,8 @@ inline void require_graph(plan const& p, computation_graph const& forward) {
 }
 
 /// Throws `error` unless the plan's cluster means something, there is a micro-batch, and graph and plan were
-/// made for each other: the plan for this forward graph and batch size where it names one, and both for the
-/// same micro-batches and optimizer. Returns the plan. O(nodes + devices).
+/// made for each other. The plan is for this forward graph and batch size, where it names one. Both are for
+/// the same micro-batches and optimizer. Returns the plan. O(nodes + devices).
 inline plan fitting(training_graph const& t, plan p) {
   require_feasible(p);
   require_machine(p.cluster, "plan: cluster.");

@@ -21,11 +21,12 @@ inline rule const* standard_rule(std::string_view name) {
   return at == all.end() ? nullptr : at->second;
 }
 
-/// The plan's certificate, replayed from the declared graph: every record must name a shipped, proved rule
-/// whose source stands where the record says and whose conditions hold, and what comes out must be the graph
-/// that the plan was made for. Nothing is searched. A plan without rewrites runs the declared graph. Throws
-/// `error` that names the record at fault. O(graph + records * rules' sizes). `find(name)`: rules of your own
-/// besides; by default the shipped ones. What a concatenation of many is (rewrite/nesting.hpp) all know.
+/// The plan's certificate, replayed from the declared graph. Every record must name a shipped, proved rule
+/// whose source stands where the record says and whose conditions hold. The result must be the graph that the
+/// plan was made for. Nothing is searched. A plan without rewrites runs the declared graph. Throws `error`
+/// that names the record at fault. O(graph + records * rules' sizes). `find(name)`: rules of your own
+/// besides; by default the shipped ones. Rules about a concatenation of many (rewrite/nesting.hpp) are always
+/// known.
 template <class Find>
 computation_graph rewritten(computation_graph const& declared, plan const& p, Find const& find) {
   std::string const where = p.model.empty() ? "plan" : "plan \"" + p.model + "\"";

@@ -220,11 +220,12 @@ inline std::string bytes_and_memory(plan_summary const& s) {
 
 }  // namespace detail
 
-/// A page that opens in any browser without a network: the graph with its placement, what dominates,
-/// timelines (zoomable), memory over time, bytes by collective, peak per device, every operator; with
-/// `compared`, the first of which is this plan, also why not those. All text is escaped, nothing outside is
-/// referred to. Light or dark as the reader prefers. Size: about 20 bytes per span; devices on which the same
-/// happens at the same time share their spans.
+/// A page that opens in any browser without a network. It shows the graph with its placement, the parallel
+/// computation graph, what dominates, timelines (zoomable), and memory over time. Also bytes by collective,
+/// peak memory per device and every operator. With `compared`, the first of which is this plan, it says why
+/// the others lose. All text is escaped, and nothing outside is referred to. Light or dark as the reader
+/// prefers. Size: about 20 bytes per span. Devices on which the same happens at the same time share their
+/// spans.
 inline std::string html_report(training_graph const& t, plan const& p, program const& q,
                                timeline const& predicted, std::vector<named_timeline> const& others = {},
                                std::vector<plan_summary> const& compared = {}) {

@@ -7,9 +7,9 @@ namespace tensorpar {
 /// The fastest plan for a training step on a machine, by a cost model. Candidates are
 /// 1. shardings: every operator over all devices or some, for one number of micro-batches after another
 ///    (`optimize`, search/intra/optimize.hpp). More micro-batches are tried while nothing fits, or while the
-///    plan for fewer recomputes or shards its weights, and until a step gets longer;
+///    plan for fewer recomputes or shards its weights, and until a step gets longer.
 /// 2. pipelines: stages for each schedule (`fit_stages`, search/pipeline/fit_stages.hpp), and the same with
-///    shardings of their own inside (`map_within`). A pipeline may have one stage;
+///    shardings of their own inside (`map_within`). A pipeline may have one stage.
 /// 3. with `effort::thorough` both again after rewrite rules (`optimize_jointly`, search/joint/joint.hpp),
 ///    for the whole machine and for one device with its share of the samples.
 /// Every candidate is unrolled and simulated under the same cost model; the fastest program whose arenas fit
@@ -18,10 +18,10 @@ namespace tensorpar {
 /// All inputs of the problem's graph have their samples along the first axis. Operators that mix samples
 /// (batch normalisation) do so within each micro-batch. Orders of stages that come back to a device are not
 /// looked for.
-/// Throws `error` as `optimize` and `rebatch` (operators that fix how many samples there are) do; for a batch
-/// that is no multiple of the graph's; for options that this effort does not look at; and where nothing may
-/// be looked at. Why a schedule cannot be stands beside it. Deterministic. Takes as long as all phases
-/// together, nearly all of it for unrolling pipelines.
+/// Throws `error` as `optimize` does, and as `rebatch` for operators that fix how many samples there are.
+/// Also for a batch that is no multiple of the graph's, for options that this effort does not look at, and
+/// where no candidate is allowed. The reason why a schedule is impossible stands beside it in `tried`.
+/// Deterministic. Takes as long as all phases together, nearly all of it for unrolling pipelines.
 template <cost_model M>
 planned plan_training(training_problem const& problem, machine const& on, M const& model,
                       planning_options const& options = {}) {

@@ -241,12 +241,12 @@ class simulator {
 
 }  // namespace detail
 
-/// Runs the program in virtual time. Per device one compute lane and one communication lane, each in program
-/// order; a task starts when its operands are there, when the bytes it writes are no longer used, and when
-/// its lane is free; a collective when this holds for every member of the group (an exchange: for all devices
-/// of both sides). A `keep` is a local copy and belongs to the compute lane. A task waits for tasks that
-/// stand earlier in the program only, so one pass in program order is an event-driven run. Throws `error` for
-/// a machine that means nothing (ir/machine/machine_check.hpp).
+/// Runs the program in virtual time. A device has one compute lane and one communication lane, each in
+/// program order. A task starts when its operands are there, when the bytes it writes are no longer used, and
+/// when its lane is free. A collective starts when this holds for every member of the group; an exchange,
+/// when it holds for all devices of both sides. A slice is a local copy and belongs to the compute lane. A
+/// task waits only for tasks that stand earlier in the program, so one pass in program order is an
+/// event-driven run. Throws `error` for a machine that means nothing (ir/machine/machine_check.hpp).
 /// Laws: critical_path <= seconds <= serial_seconds; deterministic; memory over time never exceeds the arena.
 /// O(places * log + tasks * devices), places = buffers times the devices that hold them.
 inline timeline simulate(program const& p, machine const& on, task_prices const& price,

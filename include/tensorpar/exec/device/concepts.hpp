@@ -15,17 +15,20 @@ namespace tensorpar {
 ///  - `Policy::supports(o)`             bool: is there a kernel?
 ///  - `Policy::workspace(o, in, out)`   i64: scratch scalars that a call with these local shapes needs
 ///  - `p.run(c)`                        computes the results' blocks; may throw `error`
-/// Laws (tests/support/laws/compute.hpp): equal calls give equal bits; where a loop of the operator's
-/// iteration space is split into parts, the parts' results laid side by side (loop in the result) or added
-/// (loop absent from it) are the whole's: exactly over an exact scalar, up to rounding otherwise.
+/// Laws (tests/support/laws/compute.hpp): equal calls give equal bits. Let a loop of the operator's iteration
+/// space be split into parts. If the result has the loop, the parts' results side by side are the whole's; if
+/// not, their sum is. This holds exactly over an exact scalar, up to rounding otherwise.
 /// `run` may be called from several threads at once. Complexity: run O(the operator's work), supports O(1).
-/// Optional: `Policy::memory`, a `memory_policy`, and `p.device_memory()` of it: where all that it computes
-/// lies, if not in the host's memory; `run` may then return before its work is done, as long as later calls
-/// for this device find it done. A constructor that takes a `device_place`: a policy is made for every
-/// device; without it, by default. `Policy::keeps_lse(op, narrow)`: are fused programs to have this operator,
-/// an attention that leaves log-sum-exps or a gradient that starts from them (op/attention/lse.hpp)?
-/// `Policy::name()`: what plans call the policy whose scratch they count (exec/device/scratch_of.hpp); the
-/// same name, the same scratch. Minimal definition: all four. Models: compute::eigen.
+/// Optional:
+///  - `Policy::memory`, a `memory_policy`, and `p.device_memory()` of it: where the policy computes, if not
+///    in the host's memory. `run` may then return before its work is done, as long as later calls for this
+///    device find it done.
+///  - A constructor that takes a `device_place`: a policy is made for every device; without it, by default.
+///  - `Policy::keeps_lse(op, narrow)`: do fused programs have this operator? It is an attention that leaves
+///    log-sum-exps, or a gradient that starts from them (op/attention/lse.hpp).
+///  - `Policy::name()`: the name under which plans count its scratch (exec/device/scratch_of.hpp). Equal
+///    names, equal scratch.
+/// Minimal definition: all four. Models: compute::eigen.
 template <class Policy>
 concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, kernel_call const& c) {
   typename Policy::scalar_type;
@@ -41,19 +44,22 @@ concept compute_policy = requires(Policy const& p, any_op const& o, shapes s, ke
 ///  - `c.make_group(members)`      `Comm::group`: a handle that may be kept and used for any number of
 ///    operations
 ///  - `g.size()`, `g.index()`      members of the group, and this one's place among them
-/// Semantics of all operations: blocking; every member of a group calls the same operations on it in the same
-/// order; an operation that some member never joins, or joins with other arguments, ends in an exception on
-/// every member. Buffers must outlive the operation on *every* member.
-/// Optional: `static constexpr bool overlaps = true`: operations may run on another thread than the device's
-/// computing, which then goes on meanwhile (one thread of a rank communicates; the world's `fail` may be
-/// called from the other).
-/// Or `static constexpr bool queued = true`: operations are work in a queue of the device, `c.queue()`, a
-/// `queued_memory` (exec/device/memory.hpp); calls return at once. `c.prepare(traffic)`, which all ranks call
-/// before anything else, says who will talk to whom (exec/comm/traffic.hpp); `c.drain()` waits for all and
-/// throws what has failed, `c.wait_for(q)` does so for what another queue of the device was asked for so far;
-/// `c.at_task(i)` says whose operations follow, `c.stuck_at()` which one took too long; `c.abandon()` ends
-/// what is under way. One that keeps to the order of messages that `prepare` was told has
-/// `c.messages(traffic)`: between steps, which messages come from now on, when only some tasks are run.
+/// Semantics of all operations: they block. Every member of a group calls the same operations on it in the
+/// same order. An operation that some member never joins, or joins with other arguments, ends in an exception
+/// on every member. Buffers must outlive the operation on *every* member.
+/// Optional: `static constexpr bool overlaps = true`. Operations may then run on another thread than the
+/// device's computing, which goes on meanwhile. One thread of a rank communicates; the world's `fail` may be
+/// called from the other.
+/// Or `static constexpr bool queued = true`. Operations are then work in a queue of the device, `c.queue()`,
+/// a `queued_memory` (exec/device/memory.hpp), and calls return at once:
+///  - `c.prepare(traffic)` says who will talk to whom (exec/comm/traffic.hpp). All ranks call it before
+///    anything else.
+///  - `c.drain()` waits for all operations and throws the failure of one. `c.wait_for(q)` does so for the
+///    work that another queue of the device has been given so far.
+///  - `c.at_task(i)` names the task whose operations follow; `c.stuck_at()` the one that took too long.
+///  - `c.abandon()` ends the work that is under way.
+///  - `c.messages(traffic)`, of a communicator that keeps to the order of messages of `prepare`: between
+///    steps, which messages come from now on, when only some tasks are run.
 /// Minimal definition: this and the collectives a plan needs. Models: comm::threads, comm::mpi,
 /// comm::virtual_ranks, comm::nccl.
 template <class Comm>

@@ -28,12 +28,12 @@ namespace tensorpar {
 ///  - `m.move_box(box, from, src, to, dst, adds)`  as `copy_box`, or where `adds` as `add_box`, inside the
 ///    memory (exec/device/boxes.hpp)
 ///  - `m.wait()`                                 returns once everything asked for on this device is done
-/// Laws (tests/support/laws/memory.hpp): what was written is read again, at any offset; `move_box` of
-/// host_memory's scalars gives the bits that host_memory gives; calls take effect in their order, also among
-/// the kernels of the compute policy that uses the memory. Optional: `m.range(name)`, an object that lives
-/// while a task of that name is asked for: for tools that show what a device did when. Nothing but offsets is
-/// ever done to an address outside of these calls, of kernels and of communicators of the same memory.
-/// Minimal definition: all six. Models: host_memory.
+/// Laws (tests/support/laws/memory.hpp): bytes that were written are read again, at any offset. `move_box` of
+/// host_memory's scalars gives the bits that host_memory gives. Calls take effect in their order, also among
+/// the kernels of the compute policy that uses the memory.
+/// Optional: `m.range(name)`, an object that lives while a task of that name is asked for, for profilers.
+/// Outside of these calls, of kernels and of communicators of the same memory, only offsets are added to an
+/// address. Minimal definition: all six. Models: host_memory.
 template <class M>
 concept memory_policy = std::copyable<M> &&
     requires(M const& m, std::byte* p, void* h, void const* from_host, i64 n, tensor_block const& box,
@@ -47,9 +47,9 @@ concept memory_policy = std::copyable<M> &&
   m.wait();
 };
 
-/// A memory whose device works by itself, through queues: what is asked for in one queue is done in its
-/// order, after the call has returned perhaps; queues do not wait for each other, unless told to by marks. A
-/// `memory_policy` value is one queue.
+/// A memory whose device works by itself, through queues. The work of one queue is done in its order, perhaps
+/// after the call has returned. Queues wait for each other only where marks tell them to. A `memory_policy`
+/// value is one queue.
 ///
 /// Valid expressions (m is a constant value; k a mark, which may be moved):
 ///  - `m.beside()`        the same memory by a new queue; it ends with the last copy of what this returns,

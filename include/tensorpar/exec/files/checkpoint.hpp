@@ -239,14 +239,16 @@ template <class Run, class Write> std::string write_together(Run const& run, Wri
 
 }  // namespace detail
 
-/// Saves the run as `dir`/step-<steps>, and returns that path once all is on the disk: the files are written
-/// in a folder with another name, synced, renamed. A process that dies at any point leaves the checkpoints
-/// that were there, or those and the new one. Afterwards the `keep_last` newest stay and older ones are
-/// removed. Throws `error` if the system refuses, another process saves to `dir`, the run has failed or has
-/// no values yet, or a complete checkpoint of a later step is there: which of the two is the run's latest
-/// could not be told later. Also for a parameter or a state that is NaN or infinite somewhere, which it
-/// names, unless `numbers` says any: the checkpoints that are there are then still there.
-/// Several processes (exec/comm/processes.hpp) call it together: the one that leads writes, and all return or
+/// Saves the run as `dir`/step-<steps>, and returns that path once all is on the disk. The files are written
+/// in a folder with another name, synced, and renamed. A process that dies at any point leaves the
+/// checkpoints that were there, or those and the new one. Afterwards the `keep_last` newest stay and older
+/// ones are removed.
+/// Throws `error` if the system refuses, another process saves to `dir`, or the run has failed or has no
+/// values yet. Also if a complete checkpoint of a later step is there, because a reader could not tell later
+/// which of the two is the run's latest.
+/// Also for a parameter or a state that is NaN or infinite somewhere, which it names, unless `numbers` says
+/// any. The checkpoints that are there stay.
+/// Several processes (exec/comm/processes.hpp) call it together. The one that leads writes, and all return or
 /// throw what it does.
 template <resumable Run>
 std::string save_checkpoint(Run const& run, std::string const& dir, int keep_last = 2,

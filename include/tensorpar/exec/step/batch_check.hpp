@@ -22,9 +22,9 @@ class batch_check {
         names_.push_back(v.name);
   }
 
-  /// Throws `error` for an input that is read (`used`, by value) and that the batch lacks or that has another
-  /// shape, type or number of elements; for a tensor that is no input of the graph; and for an index out of
-  /// range, naming its place. O(elements).
+  /// Throws `error` for an input that is read (`used`, by value) and that the batch lacks, or that has
+  /// another shape, type or number of elements. Also for a tensor that is no input of the graph, and for an
+  /// index out of range, naming its place. O(elements).
   void require(computation_graph const& g, std::vector<bool> const& used, host_batch const& batch,
                int micro_batches, std::string const& where = "batch") const {
     for (std::size_t x = 0; x < used.size(); ++x) {

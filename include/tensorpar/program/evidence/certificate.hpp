@@ -116,11 +116,13 @@ inline void check_kind(training_graph const& t, plan const& p, program const& q,
 
 }  // namespace detail::check
 
-/// Replays a plan's evidence from the graph that the user declared: the rewrites (shipped, proved rules,
-/// applied where they stand and where their conditions hold), every operator's sharding and savings, and the
-/// program that they give: what `check` accepts, with the tasks, offsets and arenas that the plan was sealed
-/// with. Nothing is searched. Empty: accepted. `find(name)`: rules of your own besides. `scratch`: of the
-/// policy whose scratch space the plan counts, if it does (plan::scratch).
+/// Replays a plan's evidence from the graph that the user declared, without any search:
+///  - the rewrites: shipped, proved rules, applied where they stand and where their conditions hold;
+///  - every operator's sharding, recomputation and ZeRO stage;
+///  - the program that they give: `check` accepts it, and it has the tasks, offsets and arenas that the plan
+///    was sealed with.
+/// Empty: accepted. `find(name)`: rules of your own besides. `scratch`: of the policy whose scratch space the
+/// plan counts, if it does (plan::scratch).
 /// Cost: rewrites as in `rewritten`; then O(kinds of devices * tasks) and O(devices) for every operator,
 /// mesh, layout and reshard unlike all others. A program is never listed for all devices, except for
 /// pipelines.

@@ -67,10 +67,10 @@ struct search_result {
   bool feasible() const { return !infeasible; }
 };
 
-/// Rich on small machines, affordable on large ones: any mesh size up to 4 devices; one device or at least
-/// half of them up to 16; one or all of them beyond (where loops do not divide so, the largest power of two
-/// among them). Two axes (up to 4 devices that is no limit), of few parts or nearly as many as there are
-/// devices where these have more than 16 divisors.
+/// Rich on small machines, affordable on large ones. Up to 4 devices a mesh has any size. Up to 16 it has one
+/// device or at least half of them. Beyond, one or all of them; where loops do not divide so, the largest
+/// power of two among them. There are at most two axes, which is no limit up to 4 devices. Where the number
+/// of devices has more than 16 divisors, axes have few parts or nearly all.
 inline sharding_limits usual_limits(int devices) {
   sharding_limits l;
   l.max_axes = 2;
