@@ -311,9 +311,9 @@ class schedule_checker {
 
 }  // namespace detail
 
-/// C1 to C3 (thesis, section 3.3): stages are convex and partition the operators; every edge between
+/// C1 to C3 (thesis, section 3.3). Stages are convex and partition the operators. Every edge between
 /// operators of two stages is an edge of `edges` (predecessor lists by stage, or any topology), and these
-/// lead from earlier stages to later ones; groups are disjoint and within `devices`. Nothing found: valid. At
+/// lead from earlier stages to later ones. Groups are disjoint and within `devices`. Nothing found: valid. At
 /// most 100 findings, in a fixed order. O(stages * (V + E)).
 template <topology G, topology S>
 schedule_findings check_stages(G const& operators, S const& edges, pipeline const& p, int devices) {

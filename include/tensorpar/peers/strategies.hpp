@@ -76,10 +76,10 @@ inline std::optional<assignment> uniform_mesh(mapping_problem const& p, std::str
   }, limits);
 }
 
-/// Operators that mostly send run in parts of their weights, operators that mostly compute in parts of the
-/// samples (Mudigere et al. 2022, "Neo"; Unity, 6.3, for DLRM and CANDLE-Uno): weights with more elements
-/// than what the operator reads and writes are split over as many devices as can be, along the loop that
-/// costs least.
+/// Operators that mostly send are split along their weights, operators that mostly compute along the samples
+/// (Mudigere et al. 2022, "Neo"; Unity, 6.3, for DLRM and CANDLE-Uno). An operator mostly sends if its
+/// weights have more elements than its operands and results together. Its weights are split over as many
+/// devices as possible, along the loop that costs least.
 inline std::optional<assignment> expert(mapping_problem const& p, training_graph const& t,
                                         std::string const& batch, elimination_limits const& limits = {}) {
   std::vector<char> const of = detail::batch_by_set(p, batch);

@@ -278,13 +278,15 @@ class task_fuser {
 
 }  // namespace detail
 
-/// The program with fewer tasks: a linear with its gelu or with the sum that follows; a product of a backward
-/// pass with gelu's slope, with a sum (accumulation over micro-batches is one), with the sums of its first
-/// operand that are a bias' gradient; a norm's gradient with a sum, and with those of gamma and beta; and
-/// with gradients of attention that start from what its forward pass left (keep_lse). What only the second
-/// task of two would have read is in memory no more. Every device computes what it did, but for rounding:
-/// sums are ordered otherwise, and bf16 is rounded once instead of twice. `can`, `workspace`: of the compute
-/// policy that is to run it, see `fused` (exec/step/fuse.hpp).
+/// The program with fewer tasks. Fused are
+///  - a linear with its gelu, or with the sum that follows;
+///  - a product of a backward pass with gelu's slope, with a sum (accumulation over micro-batches is one), or
+///    with the sums of its first operand that are a bias' gradient;
+///  - a norm's gradient with a sum, and with those of gamma and beta;
+///  - gradients of attention with the log-sum-exps of its forward pass (keep_lse).
+/// A value that only the second task of two would have read is in memory no more. Every device computes what
+/// it did, but for rounding: sums are ordered otherwise, and bf16 is rounded once instead of twice. `can`,
+/// `workspace`: of the compute policy that is to run it, see `fused` (exec/step/fuse.hpp).
 /// Most arenas shrink, some grow a little, for scratch lives at other times. Where one would outgrow what it
 /// was and what its device of the cluster has, nothing is kept for attention's gradients, and if that is not
 /// enough, the program comes back as it is.

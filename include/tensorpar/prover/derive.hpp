@@ -198,9 +198,9 @@ class derivation_search {
 }  // namespace detail
 
 /// Looks for a chain of rules between two graphs of one output each on the same inputs, from both ends at
-/// once, smaller graphs first; results with several uses are taken apart, so what is found is an equation and
-/// need not be one walk through graphs that share results. Open degrees and axes of rules are those that the
-/// two graphs have. Not finding one says nothing. Deterministic. O(states * matches). Throws `error` where a
+/// once, smaller graphs first. Results with several uses are taken apart. So a chain is an equation, and need
+/// not be one walk through graphs that share results. Open degrees and axes of rules are those that the two
+/// graphs have. Not finding one says nothing. Deterministic. O(states * matches). Throws `error` where a
 /// graph has not one output.
 inline derivation derive(sharding_graph const& from, sharding_graph const& to, std::vector<rule> const& rules,
                          derivation_limits limits = {}) {

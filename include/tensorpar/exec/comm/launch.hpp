@@ -163,14 +163,14 @@ template <class Get> struct launch_rules {
 ///  - others that speak PMI: PMI_RANK, PMI_SIZE, PMI_LOCAL_RANK; from Slurm's (pmi2) the next but one
 ///  - PRRTE without Open MPI: PMIX_RANK, which says no more, so that WORLD_SIZE and LOCAL_RANK are its user's
 ///  - a step of Slurm: SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID; its task may itself be a launcher
-/// MASTER_ADDR, maybe with a port, and MASTER_PORT say where rank 0 is (with a torchrun that listens there
-/// itself, TORCHELASTIC_USE_AGENT_STORE=True, it is the next port); without them a Slurm step names its first
+/// MASTER_ADDR, maybe with a port, and MASTER_PORT say where rank 0 is. With a torchrun that listens there
+/// itself, TORCHELASTIC_USE_AGENT_STORE=True, it is the next port. Without them a Slurm step names its first
 /// host (exec/comm/host_list.hpp) and a port that follows from the job's number. Nothing is said: a run of
 /// one process.
-/// Throws `error` for a variable that is missing or no number in range, as a rank where several processes are
-/// said, and for launchers that contradict each other, naming both variables. One torchrun on each node that
-/// another launcher gave is no contradiction, nor is one that a Slurm step of one task started, nor what
-/// Slurm says of the tasks that became another launcher.
+/// Throws `error` for a variable that is missing or no number in range, such as a rank where several
+/// processes are said. Also for launchers that contradict each other, naming both variables. Three things are
+/// no contradiction: one torchrun on each node that another launcher gave, one that a Slurm step of one task
+/// started, and Slurm's words about tasks that became another launcher.
 template <class Get> launch read_launch(Get const& get) {
   detail::launch_rules<Get> const rules{{get}};
   detail::launch_reader<Get> const& env = rules.env;

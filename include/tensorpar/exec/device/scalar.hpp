@@ -12,10 +12,14 @@
 namespace tensorpar {
 
 /// Specialise it to run kernels on your own scalar.
-/// Members: name; exact (true: operations do not round, so no kernel may trade one formula for a numerically
-/// better one); from_double, from_integer; exp, log, tanh, sqrt, rsqrt, sigmoid, gelu, relu; gelu_slope,
-/// relu_slope (derivatives as functions of the operand); greater (a strict weak order, in which what is no
-/// number comes last: a maximum keeps it); reciprocal; not_below_zero (clears a negative rounding error).
+/// Members:
+///  - `name`; `from_double`, `from_integer`;
+///  - `exact`: true where operations do not round, so no kernel may trade one formula for a numerically
+///    better one;
+///  - `exp`, `log`, `tanh`, `sqrt`, `rsqrt`, `sigmoid`, `gelu`, `relu`, `reciprocal`;
+///  - `gelu_slope`, `relu_slope`: derivatives as functions of the operand;
+///  - `greater`: a strict weak order in which NaN comes last, so a maximum keeps it;
+///  - `not_below_zero`: clears a negative rounding error.
 template <class Scalar> struct scalar_traits;
 
 /// Never defined: its name is the message. There is no scalar_traits<Scalar>: float, double and prime_field

@@ -218,15 +218,16 @@ template <downset_objective O> class downset_decision {
 /// or the answer that none fits. Every stage is a difference of two downsets, hence convex; together they use
 /// at most o.devices() devices and o.copies() copies.
 ///
-/// Method: bisection on the price of the dearest stage, each target decided by `detail::downset_decision`. A
-/// feasible target yields a pipeline, whose own price is the next upper end; the search ends only with a
-/// proof that nothing below the best pipeline found is feasible, so that the answer does not depend on a step
+/// Method: bisection on the price of the dearest stage; `detail::downset_decision` decides each target. A
+/// feasible target yields a pipeline, whose own price is the next upper end. The search ends only with a
+/// proof that nothing below the best pipeline found is feasible, so the answer does not depend on a step
 /// width. With more than `sample_above` downsets the first upper ends come from searches over samples of
-/// them, each four times the last: in each band of work those that cut least. Deterministic.
-/// `below`: only pipelines whose price is less are looked for. If there is none the answer is that none fits,
-/// after one decision over all downsets; that is much cheaper than a search from above.
-/// Complexity: L downsets; a few decisions over all of them, each at worst O(L^2 * ways * fronts), in
-/// practice near linear in L, because near the optimum hardly any slack is left: on a tight target only
+/// them. Each sample is four times the last, and has in each band of work the downsets that cut least.
+/// Deterministic.
+/// `below`: only pipelines with a lower price are looked for. If there is none the answer is that none fits,
+/// after one decision over all downsets. That is much cheaper than a search from above.
+/// Complexity: L downsets; a few decisions over all of them, each at worst O(L^2 * ways * fronts). In
+/// practice it is near linear in L, because near the optimum hardly any slack is left. On a tight target only
 /// downsets whose work is near a multiple of it can be stage boundaries. Throws `error` on a cycle and if
 /// there are more than `max_downsets`.
 template <topology G, downset_objective O>

@@ -8,9 +8,9 @@
 
 namespace tensorpar {
 
-/// A way to run a stage: how many devices it takes, how many copies of the stage that makes (what earlier
-/// stages' memory depends on, or any second resource such as CPUs), which table of costs holds, and by how
-/// much work and boundary are divided.
+/// A way to run a stage: its devices, the copies of the stage that they make, its table of costs, and the
+/// number by which work and boundary are divided. Copies are what earlier stages' memory depends on, or any
+/// second resource such as CPUs.
 struct stage_way {
   int devices = 1, copies = 0, table = 0;
   double share = 1;

@@ -8,10 +8,10 @@
 
 namespace tensorpar::detail {
 
-/// A growing series-parallel tree. A new group of nodes with the direct predecessors M is put behind the
-/// smallest part of the tree that holds M and everything after it (the forest); the forest is cut into an
-/// upper and a lower set, and upper runs before lower and group. Which cut, is the policy: by depth gives the
-/// algorithm of Escribano, by cost the flexible one. T: type of weights.
+/// A growing series-parallel tree. A new group of nodes has the direct predecessors M. It is put behind the
+/// smallest part of the tree that holds M and everything after it, the forest. The forest is cut into an
+/// upper and a lower set, and upper runs before lower and group. The policy chooses the cut: by depth gives
+/// the algorithm of Escribano, by cost the flexible one. T: type of weights.
 /// Recursion goes as deep as the tree.
 template <class T> class sp_growth {
   struct part {

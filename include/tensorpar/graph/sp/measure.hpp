@@ -42,9 +42,9 @@ auto critical_path(sp_tree const& t, W const& weight = {}) -> detail::weight_typ
   return cost.back();
 }
 
-/// The order that a tree puts on its nodes, in O(1) a question: u precedes v exactly if it does in the print
-/// order both with parallel parts as they stand and with parallel parts turned round (a series-parallel order
-/// has dimension at most 2; Valdes, Tarjan, Lawler 1982). Precondition: no node occurs twice. Built in
+/// The order that a tree puts on its nodes, in O(1) a question. u precedes v exactly if it does in two print
+/// orders: with parallel parts as they stand, and with parallel parts turned round. (A series-parallel order
+/// has dimension at most 2; Valdes, Tarjan, Lawler 1982.) Precondition: no node occurs twice. Built in
 /// O(size).
 class sp_order {
   std::vector<int> first_, second_;

@@ -7,9 +7,11 @@
 
 namespace tensorpar {
 
-/// Throws `error` unless: there is a device and every device has a kind; rates are numbers from 1, memory is
-/// at least a byte, times are not negative, all of them finite; several devices have links, on at most 8
-/// levels; every level's groups consist of those of the level inside it, and the outermost joins all devices.
+/// Throws `error` unless
+///  - there is a device, and every device has a kind;
+///  - rates are numbers from 1, memory is at least a byte, times are not negative, all of them finite;
+///  - several devices have links, on at most 8 levels;
+///  - every level's groups consist of those of the level inside it, and the outermost joins all devices.
 /// `where`: what stands before the place in the message, as "file.json: ". O(devices).
 inline void require_machine(machine const& m, std::string const& where) {
   auto const wrong = [&](std::string what, std::string const& at, std::string valid) {

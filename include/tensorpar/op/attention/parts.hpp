@@ -5,9 +5,9 @@
 
 namespace tensorpar {
 
-/// What attention to a set of keys leaves behind, per query and head of width w: w sums of weighted values,
-/// the sum of the weights, and the largest score, which every weight was divided by the exponential of: (o,
-/// l, m). Two sets make
+/// Attention to a set of keys leaves a state (o, l, m) per query and head of width w. o holds w sums of
+/// weighted values, l the sum of the weights, and m the largest score. Every weight was divided by the
+/// exponential of m. Two sets make
 ///   (o, l, m) (+) (o', l', m') = (o e^(m-n) + o' e^(m'-n), l e^(m-n) + l' e^(m'-n), n), n = max(m, m'),
 /// which is associative and commutative, so sets may be put together in any order and any place; o / l is the
 /// attention to all of them (Milakov and Gimelshein 2018; Dao et al. 2022, section 3).

@@ -42,10 +42,14 @@ concept has_notation = requires { { Op::notation } -> std::convertible_to<std::s
 ///    `auto&`, so that a
 ///                                   unit which never differentiates does not compile the operators of the
 ///                                   backward pass
-/// Laws (tests/support/laws/operator.hpp): infer is deterministic and agrees with the notation (a letter's
-/// extent in results is its extent in operands, unless `units` is given); load(save(o)) == o; splitting a
-/// splittable loop by a divisor d of its units and inferring the parts gives the parts of the results; where
-/// derive exists it agrees with finite differences. Complexity: infer and notation O(rank * operands).
+/// Laws (tests/support/laws/operator.hpp):
+///  - infer is deterministic and agrees with the notation: a letter's extent in results is its extent in
+///    operands, unless `units` is given;
+///  - load(save(o)) == o;
+///  - splitting a splittable loop by a divisor d of its units and inferring the parts gives the parts of the
+///    results;
+///  - where derive exists it agrees with finite differences.
+/// Complexity: infer and notation O(rank * operands).
 /// Models: every struct in op/.
 template <class Op>
 concept operator_ = std::is_class_v<Op> && has_notation<Op> && requires(Op const& op, shapes in) {

@@ -75,10 +75,10 @@ inline std::vector<int> strong_components(std::vector<std::vector<int>> const& n
 }  // namespace detail
 
 /// The graph whose downsets dnn-partitioning splits at. Models `topology`: its nodes are groups of the
-/// profile's, its edges those of the forward pass. Groups: nodes of a colour; a colour without forward nodes
-/// is ordered as the mirror image of its backward edges; colours on a cycle of that order are one group; and
-/// a group whose forward nodes take no time, that has no neighbour in the backward pass, one in the forward
-/// pass and no backward time, joins that neighbour, again and again.
+/// profile's nodes, its edges those of the forward pass. A group is the nodes of a colour. A colour without
+/// forward nodes is ordered as the mirror image of its backward edges. Colours on a cycle of that order are
+/// one group. Some groups join a neighbour, again and again: those whose forward nodes take no time, with no
+/// neighbour in the backward pass, one in the forward pass and no backward time.
 struct max_load_space : profile_graph {
   std::vector<std::vector<int>> nodes;  ///< by group, ascending
   std::vector<int> group;               ///< by node of the profile

@@ -260,11 +260,13 @@ struct piper_optimum {
   downset_pipeline pipeline;
 };
 
-/// The optimum of Piper's objective over Piper's space (Tarnawski et al. 2021): stages are differences of
-/// nested downsets, all nodes of a stage on the same degree, one configuration per node, memory by
-/// micro-batches in flight, sum of d * t at most K, d a divisor of N, sum of d at most min(K, N). Never above
-/// what Piper returns, which chooses configurations greedily. `exact` is false only where a knapsack had to
-/// be cut short. Complexity: as `min_bottleneck`.
+/// The optimum of Piper's objective over Piper's space (Tarnawski et al. 2021):
+///  - stages are differences of nested downsets;
+///  - all nodes of a stage have the same degree, each one configuration;
+///  - memory is by micro-batches in flight;
+///  - the sum of d * t is at most K, d a divisor of N, the sum of d at most min(K, N).
+/// Never above Piper's result, which chooses configurations greedily. `exact` is false only where a knapsack
+/// had to be cut short. Complexity: as `min_bottleneck`.
 inline piper_optimum min_piper(piper_profile const& g, piper_setup const& setup,
                                  int max_downsets = 400'000) {
   piper_objective const o(g, setup);

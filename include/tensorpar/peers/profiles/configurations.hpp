@@ -78,9 +78,9 @@ inline swap_bounds bounds_of_swaps(priced_swaps const& s, double needed) {
   return {};
 }
 
-/// The swaps that save at least `needed` bytes in the least extra time: a knapsack, solved exactly by dynamic
-/// programming over partial choices (swaps by rising price), of which those are kept that no other beats in
-/// both bytes and time, and that the fractional bound does not place above the greedy choice. Where swaps
+/// The swaps that save at least `needed` bytes in the least extra time. This is a knapsack, solved exactly by
+/// dynamic programming over partial choices, swaps by rising price. A partial choice is dropped if another
+/// beats it in both bytes and time, or if the fractional bound places it above the greedy choice. Where swaps
 /// save equal amounts (layers of one kind), few remain.
 /// Precondition: saved > 0, extra >= 0. `max_states` bounds the partial choices kept; beyond it the best
 /// choice found so far is returned with `exact == false` (never worse than `greedy_swaps`). O(n * states *

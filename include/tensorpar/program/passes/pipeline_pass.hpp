@@ -324,16 +324,15 @@ class pipeline_expander {
 
 /// The training step of a plan with a pipeline. `forward` is the graph that the plan was made for, bound to
 /// `pipeline.unit` samples; every stage works on multiples of that. A value that passes between stages of
-/// different micro-batch size is joined or cut along its batch axis; gradients of parameters are added in
-/// place; stages that recompute run their forward operators once more before they go back. Throws `error`
-/// where the plan names another graph or batch size; where stages do not partition the operators (C1), groups
-/// overlap or shardings leave them (C3), sizes do not divide, an order lacks or repeats a pass, or waits in a
-/// circle (C4, C5): each names stage, pass and micro-batch; and where an operator cuts, joins or merges
-/// samples (`rebatch`). A parameter that several stages read is updated by one sum of all its gradients: each
-/// stage adds up its own over its micro-batches, and what they come to is added after all passes. O(operators
-/// * micro-batches * log). Law: the step computes what `differentiate(forward)` over mini_batch / unit
-/// micro-batches computes, exactly over exact scalars (tests/exec/pipeline.test.cpp), unless an operator
-/// mixes samples (batch normalisation).
+/// different micro-batch size is joined or cut along its batch axis. Gradients of parameters are added in
+/// place. Stages that recompute run their forward operators once more before they go back.
+/// A parameter that several stages read is updated by one sum of all its gradients. Each stage adds up its
+/// own over its micro-batches, and the sums are added after all passes.
+/// Throws `error` where the plan names another graph or batch size, and where an operator cuts, joins or
+/// merges samples (`rebatch`). Also where C1 to C5 do not hold (plan/pipeline.hpp): stages, groups, sizes and
+/// orders. Each error names stage, pass and micro-batch. O(operators * micro-batches * log). Law: the step
+/// computes what `differentiate(forward)` over mini_batch / unit micro-batches computes, exactly over exact
+/// scalars (tests/exec/pipeline.test.cpp), unless an operator mixes samples.
 inline planned_step pipeline_pass(computation_graph const& forward, plan const& p,
                                   std::string const& loss = "loss") {
   require_feasible(p);

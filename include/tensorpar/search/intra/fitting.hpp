@@ -204,10 +204,10 @@ template <class Arenas> class arena_fitter {
 
 }  // namespace detail
 
-/// Like `best_mapping`, but what must fit is what `arenas(choices)` says by device (constant: threads may ask
-/// at once), not the problem's estimate, which only says where to look: along the exact frontier of seconds
-/// and bytes where the budget suffices, else along prices of bytes, in sequence. Nothing fits: what the best
-/// of those tried lacks. No bound. O(trials * (min_sum + arenas)).
+/// Like `best_mapping`, but `arenas(choices)` says by device what must fit, not the problem's estimate. (It
+/// is constant: threads may call it at once.) The estimate only says where to look: along the exact frontier
+/// of seconds and bytes where the budget suffices, else along prices of bytes, in sequence. Nothing fits:
+/// what the best of those tried lacks. No bound. O(trials * (min_sum + arenas)).
 template <class Arenas>
 mapping_result fit_arenas(mapping_problem const& p, mapping_options const& o, Arenas const& arenas) {
   return detail::arena_fitter<Arenas>(p, o, arenas).run();

@@ -191,19 +191,20 @@ joint_result optimize_jointly_with(computation_graph const& declared, machine co
 }
 }  // namespace detail
 
-/// The fastest plan over graphs and shardings at once (Unity, section 5). The graph is cut where one tensor
-/// goes on and few matches of rules are cut through; what rules make of each part, the cheapest first, is
-/// priced by the choices at the part's ends, all boundary shardings included; parts that look alike are
-/// developed once; the best way through all parts names a variant for each. The whole graph so made is then
-/// mapped as `optimize` does, with side by side and memory, and so is the declared graph where that may be
-/// better. `bound`: no graph made of developed variants costs less under any shardings of the space: in
-/// sequence the exact minimum (less what parameters cost that parts share), side by side by
+/// The fastest plan over graphs and shardings at once (Unity, section 5):
+/// 1. The graph is cut where one tensor goes on and few matches of rules are cut through.
+/// 2. Rules develop each part, the cheapest graph first. A graph is priced by the choices at the part's ends,
+///    all boundary shardings included. Parts that look alike are developed once.
+/// 3. The best way through all parts names a variant for each.
+/// 4. The whole graph so made is mapped as `optimize` does, with side by side and memory. So is the declared
+///    graph where that may be better.
+/// `bound`: no graph made of developed variants costs less under any shardings of the space. In sequence it
+/// is the exact minimum, less what parameters cost that parts share. Side by side it comes from
 /// search/solve/branches.hpp and the relaxed costs of search/solve/reduced.hpp. It says nothing of graphs
-/// beyond alpha or budget (`rewriting.exhausted`), nor of rules applied across cuts. With
-/// `rewriting.distribute` both is searched, without long concatenations and with them: recommenders on many
-/// devices gain, for many times the graphs and a bound that is looser, because parts of sums stand side by
-/// side. Deterministic. Throws as `optimize` does, and
-/// where the options mean nothing.
+/// beyond alpha or budget (`rewriting.exhausted`), nor of rules applied across cuts.
+/// With `rewriting.distribute` both is searched, without long concatenations and with them. Recommenders on
+/// many devices gain. It takes many times the graphs and has a looser bound, because parts of sums stand side
+/// by side. Deterministic. Throws as `optimize` does, and where the options mean nothing.
 template <cost_model M>
 joint_result optimize_jointly(computation_graph const& declared, machine const& on, M const& model,
                               joint_options const& options = {}) {

@@ -59,10 +59,10 @@ inline std::vector<u64> some_up_sets(std::vector<std::vector<int>> const& orders
   return r;
 }
 
-/// Partitions of a graph into the differences of nested up-sets: these are all partitions into convex stages
-/// whose quotient is acyclic (Piper's space: Tarnawski et al. 2021, section 4), but every operator remembers
-/// what its own successors ask for, so that samples in flight are those of the graph of stages. Exact in
-/// devices, sizes, degrees and memory; exponential. O(up-sets^2 * partial pipelines) per limit.
+/// Partitions of a graph into the differences of nested up-sets. These are all partitions into convex stages
+/// whose quotient is acyclic (Piper's space: Tarnawski et al. 2021, section 4). Here every operator remembers
+/// what its own successors ask for, so samples in flight are those of the graph of stages. Exact in devices,
+/// sizes, degrees and memory; exponential. O(up-sets^2 * partial pipelines) per limit.
 template <stage_model M> class every_partition {
   struct label {
     int devices = 0, prev = -1, choice = -1;

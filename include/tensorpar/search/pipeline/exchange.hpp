@@ -10,11 +10,11 @@
 
 namespace tensorpar::detail {
 
-/// Stages keep their choice, their devices and their place in a sequence; an operator may move to any stage
-/// between those of the operators it reads from and those that read it, so that stages stay convex and their
-/// quotient acyclic: the partitions reached are those of nested downsets (Tarnawski et al. 2021), which no
-/// tree and no single line holds all of. Annealed is the sum of squares of what stages take beyond half of
-/// the slowest one: it falls as stages get even and as less crosses borders. Steps are drawn from the seed. A
+/// Stages keep their choice, their devices and their place in a sequence. An operator may move to any stage
+/// between those of the operators it reads from and those that read it. So stages stay convex and their
+/// quotient acyclic: the partitions reached are those of nested downsets (Tarnawski et al. 2021). No tree and
+/// no single line holds all of these. Annealed is the sum of squares of what stages take beyond half of the
+/// slowest one. It falls as stages get even and as less crosses borders. Steps are drawn from the seed. A
 /// step costs O(tensors of the operator * their consumers), 30 to 100 ns.
 template <stage_model M> class stage_exchange {
   adjacency const& a_;

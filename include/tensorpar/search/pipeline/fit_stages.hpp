@@ -205,18 +205,19 @@ template <cost_model C> class program_judge final : public step_judge {
 
 }  // namespace detail
 
-/// `find_stages`, and then the truth. Estimates of steps take a pass for a whole that waits for all its
-/// input, count what crosses a border in both stages, and price all transfers over the links between the
-/// stages furthest apart; estimates of memory add up over operators and know neither what lives for part of a
-/// pass only nor how buffers lie beside each other. So candidates (see `find_stages`: `judge`) are scheduled,
-/// unrolled and simulated, and of those whose arenas fit into the devices' memories the fastest is taken.
+/// `find_stages`, judged by simulated programs. Estimates of steps take a pass for a whole that waits for all
+/// its input, and count what crosses a border in both stages. They price all transfers over the links between
+/// the stages furthest apart. Estimates of memory add up over operators. They know neither what lives for
+/// part of a pass only, nor how buffers lie beside each other. So candidates (see `find_stages`: `judge`) are
+/// scheduled, unrolled and simulated. Of those whose arenas fit into the devices' memories the fastest is
+/// taken.
 /// Candidates come from transfers over the outermost links, and once more for each level of links below, from
 /// transfers that stay within it. Where none fits, pipelines are sought whose estimates leave as much more
 /// room as was lacking, in up to `most` searches, until the estimate finds none. Objectives other than
-/// `iteration` have one candidate, their answer. `model`: of this graph on this machine; loss, optimizer and
-/// size of numbers are its own. Throws `error` as `find_stages` and `make_schedule` do, and where the
-/// schedule does not fit the stages. Deterministic. O(levels * find_stages + tried * unrolling), each as
-/// often as searches are made.
+/// `iteration` have one candidate, their answer.
+/// `model`: of this graph on this machine; loss, optimizer and size of numbers are its own. Throws `error` as
+/// `find_stages` and `make_schedule` do, and where the schedule does not fit the stages. Deterministic.
+/// O(levels * find_stages + tried * unrolling), each as often as searches are made.
 template <topology G, cost_model C>
 fitted_stages fit_stages(G const& graph, computation_graph const& forward, machine const& on,
                          graph_stages<C> const& model, stage_options const& o = {},

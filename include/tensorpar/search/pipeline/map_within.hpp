@@ -44,12 +44,12 @@ struct mapped_stages {
   std::vector<double> before, after;  // by stage; equal where nothing faster was found, 0 on one device
 };
 
-/// The same pipeline with other shardings inside its stages: for each stage on several devices the fastest
-/// ones that `best_mapping` finds for its operators, one after another on a micro-batch of the stage, by the
-/// objective of search/problem/problem.hpp; where they are no faster than the plan's, or do not fit into
-/// memory by its estimate, the plan's stay. Any loop may be split, so tensor-parallel operators in a row need
-/// not gather every result, as they do by the rule of `graph_stages`. What the stages exchange is not part of
-/// it: simulate both plans to know (`simulate(unroll(pipeline_pass(...)))`).
+/// The same pipeline with other shardings inside its stages. For each stage on several devices `best_mapping`
+/// finds the fastest ones for its operators, one after another on a micro-batch of the stage. The objective
+/// is that of search/problem/problem.hpp. Where they are no faster than the plan's, or do not fit into memory
+/// by its estimate, the plan's stay. Any loop may be split, so tensor-parallel operators in a row need not
+/// gather every result, as they do by the rule of `graph_stages`. The exchange between stages is not part of
+/// the objective: simulate both plans to know.
 /// `o`: loss, optimizer, limits of shardings, scalar bytes; the rest is not looked at. Throws `error` where
 /// the plan is not of this graph or has no pipeline, and as `rebatch` and `differentiate` do. Per stage as
 /// `optimize` of the whole graph on the stage's devices.

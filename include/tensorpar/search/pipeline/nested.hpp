@@ -142,8 +142,9 @@ template <topology G> bool has_few_downsets(G const& graph, int most) {
 }
 
 /// Of these sizes the pipeline of nested downsets with the least bottleneck below `bar` that fits, in
-/// sequence or as a graph of stages; nothing where there is none, where devices are of several kinds, where
-/// sending is dearer than receiving, and where the graph has more than `max_downsets` downsets.
+/// sequence or as a graph of stages. Nothing where there is none, where devices are of several kinds, or
+/// where sending is dearer than receiving. Nothing, too, where the graph has more than `max_downsets`
+/// downsets.
 template <topology G, stage_model M>
 std::optional<priced_stages> nested_below(G const& graph, M const& m, std::vector<i64> const& sizes,
                                           int max_downsets, double bar) {

@@ -17,9 +17,9 @@ namespace tensorpar::detail {
 #endif
 
 /// c (+)= a b for any strides, after Goto and van de Geijn (ACM TOMS 34(3), 2008) and BLIS (Van Zee and van
-/// de Geijn, ACM TOMS 41(3), 2015): a panel of b [depth, wide] stays in the last cache, a block of a [high,
-/// depth] in the second, a tile [rows, cols] of c in registers. On one Zen 3 core 70 to 85 GFLOP/s in float,
-/// where Eigen's own product reaches 50 to 60.
+/// de Geijn, ACM TOMS 41(3), 2015). A panel of b [depth, wide] stays in the last cache, a block of a [high,
+/// depth] in the second, a tile [rows, cols] of c in registers. On one Zen 3 core it reaches 70 to 85 GFLOP/s
+/// in float, Eigen's own product 50 to 60.
 /// Each thread keeps its packing buffers. Order of summation: k ascending, in groups of `depth`.
 template <class Real> class packed_product {
   using traits = Eigen::internal::packet_traits<Real>;

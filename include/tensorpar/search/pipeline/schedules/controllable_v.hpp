@@ -64,14 +64,14 @@ struct v_block {
 
 }  // namespace detail
 
-/// V-shaped schedules of controllable memory (Qi et al. 2024, arXiv 2405.15362): stages as for `zb_v`; one
-/// micro-batch's passes form a block that repeats every six slots, and slower or faster steps down and up
-/// decide how long activations live: with D slots for a step forward and back, about D p / 6 micro-batches on
+/// V-shaped schedules of controllable memory (Qi et al. 2024, arXiv 2405.15362); stages as for `zb_v`. One
+/// micro-batch's passes form a block that repeats every six slots. Slower or faster steps down and up decide
+/// how long activations live. With D slots for a step forward and back, about D p / 6 micro-batches live on
 /// every group. All blocks with D from 2 to 6 and turns of at most six slots that fit together are run in
-/// virtual time, with weights passes in their slots and where groups wait; the shortest iteration whose
-/// groups hold at most `limit` activation units wins, then the least memory. D = 2 is V-Min, D = 3 V-Half.
-/// Nothing if none holds so little. Splits every stage. O(blocks * passes), hundreds of blocks. Throws
-/// `error` unless the stages are such a chain.
+/// virtual time, with weights passes in their slots and where groups wait. Of those whose groups hold at most
+/// `limit` activation units, the shortest iteration wins, then the least memory. D = 2 is V-Min, D = 3
+/// V-Half. Nothing if none holds so little. Splits every stage. O(blocks * passes), hundreds of blocks.
+/// Throws `error` unless the stages are such a chain.
 inline std::optional<pipeline> controllable_v(pipeline p, stage_edges const& e, pipeline_costs const& c,
                                               double limit) {
   detail::require_v(p, e, "a V schedule");

@@ -121,11 +121,12 @@ inline pipeline greedy_schedule(pipeline p, stage_edges const& e, pipeline_costs
   return p;
 }
 
-/// The greedy idea on the whole pipeline: from the best of Algorithm 4's orders, 1F1B, kFkB with the stages'
-/// k (with the in-flight samples of the table, and with those that are always enough) and GPipe, sweeps from
-/// the last stage to the first give each stage the earliest backward passes that the iteration's time allows,
-/// all other orders given, until a sweep changes neither time nor samples in flight (at most `sweeps`). Never
-/// slower than these five. O(sweeps * stages * micro-batches * passes).
+/// The greedy idea on the whole pipeline. It starts from the best of five orders: Algorithm 4's, 1F1B, GPipe,
+/// and kFkB with the stages' k, once with the in-flight samples of the table and once with those that are
+/// always enough. Sweeps go from the last stage to the first. Each gives a stage the earliest backward passes
+/// that the iteration's time allows, all other orders given. They end when a sweep changes neither time nor
+/// samples in flight, or after `sweeps`. Never slower than the five. O(sweeps * stages * micro-batches *
+/// passes).
 inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs const& c, int sweeps = 3) {
   pipeline best = greedy_schedule(p, e, c);
   pipeline_simulator run(p, e, c);
