@@ -73,9 +73,9 @@ concept prices_moves = requires(M const& m, reshard_query const& q) {
 ///
 /// Valid expressions (m a constant M):
 ///  - `m.seconds(compute_query const&)` -> double   time of one operator on one device, launch included
-///  - `m.seconds(reshard_query const&)`    -> double   time of one step of a reshard, from the moment when
-///    all members of the slowest group
-///                                                  are there until the last one has its part
+///  - `m.seconds(reshard_query const&)`    -> double   time of one step of a reshard: from the moment when
+///    all members of the slowest group are there until the last one has its part
+///
 /// Semantics: both are estimates of the same clock, in seconds, of work that runs alone on its lane.
 /// Laws (tests/support/laws/cost_model.hpp):
 ///  - finite and not negative (cost/ask.hpp: searches and simulations throw `error` for another answer);
@@ -86,11 +86,11 @@ concept prices_moves = requires(M const& m, reshard_query const& q) {
 ///  - the same step on a tensor with more elements costs at least as much. A model from measurements may
 ///    break this one by the noise of what it measured (profiled), and a model that fits curves by their
 ///    error; such a model says so.
-/// Complexity expected: a search asks some 1e5 times per plan, so about a microsecond; slower models are
+/// Complexity expected: a search asks some 1e5 times per plan, so about a microsecond. Slower models are
 /// wrapped in `cached`. Minimal definition: these two functions. Thread safety: like a container, constant
-/// calls on one object may run at once unless the model says otherwise (those that remember, profiled and
-/// cached, do: one copy per thread). A search asks from the calling thread alone, however many threads it
-/// has, so it asks nothing of a model in this respect.
+/// calls on one object may run at once unless the model says otherwise. Models that remember (profiled,
+/// cached) say so: one copy per thread. A search asks from the calling thread alone, however many threads it
+/// has.
 /// Models: `analytical`, `profiled<M>`, `cached<M>`, `scaled<M>`, `calibrated<M>`, any user type.
 template <class M>
 concept cost_model = prices_compute<M> && prices_moves<M>;

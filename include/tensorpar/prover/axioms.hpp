@@ -4,13 +4,13 @@
 
 namespace tensorpar {
 
-/// An equation between two patterns, in the text form of rules. Operators are total: what is ill-typed has
+/// An equation between two patterns, in the text form of rules. Operators are total: an ill-typed term has
 /// the value "undefined", and every operator of something undefined is undefined.
-///   both      the two sides are equal, hence defined together
-///   forward   where the left side is defined, so is the right side, and they are equal
-///   guarded   where both are defined they are equal
-/// Axes are counted from the last one (-1), so that an axiom holds for every rank. What values require of
-/// shardings is no axiom: it is worked out from the operators (prover/cases/sharding_system.hpp).
+///  - both: the two sides are equal, hence defined together;
+///  - forward: where the left side is defined, so is the right side, and they are equal;
+///  - guarded: where both are defined they are equal.
+/// Axes are counted from the last one (-1), so that an axiom holds for every rank. Requirements of values on
+/// shardings are no axioms: they are worked out from the operators (prover/cases/sharding_system.hpp).
 enum class axiom_kind : int { both, forward, guarded };
 struct axiom {
   std::string_view name;

@@ -212,9 +212,9 @@ inline derivation derive(sharding_graph const& from, sharding_graph const& to, s
 }
 
 /// Do these rules imply another one? Every output by itself, in one random instance of every case of the
-/// rule, valid on both sides and with degrees above one, so that cases which need other rules are not
-/// forgotten; `untried` counts cases in which no draw of 200 was so. found: in all that were tried, one at
-/// least; `steps` is the longest chain.
+/// rule, valid on both sides and with degrees above one. So cases which need other rules are not forgotten.
+/// `untried` counts cases in which no draw of 200 was so. found: in all that were tried, one at least;
+/// `steps` is the longest chain.
 inline derivation derive(rule const& r, std::vector<rule> const& rules, derivation_limits limits = {},
                          u64 seed = 1, vocabulary const& words = standard_vocabulary()) {
   derivation all;

@@ -9,7 +9,7 @@ namespace tensorpar {
 /// What became of an imported rule. Accepted: random instances found nothing against it, and `proved` says
 /// whether Z3 proved it; `what` holds the conditions that it needs. Rejected: `reason` begins with "unbound
 /// variable", "replica semantics", "shape coincidence" (for the same axes, numbers and functions it holds on
-/// some extents, and not on others), "other values" or "unsupported"; where the rule could be tried and
+/// some extents, and not on others), "other values" or "unsupported". Where the rule could be tried and
 /// failed, `counterexample` says on what. Undecided, which is neither: `reason` begins with "not decided":
 /// its sides differ only where functions are random ones, so that it may be true of the functions that it
 /// names; what real numbers say follows.

@@ -122,9 +122,11 @@ inline rule_target target_of(rule const& r, rule_match const& m, open_graph cons
 /// Replaces a match of the rule's source by its target. Precondition: the match was found in this graph and
 /// its nodes are still there; `m.parameter` holds values for all parameters, those that are not bound
 /// included.
-/// Nothing is changed, and it is said why, where a condition does not hold, where the target is not valid on
-/// the shardings that are there, where an output would lie otherwise, where something would be used no more,
-/// or where a cycle would close. O(target), plus what lies above for rules of several outputs.
+/// Nothing is changed, and the reason is given, where
+///  - a condition does not hold, or the target is not valid on the shardings that are there;
+///  - an output would lie otherwise, or something would be used no more;
+///  - a cycle would close.
+/// O(target), plus what lies above for rules of several outputs.
 inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
                             left_overs rest = left_overs::refused) {
   using detail::nth;

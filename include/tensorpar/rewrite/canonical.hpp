@@ -8,7 +8,7 @@
 
 namespace tensorpar {
 
-/// Gives graphs numbers for forms: two graphs have equal forms if and only if they are made of the same
+/// Gives graphs numbers for forms. Two graphs have equal forms if and only if they are made of the same
 /// operators on the same leaves, in whatever order they stand, and a sum or product in whatever order its
 /// operands do. Leaves are the values that nothing makes, by their place among these. What is not told apart:
 /// which of several equal operators (equal results) a reader reads. Compared in full, no hash decides. Keeps

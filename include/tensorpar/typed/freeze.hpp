@@ -30,8 +30,8 @@ template <table_sizes const& Z> struct frozen {
 inline constexpr table_sizes draft_sizes{4096, 2048, 8192, 8192, 8192, 256, 1024, 1024, 1024};
 
 /// What one evaluation of a model's define leaves, with room for most models (untouched elements cost
-/// nothing, see pool): the sizes that the type of its tables needs, and where it fits the tables as well, so
-/// that define need not run again.
+/// nothing, see pool). It has the sizes that the type of its tables needs, and where they fit the tables as
+/// well, so that define need not run again.
 struct draft {
   table_sizes size;
   model_complaint first;

@@ -38,7 +38,7 @@ struct written_shape {
 
 /// Records operators and checks their shapes. Never stops at a mistake: it keeps a complaint and stays silent
 /// about what follows from it. The same object serves constant evaluation (typed<Model>) and run time
-/// (lower(builder)). Nodes are numbered as they are written; where both sides of one expression write
+/// (lower(builder)). Nodes are numbered as they are written. Where both sides of one expression write
 /// operators, `(x | f) + (x | g)`, C++ leaves their order to the compiler (constant evaluation goes from left
 /// to right on all of them): name the sides first where numbers must agree. Amortised O(rank * operands) per
 /// operator.

@@ -10,12 +10,13 @@ struct bert_sizes {
   i64 layers = 24, hidden = 1024, heads = 16, wide = 4096, seq = 512, vocab = 30522, types = 2;
 };
 
-/// Three embeddings of [batch, seq] indices, "tokens", "positions" and "segments", added and normalised;
-/// encoder layers, each attention with its four projections and two linear layers with a GELU between,
-/// residual, layer norm behind each; the head of masked language modelling (linear, GELU, layer norm, product
-/// with the embedding of tokens); "labels" [batch, seq]. Differs from the paper: every position counts in the
-/// loss, where a batch of BERT has 15 % of them masked and scored; there is no dropout and no next-sentence
-/// head.
+/// Inputs are [batch, seq] indices, "tokens", "positions" and "segments", and "labels" [batch, seq]:
+///  - three embeddings, added and normalised;
+///  - encoder layers: attention with its four projections, two linear layers with a GELU between, residual
+///    and layer norm behind each;
+///  - the head of masked language modelling: linear, GELU, layer norm, product with the embedding of tokens.
+/// Differs from the paper: every position counts in the loss, where a batch of BERT has 15 % of them masked
+/// and scored. There is no dropout and no next-sentence head.
 template <bert_sizes S = bert_sizes{}> struct bert {
   static constexpr void define(auto& g, bert_sizes s = S) {
     shape const ids{batch, zoo::tokens(s.seq)};

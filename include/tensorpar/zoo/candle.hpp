@@ -11,9 +11,9 @@ struct candle_uno_sizes {
   i64 cell = 942, descriptors = 5270, fingerprints = 2048, layers = 8, top = 4, hidden = 4192;
 };
 
-/// Five inputs, each through a tower of linear layers with ReLU of its own (the two drugs share no weights),
-/// and two doses [batch, 1] as they are; side by side in the alphabetical order of names; linear layers with
-/// ReLU, one number, compared with "growth" [batch, 1]. No biases.
+/// Five inputs go through a tower of linear layers with ReLU each; the two drugs share no weights. Two doses
+/// [batch, 1] stay as they are. All stand side by side in the alphabetical order of names. Then come linear
+/// layers with ReLU and one number, compared with "growth" [batch, 1]. No biases.
 template <candle_uno_sizes S = candle_uno_sizes{}> struct candle_uno {
   static constexpr void define(auto& g, candle_uno_sizes s = S) {
     auto tower = [&s](ref x, i64 layers) {

@@ -12,8 +12,8 @@ struct vgg_sizes {
   i64 blocks[5] = {2, 2, 4, 4, 4};
 };
 
-/// Images "image" [batch, 3, image, image] with classes "label" [batch]: 3x3 convolutions with ReLU in stages
-/// of width, 2, 4, 8 and again 8 times width channels, a maximum of 2x2 behind each; two linear layers with
+/// Images "image" [batch, 3, image, image] with classes "label" [batch]. 3x3 convolutions with ReLU in stages
+/// of width, 2, 4, 8 and again 8 times width channels, a maximum of 2x2 behind each. Two linear layers with
 /// ReLU and dropout, one to the classes. A chain.
 template <vgg_sizes S = vgg_sizes{}> struct vgg {
   static constexpr void define(auto& g, vgg_sizes s = S) {
@@ -37,11 +37,13 @@ struct resnet_sizes {
   i64 blocks[4] = {3, 4, 6, 3};
 };
 
-/// Images "image" [batch, 3, image, image] with classes "label" [batch]: a 7x7 convolution, a maximum, blocks
-/// (1x1 to c channels, 3x3, 1x1 to 4c, each with batch normalisation, added to the block's input, ReLU) in
-/// four stages of c = width, 2, 4, 8 times width, an average over the whole map, one linear layer. A stage's
-/// stride is on its first 3x3 convolution, as in what is trained today; the paper has it on the 1x1 before
-/// (as many parameters).
+/// Images "image" [batch, 3, image, image] with classes "label" [batch]:
+///  - a 7x7 convolution and a maximum;
+///  - blocks in four stages of c = width, 2, 4, 8 times width: 1x1 to c channels, 3x3, 1x1 to 4c, each with
+///    batch normalisation, added to the block's input, ReLU;
+///  - an average over the whole map and one linear layer.
+/// A stage's stride is on its first 3x3 convolution, as in the models trained today. The paper has it on the
+/// 1x1 before (as many parameters).
 template <resnet_sizes S = resnet_sizes{}> struct resnet {
   static constexpr void define(auto& g, resnet_sizes s = S) {
     auto conv = [](ref x, conv2d const& o) { return x | o | batch_norm(); };

@@ -15,7 +15,7 @@ struct inception_sizes {
   bool plain = false, auxiliary = false;
 };
 
-/// Images "image" [batch, 3, image, image] with classes "label" [batch]: a stem, modules A A A B C C C C D E
+/// Images "image" [batch, 3, image, image] with classes "label" [batch]. A stem, modules A A A B C C C C D E
 /// E, each of branches that end side by side, an average over the whole map, dropout, one linear layer. Every
 /// convolution is followed by batch normalisation and ReLU and has no bias; windows without padding as in
 /// torchvision, hence a mesh of 35 x 35, 17 x 17, 8 x 8. With `auxiliary` a second classifier follows the

@@ -5,8 +5,8 @@
 
 namespace tensorpar::zoo {
 
-/// Sizes of NASNet-A (Zoph et al. 2018); the defaults are those of NASNet-A (4 @ 1056), which is 4 cells in
-/// each of three stages and 1056 = 6 * 4 * 44 channels at the end: `filters` in the first stage, twice as
+/// Sizes of NASNet-A (Zoph et al. 2018). The defaults are those of NASNet-A (4 @ 1056): 4 cells in each of
+/// three stages, and 1056 = 6 * 4 * 44 channels at the end. `filters` are those of the first stage, twice as
 /// many in each that follows.
 struct nasnet_sizes {
   i64 image = 224, classes = 1000, stem = 32, filters = 44, cells = 4, stages = 3;

@@ -7,10 +7,10 @@
 
 namespace tensorpar::zoo {
 
-/// What is known of a model without making it. samples_per_device: the batch of one device. Unity (OSDI 2022,
+/// Facts about a model without making it. samples_per_device: the batch of one device. Unity (OSDI 2022,
 /// section 6.1) has 64 for ResNeXt and Inception, 4 for BERT, 1024 for DLRM and XDL (its script for Criteo
 /// 256), 256 for CANDLE-Uno and the towers. Chosen here: 64 for ResNet, VGG and the split test as for other
-/// images, 32 for NASNet, which keeps more tensors; of sequences 4 as for BERT, 16 for `mmt` with its 256
+/// images, and 32 for NASNet, which keeps more tensors. Of sequences 4 as for BERT, 16 for `mmt` with its 256
 /// tokens, 1 where a model fills a device with 2048 tokens or more.
 struct entry {
   std::string name, description;

@@ -16,13 +16,15 @@ struct resnext_sizes {
   shortcuts add = shortcuts::all;
 };
 
-/// Images "image" [batch, 3, image, image] with classes "label" [batch]: a 7x7 convolution, a maximum, blocks
-/// (1x1 to c channels, 3x3 in `groups` groups, 1x1 to 2c) in four stages of c = width, 2 width, 4 width, 8
-/// width, an average over the whole map, one linear layer. As in Unity's artifact (OSDI 2022,
-/// examples/cpp/resnext50) convolutions have biases and there is no batch normalisation, and one more ReLU
-/// stands before the average. There no block adds its input, so its graph is a chain: `resnext50_artifact`;
-/// `changing` is what that code does with its option for residuals, a ReLU behind the shortcut's convolution
-/// included. The softmax belongs to the loss.
+/// Images "image" [batch, 3, image, image] with classes "label" [batch]:
+///  - a 7x7 convolution and a maximum;
+///  - blocks in four stages of c = width, 2 width, 4 width, 8 width: 1x1 to c channels, 3x3 in `groups`
+///    groups, 1x1 to 2c;
+///  - an average over the whole map and one linear layer.
+/// As in Unity's artifact (OSDI 2022, examples/cpp/resnext50) convolutions have biases and there is no batch
+/// normalisation, and one more ReLU stands before the average. There no block adds its input, so its graph is
+/// a chain: `resnext50_artifact`. `changing` is what that code does with its option for residuals, a ReLU
+/// behind the shortcut's convolution included. The softmax belongs to the loss.
 template <resnext_sizes S = resnext_sizes{}> struct resnext {
   static constexpr void define(auto& g, resnext_sizes s = S) {
     ref x = g.input("image", {batch, 3, s.image, s.image}) |

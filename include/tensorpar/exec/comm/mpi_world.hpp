@@ -16,10 +16,10 @@ namespace tensorpar::comm {
 /// any moment.
 ///
 /// Nothing hangs. The first failure (`fail`, calls that do not fit each other, an error of MPI, or an
-/// operation that a member has not joined before the deadline) is sent to every process, and every operation
-/// that waits or starts afterwards throws it. A world that has failed stays failed, and MPI_Finalize then
-/// ends the program (exec/comm/mpi_session.hpp). After a failure MPI may still write where operations in
-/// progress were told to: end the process soon.
+/// operation that a member has not joined before the deadline) is sent to every process. Every operation that
+/// waits or starts afterwards throws it. A world that has failed stays failed, and MPI_Finalize then ends the
+/// program (exec/comm/mpi_session.hpp). After a failure MPI may still write where operations in progress were
+/// told to: end the process soon.
 class mpi_world {
  public:
   enum class call : int {

@@ -9,10 +9,12 @@
 namespace tensorpar::detail {
 
 enum class fused_type : unsigned char { f32, bf16, i32, truth };
-/// What an operation does with x, and with b and t where it has them (repeated where they have one):
-/// functions of elements; x b, matrices of the last two axes; sum or largest over the axes along which the
-/// result has one; the same elements in other sizes; the index along `axis`; b where t is false; convolutions
-/// of images x (or the gradient of their results) with filters b, and their gradients.
+/// The operation on x, and on b and t where it has them (repeated where they have one element):
+///  - functions of elements; b where t is false;
+///  - x b, matrices of the last two axes;
+///  - sum or largest over the axes along which the result has one element;
+///  - the same elements in other sizes; the index along `axis`;
+///  - convolutions of images x (or the gradient of their results) with filters b, and their gradients.
 enum class fused_op : unsigned char {
   product, minus, plus, quotient, exp_, log_, copy, index, at_least, select,
   multiply, sum, top, view,

@@ -15,9 +15,9 @@ namespace tensorpar {
 
 /// One device's memory; a handle that may be copied.
 ///
-/// Valid expressions (m is a constant value; p an address in its memory; h an address of the host; n a number
-/// of bytes; box, from, to blocks; src, dst addresses of float or std::int32_t in its memory, or of what
-/// scalar the policy has):
+/// Valid expressions. m is a constant value, n a number of bytes. p is an address in its memory, h one of the
+/// host. box, from and to are blocks. src and dst are addresses in its memory, of float, std::int32_t or the
+/// policy's scalar.
 ///  - `m.allocate(n)`                            std::byte*: n > 0 zero bytes, aligned to 64; throws `error`
 ///    where there is no such room
 ///  - `m.release(p, n)`                          gives back what `allocate(n)` gave
@@ -59,9 +59,9 @@ concept memory_policy = std::copyable<M> &&
 ///  - `m.follow(k)`       what is asked for in this queue from now on waits until k is reached, as k is set
 ///    now
 ///  - `m.reached(k)`      bool, at once
-///  - `m.make_timed_mark()`, `m.seconds(j, k)`  a mark that knows when it was reached; from when j was until
-///    k was, timed marks that are
-///                        reached, in whatever queues of the device
+///  - `m.make_timed_mark()`  a mark that knows when it was reached
+///  - `m.seconds(j, k)`   from when j was reached until k was: timed marks, in whatever queues of the device
+///
 /// `m.write` waits for no earlier work of the queue, which may be stuck.
 /// Law (tests/support/laws/queues.hpp): what was asked for before a `set` is seen by all that follows the
 /// mark, in whatever queue. Minimal definition: all seven. Models: cuda_memory.

@@ -68,9 +68,9 @@ inline json encode(checkpoint_manifest const& m) {
 }
 
 /// The manifest written in `text`; `where` names it in errors, usually its path. Keys may stand in any order.
-/// Throws `error` naming file, key and what is valid: no JSON, another schema version, a missing or unknown
-/// key, a wrong type, a name that is none of a plain file, or a content that is not what its checksum says.
-/// Law: decode_manifest(encode(m).dump()) == m. O(text).
+/// Throws `error` naming file, key and what is valid. Refused are no JSON, another schema version, a missing
+/// or unknown key, a wrong type, a name that is none of a plain file, or a content that is not what its
+/// checksum says. Law: decode_manifest(encode(m).dump()) == m. O(text).
 inline checkpoint_manifest decode_manifest(std::string_view text, std::string const& where) {
   json const from = parse_json(text, where);
   detail::plan_reader const r{from, where, ""};

@@ -5,13 +5,13 @@
 namespace tensorpar::comm {
 
 /// Models `full_communicator` (exec/device/concepts.hpp) for every trivially copyable element that the memory
-/// adds, and does its work in `queue()`: calls return at once, `drain` waits. Sums of elements that the
-/// library knows are the library's, in its own order; others are exchanged as bytes and added here in group
-/// order, which takes scratch memory: one more buffer of a sum's operand, of each size that is larger than
-/// those before.
-/// `prepare`, which all ranks call together, makes a communicator for every group, and one for every way that
-/// messages take; a message is copied into a buffer of its own and sent by the channel's own queue, so a send
-/// never waits for its receive. Ends of a channel keep the order that `prepare` was told.
+/// adds. Its work is in `queue()`: calls return at once, `drain` waits. Sums of elements that the library
+/// knows are the library's, in its own order. Others are exchanged as bytes and added here in group order.
+/// That takes scratch memory: one more buffer of a sum's operand, of each size that is larger than those
+/// before.
+/// All ranks call `prepare` together. It makes a communicator for every group, and one for every channel. A
+/// message is copied into a buffer of its own and sent by the channel's own queue, so a send never waits for
+/// its receive. Ends of a channel keep the order that `prepare` was told.
 template <class Library, queued_memory Memory>
 class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
   using base = detail::nccl_rank<Library, Memory>;

@@ -28,7 +28,7 @@ struct process_talk {
 /// (exec/comm/launch.hpp). Making one does not communicate; the endpoints' `prepare` does.
 ///
 /// Nothing hangs. The first failure in this process (`fail`, an error of NCCL, or an operation that takes
-/// longer than the deadline from when this rank has begun it) stops all ranks of the process: they abort
+/// longer than the deadline from when this rank has begun it) stops all ranks of the process. They abort
 /// their communicators and throw that failure. Other processes learn of it from NCCL, where it notices, or by
 /// their own deadlines. A world that has failed stays failed.
 template <class Library> class nccl_world {

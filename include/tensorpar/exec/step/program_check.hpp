@@ -101,8 +101,8 @@ inline void check_program(training_graph const& t, plan const& p, program const&
 }  // namespace detail
 
 /// Throws `error` unless the program is one of this graph, of as many devices and micro-batches as the plan
-/// has, for this policy's scalar; every buffer holds its elements, every operator the scratch that its kernel
-/// asks for, and all lie in the arenas. Returns the program. O(program).
+/// has, for this policy's scalar. Every buffer holds its elements, every operator has the scratch that its
+/// kernel asks for, and all lie in the arenas. Returns the program. O(program).
 template <class Compute>
 program const& require_program(training_graph const& t, plan const& p, program const& q) {
   detail::check_program(t, p, q,

@@ -46,14 +46,15 @@ struct measure_limit {
 
 /// The price of pipelines whose stages are differences of nested downsets, for `min_bottleneck`.
 /// Valid expressions, for a stage s, a way w, a table t, a node v, a net h, a measure k, and `later`, the
-///   copies of all later stages: o.ways() -> int, o.way(w) -> stage_way          the ways to run a stage
-///   o.tables() -> int, o.work(t, v) -> double       seconds that v adds to a stage; infinite where v cannot
-///                                                   run so
-///   o.nets() -> lists of nodes; o.charge(t, h) -> net_charge
+/// copies of all later stages:
+///   o.ways() -> int, o.way(w) -> stage_way          the ways to run a stage
+///   o.tables() -> int, o.work(t, v) -> double       seconds that v adds; infinite where v cannot run so
+///   o.nets() -> lists of nodes
+///   o.charge(t, h) -> net_charge
 ///   o.measures() -> int, o.measure(k, v) -> double  further sums that `seconds` needs (bytes, ...)
-///   o.seconds(s, w, later) -> double                the price of a stage; infinite if it does not fit in
-///                                                   memory
+///   o.seconds(s, w, later) -> double                the price of a stage; infinite if it does not fit
 ///   o.devices() -> int, o.copies() -> int           how many there are
+///
 /// Laws:
 ///   1. nothing is negative but measures; 0 <= both <= min(in, out); share > 0; a way without devices has
 ///      copies.
@@ -63,12 +64,14 @@ struct measure_limit {
 ///   4. seconds depends on s through s.work, s.boundary, s.sum(k) and the nodes only, and is deterministic.
 /// Optional:
 ///   o.exact_devices() -> bool                       the pipeline must use exactly devices(), not at most
-/// Optional, only to decide sooner: o.may_start(lattice, d, w, target) -> bool      false only if no stage
-///   that starts at downset d in way w costs at most `target` o.limits(w, later, target) ->
-///   std::array<measure_limit, k>   0 < k <= 4; every stage that costs at most `target` keeps them all; leave
-///                                                   a margin for rounding: they are compared with
-///                                                   differences of sums
+/// Optional, only to decide sooner:
+///   o.may_start(lattice, d, w, target) -> bool      false only if no stage that starts at downset d in way
+///                                                   w costs at most `target`
+///   o.limits(w, later, target)                      std::array<measure_limit, k>, 0 < k <= 4: every stage
+///                                                   that costs at most `target` keeps them all. They are
+///                                                   compared with differences of sums, so leave a margin
 ///   o.within(s, w, later, target) -> bool           seconds(s, w, later) is finite and at most target
+///
 /// Minimal definition: all but the optional ones. Models: `max_load_objective`, `piper_objective`, yours
 /// (docs/how-to/own-profiler.md). Complexity expected: everything but `seconds` O(1); `seconds` is called for
 /// pairs of downsets that survive the bounds.

@@ -9,7 +9,7 @@ namespace tensorpar {
 
 /// The numbers of pieces 0, 1, ... of the nodes, where all of a piece precedes all of the next: the finest
 /// cut into a series. At a place of any topological order there is a cut exactly if every last node before it
-/// has an edge to every first node after it; so edges implied by longer paths do no harm and need not be
+/// has an edge to every first node after it. So edges implied by longer paths do no harm and need not be
 /// removed. O(V log V + E). Throws `error` on a cycle.
 template <topology G> constexpr components series_pieces(G const& g) {
   adjacency const& a = detail::as_adjacency(g);

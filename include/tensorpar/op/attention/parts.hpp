@@ -9,7 +9,7 @@ namespace tensorpar {
 /// weighted values, l the sum of the weights, and m the largest score. Every weight was divided by the
 /// exponential of m. Two sets make
 ///   (o, l, m) (+) (o', l', m') = (o e^(m-n) + o' e^(m'-n), l e^(m-n) + l' e^(m'-n), n), n = max(m, m'),
-/// which is associative and commutative, so sets may be put together in any order and any place; o / l is the
+/// which is associative and commutative. So sets may be put together in any order and any place. o / l is the
 /// attention to all of them (Milakov and Gimelshein 2018; Dao et al. 2022, section 3).
 /// A state tensor is [batch, part, query, heads * (w + 2)], the columns of a head being o, then l, then m.
 namespace detail {

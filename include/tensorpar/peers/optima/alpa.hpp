@@ -120,8 +120,8 @@ class alpa_search {
 
 }  // namespace detail
 
-/// The exact optimum of sum t_i + (B - 1) max t_i over runs of layers on submeshes that use all devices, each
-/// stage followed by no more stages than its memory allows (Zheng et al. 2022, algorithm 1, without its
+/// The exact optimum of sum t_i + (B - 1) max t_i over runs of layers on submeshes that use all devices. Each
+/// stage is followed by no more stages than its memory allows (Zheng et al. 2022, algorithm 1, without its
 /// rounding of nearly equal limits).
 ///
 /// Method: for a limit T on the slowest stage, S(T) is the least sum; S falls as T rises, so that over limits

@@ -30,7 +30,7 @@ stage_result pipedream_stages(G const& graph, M const& m, stage_options const& o
 }
 
 /// A line of operators cut into so many stages of as equal counts as possible, each with the same number of
-/// devices; of all such numbers of stages, sizes and degrees the one with the best objective that fits into
+/// devices. Of all such numbers of stages, sizes and degrees the one with the best objective that fits into
 /// memory.
 template <topology G, stage_model M>
 stage_result uniform_stages(G const& graph, M const& m, stage_options const& o = {}) {

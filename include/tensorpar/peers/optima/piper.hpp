@@ -192,8 +192,8 @@ class piper_objective {
     inexact_ += choice.exact ? 0 : 1;
     return choice.feasible ? base + choice.extra / ways_[detail::uz(w)].share : infinity;
   }
-  /// Decided from below by prices of a byte (Lagrange: at any price p, extra time is at least p * bytes - the
-  /// gain of all swaps at p) and by the fractional knapsack, from above by the greedy choice; only between
+  /// Decided from below by prices of a byte and by the fractional knapsack, from above by the greedy choice.
+  /// (Lagrange: at any price p, extra time is at least p * bytes - the gain of all swaps at p.) Only between
   /// them is the knapsack solved. The gain is convex in the micro-batches in flight, hence at most the line
   /// between mesh points.
   bool within(downset_stage const& s, int w, int later, double target) const {

@@ -124,7 +124,7 @@ inline partitioning_operators merged_operators(dnn_partitioning_profile const& p
 
 /// The forward operators with the times of the backward operators of their colour; backward operators of a
 /// colour without a forward one are operators of their own, in the order's mirror image. Sizes of forward
-/// nodes count as parameters; tensors are measured in the file's unit of time, so the stage model's bandwidth
+/// nodes count as parameters. Tensors are measured in the file's unit of time, so the stage model's bandwidth
 /// is 1: forward results with their readers, whose gradients are as large; what backward operators exchange
 /// besides is not counted. O((V + E) log E).
 inline profiled_stages stages_of(dnn_partitioning_profile const& p) {

@@ -18,12 +18,13 @@ struct graphpipe_price {
   std::vector<std::vector<int>> next; ///< by stage, the stages that read its results
 };
 
-/// Re-prices the log for mini-batches of `mini_batch` samples (the formulas of GraphPipe's planner, which its
-///   thesis leaves out): iteration time   B * TPS + max over paths of stages of sum b_s * TPS_s, with TPS the
-///   bottleneck: B / b slots and a whole path; memory           weights + activations, weights not divided by
-///   the stage's devices;
+/// Re-prices the log for mini-batches of `mini_batch` samples, by the formulas of GraphPipe's planner, which
+/// its thesis leaves out:
+///   iteration time   B * TPS + the maximum over paths of stages of the sum of b_s * TPS_s, with TPS the
+///                    bottleneck: B / b slots and a whole path
+///   memory           weights + activations, weights not divided by the stage's devices
 ///   in flight        k_s b_s more than the largest of its successors' (row 7 of the thesis's table 3.2,
-///                    equal k b on both sides), k b at the end.
+///                    equal k b on both sides), k b at the end
 /// Edges between stages follow from those between operators. Throws `error` if an operator with edges is in
 /// no stage, stages form a cycle, or k b differs between neighbours, where row 7 does not hold. O(operators +
 /// edges + stages).

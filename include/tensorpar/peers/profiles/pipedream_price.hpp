@@ -101,11 +101,11 @@ struct pipedream_price {
   bool fits = true;
 };
 
-/// The objective of PipeDream's hierarchical optimiser. At each level a stage on r of the machines, with D
-/// the difference of the states at its ends, takes [time of D + 4 (r-1) parameters of D / (BW r)] / r, and
-/// behind the first stage at least 2 * output / (BW r R) of either end. At the outer levels the time of D is
-/// that of the inner level's pipeline. `stages`: of the outermost level, first one first. Throws `error` for
-/// stages that do not follow each other, or levels that do not match. O(stages * V degree).
+/// The objective of PipeDream's hierarchical optimiser. Take a stage on r of a level's machines, with D the
+/// difference of the states at its ends. It takes [time of D + 4 (r-1) parameters of D / (BW r)] / r. Behind
+/// the first stage it takes at least 2 * output / (BW r R) of either end. At the outer levels the time of D
+/// is that of the inner level's pipeline. `stages`: of the outermost level, first one first. Throws `error`
+/// for stages that do not follow each other, or levels that do not match. O(stages * V degree).
 inline pipedream_price price_pipedream(pipedream_profile const& g, std::vector<pipedream_stage> const& stages,
                                        pipedream_setup const& setup) {
   if (setup.levels.empty()) throw error("no level of machines", "setup", "at least one");

@@ -93,11 +93,11 @@ struct pipedream_layers {
 }  // namespace detail
 
 /// All states, smaller ones first; the last holds every layer that is reached. They start at the first source
-/// (in the file's order) and grow by one layer and all before it; a later source therefore comes with the
-/// first layer that needs it, and what nothing reached needs is in no state. A layer's output counts while it
-/// is last; the peer also counts a layer before a last one if it feeds anything that is not before that one,
-/// even where that is in the state (Narayanan et al. 2019, section 3.1, as its optimiser computes it). Throws
-/// `error` if no layer is left, and beyond `most` states. O(states * V (degree + words)).
+/// (in the file's order) and grow by one layer and all before it. So a later source comes with the first
+/// layer that needs it, and layers that nothing reached needs are in no state. A layer's output counts while
+/// it is last. The peer also counts a layer before a last one if it feeds anything that is not before that
+/// one, even if that is in the state (Narayanan et al. 2019, section 3.1, as its optimiser computes it).
+/// Throws `error` if no layer is left, and beyond `most` states. O(states * V (degree + words)).
 inline std::vector<pipedream_state> pipedream_states(pipedream_profile const& g, int most = 50'000) {
   using detail::uz;
   detail::pipedream_layers const layers(g);

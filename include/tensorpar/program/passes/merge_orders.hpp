@@ -34,7 +34,7 @@ inline std::vector<int> order_in_pass(computation_graph const& g, std::vector<in
 }
 
 /// The nodes of a graph in which node v belongs to passes[v] (stage -1: after all passes), in an order that
-/// agrees with every group's schedule: a pass comes when all that it reads has come, its nodes as
+/// agrees with every group's schedule. A pass comes when all that it reads has come, its nodes as
 /// `order_in_pass` says. Throws `error` where an entry means nothing, a pass is missing or comes twice, or
 /// waits for one that can never come before it. O(nodes * log).
 inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pass_entry> const& passes,

@@ -117,7 +117,7 @@ class pipeline_expander {
     return rebatched(x, p, s, j);
   }
   /// A gradient of what is the same for all samples, as stage s of another micro-batch size reads it from
-  /// stage p: what several micro-batches give is added; of what one gives, the first of several takes all and
+  /// stage p. Several micro-batches of p are added up. Of several micro-batches of s, the first takes all and
   /// the others zero.
   int share_of_sum(int x, int p, int s, int j) {
     auto const [it, fresh] = view_.insert({{x, s, size(s), j}, 0});

@@ -121,10 +121,10 @@ inline bool fits_some_degrees(sharding_system const& s) {
 
 }  // namespace detail
 
-/// The cases of a rule in which both sides can be typed and sharded by degrees above one: every choice of
-/// ranks up to the limit, axes, and numbers that decide shapes; and of the tensors that come in partial sums.
-/// In a fixed order; at most `limits.most`.
-/// O(choices * size of the rule); a rule of three tensors and two axes has a few thousand.
+/// The cases of a rule in which both sides can be typed and sharded by degrees above one. That is every
+/// choice of ranks up to the limit, axes, and numbers that decide shapes, and of the tensors that come in
+/// partial sums. In a fixed order; at most `limits.most`. O(choices * size of the rule); a rule of three
+/// tensors and two axes has a few thousand.
 inline std::vector<rule_case> cases_of(rule const& r, vocabulary const& words = standard_vocabulary(),
                                        case_limits limits = {}) {
   std::vector<rule_case> all;

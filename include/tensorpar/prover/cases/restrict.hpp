@@ -9,7 +9,7 @@ namespace tensorpar {
 namespace detail {
 
 /// Conditions that may rule out cases of a rule: an axis parameter is none of the last one or two axes of a
-/// tensor; two of them differ; an axis that is written as a number from the left is none of the last.
+/// tensor; two of them differ. Or an axis that is written as a number from the left is none of the last.
 inline std::vector<rule_condition> axis_conditions(rule const& r) {
   std::vector<rule_condition> all;
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {

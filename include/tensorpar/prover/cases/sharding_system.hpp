@@ -14,7 +14,7 @@ namespace tensorpar {
 /// Degrees are products of unknowns and numbers. How often one prime divides such a product is the sum over
 /// the unknowns, plus what that prime has in the numbers: a linear form. All that shardings require is that
 /// one degree divides or equals another, which holds if and only if it holds for the exponents of every
-/// prime; so a statement about all degrees is one about linear forms with unknowns >= 0, and needs no
+/// prime. So a statement about all degrees is one about linear forms with unknowns >= 0, and needs no
 /// multiplication. It must hold for each prime of the numbers, and for all others, to which numbers are
 /// nothing.
 struct degree_form {

@@ -95,7 +95,7 @@ inline std::optional<rule> by_substituting(rule const& r) {
 }  // namespace detail
 
 /// The rules that bring parallel operators into a graph without any, as far as they follow from this rule and
-/// "combine undoes partition": "linear(partition(x), replicate(w)) => partition(linear(x, w))" gives
+/// "combine undoes partition". "linear(partition(x), replicate(w)) => partition(linear(x, w))" gives
 /// "linear(x, w) => combine(linear(partition(x), replicate(w)))", with axis and degree for the user to
 /// choose. Read from either side. A term grows, so they are implied by nothing smaller.
 inline std::vector<rule> sharding_rules_forms(rule const& r) {

@@ -5,11 +5,12 @@
 
 namespace tensorpar {
 
-/// The terms of an enumeration in classes: those of an instance of a known rule are one, and so are equal
-/// operators of equal operands (congruence). No term is made that was not enumerated, and no instance goes
-/// through one that is larger than an equal term: so a step from one member of a class to another never grows
-/// a term to shrink it later, and stays among terms that are valid in the family's own shardings.
-/// A rule whose sides are in one class is implied by those applied before: that is what "implied" means here.
+/// The terms of an enumeration in classes. Those of an instance of a known rule are one class, and so are
+/// equal operators of equal operands (congruence). No term is made that was not enumerated, and no instance
+/// goes through one that is larger than an equal term. So a step from one member of a class to another never
+/// grows a term to shrink it later. It stays among terms that are valid in the family's own shardings.
+/// A rule whose sides are in one class is implied by those applied before: that is the meaning of "implied"
+/// here.
 class term_closure {
   family const& f_;
   enumeration const& e_;

@@ -169,11 +169,11 @@ inline part_list parts_of(machine const& on, std::vector<double> const& alone, b
   return r;
 }
 
-/// Looks at parts of a machine, one after another. `cost()`: seconds of the best plan there is, or `never`;
-/// `least(part)`: seconds that no plan on a part is below, found quickly; `attempt(part, bar)`: searches it
-/// for a plan of less than `bar` seconds, and returns a bound on all of them. Returns the least bound of all
-/// parts (and of `bound`), as far as it is below `cost()`. `by_count`: of any so many devices, where some
-/// parts do not count; what is known of the renumbered machine goes in.
+/// Looks at parts of a machine, one after another. `cost()`: seconds of the best plan there is, or
+/// `infinity`. `least(part)`: seconds that no plan on a part is below, found quickly. `attempt(part, bar)`:
+/// searches it for a plan of less than `bar` seconds, and returns a bound on all of them. Returns the least
+/// bound of all parts (and of `bound`), as far as it is below `cost()`. `by_count`: of any so many devices,
+/// where some parts do not count; what is known of the renumbered machine goes in.
 template <class Cost, class Least, class Attempt>
 double over_parts(part_list const& list, double bound, std::map<int, double>& by_count, Cost const& cost,
                   Least const& least, Attempt const& attempt) {

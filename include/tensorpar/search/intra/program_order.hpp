@@ -21,11 +21,10 @@ struct operator_pass {
   std::vector<std::map<int, double>> after;
 };
 
-/// The operators in the order in which they start if, again and again, the one that can start first does so;
-/// of several that can, the one with the longest way to the end of the pass (list scheduling, Graham 1969).
+/// The operators in the order in which they start if, again and again, the one that can start first does so.
+/// Of several that can, the one with the longest way to the end of the pass (list scheduling, Graham 1969).
 /// `sorted`: the operators in some valid order of the pass. `places`: by operator the lanes that it holds.
-/// Law: every operator stands behind those that it waits for.
-/// O(operators * ready ones * lanes).
+/// Law: every operator stands behind those that it waits for. O(operators * ready ones * lanes).
 inline std::vector<int> list_schedule(operator_pass const& pass, std::vector<int> const& sorted,
                                       std::vector<std::vector<int>> const& places, int lanes) {
   auto z = [](int i) { return static_cast<std::size_t>(i); };

@@ -29,12 +29,10 @@ struct piece_table {
 inline constexpr char const *beyond_last = "what goes on", *beyond_anchor = "what came before";
 
 /// Prices parts of networks, one part after another, for one machine, cost model and space of shardings. What
-/// parts have in common is worked out once.
-/// Law (tests): the least sum of the tables of a graph's parts over the choices where they meet is the least
-/// sum of the whole graph; where parts share a parameter, at most that: what it costs between them is left
-/// out.
-/// The bounds are those of the relaxed costs of search/solve/reduced.hpp and, for parts without an anchor, of
-/// search/solve/branches.hpp.
+/// parts have in common is worked out once. Law (tests): the least sum of the tables of a graph's parts over
+/// the choices where they meet is the least sum of the whole graph. Where parts share a parameter it is at
+/// most that: what it costs between them is left out. The bounds are those of the relaxed costs of
+/// search/solve/reduced.hpp and, for parts without an anchor, of search/solve/branches.hpp.
 template <cost_model M> class piece_prices {
  public:
   /// Precondition: machine and cost model outlive it. Stays where it is: its parts refer to each other.

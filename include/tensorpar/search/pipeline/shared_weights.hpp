@@ -14,10 +14,10 @@
 
 namespace tensorpar::detail {
 
-/// The parameters of a training step that several forward operators read, and what a pipeline's program
-/// (program/passes/pipeline_pass.hpp) does where these are in different stages: the parameter lives in the
-/// layout of the operator that reads it first, goes from there once a step to every stage that reads it, for
-/// all its micro-batches, and each stage's sum of gradients goes, after all passes, to where it lives.
+/// The parameters of a training step that several forward operators read, where these are in different
+/// stages. A pipeline's program (program/passes/pipeline_pass.hpp) keeps such a parameter in the layout of
+/// the operator that reads it first. Once a step it goes from there to every stage that reads it, for all its
+/// micro-batches. After all passes each stage's sum of gradients goes to where it lives.
 class shared_weights {
   struct weight {
     int value = 0, home = 0, operand = 0;      // lives as this operand of forward operator `home`

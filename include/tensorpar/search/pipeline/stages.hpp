@@ -228,10 +228,10 @@ void search_every(adjacency const& a, M const& m, stage_options const& o, std::v
 /// filled (stage_decision), for any acyclic graph: one that is not series-parallel goes through `relax`, and
 /// the result says which dependencies that added.
 ///
-/// The space: partitions into convex stages; on each, the degrees that the model offers; micro-batches of
-/// `micro_batches`, batchings of `ks`; at most all devices, memory by samples in flight over the graph of
-/// stages (`in_flight_grouped`: Table 3.2 for 1F1B, enough at any ratio of passes for kFkB). The families of
-/// partitions:
+/// The space: partitions into convex stages, on each the degrees that the model offers, micro-batches of
+/// `micro_batches`, batchings of `ks`, and at most all devices. Memory is by samples in flight over the graph
+/// of stages (`in_flight_grouped`: Table 3.2 for 1F1B, enough at any ratio of passes for kFkB). The families
+/// of partitions:
 /// - those of the tree (`stage_decision`): runs of parts of a series, whole branches together, joins with
 ///   ends of branches, recursively;
 /// - where that leaves a gap to the bound, contiguous stages of lines of all operators: the tree's order
@@ -240,19 +240,18 @@ void search_every(adjacency const& a, M const& m, stage_options const& o, std::v
 ///   result); else, under the condition of the four more lines and up to 62 operators, those between up-sets
 ///   of the lines, their unions and intersections;
 /// - for the objective `bottleneck` what annealing reaches from the best so far (`stage_exchange`): any
-///   partition into nested downsets; and, where the graph has at most `max_downsets` downsets, every
-///   sequence of nested ones (`piper_stages`), which is searched below the best so far only, so that on equal
-///   devices the answer is never worse than Piper's.
+///   partition into nested downsets. Where the graph has at most `max_downsets` downsets, every sequence of
+///   nested ones too (`piper_stages`), below the best so far only. So on equal devices the answer is never
+///   worse than Piper's.
 ///
 /// Micro-batch sizes: all stages of a pipeline have one size in the first two families, and all sizes are
 /// tried; for `iteration` and more than 192 operators the lines try those around the best size so far only.
 /// Around the best, up to 512 operators, sizes are then mixed per stage over the tree. Over every partition
-/// all sizes are mixed.
-/// Objective `bottleneck`: least over these families. Objective `iteration`: of all pipelines that the
-/// searches for least bottlenecks pass the eight least estimates, and of those the least simulated step
-/// (`settle`), where weights are shared with one stage of everything among them; not proven least, but up to
-/// 192 operators the best sequential pipeline (`pipedream_stages`) is among them, without its artificial
-/// edges. Objective `thesis`: tree and line of the tree's order, one size at a time.
+/// all sizes are mixed. Objective `bottleneck`: least over these families. Objective `iteration`: of all
+/// pipelines that the searches for least bottlenecks pass the eight least estimates, and of those the least
+/// simulated step (`settle`). Where weights are shared, one stage of everything is among them. It is not
+/// proven least, but up to 192 operators the best sequential pipeline (`pipedream_stages`) is among them,
+/// without its artificial edges. Objective `thesis`: tree and line of the tree's order, one size at a time.
 ///
 /// Devices of several kinds are given to stages in topological order only, the first stages the first
 /// devices.

@@ -55,10 +55,10 @@ class step_judge {
 
 namespace detail {
 
-/// Of the pipelines with the least estimates the one whose step `judge` says is least; without a judge, the
-/// simulated step under 1F1B (kFkB where a stage has a k), and the estimate stands where a step has more than
-/// 50,000 passes. Left out are those of which it says infinity or throws `error` (sizes of which none divides
-/// the other); the estimate stands if all are.
+/// Of the pipelines with the least estimates the one whose step `judge` says is least. Without a judge it is
+/// the simulated step under 1F1B (kFkB where a stage has a k), and the estimate stands where a step has more
+/// than 50,000 passes. Left out are those of which it says infinity or throws `error` (sizes of which none
+/// divides the other); the estimate stands if all are.
 template <stage_model M>
 void settle(M const& m, best_stages& best, bool sequential, step_judge* judge = nullptr) {
   double least = infinity;

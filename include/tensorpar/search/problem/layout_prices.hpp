@@ -43,9 +43,9 @@ class interner {
   int size() const { return static_cast<int>(keys_.size()); }
 };
 
-/// Numbers by triples of small numbers, none of them negative: for every a a table with a row for every c
-/// that was seen with it and a column for every b, so that questions that differ in b alone read memory in a
-/// row. Nothing is ever enumerated.
+/// Numbers by triples of small numbers, none of them negative. Every a has a table, with a row for every c
+/// that was seen with it and a column for every b. So questions that differ in b alone read memory in a row.
+/// Nothing is ever enumerated.
 class triple_table {
   struct plane {
     std::vector<int> column, row;                      // of b and of c; -1: not seen yet
@@ -107,10 +107,10 @@ class triple_table {
   }
 };
 
-/// Remembers every layout and shape it is shown, and what it costs to bring a tensor from one layout to
-/// another: that is worked out once per (shape, layout, layout), however many choices of however many
-/// operators lead to it, and the cost model is asked once for a step of a shape, however many reshards it is
-/// part of.
+/// Remembers every layout and shape it is shown, and the price of bringing a tensor from one layout to
+/// another. A price is worked out once per (shape, layout, layout), however many choices of however many
+/// operators lead to it. The cost model is asked once for a step of a shape, however many reshards it is part
+/// of.
 /// Precondition: cost model and machine outlive it.
 template <cost_model M> class layout_prices {
   M const& model_;

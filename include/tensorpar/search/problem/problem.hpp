@@ -83,10 +83,11 @@ struct problem_frame {
 /// What is to be decided, as numbers. Plain data: engines and tests know nothing else of models, machines and
 /// cost models.
 /// The cost of an assignment is defined on the tree, in a device range (first: all devices):
-///   leaf: its seconds; a sharding must start where the range starts and fit into it;
-///   series: both parts in the same range, one after the other (sum), plus what moves between them;
-///   parallel: the same, or side by side: one part on the first k devices and the other on the rest, either
-///   way round, k a multiple of `grain`; then the larger part counts, plus what moves between them.
+///  - leaf: its seconds. A sharding must start where the range starts and fit into it.
+///  - series: both parts in the same range, one after the other (sum), plus the reshards between them.
+///  - parallel: the same, or side by side. Then one part is on the first k devices and the other on the rest,
+///    either way round, k a multiple of `grain`. The larger part counts, plus the reshards between them.
+///
 /// A pair is counted where its two operators first lie in one sub-tree, so skip connections count wherever
 /// they lead.
 /// Bytes: on every device the sum over the operators that use it must not exceed its capacity.

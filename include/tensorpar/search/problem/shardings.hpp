@@ -43,11 +43,11 @@ inline std::pair<i64, i64> left_out_between(sharding_limits const& l, i64 room) 
 }
 
 /// Every legal sharding of a node on devices start, start + 1, ..., start + room - 1 of a machine of
-/// `machine` devices: ordered lists of axes over distinct splittable loops (and at most one replica axis),
-/// each degree at least 2 and a divisor of the loop's units, on the first product-of-degrees devices of the
-/// room, the last axis innermost (stride 1). The order of axes matters on hierarchical machines. Canonical
-/// order: one device first, then depth first by loop (as the notation lists them, replicas last) and degree.
-/// O(result).
+/// `machine` devices. It is an ordered list of axes over distinct splittable loops, and at most one replica
+/// axis. Each degree is at least 2 and a divisor of the loop's units. The mesh takes the first
+/// product-of-degrees devices of the room, the last axis innermost (stride 1). The order of axes matters on
+/// hierarchical machines. Canonical order: one device first, then depth first by loop (as the notation lists
+/// them, replicas last) and degree. O(result).
 inline std::vector<sharding> legal_shardings(iteration_space const& s, int start, int room, int machine,
                                          sharding_limits const& l = {}) {
   bool const any = machine <= l.any_size_up_to;

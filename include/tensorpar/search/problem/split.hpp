@@ -56,8 +56,8 @@ inline bool keeps_gradient(training_graph const& t, int v) {
 }
 }  // namespace detail
 
-/// Operators after which a forward graph may be cut, in topological order: every other operator comes before
-/// or after it, and of all that is before, nothing but its one result is read afterwards (Unity, 5.2: a
+/// Operators after which a forward graph may be cut, in topological order. Every other operator comes before
+/// or after such a one. Of all that is before, nothing but its one result is read afterwards (Unity, 5.2: a
 /// post-dominator, and no skip connection passes it). On the way back the same holds: the result's gradient
 /// is made or read by no other operator's derivatives. (An addition with one reader hands the gradient on as
 /// it is, so it is none.) The last operator is none. O(nodes * (nodes / 64 + edges per node) + candidates *
@@ -185,9 +185,9 @@ inline std::vector<int> parts_between(computation_graph const& g, std::vector<in
 }  // namespace detail
 
 /// The parts between cuts (ascending, candidates of this graph), in order. A leaf has the role of the value
-/// that it stands for, but what an operator of another part makes is a parameter here where its gradient is
-/// wanted, else an input, and a parameter that lives in an earlier part is an input, unless it lives in the
-/// anchor. O(nodes * parts).
+/// that it stands for, with two exceptions. The result of another part's operator is a parameter here where
+/// its gradient is wanted, else an input. A parameter that lives in an earlier part is an input, unless it
+/// lives in the anchor. O(nodes * parts).
 inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<int> const& cuts) {
   std::vector<char> const learns = detail::learning_values(g);
   std::vector<int> const part = detail::parts_between(g, cuts);

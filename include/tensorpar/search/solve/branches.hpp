@@ -22,15 +22,15 @@ namespace detail {
 
 inline constexpr std::size_t every_point = static_cast<std::size_t>(-1);
 
-/// Works from the forks: with the choices of the operator before a fork (f) and of the one after its join (x)
-/// given, branches have nothing to do with each other but time and devices. A branch, in a range of devices,
-/// is a set of points (t, p): seconds inside of it and seconds of what it exchanges with f and x. In sequence
-/// both add up; side by side the larger t counts, and p, which belongs to the whole, still adds up; points
-/// that another one is nowhere worse than are left out. Series are chains over their operators.
-/// Of a reshard between operators that are neither neighbours in a chain nor at its ends the least counts
-/// that the earlier one's choice allows, one between operators of two branches does not count, and what a
-/// branch that starts or ends with a fork exchanges with f or x counts inside: all that can only lower the
-/// bound.
+/// Works from the forks. Let the choices of the operator before a fork (f) and of the one after its join (x)
+/// be given. Then branches share nothing but time and devices. A branch, in a range of devices, is a set of
+/// points (t, p): seconds inside of it, and seconds of its exchange with f and x. In sequence both add up.
+/// Side by side the larger t counts; p still adds up. A point is left out where another is nowhere worse.
+/// Series are chains over their operators.
+/// Three simplifications can only lower the bound. A reshard between operators that are neither neighbours in
+/// a chain nor at its ends counts the least that the earlier one's choice allows. One between operators of
+/// two branches does not count. The exchange with f or x of a branch that starts or ends with a fork counts
+/// inside.
 class branch_mapper : branch_links {
   using point = branch_point;
   using points = branch_points;
@@ -334,13 +334,13 @@ class branch_mapper : branch_links {
 
 }  // namespace detail
 
-/// A good assignment under the best structure, and a bound on all of them, without regard to memory; nothing
-/// if the budget (points made) does not suffice. Where every operator of a branch exchanges tensors only with
-/// its neighbours and, at its two ends, with the operators where the branches fork and join, and no branch
-/// starts or ends with a fork, the assignment is the best one: its cost is the bound. Deterministic. About
-/// choices^2 per operator and range, for every different choice of the operators at both ends.
-/// Of the points of a fork at most `max_points` are kept; the bound gives way by as much as the others could
-/// be cheaper.
+/// A good assignment under the best structure, and a bound on all of them, without regard to memory. Nothing
+/// if the budget (points made) does not suffice. The assignment is the best one, and its cost the bound, on
+/// two conditions. Every operator of a branch exchanges tensors only with its neighbours and, at the branch's
+/// ends, with the operators where the branches fork and join. No branch starts or ends with a fork.
+/// Deterministic. About choices^2 per operator and range, for every different choice of the operators at both
+/// ends. Of the points of a fork at most `max_points` are kept; the bound gives way by as much as the others
+/// could be cheaper.
 inline std::optional<branch_optimum> map_branches(mapping_problem const& p, i64 budget = 3'000'000,
                                                   std::size_t max_points = detail::every_point) {
   return detail::branch_mapper({&p, &p.tree, &p.set_of, &p.pairs, p.devices, p.grain}, budget, max_points)

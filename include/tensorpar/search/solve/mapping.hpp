@@ -206,7 +206,7 @@ class mapper {
   }
 
   /// A byte on the scarcest device gets a price (Lagrange), between that at which the fastest assignment wins
-  /// and that at which the leanest does; each trial is where the two lines of what is known meet, so a
+  /// and that at which the leanest does. Each trial is where the two lines of what is known meet, so a
   /// handful of trials finds the best price. Every trial gives a bound. Equal blocks of a network change
   /// sides together, so the last two assignments are then spliced.
   void prices_on_memory(assignment fast) {

@@ -172,12 +172,12 @@ template <cost_model M> class objective_builder {
 }  // namespace detail
 
 /// The mapping problem of a training step. Every reshard that the step needs is counted: producer to
-/// consumer, gradients back, partial sums of gradients to the parameter's home, a shared parameter's copies
-/// to its further users and their gradients back. A value read several times by one operator and its
-/// derivatives in one layout is delivered once; two operators that want it in the same layout each pay (the
-/// executor lets them share, and adds gradients that lie alike before moving them: the objective is never
-/// below what it does). Graphs that are not series-parallel get the tree of graph/sp/relaxation.hpp; all
-/// their reshards still count.
+/// consumer, gradients back, and partial sums of gradients to the parameter's home. So are a shared
+/// parameter's copies to its further users, and their gradients back. A value read several times by one
+/// operator and its derivatives in one layout is delivered once. Two operators that want it in the same
+/// layout each pay. (The executor lets them share, and adds gradients that lie alike before moving them: the
+/// objective is never below what it does.) Graphs that are not series-parallel get the tree of
+/// graph/sp/relaxation.hpp; all their reshards still count.
 /// Throws `error` for a graph without operators. O(operators * choices + pairs of layouts), the latter asked
 /// of the model once each.
 template <cost_model M>

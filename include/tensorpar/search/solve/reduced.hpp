@@ -175,8 +175,8 @@ class scaled_pairs {
 };
 
 /// A problem whose cheapest plain sum is never above the cost of any assignment of `p`, whatever runs side by
-/// side: of two parts side by side on k and m - k of m devices the longer takes at least k/m of the one plus
-/// (m-k)/m of the other, so what happens on k of all n devices counts k/n, with the smallest range in which a
+/// side. Take two parts side by side on k and m - k of m devices. The longer takes at least k/m of the one
+/// plus (m-k)/m of the other. So time on k of all n devices counts k/n, with the smallest range in which a
 /// choice can stand. O(choices + pair costs).
 inline mapping_problem relaxed_sum(mapping_problem const& p,
                                    std::vector<std::vector<int>> const& pairs_of_entry) {

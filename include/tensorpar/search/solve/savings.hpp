@@ -26,9 +26,9 @@ namespace detail {
 
 /// One problem over shardings with what they save, put together from the problems of graphs all of whose
 /// operators save the same. Seconds and bytes of a choice are those of the graph where all do what it does.
-/// What two operators exchange depends on whether the reader is computed again (then it reads once more), on
-/// whether only the producer is (then the reader's derivatives do), and, where they share a weight, on
-/// whether that is kept in parts.
+/// What two operators exchange depends on whether the reader is computed again (then it reads once more), and
+/// on whether only the producer is (then the reader's derivatives do). Where they share a weight, it depends
+/// on whether that is kept in parts.
 template <cost_model M> class saving_builder {
   static constexpr int sharded = 3, repeated = 2;
   enum meeting : int { both_kept, producer_again, reader_again, meetings };

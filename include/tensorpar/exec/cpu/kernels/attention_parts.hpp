@@ -58,8 +58,8 @@ template <class Scalar> struct kernel<Scalar, attention_parts> {
     });
   }
 };
-/// With P the weights and (G, g, h) the gradients of o, l and m: dP = G V^T + g, dS = P dP, and where the
-/// largest score is, on which all weights depend, h - sum(P dP) is added; dQ = sum over parts of dS K f, dK =
+/// Let P be the weights and (G, g, h) the gradients of o, l and m. Then dP = G V^T + g and dS = P dP. All
+/// weights depend on the largest score, so h - sum(P dP) is added there. dQ = sum over parts of dS K f, dK =
 /// dS^T Q f, dV = P^T G.
 template <class Scalar> struct kernel<Scalar, attention_parts_grad> {
   static i64 workspace(attention_parts_grad const&, shapes in, shapes) {

@@ -54,18 +54,22 @@ struct index_fault {
 ///  - `d.fault()`          index_fault*: where kernels leave a fault, in the device's memory
 ///  - `d.settle()`         throws `error` for a fault of calls that are done by now, and forgets it; need not
 ///    wait for any
-/// Optional: `D::product_scratch`, bytes of the device's memory that products are faster with, and
-/// `d.with_scratch(p)`, the device with so many at p. Functors may say `at_once`, how many neighbours they
-/// take together, with `f.aligned()` and `f.template several<N>(i)`, which does what f(i) to f(i + N - 1) do,
-/// where f.aligned() and N divides i (see detail::pack); a device may use that in `each`. Functors of teams
-/// may say `f.length()`, how many numbers a team goes over at a time; a device may choose by that how many
-/// lanes teams have. Optional: `d.product_with(p, e, apart)` for a product_epilogue e does both at once, or
-/// calls apart(), which does one after the other. Optional, for operators that a library of the device does
-/// as a whole, of exactly this type: `d.template whole<Scalar>(op, call)`, done or false (then the kernel
-/// runs), and `D::template whole_scratch<Scalar>(op, in, out)`, the bytes that it may use at call.workspace,
-/// from local shapes; see cudnn_teams. Who does so for attention_grad_from_lse or
-/// packed_attention_grad_from_lse has programs
-/// that keep what that one begins with (program/keep_lse.hpp).
+/// Optional:
+///  - `D::product_scratch`, bytes of the device's memory that make products faster, and `d.with_scratch(p)`,
+///    the device with that many at p.
+///  - `at_once` of functors: how many neighbours they take together. `f.template several<N>(i)` does what
+///    f(i) to f(i + N - 1) do, where `f.aligned()` and N divides i (see detail::pack). A device may use that
+///    in `each`.
+///  - `f.length()` of teams' functors: how many numbers a team goes over at a time. A device may choose by
+///    that how many lanes teams have.
+///  - `d.product_with(p, e, apart)` for a product_epilogue e: does both at once, or calls apart(), which does
+///    one after the other.
+///  - `d.template whole<Scalar>(op, call)` for operators that a library of the device does as a whole, of
+///    exactly this type: done or false (then the kernel runs).
+///  - `D::template whole_scratch<Scalar>(op, in, out)`: the bytes that it may use at call.workspace, from
+///    local shapes; see cudnn_teams. A device that implements `whole` for attention_grad_from_lse or
+///    packed_attention_grad_from_lse gets programs that keep the forward pass's log-sum-exps
+///    (program/keep_lse.hpp).
 /// A team offers, to be called by all its lanes alike (bodies are run by every lane; each call ends with all
 /// lanes in step):
 ///  - `team.each(n, f)`    f(i) once for every i, by some lane
@@ -73,15 +77,15 @@ struct index_fault {
 ///    was given alone say
 ///  - `team.template top<Scalar>(n, f)`   the largest f(i) by `scalar_traits::greater`, n > 0, to every lane
 ///  - `team.alone(f)`      f() by one lane
-/// Optional, for rows that lanes keep in their registers between passes: `T::lanes`; `team.template
-/// turns<K>(n, f)`, f(i, k) once for every i < n <= K lanes by some lane, k numbering its turns or, where one
-/// thread plays all lanes, what they do together; an array of `T::template slots<K>` elements, each lane's
-/// own, has room for all k. Lanes need not end in step.
-/// `team.template sum_turns<K, Scalar>(n, f)`, the sum of f(i, k), to every lane, lanes in step. And of the
-/// device: `d.teams_holding(n, f)`, that is teams(n, detail::in_turns<F, K>{f}) with f.stretches() <= K
-/// T::lanes, or K = 0. K > F::holds is not worth the registers. F::blocks, if there is one: teams that should
-/// be at work at the same time in every multiprocessor. F::by_warps, likewise: turns in which a warp alone
-/// may hold a row where rows are many.
+/// Optional, for rows that lanes keep in their registers between passes:
+///  - `T::lanes`, and an array of `T::template slots<K>` elements, each lane's own, with room for all k.
+///  - `team.template turns<K>(n, f)`: f(i, k) once for every i < n <= K lanes, by some lane. k numbers its
+///    turns; where one thread plays all lanes, it numbers what they do together. Lanes need not end in step.
+///  - `team.template sum_turns<K, Scalar>(n, f)`: the sum of f(i, k), to every lane, lanes in step.
+///  - of the device, `d.teams_holding(n, f)`: teams(n, detail::in_turns<F, K>{f}) with f.stretches() <= K
+///    T::lanes, or K = 0. K > F::holds is not worth the registers.
+///  - `F::blocks`: teams that should be at work at the same time in every multiprocessor. `F::by_warps`:
+///    turns in which a warp alone may hold a row where rows are many.
 /// Laws (tests/support/laws/teams.hpp): equal calls give equal bits; what a call wrote, later calls read.
 /// Minimal definition: all. Models: host_teams, cuda_teams, cudnn_teams.
 template <class D, class Scalar>

@@ -11,13 +11,12 @@
 
 namespace tensorpar {
 
-/// The fewest samples stage x must keep in flight so that x and y, which needs as long per sample, finish as
-/// early as any kFkB order of x lets them, y following kFkB with i_y samples in flight and nothing below y
-/// making it wait. Table 3.2 is the case forward = backward. With X = k_x b_x, Y = k_y b_y, M = max(b_x,
-/// b_y), if of X, Y and M each divides or is divided by each other (so always for powers of two, and for 1F1B
-/// with sizes of which one divides the other):
-///   i_y + max(X - Y, 0) + min(M (forward + backward) / forward, max(M, min(X, Y))), rounded up to whole
-///   micro-batches of x.
+/// The fewest samples stage x must keep in flight so that x and y finish as early as any kFkB order of x lets
+/// them. y needs as long per sample, follows kFkB with i_y samples in flight, and nothing below y makes it
+/// wait. Table 3.2 is the case forward = backward. Let X = k_x b_x, Y = k_y b_y, M = max(b_x, b_y), and let
+/// each of X, Y and M divide or be divided by each other. (So it is for powers of two, and for 1F1B with
+/// sizes of which one divides the other.) Then the answer is, rounded up to whole micro-batches of x,
+///   i_y + max(X - Y, 0) + min(M (forward + backward) / forward,   max(M, min(X, Y))).
 /// Found, and checked in the tests, by trying all; other k shift the blocks of k against each other: then two
 /// stages are simulated and the answer is kept. O(1); O(k b * samples) once for each new combination of the
 /// other kind, so not for several threads at once.

@@ -108,7 +108,7 @@ class weight_filler {
 
 }  // namespace detail
 
-/// Adds the weights passes of all stages that split to orders that hold forward and backward passes only: in
+/// Adds the weights passes of all stages that split to orders that hold forward and backward passes only. In
 /// virtual time, each group does the oldest pending one where it would wait for its next pass, or needs its
 /// memory, and the rest at the end. Returns false, and leaves the pipeline alone, if the orders wait for
 /// ever. Pre: in `p.order` the passes of each kind ascend. O(passes * (edges per stage + transfers) + rounds

@@ -15,12 +15,12 @@ struct zero_bubble_options {
   bool by_span = false;
 };
 
-/// The best of a family of schedules, in virtual time: 1F1B; ZB-H1 and ZB-H2; and orders like theirs with
-/// warm-ups from 1F1B's to three times that, as far as memory allows, whose weights passes fill the waits
-/// (the idea of the automatic scheduler of Qi et al. 2024, arXiv 2401.10241, section 3; the family is ours).
-/// Of equal ones, the one that holds least. Never slower than ZB-H1 or ZB-H2 where these fit. Nothing if none
-/// fits in the memory. Splits every stage. 54 schedules tried, each O(passes * edges per stage). Throws
-/// `error` if a group has several stages.
+/// The best of a family of schedules, in virtual time. The family has 1F1B, ZB-H1, ZB-H2 and orders like
+/// theirs with warm-ups from 1F1B's to three times that, as far as memory allows. Their weights passes fill
+/// the waits (the idea of the automatic scheduler of Qi et al. 2024, arXiv 2401.10241, section 3; the family
+/// is ours). Of equal ones, the one that holds least. Never slower than ZB-H1 or ZB-H2 where these fit.
+/// Nothing if none fits in the memory. Splits every stage. 54 schedules tried, each O(passes * edges per
+/// stage). Throws `error` if a group has several stages.
 inline std::optional<pipeline> zb_automatic(pipeline p, stage_edges const& e, pipeline_costs const& c,
                                             zero_bubble_options const& how = {}) {
   detail::require_own_groups(p, e, "a zero-bubble schedule");

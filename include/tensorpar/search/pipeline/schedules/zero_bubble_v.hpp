@@ -31,10 +31,10 @@ inline double chunk_units(pipeline const& p, pipeline_costs const& c) {
   return most;
 }
 
-/// Forward and backward passes of group g of p. Stage g is the way down, stage 2p-1-g the way up. With F = B
-/// = W every group first fills the time until micro-batch 0 comes back (2(p-g)-1 forward passes down), then
-/// keeps the last group fed from both sides (g pairs), then turns micro-batches round as they come (p-g
-/// pairs), and from then on takes one of each kind in turn.
+/// Forward and backward passes of group g of p. Stage g is the way down, stage 2p-1-g the way up. Let F = B =
+/// W. Every group first fills the time until micro-batch 0 comes back (2(p-g)-1 forward passes down). Then it
+/// keeps the last group fed from both sides (g pairs), and turns micro-batches round as they come (p-g
+/// pairs). From then on it takes one of each kind in turn.
 inline std::vector<pass_entry> v_order(pipeline const& p, int g) {
   int const n = static_cast<int>(p.groups.size()), m = p.micro_batches(0), stage[2] = {g, 2 * n - 1 - g};
   int done[2][2] = {{0, 0}, {0, 0}};   // chunk, pass
@@ -65,7 +65,7 @@ inline std::vector<pass_entry> v_order(pipeline const& p, int g) {
 }  // namespace detail
 
 /// ZB-V (Qi et al. 2024, arXiv 2401.10241, section 6): a chain of 2p stages on p groups, stage s on group s,
-/// stage 2p-1-s on the same, so that the first group also has the last stage and every group holds the same.
+/// stage 2p-1-s on the same. So the first group also has the last stage and every group holds the same.
 /// Weights passes fill waits as far as the first group of 1F1B would have memory. Splits every stage. At F =
 /// B = W and at least 2p micro-batches: no bubble within a group's span, p micro-batches of activations on
 /// every group where a chunk keeps half of one. Otherwise the bubble grows. Of five ways to fill, the one

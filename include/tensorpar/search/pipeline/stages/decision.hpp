@@ -10,13 +10,16 @@
 
 namespace tensorpar::detail {
 
-/// Algorithm 2's dynamic program (thesis, section 3.5) with the gaps of its listing filled: series are solved
+/// Algorithm 2's dynamic program (thesis, section 3.5) with the gaps of its listing filled. Series are solved
 /// from the end, because what the second half keeps in flight is what it asks of the first. For a sub-tree
 /// and the need of what follows, it finds all that are best in (devices, need upon what precedes). Stages
-/// are: runs of parts of a series; branches of a block together, whole; a run of up to 16 parts after a block
-/// together with the end of one branch, with whole branches, or (equal devices) with the ends of all equal
-/// branches, cut at one place, the earliest that fits for a number of devices; and, recursively, all that
-/// inside branches. Equal sub-trees under equal needs are solved once. One object answers for one limit.
+/// are, recursively also inside branches,
+///  - runs of parts of a series;
+///  - branches of a block together, whole;
+///  - a run of up to 16 parts after a block, together with the end of one branch, with whole branches, or
+///    (equal devices) with the ends of all equal branches. These are cut at one place, the earliest that fits
+///    for a number of devices.
+/// Equal sub-trees under equal needs are solved once. One object answers for one limit.
 template <stage_model M> class stage_decision : stage_decision_state<M> {
   using lists = std::vector<std::vector<int>>;
   static constexpr int max_joined = 16;  // parts after a block that are joined with branches

@@ -192,17 +192,18 @@ void add_iteration(M const& m, std::vector<found_stage> const& stages, std::vect
 /// Prices a partition into stages. `sequential` adds an edge from each stage to the next, as pipelines do
 /// that know chains only. In flight: against the edges, the most that a successor asks for
 /// (in_flight_grouped), at least k micro-batches, at most the mini-batch. Iteration: the largest over all
-/// stages of
-///     fill + mini_batch / micro_batch * (forward + backward + weights) + drain,
-/// where fill is the longest chain of forward passes before the stage's first one (a predecessor with smaller
-/// micro-batches runs several), and drain the longest chain of backward passes after its last one, or the
-/// stage's own synchronisation and update. No schedule that flushes and keeps a stage's backward and weights
-/// passes together is faster; 1F1B of a chain of equal stages takes exactly this long. Where stages share
-/// weights, a stage's first pass also waits for those that live elsewhere, which are on their way once the
-/// stage where they live has begun as many micro-batches as it keeps in flight, and the stage where they live
-/// joins their gradients after its last pass; neither is part of the bottleneck. O(operators * tensors +
-/// stages^2).
-/// Throws `error` if an operator is in no stage or in two, or if stages wait for each other.
+/// stages of fill + mini_batch / micro_batch * (forward + backward + weights) + drain:
+///  - fill is the longest chain of forward passes before the stage's first one. A predecessor with smaller
+///    micro-batches runs several.
+///  - drain is the longest chain of backward passes after its last one, or the stage's own synchronisation
+///    and update.
+///
+/// No schedule that flushes and keeps a stage's backward and weights passes together is faster. 1F1B of a
+/// chain of equal stages takes exactly this long. Where stages share weights, a stage's first pass also
+/// waits for those that live elsewhere. They are on their way once the stage where they live has begun as
+/// many micro-batches as it keeps in flight. That stage joins their gradients after its last pass. Neither is
+/// part of the bottleneck. O(operators * tensors + stages^2). Throws `error` if an operator is in no stage or
+/// in two, or if stages wait for each other.
 template <stage_model M>
 stage_cost cost_of(M const& m, std::vector<detail::found_stage> const& stages, bool sequential = false) {
   std::size_t const n = stages.size();

@@ -210,11 +210,11 @@ template <stage_model M> class stage_prices {
     return 0;
   }
 
-  /// The fewest devices on which the piece, put before what `after` says, meets the limit and fits into
-  /// memory with so many samples in flight; of several such choices the first of `degrees`; none where too
-  /// few would be left for what is not done. The last device is device `end` - 1; at most `most`. Where the
+  /// The fewest devices on which the piece, put before the stages of `after`, meets the limit and fits into
+  /// memory with that many samples in flight. Of several such choices the first of `degrees`; none where too
+  /// few devices would be left for the rest. The last device is device `end` - 1; at most `most`. Where the
   /// model is not uniform, devices at the end may stay idle; they count. `only`: exactly so many (0: any
-  /// number). `start`: choices to leave out, those that are too slow for any larger piece are added.
+  /// number). `start`: choices to leave out; those that are too slow for any larger piece are added.
   stage_fit fit(stage_piece const& p, int batching, i64 in_flight_samples, partial_pipeline const& after,
                 int most, int end, int only = 0, int* start = nullptr) {
     stage_fit best = fit_here(p, batching, in_flight_samples, after, most, end, only, start);

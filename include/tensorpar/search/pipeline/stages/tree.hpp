@@ -25,9 +25,9 @@ struct branch_class {
 };
 
 /// Numbers the operators in the tree's order, so that every sub-tree, every run of parts of a series and
-/// every branch is an interval, and finds equal sub-trees: equal in shape, kinds of operators, and in how
-/// tensors join them and leave them. O(operators * depth * tensors per operator); borders of runs of n parts
-/// are computed once per different series, n^2 of them.
+/// every branch is an interval. Finds equal sub-trees: equal in shape, kinds of operators, and in how tensors
+/// join them and leave them. O(operators * depth * tensors per operator); borders of runs of n parts are
+/// computed once per different series, n^2 of them.
 class stage_tree {
   sp_tree tree_;
   tensor_uses uses_;
