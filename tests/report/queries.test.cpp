@@ -33,7 +33,7 @@ TEST_CASE("every query is what a loop over the program or the timeline gives") {
         numbers.push_back(static_cast<int>(i));
         sent += bytes_of_move(q, t);
       }
-      CHECK((tasks(q) | on_device(d) | task_kind::reshard | ranges::views::transform(&listed_task::number) | ranges::to<std::vector>()) == numbers);
+      CHECK((tasks(q) | on_device(d) | task_kind::reshard | ranges::views::transform([](listed_task const& t) { return t.number; }) | ranges::to<std::vector>()) == numbers);
       CHECK(total(tasks(q) | on_device(d) | task_kind::reshard | bytes) == doctest::Approx(sent));
       moved += sent > 0;
       std::vector<gap> wanted;

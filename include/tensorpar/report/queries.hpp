@@ -15,7 +15,8 @@
 /// Every adaptor takes any range of its elements, `std::vector`s and other range-v3 views too. O(elements).
 namespace tensorpar::queries {
 
-/// One task of a program, by its number.
+/// One task of a program, by its number. `tasks` makes these as they are read, so a projection of your own
+/// must return its result by value.
 struct listed_task {
   program const* of = nullptr;
   int number = 0;
