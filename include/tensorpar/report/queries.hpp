@@ -1,6 +1,6 @@
 // tensorpar/report/queries.hpp - lazy views over a program's tasks and a timeline's spans, composed by |
 #pragma once
-#include <tensorpar/core/ranges.hpp>
+#include <tensorpar/ranges/ranges.hpp>
 #include <tensorpar/program/core/program.hpp>
 #include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/report/summary.hpp>

@@ -1,6 +1,8 @@
-// tensorpar/core/ranges.hpp - the one door to range-v3, for rooms that no .cu file reads. Needs the part
-// `ranges`
+// tensorpar/ranges/ranges.hpp - the one door to range-v3. Needs the part `ranges`
 #pragma once
+#ifdef __CUDACC__
+#error "tensorpar: nvcc cannot read range-v3. Include tensorpar/report/queries.hpp in a .cpp file instead."
+#endif
 #include <range/v3/functional/bind_back.hpp>
 #include <range/v3/numeric/accumulate.hpp>
 #include <range/v3/range/conversion.hpp>

@@ -1,5 +1,5 @@
-// tests/core/ranges.test.cpp - what comes through the door to range-v3 is there
-#include <tensorpar/core/ranges.hpp>
+// tests/ranges/ranges.test.cpp - what comes through the door to range-v3 is there
+#include <tensorpar/ranges/ranges.hpp>
 #include <doctest/doctest.h>
 
 #include <vector>
