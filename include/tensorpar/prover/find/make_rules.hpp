@@ -2,10 +2,9 @@
 // prove, leave out what is implied
 #pragma once
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
-#include <mutex>
+#include <optional>
+#include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/prover/find/candidates.hpp>
 #include <tensorpar/prover/find/sharding_rules.hpp>
 #include <tensorpar/prover/find/term_closure.hpp>
@@ -13,7 +12,6 @@
 #include <tensorpar/prover/try_rule.hpp>
 #include <tensorpar/prover/z3.hpp>
 #include <tensorpar/rewrite/shipped_rule.hpp>
-#include <thread>
 
 namespace tensorpar {
 
@@ -67,49 +65,36 @@ inline double seconds_since(std::chrono::steady_clock::time_point t) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
 }
 
+/// The provers of one thread.
+struct two_provers {
+  prover few, all;
+  two_provers(vocabulary const& words, proof_options const& for_few, proof_options const& for_all)
+      : few(words, for_few), all(words, for_all) {}
+};
 /// Proves all of these, in cases of at most this rank first, by so many threads. What the store knows is not
-/// proved again. Returns the seconds that it took; rethrows the first exception of any thread.
+/// proved again. Returns the seconds that it took; rethrows the exception of the first rule that throws.
 inline double prove_all(std::vector<made_rule>& these, int rank, making_options const& options,
                         vocabulary const& words) {
   auto const since = std::chrono::steady_clock::now();
-  int const threads = options.threads > 0
-                          ? options.threads
-                          : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   proof_options few = options.proofs;
   few.cases.max_rank = std::min(rank, few.cases.max_rank);
-  std::atomic<std::size_t> next{0};
-  std::exception_ptr fault;                          // the first of any thread
-  std::mutex found_fault;
-  auto prove = [&] {
-    prover quick(words, few), full(words, options.proofs);
-    for (std::size_t i; (i = next++) < these.size();) {
-      rule const asked = these[i].what;
-      u64 const key = options.store ? proof_key(asked, few) : 0;
-      if (auto known = options.store ? options.store->find(key, asked) : std::nullopt) {
-        these[i].proved = std::move(known->verdict);
-        these[i].what = std::move(known->what);
-        continue;
-      }
-      these[i].proved = quick.prove_restricted(these[i].what);
-      if (these[i].proved.status == proof_status::impossible)
-        these[i].proved = full.prove_restricted(these[i].what);
-      if (options.store) options.store->add(key, asked, {these[i].proved, these[i].what});
+  thread_pool team(options.threads);
+  std::vector<std::optional<two_provers>> provers(static_cast<std::size_t>(team.size()));
+  team.run(static_cast<int>(these.size()), [&](int i, int member) {
+    made_rule& r = these[static_cast<std::size_t>(i)];
+    rule const asked = r.what;
+    u64 const key = options.store ? proof_key(asked, few) : 0;
+    if (auto known = options.store ? options.store->find(key, asked) : std::nullopt) {
+      r.proved = std::move(known->verdict);
+      r.what = std::move(known->what);
+      return;
     }
-  };
-  auto work = [&] {
-    try {
-      prove();
-    } catch (...) {
-      std::lock_guard const lock(found_fault);
-      if (!fault) fault = std::current_exception();
-      next = these.size();
-    }
-  };
-  std::vector<std::thread> team;
-  for (int t = 1; t < threads; ++t) team.emplace_back(work);
-  work();
-  for (std::thread& t : team) t.join();
-  if (fault) std::rethrow_exception(fault);
+    std::optional<two_provers>& own = provers[static_cast<std::size_t>(member)];
+    if (!own) own.emplace(words, few, options.proofs);
+    r.proved = own->few.prove_restricted(r.what);
+    if (r.proved.status == proof_status::impossible) r.proved = own->all.prove_restricted(r.what);
+    if (options.store) options.store->add(key, asked, {r.proved, r.what});
+  });
   return seconds_since(since);
 }
 
