@@ -30,12 +30,7 @@ computation_graph layers() {
 template <class E> auto trained(E&& run, host_batch const& data) {
   run.initialise(3);
   for (int step = 0; step < 2; ++step) run.step(data, 0.125);
-  std::map<std::string, std::vector<typename std::remove_cvref_t<E>::scalar>> by_name;
-  for (std::size_t x = 0; x < run.graph().gradient.size(); ++x) {
-    graph_value const& v = run.graph().graph.values[x];
-    if (v.role == value_role::parameter) by_name[v.name] = run.fetch(static_cast<int>(x));
-  }
-  return by_name;
+  return parameters_by_name(run);
 }
 template <class S> using trainer_of = trainer<compute::eigen<S>, comm::threads>;
 

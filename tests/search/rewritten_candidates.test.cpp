@@ -2,12 +2,12 @@
 #include <tensorpar/search/plan_training.hpp>
 #include <doctest/doctest.h>
 
-#include <map>
 #include <support/search_once.hpp>
 #include <support/spine.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/codec.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
+#include <tensorpar/search/rewritten_candidates.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
@@ -93,13 +93,8 @@ TEST_CASE("a plan with stages of rewritten layers trains exactly the parameters 
     tests::executor_of<prime_field> one(whole, one_device_plan(whole, {"loss", asked.optimizer, 1}));
     tests::executor_of<prime_field> all(r.graph, r.plan);
     auto const trained = [&](auto& run) {
-      std::map<std::string, std::vector<prime_field>> by_name;
       for (int step = 0; step < 2; ++step) run.step(data, 0.125);
-      for (std::size_t x = 0; x < run.graph().gradient.size(); ++x) {
-        graph_value const& v = run.graph().graph.values[x];
-        if (v.role == value_role::parameter) by_name[v.name] = run.fetch(static_cast<int>(x));
-      }
-      return by_name;
+      return tests::parameters_by_name(run);
     };
     one.initialise(3);
     all.initialise(3);

@@ -2,6 +2,7 @@
 #pragma once
 #include "small_graphs.hpp"
 #include <cmath>
+#include <map>
 #include <tensorpar/exec/executor.hpp>
 
 namespace tests {
@@ -13,6 +14,13 @@ template <class E> std::vector<std::vector<typename E::scalar>> parameters_of(E 
   std::vector<std::vector<typename E::scalar>> r;
   for (std::size_t x = 0; x < e.graph().gradient.size(); ++x)
     if (e.graph().graph.values[x].role == value_role::parameter) r.push_back(e.fetch(static_cast<int>(x)));
+  return r;
+}
+/// Of two executors whose graphs have the same parameters in different orders.
+template <class E> std::map<std::string, std::vector<typename E::scalar>> parameters_by_name(E const& e) {
+  std::map<std::string, std::vector<typename E::scalar>> r;
+  for (std::size_t x = 0; x < e.graph().gradient.size(); ++x)
+    if (graph_value const& v = e.graph().graph.values[x]; v.role == value_role::parameter) r[v.name] = e.fetch(static_cast<int>(x));
   return r;
 }
 template <class E> std::vector<std::vector<typename E::scalar>> train(E& e, int steps, double rate = 0.125) {
