@@ -116,9 +116,7 @@ joint_result search(settings const& s, computation_graph const& g, machine const
   for (baseline const& b : all) {
     valid += ", " + b.name;
     if (name_of_search(b.name) != name) continue;
-    std::vector<i64> capacity;
-    for (int d = 0; d < on.size(); ++d) capacity.push_back(on.kind_of(d).memory);
-    r.infeasible = r.plan.infeasible = shortage_in(b.cost.bytes, capacity, true);
+    r.infeasible = r.plan.infeasible = shortage_in(b.cost.bytes, on.memories(), true);
     r.plan.model = s.model;
     r.plan.graph = g.hash();
     r.plan.nodes = b.nodes;

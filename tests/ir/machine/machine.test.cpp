@@ -61,3 +61,12 @@ TEST_CASE("clusters whose nodes do not fill up are refused by name") {
   CHECK(apart.links.front().name == "outer");
   for (machine const& m : {apart, make_cluster("c", kind, 1, 1, {}, {})}) CHECK_NOTHROW(require_machine(m));
 }
+
+TEST_CASE("memories: bytes of every device, by its kind") {
+  machine m = cluster(4, 2);
+  CHECK(m.memories() == std::vector<i64>(4, i64{1} << 30));
+  m.kinds.push_back({"large", 1e12, 1e11, i64{1} << 34, 1e-6});
+  m.device = {0, 1, 1, 0};
+  CHECK(m.memories() == std::vector<i64>{i64{1} << 30, i64{1} << 34, i64{1} << 34, i64{1} << 30});
+  CHECK(machine{}.memories().empty());
+}

@@ -40,6 +40,12 @@ struct machine {
   device_kind const& kind_of(int d) const {
     return kinds[static_cast<std::size_t>(device[static_cast<std::size_t>(d)])];
   }
+  /// Bytes of every device.
+  std::vector<i64> memories() const {
+    std::vector<i64> r(device.size());
+    for (int d = 0; d < size(); ++d) r[static_cast<std::size_t>(d)] = kind_of(d).memory;
+    return r;
+  }
   /// The level that joins two different devices. O(levels).
   link_level const& between(int a, int b) const {
     for (link_level const& l : links) if (a / l.group == b / l.group) return l;

@@ -242,9 +242,7 @@ void put_on(machine const& on, device_range part, training_graph const& t, M con
   for (op_strategy& n : r.plan.nodes) n.sharding.start += part.first;
   r.cost.bytes = arena_sizes(t, r.plan, w)(r.plan.nodes);
   if (everywhere) r.cost.seconds += serial() - before;
-  std::vector<i64> room;
-  for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
-  r.infeasible = shortage_in(r.cost.bytes, room, false);
+  r.infeasible = shortage_in(r.cost.bytes, on.memories(), false);
 }
 
 /// `optimize` with such prices: on all devices, and on parts of the machine that could be faster.

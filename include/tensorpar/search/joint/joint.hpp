@@ -1,6 +1,5 @@
 // tensorpar/search/joint/joint.hpp - rules and shardings chosen together: every part of a network, every
-// graph
-// that rules make of it
+// graph that rules make of it
 #pragma once
 #include <limits>
 #include <numeric>
@@ -37,10 +36,8 @@ joint_result optimize_changed(computation_graph const& declared, developed::choi
     p.graph = a.graph.hash();
     training_graph const step = differentiate(a.graph, training_of(p, o.loss));
     std::vector<i64> const bytes = arena_sizes(step, p, o.scratch.rule)(a.nodes);
-    std::vector<i64> room;
-    for (int d = 0; d < on.size(); ++d) room.push_back(on.kind_of(d).memory);
     // other tensors at other times: it may be that they fit only apart
-    if (shortage_in(bytes, room, false)) {
+    if (shortage_in(bytes, on.memories(), false)) {
       static_cast<search_result&>(r) = optimize_whole<M>(r.graph, on, model, o, prices, nullptr, bar);
       r.plan.rewrites = std::move(p.rewrites);
     } else {

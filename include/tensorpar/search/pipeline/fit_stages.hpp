@@ -143,9 +143,8 @@ template <cost_model C> class program_judge final : public step_judge {
  public:
   program_judge(computation_graph const& forward, machine const& on, graph_stages<C> const& model,
                 schedule_kind kind, int threads = 1)
-      : forward_(forward), on_(on), model_(model), kind_(kind), workers_(members(threads)) {
-    for (int d = 0; d < on.size(); ++d) room_.push_back(on.kind_of(d).memory);
-  }
+      : forward_(forward), on_(on), model_(model), kind_(kind), room_(on.memories()),
+        workers_(members(threads)) {}
   /// The fastest that fits, of those asked about.
   program_of const* best() const { return best_ < 0 ? nullptr : &all_[static_cast<std::size_t>(best_)]; }
   int unrolled() const {

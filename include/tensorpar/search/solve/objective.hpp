@@ -54,7 +54,7 @@ template <cost_model M> class objective_builder {
     p.relaxed = relaxed_;
     p.devices = book_.on().size();
     p.grain = book_.options().grain;
-    for (int d = 0; d < p.devices; ++d) p.capacity.push_back(book_.on().kind_of(d).memory);
+    p.capacity = book_.on().memories();
     for (int f = 0; f < t_.forward_nodes; ++f) {
       graph_node const& n = g_.node(f);
       p.names.push_back((n.name.empty() ? std::string() : n.name + ":") + std::string(n.op.op->name));
