@@ -9,6 +9,8 @@
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/plan/codec.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
+#include <tensorpar/search/candidates.hpp>
+#include <tensorpar/search/effort.hpp>
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
@@ -41,6 +43,13 @@ void check_result(computation_graph const& given, i64 batch, machine const& on, 
   CHECK(task_hash(r.step.program) == r.plan.tasks);
   CHECK(r.plan.peak_bytes == r.arena());
   CHECK(check(r.step.graph, r.step.plan, r.step.program).empty());
+  plan again = r.plan;                                           // sealed as a plan without its program is
+  again.tasks = again.offsets = 0;
+  again.peak_bytes.clear();
+  seal(r.graph, again);
+  CHECK(again == r.plan);
+  CHECK(r.step.plan.offsets == r.plan.offsets);
+  CHECK(r.step.plan.tasks == r.plan.tasks);
   CHECK(best.stages == static_cast<int>(r.plan.pipeline.stages.size()));
   if (r.plan.pipeline.empty()) {
     CHECK(r.plan.micro_batches == best.micro_batches);
@@ -174,6 +183,17 @@ TEST_CASE("a quick search is the best assignment of all devices, and no pipeline
       planned const staged = plan_training(asked, on, analytical{}, {.effort = effort::quick, .schedules = std::vector{schedule_kind::gpipe}});
       CHECK(staged.tried.back().what.find("gpipe") == 0);
     }
+}
+
+TEST_CASE("schedules: those that are asked for; else two, and none where the search is to be quick") {
+  std::vector const two{schedule_kind::one_f_one_b, schedule_kind::zb_h1};
+  CHECK(detail::schedules_of({}) == two);
+  CHECK(detail::schedules_of({.effort = effort::thorough}) == two);
+  CHECK(detail::schedules_of({.effort = effort::quick}).empty());
+  for (effort e : {effort::quick, effort::normal, effort::thorough}) {
+    CHECK(detail::schedules_of({.effort = e, .schedules = std::vector<schedule_kind>{}}).empty());
+    CHECK(detail::schedules_of({.effort = e, .schedules = std::vector{schedule_kind::gpipe}}) == std::vector{schedule_kind::gpipe});
+  }
 }
 
 TEST_CASE("divisors in a row: from 1 to the number, each by the next prime factor larger") {

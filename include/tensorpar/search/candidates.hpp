@@ -56,9 +56,7 @@ template <cost_model M> class plan_search {
   /// A plan's program, simulated and compared with the fastest so far.
   void offer(tried_plan c, computation_graph const& graph, plan p) {
     planned_step s = step_of(graph, p, asked_.loss, asked_.scratch);
-    std::vector<i64> room;
-    for (int d = 0; d < on_.size(); ++d) room.push_back(on_.kind_of(d).memory);
-    c.infeasible = shortage_in(s.program.arena, room, false);
+    c.infeasible = shortage_in(s.program.arena, on_.memories(), false);
     c.seconds = simulate(s.program, on_, model_, {true, false}).seconds;
     c.peak = *std::max_element(s.program.arena.begin(), s.program.arena.end());
     c.stages = static_cast<int>(p.pipeline.stages.size());
@@ -228,10 +226,9 @@ template <cost_model M> class plan_search {
 
  private:
   planned sealed() {
-    seal(r_.graph, r_.plan, asked_.loss, asked_.scratch);
-    r_.step.plan.peak_bytes = r_.plan.peak_bytes;
-    r_.step.plan.tasks = r_.plan.tasks;
-    r_.step.plan.offsets = r_.plan.offsets;
+    program_seal const s = seal_of(r_.step.program, on_.size());
+    s.write(r_.plan);
+    s.write(r_.step.plan);
     return std::move(r_);
   }
   planned nothing_found() {

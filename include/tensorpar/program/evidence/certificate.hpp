@@ -43,6 +43,11 @@ struct program_seal {
     tasks = task_hash(q);
     offsets.add(device).add(members.size()).add(offset_hash(q, device));
   }
+  void write(plan& p) const {
+    p.peak_bytes = arena;
+    p.tasks = tasks;
+    p.offsets = offsets.value();
+  }
 };
 
 inline program_seal seal_of(program const& q, int devices) {
@@ -87,9 +92,7 @@ inline void seal(computation_graph const& forward, plan& p, std::string const& l
   } else {
     s = detail::seal_of(unroll(pipeline_pass(forward, p, loss), {w}), p.cluster.size());
   }
-  p.peak_bytes = std::move(s.arena);
-  p.tasks = s.tasks;
-  p.offsets = s.offsets.value();
+  s.write(p);
 }
 
 namespace detail::check {
