@@ -13,11 +13,10 @@ namespace detail {
 /// The step of an answer for a policy: as it is, if it was planned for this policy, else unrolled for it.
 template <class Compute> planned_step step_for_policy(planned const& p) {
   require_feasible(p.plan);
-  planned_step s = p.step;
+  planned_step const& s = p.step;
   bool const same = p.plan.scalar_bytes == sizeof(typename Compute::scalar_type) &&
                     p.plan.scratch == scratch_of<Compute>().policy;
-  if (!same) s.program = {};
-  return s;
+  return same ? s : planned_step{s.graph, s.plan, {}, s.order, s.passes};
 }
 
 /// The step of a stored plan for this problem, whose graph may have fewer samples and no rewrites yet.
