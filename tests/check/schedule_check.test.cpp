@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <tensorpar/check/schedule_findings.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble.hpp>
 #include "support/effort.hpp"
 #include "support/pipelines.hpp"

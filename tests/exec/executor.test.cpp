@@ -1,6 +1,7 @@
 // tests/exec/executor.test.cpp - parallel equals serial: exactly in the prime field, up to rounding in double
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/step/execute_task.hpp>
+#include <tensorpar/exec/step/worker_run.hpp>
 
 #include <doctest/doctest.h>
 

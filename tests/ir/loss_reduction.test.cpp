@@ -1,5 +1,6 @@
 // tests/ir/loss_reduction.test.cpp - what graphs say of their losses, and who may say otherwise
 #include <tensorpar/ir/differentiate.hpp>
+#include <tensorpar/ir/loss_reduction.hpp>
 
 #include <doctest/doctest.h>
 

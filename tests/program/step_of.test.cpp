@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <tensorpar/op/operators.hpp>
+#include <tensorpar/program/core/planned_step.hpp>
 #include <tensorpar/program/evidence/certificate.hpp>
 #include <tensorpar/program/unroller.hpp>
 
@@ -19,9 +20,11 @@ TEST_CASE("a plan's step: shardings, savings, micro-batches and pipelines, accep
     plan p = random_plan_of_a_kind(g, trial, draw);
     p.optimizer.kind = static_cast<optimizer_kind>(trial % 2);
     planned_step const s = step_of(g, p);
+    CHECK(s.unrolled());
     CHECK(check(s.graph, s.plan, s.program).empty());
     if (p.pipeline.empty()) {
       planned_step const same = memory_pass(differentiate(g, training_of(p)), p);
+      CHECK_FALSE(same.unrolled());
       CHECK(task_hash(s.program) == task_hash(unroll(same.graph, same.plan)));
       CHECK(s.graph.graph.hash() == same.graph.graph.hash());
       CHECK(s.plan == same.plan);

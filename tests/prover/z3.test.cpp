@@ -2,6 +2,7 @@
 #include <tensorpar/prover/z3.hpp>
 #include <doctest/doctest.h>
 
+#include <tensorpar/prover/proof.hpp>
 #include <tensorpar/rewrite/rules/standard_rules.hpp>
 
 #include "rules_that_hold.hpp"

@@ -5,6 +5,7 @@
 #include <set>
 #include <support/typed_models.hpp>
 #include <tensorpar/typed/lower.hpp>
+#include <tensorpar/typed/freeze.hpp>
 #include <tensorpar/typed/lowered.hpp>
 
 using namespace tensorpar;

@@ -4,6 +4,7 @@
 #include <random>
 #include <support/typed_models.hpp>
 #include <tensorpar/typed/typed.hpp>
+#include <tensorpar/typed/model.hpp>
 
 using namespace tensorpar;
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <random>
 #include <tensorpar/exec/files/safetensors_file.hpp>
+#include <tensorpar/exec/files/safetensors.hpp>
 
 using namespace tensorpar;
 

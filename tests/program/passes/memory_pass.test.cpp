@@ -6,6 +6,7 @@
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/program/unroll.hpp>
+#include <tensorpar/program/unrollable.hpp>
 
 #include "support/small_graphs.hpp"
 
@@ -143,6 +144,9 @@ TEST_CASE("a plan that saves memory is not run as one that does not") {
   on_four c;
   c.p.nodes[0].recompute = true;
   CHECK_THROWS_WITH_AS(unroll(c.t, c.p), doctest::Contains("memory_pass(graph, plan)"), error);
+  CHECK_THROWS_WITH_AS(detail::require_unrollable(c.t, c.p), doctest::Contains("memory_pass(graph, plan)"), error);
+  planned_step const step = c.step();
+  CHECK_NOTHROW(detail::require_unrollable(step.graph, step.plan));
   REQUIRE(check(c.t, c.p).size() == 1);
   CHECK(check(c.t, c.p).front().text.find("the plan saves memory") == 0);
   CHECK(c.p.hash() != c.step().plan.hash());

@@ -6,6 +6,7 @@
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
+#include <tensorpar/search/intra/search_options.hpp>
 #include <tensorpar/peers/strategies.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
@@ -292,6 +293,23 @@ TEST_CASE("search: bad input is refused in one sentence") {
   int const x = g.add_input("x", shape{dim(axis("batch")), dim(4)});
   g.add_output("loss", apply(g, mean_squared_error{}, {apply(g, relu{}, {x}), x}));
   CHECK_THROWS_AS(optimize(g, devices(2, 2), model), error);
+}
+
+TEST_CASE("the space of a search: what is asked for, else all divisions of up to 8 devices and quarters of more") {
+  for (int n = 1; n <= 64; ++n) {
+    CAPTURE(n);
+    machine const on = make_cluster("on", {"device", 1e12, 1e11, i64{1} << 33, 1e-6}, n, n, {"link", n, 1e-6, 1e10}, {});
+    search_space const usual = space_for(on, {});
+    CHECK(usual.shardings == usual_limits(n));
+    CHECK(usual.grain >= 1);
+    if (n <= 8) CHECK(usual.grain == 1);
+    else CHECK((4 * usual.grain >= n && 4 * (usual.grain - 1) < n));
+    search_options o;
+    o.grain = 3;
+    o.shardings = sharding_limits{.max_axes = 1};
+    CHECK(space_for(on, o).grain == 3);
+    CHECK(space_for(on, o).shardings == *o.shardings);
+  }
 }
 
 TEST_CASE("more micro-batches than can be listed are refused at once, by number; fewer are planned") {

@@ -4,6 +4,7 @@
 #include <tensorpar/ir/mixed_precision.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/search/pipeline/graph_model.hpp>
+#include <tensorpar/search/pipeline/split_loops.hpp>
 #include <tensorpar/search/pipeline/stages.hpp>
 
 using namespace tensorpar;

@@ -6,6 +6,7 @@
 #include <tensorpar/graph/convexity.hpp>
 #include <tensorpar/peers/optima/lines.hpp>
 #include <tensorpar/search/pipeline/stages.hpp>
+#include <tensorpar/search/pipeline/stages/decision_state.hpp>
 
 using namespace tensorpar;
 using namespace tests;

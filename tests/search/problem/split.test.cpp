@@ -6,6 +6,7 @@
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/search/joint/piece_prices.hpp>
+#include <tensorpar/search/problem/split.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
 
 using namespace tensorpar;
