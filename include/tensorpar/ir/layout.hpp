@@ -35,8 +35,9 @@ struct layout_axis {
   friend bool operator==(layout_axis const&, layout_axis const&) = default;
 };
 
-/// Where the parts of a tensor are. Two replica counts are kept apart: `sum` (partial sums a reduce removes)
-/// and `copy` (identical copies). Among shard axes of one dim the earlier is the major digit.
+/// Where the parts of a tensor are. Two replica counts are kept apart: `partial` (partial sums, which a
+/// reduce removes) and `replicate` (identical copies). Among shard axes of one dim the earlier is the major
+/// digit.
 struct layout {
   int start = 0;
   std::vector<layout_axis> axes;

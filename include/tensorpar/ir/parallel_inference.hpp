@@ -34,8 +34,7 @@ template <class D> struct degrees_of {
 /// What degrees are to `infer_degrees`: a commutative group under `times`, in which `over` and `same` and
 /// `within` note what they require. Models: `counted_degrees` (numbers), `valued_degrees` in
 /// prover/cases/sharding_system.hpp (linear forms: one prime's exponents). Laws: times is associative and
-/// commutative
-/// with one(); over(times(a, b), b) is a and requires nothing.
+/// commutative with one(); over(times(a, b), b) is a and requires nothing.
 template <class A>
 concept degree_algebra = requires(A& a, typename A::value const& x, node_loop const& l, char const* why) {
   { a.one() } -> std::same_as<typename A::value>;

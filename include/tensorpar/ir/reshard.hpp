@@ -8,12 +8,10 @@
 namespace tensorpar {
 
 /// What moves a tensor. As parallel operators: all_reduce = replicate . reduce, reduce_scatter = partition .
-/// reduce,
-/// all_gather = replicate . combine, all_to_all = partition(e) . combine(d), keep = a partition of copies
-/// (each device cuts its box out of what it has; nothing moves; to_dim -1 where several axes are cut at
-/// once).
-/// `exchange` is the general case: every device gets its new box from those who hold it, partial sums added
-/// in device order.
+/// reduce, all_gather = replicate . combine, all_to_all = partition(e) . combine(d), slice = a partition of
+/// copies (each device cuts its box out of what it has; nothing moves; to_dim -1 where several axes are cut
+/// at once). `exchange` is the general case: every device gets its new box from those that hold it, partial
+/// sums added in device order.
 enum class reshard_kind : int { all_reduce, reduce_scatter, all_gather, all_to_all, slice, exchange };
 constexpr char const* name_of(reshard_kind k) {
   constexpr char const* n[] = {"all_reduce", "reduce_scatter", "all_gather",

@@ -9,8 +9,8 @@
 
 namespace tensorpar {
 
-/// By stage, the stages that feed it, ascending: a `topology` whose nodes are the stages. Whoever holds a
-/// pipeline and its graph derives it with `edges_between_stages`; a planner that wants more order (a chain
+/// By stage, the stages that feed it, ascending: a `topology` whose nodes are the stages.
+/// `edges_between_stages` derives it from a pipeline and its graph; a planner that wants more order (a chain
 /// instead of branches) may add edges.
 using stage_edges = std::vector<std::vector<int>>;
 

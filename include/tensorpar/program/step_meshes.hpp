@@ -1,5 +1,4 @@
-// tensorpar/program/step_meshes.hpp - the devices on which each operator of a training step stands under a
-// plan
+// tensorpar/program/step_meshes.hpp - the device mesh of each operator of a training step under a plan
 #pragma once
 #include <algorithm>
 #include <tensorpar/ir/differentiate.hpp>
@@ -30,7 +29,7 @@ class step_meshes {
  public:
   step_meshes(training_graph const& t, plan const& p) : g_(t.graph), plan_(p) {}
 
-  /// Grids of devices as layouts, which say where data lies and nothing of what it is.
+  /// Device meshes as layouts, which say where data lies and nothing of what it is.
   static layout mesh_layout(sharding const& s) {
     layout l{s.start, {}};
     for (mesh_axis const& a : s.axes) l.axes.push_back({part_kind::replicate, -1, a.degree, a.stride});

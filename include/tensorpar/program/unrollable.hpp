@@ -9,8 +9,7 @@
 namespace tensorpar::detail {
 
 /// Throws `error` for a plan without devices or micro-batches, for one whose graph must be made first, and
-/// for
-/// one of another graph. O(operators).
+/// for one of another graph. O(operators).
 inline void require_unrollable(training_graph const& t, plan const& p) {
   require_feasible(p);
   if (p.cluster.size() < 1) throw error("the plan's cluster has no devices", "plan", "at least one");

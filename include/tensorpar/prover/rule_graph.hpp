@@ -6,10 +6,8 @@
 namespace tensorpar {
 
 /// A side of an instance (prover/cases/instances.hpp) as a graph with outputs "y0", "y1", ... `declare(graph,
-/// x)`
-/// adds tensor variable x, of the extents of tensors[x], and returns its value; variables are the graph's
-/// first values, in order.
-/// nullopt: the side is not valid on these shardings. O(size).
+/// x)` adds tensor variable x, of the extents of tensors[x], and returns its value; variables are the graph's
+/// first values, in order. nullopt: the side is not valid on these shardings. O(size).
 template <class Declare>
 std::optional<sharding_graph> graph_of_side(pattern_graph const& side, typed_pattern const& typed,
                                           std::vector<parallel_shape> const& tensors,

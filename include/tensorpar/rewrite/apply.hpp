@@ -52,8 +52,7 @@ inline bool comes_from(open_graph const& g, int value, std::vector<int> const& n
 }
 
 /// What the target does without and nothing else uses either: a parameter would not be trained any more, a
-/// result
-/// would be computed in vain.
+/// result would be computed in vain.
 inline std::string left_over(rule const& r, rule_match const& m, open_graph const& g) {
   std::vector<bool> const kept = mentioned(r, r.target).tensors;
   for (std::size_t i = 0; i < kept.size(); ++i) {

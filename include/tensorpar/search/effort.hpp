@@ -19,8 +19,8 @@ struct planner_knobs {
   stage_options stages;                  // search/pipeline/answer.hpp; its micro-batches are samples
   // parts of an operator inside stages; 0: as many as the innermost links join
   int max_tensor = 0;
-  // operators times micro-batches times devices of a program that is looked at. A seventh of that takes 260
-  // MB; of pipelines there are as many at once as threads, up to 4
+  // operators times micro-batches times devices of a program that is unrolled. 300,000 of them take 260 MB;
+  // of pipelines as many programs are there at once as threads, up to 4
   i64 max_placed = i64{1} << 21;
 };
 

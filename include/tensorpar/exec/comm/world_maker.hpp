@@ -1,6 +1,5 @@
 // tensorpar/exec/comm/world_maker.hpp - what makes the world of an executor, and maybe its policies: their
-// own
-// ways, or the caller's
+// own ways, or the caller's
 #pragma once
 #include <concepts>
 

@@ -1,6 +1,5 @@
 // tensorpar/exec/nccl/world.hpp - where the ranks of an NCCL run meet: how they were started, one failure
-// that
-// stops them, data for all
+// that stops them, data for all
 #pragma once
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,5 @@
 // tensorpar/exec/step/joined_run.hpp - a run as one of its processes sees it: its world, its devices, and
-// what
-// all of them must have alike
+// what all of them must have alike
 #pragma once
 #include <exception>
 #include <string>

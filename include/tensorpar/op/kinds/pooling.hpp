@@ -6,8 +6,7 @@
 namespace tensorpar {
 
 /// Operands dy, x, y; result dx. Max: the gradient goes to the first element (in row-major order) that equals
-/// the maximum,
-/// or is NaN where that is.
+/// the maximum, or is NaN where that is.
 struct pool2d_grad {
   i64 kernel, stride, pad;
   bool average;

@@ -1,6 +1,5 @@
 // tensorpar/prover/cases/instances.hpp - rules with everything filled in: ranks, extents, degrees, at random
-// or all
-// of them
+// or all of them
 #pragma once
 #include <random>
 #include <tensorpar/prover/cases/drawn_numbers.hpp>

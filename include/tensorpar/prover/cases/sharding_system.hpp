@@ -1,7 +1,5 @@
 // tensorpar/prover/cases/sharding_system.hpp - the shardings of both sides of a rule as linear forms, and
-// what
-// they
-// require
+// what they require
 #pragma once
 #include <map>
 #include <optional>

@@ -12,10 +12,11 @@ namespace tensorpar {
 struct sharding_limits {
   int max_axes = 3;              // mesh axes of one node, a replica axis included
   bool replicas = true;          // may several devices do the same work?
-  // on machines of at most so many devices every mesh size and replica count is tried; on larger ones one
+  // on machines of at most so many devices every mesh size and replica count is tried
   i64 any_size_up_to = 4;
-  // device or at least 1 / min_part of the room, where loops cannot be split over all of it the largest
-  // power of two in it too, and replica counts that divide the machine or are powers of two
+  // on larger ones a mesh has one device or at least 1 / min_part of the room. Where loops cannot be split
+  // over all of it, also the largest power of two in it. Replica counts divide the machine or are powers of
+  // two
   i64 min_part = 2;
   // where a room has more divisors than that, the degrees of axes are at most as large as the half smallest
   // of so many, or at least as large as the half largest: the space of large machines stays small. 0: all

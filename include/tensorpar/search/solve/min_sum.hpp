@@ -1,5 +1,5 @@
-// tensorpar/search/solve/min_sum.hpp - the cheapest choice for every operator of a problem where costs
-// simply add up
+// tensorpar/search/solve/min_sum.hpp - the cheapest choice for every operator of a problem where costs simply
+// add up
 #pragma once
 #include <tensorpar/search/solve/elimination.hpp>
 

@@ -1,6 +1,5 @@
 // tensorpar/search/pipeline/stages/partial_pipelines.hpp - partial pipelines: how many devices they take and
-// what they
-// ask of their predecessors
+// what they ask of their predecessors
 #pragma once
 #include <tensorpar/search/pipeline/stages/in_flight_needs.hpp>
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
