@@ -365,12 +365,12 @@ TEST_CASE("late ranks are waited for; too late, missing and failing ones are err
     int const how = trial % 4;
     bool const evaluates = trial >= 4;                    // whose outputs are read while operations are under way
     CAPTURE(trial);
+    std::atomic<bool> over = false;                       // wakes a queue that sleeps; queues read it as long as there is an executor
     tidy const at_the_end;
     on_queues<prime_field> e(differentiate(g), p, in_one_process{std::chrono::milliseconds(how == late ? 60000 : 250)});
     e.initialise(7);
     auto const batch = random_batch(g, p.micro_batches, 1);
     e.step(batch, 0.125);
-    std::atomic<bool> over = false;                       // a queue that sleeps is woken at the end
     using status = fake_nccl::status;
     if (how == refused)
       fake_nccl::on_call = [](std::string const&, int rank, int) { return rank == 2 ? status::internal : status::done; };

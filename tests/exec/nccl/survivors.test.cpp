@@ -275,11 +275,11 @@ TEST_CASE("a failure that takes nobody: all go on, in a new world of the same ra
 }
 
 TEST_CASE("who is told of a loss does not wait for the deadline") {
+  std::atomic<bool> waits = false;                                 // queues write it as long as there is an executor
   tidy const at_the_end;
   computation_graph const g = residual_mlp();
   run_on<prime_field> run(differentiate(g), data_parallel(g, 3), in_one_process);
   run.initialise(7);
-  std::atomic<bool> waits = false;
   fake_nccl::on_run = [&](std::string const&, int rank, int) {
     for (waits = true; rank == 1 && !run.world().failed();) std::this_thread::yield();
     return rank == 1 ? status::remote : status::done;
