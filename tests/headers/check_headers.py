@@ -2,9 +2,9 @@
 """Compiles every header of include/ alone, warnings as errors, and all of them together behind hostile macros.
 
 g++ takes every .hpp where nothing stands before it but what it includes itself, so that what it lacks is not there: headers of which each
-includes the one before share a translation unit. g++ and clang++ take all of them in one unit, in order and backwards, after macros such
-as `I`, `small` and `B0` were defined, as C headers, POSIX and Windows do. Standard and third-party headers come before those macros. (That
-each stands alone is g++'s to show; clang's warnings need each header once.)
+includes the one before share a translation unit. clang++ takes all of them in one unit, in order and backwards, after macros such as `I`,
+`small` and `B0` were defined, as C headers, POSIX and Windows do. Standard and third-party headers come before those macros. (What a macro
+does is the same for every compiler: g++ does it only where there is no clang++. clang's warnings need each header once.)
 nvcc takes every .cuh and the umbrella; those that need a library of NVIDIA's which is not installed are named and left out. There is no
 list of exceptions. Exit status 0: all of them compile.
 """
@@ -138,11 +138,12 @@ class checker:
                 if not headers:
                     print("there is no header at all")
                     return 1
-                jobs.append(("all headers behind hostile macros", pool.submit(self.hostile, headers)))
-                for what in BEFORE:
-                    if all((self.source / "include" / h).exists() for h in DOORS):
-                        jobs.append(("the doors behind " + what, pool.submit(self.behind, what)))
-                jobs.append(("all headers backwards", pool.submit(self.hostile, headers[::-1], "backwards")))
+                if not self.args.alone_only:
+                    jobs.append(("all headers behind hostile macros", pool.submit(self.hostile, headers)))
+                    for what in BEFORE:
+                        if all((self.source / "include" / h).exists() for h in DOORS):
+                            jobs.append(("the doors behind " + what, pool.submit(self.behind, what)))
+                    jobs.append(("all headers backwards", pool.submit(self.hostile, headers[::-1], "backwards")))
                 for row in self.chains(headers) if "clang" not in self.tag else []:
                     jobs.append((row[-1] + (" after headers of its own" if row[1:] else ""), pool.submit(self.alone, *row)))
             failed = [(name, job.result()) for name, job in jobs if job.result()]
@@ -195,6 +196,7 @@ if __name__ == "__main__":
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--ccache", default="")
     parser.add_argument("--system-include", action="append", default=[])
+    parser.add_argument("--alone-only", action="store_true", help="leave what macros do to another compiler")
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()
     sys.exit(self_test(arguments) if arguments.self_test else checker(arguments).run())
