@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <set>
+#include <support/effort.hpp>
 #include <tensorpar/prover/derive.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 #include <tensorpar/rewrite/rules/standard_rules.hpp>
@@ -16,7 +17,7 @@ struct summary {
   std::map<std::string, int> reasons;
   std::set<int> refuted;
 };
-/// nullopt, with a line that says so, where there is no such file.
+/// Of every rule, under a sanitizer of every fourth; nullopt, with a line that says so, where there is no such file.
 std::optional<summary> judged(std::string const& name) {
   std::string const path = TENSORPAR_SOURCE "/../shared/data/" + name;
   if (!std::filesystem::exists(path)) {
@@ -27,7 +28,7 @@ std::optional<summary> judged(std::string const& name) {
   bool const replicas = counts_replicas(all);
   prover p;
   summary s;
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < all.size(); i += test_effort::slow ? 4 : 1) {
     import_verdict const v = judge(all[i], replicas, std::to_string(i), p, 30);
     ++s.rules;
     s.accepted += v.accepted;
@@ -47,21 +48,24 @@ std::optional<summary> judged(std::string const& name) {
 TEST_CASE("FlexFlow's 640 rules") {
   auto const s = judged("graph_subst_3_v2.json");
   if (!s) return;
-  CHECK(s->rules == 640);
+  CHECK(s->rules == (test_effort::slow ? 160 : 640));
+  CHECK(s->proved == s->accepted);
+  CHECK(s->implied == s->accepted);  // by the shipped rules
+  CHECK(s->accepted > 0);
+  if (test_effort::slow) return;
   CHECK(s->accepted == 135);
-  CHECK(s->proved == 135);
-  CHECK(s->implied == 135);          // by the shipped rules
   CHECK(s->reasons == std::map<std::string, int>{{"replica semantics", 393}, {"unbound variable", 112}});
 }
 
 TEST_CASE("TASO's 133 rules: the four that its own verifier cannot prove are refuted") {
   auto const s = judged("taso_graph_subst.pb");
   if (!s) return;
-  CHECK(s->rules == 133);
+  CHECK(s->rules == (test_effort::slow ? 34 : 133));
+  CHECK(s->implied == s->accepted);
+  CHECK(s->refuted == (test_effort::slow ? std::set<int>{100} : std::set<int>{99, 100, 130, 131}));
+  if (test_effort::slow) return;
   CHECK(s->accepted == 129);
   CHECK(s->proved >= 117);
-  CHECK(s->implied == 129);
-  CHECK(s->refuted == std::set<int>{99, 100, 130, 131});
 }
 
 TEST_CASE("a rule of one's own: accepted, with a condition, or refuted") {

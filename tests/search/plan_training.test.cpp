@@ -2,6 +2,7 @@
 #include <tensorpar/search/plan_training.hpp>
 #include <doctest/doctest.h>
 
+#include <support/effort.hpp>
 #include <support/search_once.hpp>
 #include <tensorpar/check/check.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
@@ -68,6 +69,7 @@ TEST_CASE("never slower than shardings on all micro-batches at once, nor than th
     for (double bandwidth : {1e10, 1e8}) {
       CAPTURE(name);
       CAPTURE(bandwidth);
+      if (test_effort::slow && (name == gpt) == (bandwidth == 1e10)) continue;
       computation_graph const g = name == gpt ? zoo::make(name, 1) : zoo::make_reduced(name, 1);
       machine const on = nodes(2, 2, bandwidth);
       planned const r = plan_training({.graph = g, .samples = 16}, on, analytical{});
@@ -90,7 +92,7 @@ TEST_CASE("where memory is short there are more micro-batches, stages, or what i
   computation_graph const g = zoo::make(gpt, 1);
   int more = 0, lacks = 0;
   training_problem asked{.graph = g, .samples = 16, .optimizer = {optimizer_kind::adamw}};
-  for (double megabytes = 24; megabytes > 0.5; megabytes /= 2) {
+  for (double megabytes = 24; megabytes > 0.5; megabytes /= test_effort::slow ? 4 : 2) {
     CAPTURE(megabytes);
     machine const on = nodes(1, 2, 1e9, megabytes);
     planned const r = plan_training(asked, on, analytical{});
@@ -165,6 +167,7 @@ TEST_CASE("a quick search is the best assignment of all devices, and no pipeline
   for (std::string const name : {"candle_uno", "mlp_unify", "dlrm"})
     for (double bandwidth : {1e10, 1e8}) {
       CAPTURE(name);
+      if (test_effort::slow && (name == "dlrm") == (bandwidth == 1e10)) continue;
       training_problem const asked{.graph = zoo::make_reduced(name, 1), .samples = 16};
       machine const on = nodes(2, 2, bandwidth);
       planned const quick = plan_training(asked, on, analytical{}, {.effort = effort::quick});
@@ -220,6 +223,7 @@ TEST_CASE("a batch with an odd factor, bf16, and devices of two kinds; plans tha
   int staged = 0;
   for (machine const& on : {nodes(2, 2, 1e10), mixed})
     for (bool const bf16 : {false, true}) {
+      if (test_effort::slow && bf16 == (on.kinds.size() == 1)) continue;
       computation_graph const g = bf16 ? mixed_precision(one) : one;
       planned const r = plan_training({.graph = g, .samples = 15, .optimizer = {optimizer_kind::adamw}}, on, analytical{});
       check_result(g, 15, on, r);

@@ -4,6 +4,7 @@
 #include "task_sums.hpp"
 
 #include <doctest/doctest.h>
+#include <support/effort.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/search/solve/savings.hpp>
@@ -88,7 +89,7 @@ TEST_CASE("fitting: valid, and nearly always the best there is, where every assi
 
 TEST_CASE("fitting: an arena of one device is the program's") {
   std::mt19937_64 g(4);
-  for (u64 seed = 1; seed <= 60; ++seed) {
+  for (u64 seed = 1; seed <= static_cast<u64>(test_effort::cases(60)); ++seed) {
     recipe const r = random_recipe(seed, 6, 4);
     training_graph const t = r.build();
     machine const on = r.cluster();
