@@ -1,6 +1,7 @@
 // tests/support/wide_profile.hpp - made-up profiles with the shape of Inception-v3 (some 36,000 downsets), and small random ones
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/dnn_partitioning.hpp>
 #include <tensorpar/peers/profiles/pipedream.hpp>
 #include <tensorpar/peers/profiles/piper.hpp>
@@ -10,7 +11,7 @@
 
 namespace wide {
 
-using tensorpar::detail::uz;
+using tensorpar::idx;
 using tests::random_source;
 
 /// Grows a graph of layers: chains that fork and join.
@@ -74,12 +75,12 @@ inline tensorpar::dnn_partitioning_profile timed(std::vector<std::vector<int>> c
     g.backward.push_back(v >= n);
     g.on_accelerator.push_back(1);
     g.inputs.emplace_back();
-    if (v < n) g.inputs.back() = inputs[uz(v)];
+    if (v < n) g.inputs.back() = inputs[idx(v)];
   }
   g.colours = n;
   for (int v = 0; v < n && training; ++v) {
-    g.inputs[uz(n + v)].push_back(v);
-    for (int u : inputs[uz(v)]) g.inputs[uz(n + u)].push_back(n + v);
+    g.inputs[idx(n + v)].push_back(v);
+    for (int u : inputs[idx(v)]) g.inputs[idx(n + u)].push_back(n + v);
   }
   for (auto& list : g.inputs) std::sort(list.begin(), list.end());
   g.memory = 1e18;
@@ -112,12 +113,12 @@ inline tensorpar::piper_profile piper(std::vector<std::vector<int>> const& input
   tensorpar::piper_profile g;
   int const n = static_cast<int>(inputs.size());
   g.inputs = inputs;
-  g.in.resize(uz(n));
-  g.out.resize(uz(n));
+  g.in.resize(idx(n));
+  g.out.resize(idx(n));
   for (int v = 0; v < n; ++v)
-    for (int u : inputs[uz(v)]) {
-      g.in[uz(v)].push_back(static_cast<int>(g.edges.size()));
-      g.out[uz(u)].push_back(static_cast<int>(g.edges.size()));
+    for (int u : inputs[idx(v)]) {
+      g.in[idx(v)].push_back(static_cast<int>(g.edges.size()));
+      g.out[idx(u)].push_back(static_cast<int>(g.edges.size()));
       g.edges.push_back({u, v, 1e5 * (1 + r.below(50))});
     }
   for (int v = 0; v < n; ++v) {
@@ -126,7 +127,7 @@ inline tensorpar::piper_profile piper(std::vector<std::vector<int>> const& input
     double const time = (v % 3 == 1 ? 10 : 1) * (50 + r.below(100)) / 1e5, bytes = 1e5 * (1 + r.below(40)), weights = 1e5 * r.below(30);
     g.degrees.emplace_back();
     for (int t : degrees) {
-      std::vector<double> const in(g.in[uz(v)].size(), t > 1 ? 1e4 : 0.0), out(g.out[uz(v)].size(), t > 1 ? 1e4 : 0.0);
+      std::vector<double> const in(g.in[idx(v)].size(), t > 1 ? 1e4 : 0.0), out(g.out[idx(v)].size(), t > 1 ? 1e4 : 0.0);
       double const part = t == 1 ? 1.0 : (0.5 + 0.1 * r.below(3)) * 2 / t;
       double const held = weights / t, kept = bytes * part;
       g.degrees.back().push_back({t, {{"vanilla", time * part, held, kept, 2 * held, in, out},

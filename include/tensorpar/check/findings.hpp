@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/index.hpp>
 #include <utility>
 #include <vector>
 
@@ -71,7 +72,7 @@ struct word {
 }
 template <class... T> std::string sentence(T const&... x) { return sentence_of({word(x)...}); }
 /// An index of a container.
-constexpr std::size_t z(std::integral auto i) { return static_cast<std::size_t>(i); }
+constexpr std::size_t z(std::integral auto i) { return idx(i); }
 }  // namespace detail::check
 
 /// Where findings go. Stops listening after `limit`: one fault early in a program breaks much that follows.

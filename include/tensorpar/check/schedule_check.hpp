@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/check/schedule_findings.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/convexity.hpp>
 #include <tensorpar/graph/order.hpp>
 #include <tensorpar/plan/pipeline.hpp>
@@ -23,7 +24,6 @@ class schedule_checker {
   std::size_t count_ = 0;                 // of all findings, kept or not
   int edges_ok_ = -1;
 
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int stages() const { return static_cast<int>(p_.stages.size()); }
   static std::string say(int stage) { return "stage " + std::to_string(stage); }
   static std::string say(pass_entry const& e) {
@@ -37,16 +37,16 @@ class schedule_checker {
       found_.push_back({f, e.stage, e.what, e.micro_batch, std::string(name_of(f)) + ": " + std::move(text)});
   }
   int& place(pass_entry const& e) {
-    return place_[3 * at(e.stage) + at(static_cast<int>(e.what))][at(e.micro_batch)];
+    return place_[3 * idx(e.stage) + idx(static_cast<int>(e.what))][idx(e.micro_batch)];
   }
   bool group_exists(int s) const {
-    return p_.stages[at(s)].group >= 0 && at(p_.stages[at(s)].group) < p_.groups.size();
+    return p_.stages[idx(s)].group >= 0 && idx(p_.stages[idx(s)].group) < p_.groups.size();
   }
-  bool same_group(int s, int t) const { return p_.stages[at(s)].group == p_.stages[at(t)].group; }
+  bool same_group(int s, int t) const { return p_.stages[idx(s)].group == p_.stages[idx(t)].group; }
 
   /// Micro-batches of a stage that hold samples of micro-batch k of size b: first and last.
   std::pair<int, int> holding(int stage, int k, i64 b) const {
-    i64 const size = p_.stages[at(stage)].micro_batch;
+    i64 const size = p_.stages[idx(stage)].micro_batch;
     return {static_cast<int>(k * b / size), static_cast<int>(((k + 1) * b - 1) / size)};
   }
   /// Everything that must have ended before e (C4's own stage and C5), in a fixed order.
@@ -57,13 +57,13 @@ class schedule_checker {
     if (e.what == pass::weights) return {{e.stage, pass::backward, e.micro_batch}};
     if (e.what == pass::backward) r.push_back({e.stage, pass::forward, e.micro_batch});
     auto const all = [&](int other) {
-      auto const [first, last] = holding(other, e.micro_batch, p_.stages[at(e.stage)].micro_batch);
+      auto const [first, last] = holding(other, e.micro_batch, p_.stages[idx(e.stage)].micro_batch);
       for (int k = first; k <= last; ++k) r.push_back({other, e.what, k});
     };
     if (e.what == pass::forward)
       for (int u : tensorpar::predecessors(edges, e.stage)) all(u);
     else
-      for (int u : out[at(e.stage)]) all(u);
+      for (int u : out[idx(e.stage)]) all(u);
     return r;
   }
 
@@ -72,7 +72,7 @@ class schedule_checker {
     if (p_.mini_batch < 1)
       find(schedule_fault::form, -1, "the mini-batch has " + std::to_string(p_.mini_batch) + " samples");
     for (int s = 0; s < stages(); ++s) {
-      i64 const b = p_.stages[at(s)].micro_batch;
+      i64 const b = p_.stages[idx(s)].micro_batch;
       if (p_.mini_batch < 1 || b < 1 || p_.mini_batch % b != 0 || p_.mini_batch / b > max_micro_batches) {
         find(schedule_fault::form, s,
              say(s) + " has micro-batches of " + std::to_string(b) + " samples of a mini-batch of " +
@@ -111,20 +111,20 @@ class schedule_checker {
   void place_entries() {
     place_.assign(3 * p_.stages.size(), {});
     for (int s = 0; s < stages(); ++s)
-      for (int w = 0; w < (p_.stages[at(s)].split_backward ? 3 : 2); ++w)
-        place_[3 * at(s) + at(w)].assign(at(p_.micro_batches(s)), -1);
+      for (int w = 0; w < (p_.stages[idx(s)].split_backward ? 3 : 2); ++w)
+        place_[3 * idx(s) + idx(w)].assign(idx(p_.micro_batches(s)), -1);
     for (std::size_t g = 0; g < p_.schedule.size(); ++g)
       for (std::size_t i = 0; i < p_.schedule[g].size(); ++i) {
         pass_entry const& e = p_.schedule[g][i];
         std::string const where = " in the order of group " + std::to_string(g);
         if (e.stage < 0 || e.stage >= stages() || e.what < pass::forward || e.what > pass::weights) {
           find(schedule_fault::form, -1, "an entry of stage " + std::to_string(e.stage) + where);
-        } else if (p_.stages[at(e.stage)].group != static_cast<int>(g)) {
+        } else if (p_.stages[idx(e.stage)].group != static_cast<int>(g)) {
           find(schedule_fault::form, e,
                say(e) + where + ", but the stage runs on group " +
-                   std::to_string(p_.stages[at(e.stage)].group));
+                   std::to_string(p_.stages[idx(e.stage)].group));
         } else if (e.micro_batch < 0 ||
-                   at(e.micro_batch) >= place_[3 * at(e.stage) + at(static_cast<int>(e.what))].size()) {
+                   idx(e.micro_batch) >= place_[3 * idx(e.stage) + idx(static_cast<int>(e.what))].size()) {
           find(schedule_fault::c4, e, say(e) + where + ": the stage has no such pass");
         } else if (place(e) >= 0) {
           find(schedule_fault::c4, e, say(e) + where + " is there twice");
@@ -136,7 +136,7 @@ class schedule_checker {
   void within_stages() {
     for (int s = 0; s < stages(); ++s)
       for (int w = 0; w < 3; ++w) {
-        auto const& mine = place_[3 * at(s) + at(w)];
+        auto const& mine = place_[3 * idx(s) + idx(w)];
         int before = -1;
         for (std::size_t k = 0; k < mine.size(); ++k) {
           pass_entry const e{s, static_cast<pass>(w), static_cast<int>(k)};
@@ -148,7 +148,7 @@ class schedule_checker {
             find(schedule_fault::c4, e, say(e) + " comes before that of an earlier micro-batch");
           before = mine[k] > before ? mine[k] : before;
           if (w == 0) continue;
-          int const first = place_[3 * at(s) + at(w - 1)][k];
+          int const first = place_[3 * idx(s) + idx(w - 1)][k];
           if (first >= 0 && mine[k] < first)
             find(schedule_fault::c4, e,
                  say(e) + " comes before its " + std::string(name_of(static_cast<pass>(w - 1))) + " pass");
@@ -162,14 +162,14 @@ class schedule_checker {
     std::vector<std::vector<int>> out(p_.stages.size());
     for (int s = 0; s < stages(); ++s)
       for (int u : tensorpar::predecessors(edges, s)) {
-        i64 const a = p_.stages[at(u)].micro_batch, b = p_.stages[at(s)].micro_batch;
+        i64 const a = p_.stages[idx(u)].micro_batch, b = p_.stages[idx(s)].micro_batch;
         if (a % b != 0 && b % a != 0) {
           whole = false;
           find(schedule_fault::c5, s,
                "micro-batches of " + std::to_string(a) + " samples of " + say(u) + " before " +
                    std::to_string(b) + " of " + say(s) + ": neither divides the other");
         }
-        out[at(u)].push_back(s);
+        out[idx(u)].push_back(s);
       }
     std::size_t const found_before = count_;
     std::vector<std::vector<int>> before;    // passes numbered group by group
@@ -179,21 +179,21 @@ class schedule_checker {
       first.push_back(n);
       n += static_cast<int>(o.size());
     }
-    if (whole) before.resize(at(n));
+    if (whole) before.resize(idx(n));
     for (std::size_t g = 0; g < p_.schedule.size(); ++g)
       for (std::size_t i = 0; i < p_.schedule[g].size(); ++i) {
         pass_entry const& e = p_.schedule[g][i];
         if (e.stage < 0 || e.stage >= stages() || e.what < pass::forward || e.what > pass::weights ||
             e.micro_batch < 0)
           continue;
-        if (at(e.micro_batch) >= place_[3 * at(e.stage) + at(static_cast<int>(e.what))].size()) continue;
-        if (whole && i > 0) before[at(first[g]) + i].push_back(first[g] + static_cast<int>(i) - 1);
+        if (idx(e.micro_batch) >= place_[3 * idx(e.stage) + idx(static_cast<int>(e.what))].size()) continue;
+        if (whole && i > 0) before[idx(first[g]) + i].push_back(first[g] + static_cast<int>(i) - 1);
         for (pass_entry const& u : needs(edges, out, e)) {
           int const where = place(u);
           if (u.stage != e.stage && same_group(u.stage, e.stage) && where > static_cast<int>(i))
             find(schedule_fault::c5, e,
                  say(e) + " comes before " + say(u) + " in the order of group " + std::to_string(g));
-          if (whole) before[at(first[g]) + i].push_back(first[at(p_.stages[at(u.stage)].group)] + where);
+          if (whole) before[idx(first[g]) + i].push_back(first[idx(p_.stages[idx(u.stage)].group)] + where);
         }
       }
     if (whole && count_ == found_before) no_cycle(before, first);
@@ -204,7 +204,7 @@ class schedule_checker {
     auto const entry = [&](int i, std::size_t& g) -> pass_entry const& {
       g = first.size() - 1;
       while (first[g] > i) --g;
-      return p_.schedule[g][at(i - first[g])];
+      return p_.schedule[g][idx(i - first[g])];
     };
     // In the cycle each pass precedes the next. Only where it leaves a group is something waited for.
     std::string text;
@@ -225,9 +225,9 @@ class schedule_checker {
 
   template <topology G, topology S> void structure(G const& operators, S const& edges, int devices) {
     int const n = tensorpar::node_count(operators);
-    std::vector<int> of(at(n), -1);
+    std::vector<int> of(idx(n), -1);
     for (int s = 0; s < stages(); ++s) {
-      auto const& nodes = p_.stages[at(s)].nodes;
+      auto const& nodes = p_.stages[idx(s)].nodes;
       if (nodes.empty()) find(schedule_fault::c1, s, say(s) + " has no operator");
       bool exist = true;
       for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -240,20 +240,20 @@ class schedule_checker {
         }
         if (i > 0 && nodes[i - 1] >= v)
           find(schedule_fault::form, s, say(s) + " does not name its operators in ascending order");
-        if (of[at(v)] >= 0 && of[at(v)] != s)
+        if (of[idx(v)] >= 0 && of[idx(v)] != s)
           find(schedule_fault::c1, s,
-               "operator " + std::to_string(v) + " is in " + say(of[at(v)]) + " and in " + say(s));
-        of[at(v)] = s;
+               "operator " + std::to_string(v) + " is in " + say(of[idx(v)]) + " and in " + say(s));
+        of[idx(v)] = s;
       }
       if (exist && !is_convex(operators, nodes))
         find(schedule_fault::c1, s, say(s) + " is not convex: a path leaves it and comes back");
     }
     for (int v = 0; v < n; ++v)
-      if (of[at(v)] < 0) find(schedule_fault::c1, -1, "operator " + std::to_string(v) + " is in no stage");
+      if (of[idx(v)] < 0) find(schedule_fault::c1, -1, "operator " + std::to_string(v) + " is in no stage");
     if (edges_fit(edges))
       for (int v = 0; v < n; ++v)
         for (int u : tensorpar::predecessors(operators, v)) {
-          int const from = of[at(u)], to = of[at(v)];
+          int const from = of[idx(u)], to = of[idx(v)];
           bool there = from < 0 || to < 0 || from == to;
           if (!there)
             for (int s : tensorpar::predecessors(edges, to)) there = there || s == from;
@@ -265,7 +265,7 @@ class schedule_checker {
     groups(devices);
   }
   void groups(int devices) {
-    std::vector<int> of(at(devices > 0 ? devices : 0), -1);
+    std::vector<int> of(idx(devices > 0 ? devices : 0), -1);
     for (std::size_t g = 0; g < p_.groups.size(); ++g) {
       device_range const& d = p_.groups[g];
       std::string const me = "group " + std::to_string(g);
@@ -276,12 +276,13 @@ class schedule_checker {
         continue;
       }
       for (int i = d.first; i < d.first + d.count; ++i) {
-        if (of[at(i)] >= 0) {
+        if (of[idx(i)] >= 0) {
           find(schedule_fault::c3, -1,
-               "device " + std::to_string(i) + " is in group " + std::to_string(of[at(i)]) + " and in " + me);
+               "device " + std::to_string(i) + " is in group " + std::to_string(of[idx(i)]) + " and in " +
+                   me);
           break;
         }
-        of[at(i)] = static_cast<int>(g);
+        of[idx(i)] = static_cast<int>(g);
       }
     }
   }
@@ -291,7 +292,7 @@ class schedule_checker {
     for (int s = 0; s < stages(); ++s)
       if (!group_exists(s)) {
         find(schedule_fault::c3, s,
-             say(s) + " runs on group " + std::to_string(p_.stages[at(s)].group) + ", which does not exist");
+             say(s) + " runs on group " + std::to_string(p_.stages[idx(s)].group) + ", which does not exist");
         good = false;
       }
     if (p_.schedule.size() != p_.groups.size()) {

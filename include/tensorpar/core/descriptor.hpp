@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <unistd.h>
 #include <utility>
 
@@ -71,7 +72,7 @@ inline bool write_all(int fd, void const* data, std::size_t n) {
     if (put == 0) errno = ENOSPC;
     if (put <= 0) return false;
     p += put;
-    n -= static_cast<std::size_t>(put);
+    n -= idx(put);
   }
   return true;
 }

@@ -1,6 +1,7 @@
 // tensorpar/core/name_index.hpp - which names may be taken: a set of hashes
 #pragma once
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <vector>
 
 namespace tensorpar::detail {
@@ -13,7 +14,7 @@ class name_index {
 
   static u64 key(u64 hash) { return hash ? hash : 1; }
   std::size_t place(u64 k) const {
-    std::size_t at = static_cast<std::size_t>(mix(k)) & (slots_.size() - 1);
+    std::size_t at = idx(mix(k)) & (slots_.size() - 1);
     while (slots_[at] && slots_[at] != k) at = (at + 1) & (slots_.size() - 1);
     return at;
   }

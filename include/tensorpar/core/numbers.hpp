@@ -27,7 +27,6 @@ inline constexpr int profile_max_edges = 1'000'000;
 
 namespace detail {
 /// An int as an index.
-constexpr std::size_t uz(int i) { return static_cast<std::size_t>(i); }
 }  // namespace detail
 
 }  // namespace tensorpar

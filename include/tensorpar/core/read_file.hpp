@@ -3,6 +3,7 @@
 #include <string_view>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/descriptor.hpp>
+#include <tensorpar/core/index.hpp>
 
 namespace tensorpar {
 
@@ -15,10 +16,10 @@ class readable_file {
 
   /// 0 at the end of the file.
   std::size_t some(u64 at, char* to, u64 n) const {
-    auto const most = static_cast<std::size_t>(n < u64{1} << 30 ? n : u64{1} << 30);
+    auto const most = idx(n < u64{1} << 30 ? n : u64{1} << 30);
     auto const got = detail::repeated([&] { return ::pread(fd_.get(), to, most, static_cast<::off_t>(at)); });
     if (got < 0) detail::refuse("cannot read the file", path_, "a readable disk");
-    return static_cast<std::size_t>(got);
+    return idx(got);
   }
 
  public:
@@ -50,7 +51,7 @@ class readable_file {
   }
   /// All up to its end, also of files that do not know their size.
   std::string text() const {
-    std::string r(static_cast<std::size_t>(bytes_), '\0');
+    std::string r(idx(bytes_), '\0');
     for (std::size_t done = 0;;) {
       if (done == r.size()) {                                            // is there more?
         char more[4096];

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <type_traits>
+#include <tensorpar/core/index.hpp>
 
 namespace tensorpar {
 
@@ -48,7 +49,7 @@ template <class T> class pool {
       }
     int c = cap_ ? 4 * cap_ : std::is_constant_evaluated() ? 64 : 8;
     if (c < least) c = least;
-    T* q = new T[static_cast<std::size_t>(c)];
+    T* q = new T[idx(c)];
     for (int i = 0; i < n_; ++i) q[i] = p_[i];
     drop();
     p_ = q;
@@ -60,7 +61,7 @@ template <class T> class pool {
  public:
   constexpr pool() = default;
   constexpr pool(int n, T const& x)
-      : p_(new T[static_cast<std::size_t>(n > 0 ? n : 1)]), n_(n), cap_(n > 0 ? n : 1) {
+      : p_(new T[idx(n > 0 ? n : 1)]), n_(n), cap_(n > 0 ? n : 1) {
     for (int i = 0; i < n; ++i) p_[i] = x;
   }
   /// Empty, with room for its first elements that somebody else owns. When that is full they move to memory
@@ -109,7 +110,7 @@ namespace detail {
 /// element; and a plain pointer is indexed for free, where operator[] is a call.
 template <class T> struct zeroed {
   T* p;
-  constexpr explicit zeroed(int n) : p(new T[static_cast<std::size_t>(n > 0 ? n : 1)]{}) {}
+  constexpr explicit zeroed(int n) : p(new T[idx(n > 0 ? n : 1)]{}) {}
   constexpr zeroed(zeroed&& o) noexcept : p(o.p) { o.p = nullptr; }
   constexpr ~zeroed() { delete[] p; }
   zeroed(zeroed const&) = delete;

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -116,7 +117,7 @@ template <class Thread> class basic_thread_pool {
   /// no more threads.
   explicit basic_thread_pool(int threads, pool_start when = pool_start::when_needed)
       : size_(number(threads, when)) {
-    threads_.reserve(static_cast<std::size_t>(size_));
+    threads_.reserve(idx(size_));
     if (when == pool_start::now) start_threads(size_);
   }
   basic_thread_pool(basic_thread_pool const&) = delete;
@@ -146,7 +147,7 @@ template <class Thread> class basic_thread_pool {
   /// f(first, last, member) for blocks of at most `block` of `count` things.
   template <class F> void run_blocks(std::size_t count, std::size_t block, F const& f) {
     run(static_cast<int>((count + block - 1) / block), [&](int unit, int member) {
-      std::size_t const first = static_cast<std::size_t>(unit) * block;
+      std::size_t const first = idx(unit) * block;
       f(first, first + block < count ? first + block : count, member);
     });
   }

@@ -9,6 +9,7 @@
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/descriptor.hpp>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 
 namespace tensorpar {
 
@@ -122,7 +123,7 @@ inline file_place place_of_file(std::string const& path) {
       if (n >= 0) errno = ELOOP;
       refuse("cannot write the file", path, valid);
     }
-    rest.resize(static_cast<std::size_t>(n));
+    rest.resize(idx(n));
   }
 }
 

@@ -2,6 +2,7 @@
 // reshards
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/collectives.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/op/kinds/embedding.hpp>
@@ -91,7 +92,7 @@ struct analytical {
  private:
   link_cost link_at(machine const& m, int level, i64 senders) const {
     link_level const& l =
-        level + 1 >= group_levels::max_levels ? m.links.back() : m.links[static_cast<std::size_t>(level)];
+        level + 1 >= group_levels::max_levels ? m.links.back() : m.links[idx(level)];
     double share = use.link_efficiency;
     if (use.uplinks > 0 && static_cast<double>(senders) > use.uplinks)
       share *= use.uplinks / static_cast<double>(senders);
@@ -137,11 +138,11 @@ struct analytical {
     if (low == high) return before / (use.memory_efficiency * q.on.kind_of(low).memory_bandwidth);
     int level = 0;
     while (level + 1 < static_cast<int>(q.on.links.size()) &&
-           low / q.on.links[static_cast<std::size_t>(level)].group !=
-               high / q.on.links[static_cast<std::size_t>(level)].group)
+           low / q.on.links[idx(level)].group !=
+               high / q.on.links[idx(level)].group)
       ++level;
     i64 const talking = a.size > b.size ? a.size : b.size,
-              block = level ? q.on.links[static_cast<std::size_t>(level - 1)].group : 1;
+              block = level ? q.on.links[idx(level - 1)].group : 1;
     return link_at(q.on, level, talking < block ? talking : block)
         .seconds(pieces, received > sent ? received : sent);
   }

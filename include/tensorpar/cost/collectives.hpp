@@ -2,6 +2,7 @@
 // hierarchical
 #pragma once
 #include <bit>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/groups.hpp>
 
 namespace tensorpar {
@@ -80,7 +81,7 @@ template <class Link> link_cost crossed(group_levels const& g, Link&& link) {
   link_cost worst{0, 0};
   i64 within = 1;
   for (int l = 0; l < g.levels; ++l) {
-    std::size_t const i = static_cast<std::size_t>(l);
+    std::size_t const i = idx(l);
     if (g.fan[i] > 1) {
       i64 const groups = g.even && g.abreast[i] > within ? g.abreast[i] / within : g.even ? 1 : g.abreast[i];
       link_cost const c = link(l, groups);
@@ -93,7 +94,7 @@ template <class Link> link_cost crossed(group_levels const& g, Link&& link) {
 }
 inline i64 size(group_levels const& g) {
   i64 n = 1;
-  for (int l = 0; l < g.levels; ++l) n *= g.fan[static_cast<std::size_t>(l)];
+  for (int l = 0; l < g.levels; ++l) n *= g.fan[idx(l)];
   return n;
 }
 
@@ -106,9 +107,9 @@ double reduce_scatter(group_levels const& g, double bytes, Link&& link, collecti
   if (a != best && a != hierarchical) return whole;
   double sum = 0;
   for (int l = 0; l < g.levels; ++l) {
-    i64 const n = g.fan[static_cast<std::size_t>(l)];
+    i64 const n = g.fan[idx(l)];
     if (n < 2) continue;
-    sum += flat::reduce_scatter(n, bytes, link(l, g.abreast[static_cast<std::size_t>(l)]), best);
+    sum += flat::reduce_scatter(n, bytes, link(l, g.abreast[idx(l)]), best);
     bytes /= static_cast<double>(n);
   }
   return a == hierarchical ? sum : flat::least(whole, sum);
@@ -123,11 +124,11 @@ double all_reduce(group_levels const& g, double bytes, Link&& link, collective_a
   if (a != best && a != hierarchical) return whole;
   double inner = 0, sum = -1;
   for (int l = 0; l < g.levels; ++l) {
-    i64 const n = g.fan[static_cast<std::size_t>(l)];
+    i64 const n = g.fan[idx(l)];
     if (n < 2) continue;
-    link_cost const c = link(l, g.abreast[static_cast<std::size_t>(l)]);
+    link_cost const c = link(l, g.abreast[idx(l)]);
     bool outermost = true;
-    for (int k = l + 1; k < g.levels; ++k) outermost = outermost && g.fan[static_cast<std::size_t>(k)] < 2;
+    for (int k = l + 1; k < g.levels; ++k) outermost = outermost && g.fan[idx(k)] < 2;
     if (outermost) { sum = inner + flat::all_reduce(n, bytes, c, best); break; }
     inner += 2 * flat::reduce_scatter(n, bytes, c, best);
     bytes /= static_cast<double>(n);
@@ -149,9 +150,9 @@ double all_to_all(group_levels const& g, double bytes, Link&& link, collective_a
   double sum = 0;
   i64 within = 1;
   for (int l = 0; l < g.levels; ++l) {
-    i64 const here = within * g.fan[static_cast<std::size_t>(l)];
+    i64 const here = within * g.fan[idx(l)];
     if (here > within)
-      sum += link(l, g.abreast[static_cast<std::size_t>(l)])
+      sum += link(l, g.abreast[idx(l)])
                  .seconds(static_cast<double>(here - within),
                           bytes * static_cast<double>(here - within) / static_cast<double>(n));
     within = here;

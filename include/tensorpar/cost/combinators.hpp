@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/op/core/spelling.hpp>
 #include <utility>
@@ -82,7 +83,7 @@ template <class M> struct calibrated {
   static_assert(cost_model_lack<M>::value);
   M base{};
   std::array<double, cost_families> factor{1, 1, 1, 1, 1, 1, 1, 1, 1};
-  double of(cost_family f) const { return factor[static_cast<std::size_t>(f)]; }
+  double of(cost_family f) const { return factor[idx(f)]; }
   double seconds(compute_query const& q) const { return of(family_of(q.op, q.in)) * base.seconds(q); }
   double seconds(reshard_query const& q) const { return of(family_of(q.step.kind)) * base.seconds(q); }
 };
@@ -100,12 +101,12 @@ inline std::array<double, cost_families> fit_factors(std::vector<calibration_sam
       throw error("a sample of " + std::to_string(s.predicted) + " s predicted and " +
                       std::to_string(s.measured) + " s measured",
                   std::string("calibration of ") + name_of(s.family), "positive, finite seconds");
-    sum[static_cast<std::size_t>(s.family)] += x;
-    count[static_cast<std::size_t>(s.family)] += 1;
+    sum[idx(s.family)] += x;
+    count[idx(s.family)] += 1;
   }
   for (std::size_t f = 0; f < r.size(); ++f) r[f] = count[f] > 0 ? std::exp(sum[f] / count[f]) : 1;
-  auto const keep = static_cast<std::size_t>(cost_family::keep),
-             plain = static_cast<std::size_t>(cost_family::elementwise);
+  auto const keep = idx(cost_family::keep),
+             plain = idx(cost_family::elementwise);
   if (r[keep] > r[plain]) r[keep] = r[plain];
   return r;
 }
@@ -175,7 +176,7 @@ template <class M> class cached {
     bool is(compute_query const& q) const {
       auto same = [](std::vector<shape> const& a, shapes b) {
         if (static_cast<int>(a.size()) != b.n) return false;
-        for (int i = 0; i < b.n; ++i) if (!(a[static_cast<std::size_t>(i)] == b[i])) return false;
+        for (int i = 0; i < b.n; ++i) if (!(a[idx(i)] == b[i])) return false;
         return true;
       };
       return op == q.op && scalar_bytes == q.scalar_bytes && same(in, q.in) && same(out, q.out) &&

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine.hpp>
 #include <tensorpar/ir/reshard.hpp>
 #include <utility>
@@ -64,7 +65,7 @@ inline bool levels_by_digits(reshard_step const& m, machine const& on, group_lev
   i64 below = 1, crowd = 1;
   for (int l = 0; l < r.levels; ++l) {
     i64 members = 1, all = 1;
-    i64 const block = on.links[static_cast<std::size_t>(l)].group;
+    i64 const block = on.links[idx(l)].group;
     bool const outermost = l + 1 == r.levels;
     for (int i = 0; i < mesh.n; ++i) {
       if (outermost) all *= mesh.a[i].degree;
@@ -74,8 +75,8 @@ inline bool levels_by_digits(reshard_step const& m, machine const& on, group_lev
       if (outermost) members *= x.degree;
       else if (!inside(x, block, members)) return false;
     }
-    r.fan[static_cast<std::size_t>(l)] = members / below;
-    r.abreast[static_cast<std::size_t>(l)] = crowd;
+    r.fan[idx(l)] = members / below;
+    r.abreast[idx(l)] = crowd;
     below = members;
     crowd = all;
   }
@@ -174,15 +175,15 @@ inline std::vector<group_levels> levels_by_residues(reshard_step const& m, machi
                          : group_levels::max_levels;
   i64 period = 1;
   for (int l = 0; l + 1 < levels; ++l)
-    period = std::lcm(period, static_cast<i64>(on.links[static_cast<std::size_t>(l)].group));
-  std::vector<char> residue(static_cast<std::size_t>(period), 0), next;
-  residue[static_cast<std::size_t>(m.before.start % period)] = 1;
+    period = std::lcm(period, static_cast<i64>(on.links[idx(l)].group));
+  std::vector<char> residue(idx(period), 0), next;
+  residue[idx(m.before.start % period)] = 1;
   for (group_axis const& a : axes_beside_groups(m)) {
     next.assign(residue.size(), 0);
     i64 const turn = period / std::gcd(a.stride, period), n = a.degree < turn ? a.degree : turn;
     for (i64 r = 0; r < period; ++r)
-      for (i64 i = 0; i < n && residue[static_cast<std::size_t>(r)]; ++i)
-        next[static_cast<std::size_t>((r + i * a.stride) % period)] = 1;
+      for (i64 i = 0; i < n && residue[idx(r)]; ++i)
+        next[idx((r + i * a.stride) % period)] = 1;
     residue.swap(next);
   }
   i64 size = 1;
@@ -204,11 +205,11 @@ inline std::vector<group_levels> levels_by_residues(reshard_step const& m, machi
   group_levels x;
   x.levels = levels;
   for (int l = 0; l < levels; ++l)
-    x.abreast[static_cast<std::size_t>(l)] =
-        l ? max_in_block(m.before, on.links[static_cast<std::size_t>(l - 1)].group) : 1;
+    x.abreast[idx(l)] =
+        l ? max_in_block(m.before, on.links[idx(l - 1)].group) : 1;
   std::vector<group_levels> r;
   for (i64 start = 0; start < period; ++start) {
-    if (!residue[static_cast<std::size_t>(start)]) continue;
+    if (!residue[idx(start)]) continue;
     std::vector<i64> const devices = places(start, axes);
     i64 below = 1;
     int top = 0;
@@ -216,18 +217,18 @@ inline std::vector<group_levels> levels_by_residues(reshard_step const& m, machi
     for (int l = 0; l < levels; ++l) {
       i64 least = size, most = l + 1 == levels ? size : 0;
       for (std::size_t i = 0, j = 0; l + 1 < levels && i < devices.size(); i = j) {
-        i64 const block = on.links[static_cast<std::size_t>(l)].group;
+        i64 const block = on.links[idx(l)].group;
         while (j < devices.size() && devices[j] / block == devices[i] / block) ++j;
         least = std::min(least, static_cast<i64>(j - i));
         most = std::max(most, static_cast<i64>(j - i));
       }
       if (least != most || most % below) x.even = false;
-      x.fan[static_cast<std::size_t>(l)] = most / below;
+      x.fan[idx(l)] = most / below;
       if (most > below) top = l;
       below = most;
     }
     if (!x.even)
-      for (int l = 0; l < levels; ++l) x.fan[static_cast<std::size_t>(l)] = l == top ? size : 1;
+      for (int l = 0; l < levels; ++l) x.fan[idx(l)] = l == top ? size : 1;
     if (std::find(r.begin(), r.end(), x) == r.end()) r.push_back(x);
   }
   return r;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/ir/machine/machine.hpp>
 #include <thread>
@@ -118,7 +119,7 @@ inline machine host_machine(int devices, host_rates const& h, i64 memory = i64{8
   // a part handed over is read by its new owner: half of what a copy reads and writes, at the device's own
   // share
   link_level const l{"shared memory", devices, h.handover / share, k.memory_bandwidth / 2};
-  return {"this machine", {k}, std::vector<int>(static_cast<std::size_t>(devices), 0), {l}};
+  return {"this machine", {k}, std::vector<int>(idx(devices), 0), {l}};
 }
 
 }  // namespace tensorpar

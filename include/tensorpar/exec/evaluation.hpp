@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/traffic.hpp>
 #include <tensorpar/exec/device/kernel.hpp>
 #include <tensorpar/exec/step/device_memory.hpp>
@@ -24,18 +25,18 @@ inline any_op evaluated(any_op const& o) { return o.is<dropout>() ? any_op(dropo
 inline std::vector<char> tasks_behind(program const& p, computation_graph const& g,
                                       std::vector<int> const& buffers) {
   std::vector<char> task(p.tasks.size(), 0), made(p.buffers.size(), 0);
-  for (int b : buffers) made[static_cast<std::size_t>(b)] = 1;
+  for (int b : buffers) made[idx(b)] = 1;
   // from the end: updates of what is read here have been passed by then
   for (std::size_t i = p.tasks.size(); i-- > 0;) {
     tensorpar::task const& t = p.tasks[i];
-    for (int b : t.out) task[i] = task[i] || made[static_cast<std::size_t>(b)];
+    for (int b : t.out) task[i] = task[i] || made[idx(b)];
     if (!task[i]) continue;
-    if (t.kind == task_kind::receive) task[static_cast<std::size_t>(t.other_half)] = 1;
+    if (t.kind == task_kind::receive) task[idx(t.other_half)] = 1;
     for (int b : t.in) {
-      buffer const& q = p.buffers[static_cast<std::size_t>(b)];
-      made[static_cast<std::size_t>(b)] = 1;
+      buffer const& q = p.buffers[idx(b)];
+      made[idx(b)] = 1;
       if (q.value >= 0 && g.value(q.value).role == value_role::input)
-        task[static_cast<std::size_t>(q.first)] = 1;
+        task[idx(q.first)] = 1;
     }
   }
   return task;
@@ -60,7 +61,7 @@ template <class Scalar, class Memory> class evaluation {
   any_op const all_kept_ = dropout{0, 0};
 
   buffer const& buffer_of(piece const& p) const {
-    return program_.buffers[static_cast<std::size_t>(p.buffer)];
+    return program_.buffers[idx(p.buffer)];
   }
   /// By value of the graph: the buffers that operators make it in, by micro-batch, each with its task.
   using makers = std::map<int, std::map<int, std::pair<int, std::size_t>>>;
@@ -70,7 +71,7 @@ template <class Scalar, class Memory> class evaluation {
     for (std::size_t i = 0; i < program_.tasks.size(); ++i)
       if (task const& t = program_.tasks[i]; t.kind == task_kind::compute)
         for (int b : t.out)
-          if (auto const v = r.find(program_.buffers[static_cast<std::size_t>(b)].value); v != r.end())
+          if (auto const v = r.find(program_.buffers[idx(b)].value); v != r.end())
             v->second.emplace(t.micro_batch, std::pair(b, i));
     return r;
   }
@@ -125,8 +126,8 @@ template <class Scalar, class Memory> class evaluation {
       for (int d : p.tasks[i].devices) here = here || memory.here(d);
       if (!here || !needed_[i] || p.tasks[i].kind != task_kind::compute) continue;
       for (int b : p.tasks[i].in)
-        if (int const x = p.buffers[static_cast<std::size_t>(b)].value; x >= 0)
-          used_[static_cast<std::size_t>(x)] = true;
+        if (int const x = p.buffers[idx(b)].value; x >= 0)
+          used_[idx(x)] = true;
     }
   }
   bool needs(std::size_t task) const { return needed_[task]; }
@@ -151,9 +152,9 @@ template <class Scalar, class Memory> class evaluation {
       piece& p = pieces_[k];
       buffer const& q = buffer_of(p);
       if (!memory_.has(p.buffer, device) || !is_first_copy(q.where, device)) continue;
-      auto const i = static_cast<std::size_t>(std::lower_bound(q.devices.begin(), q.devices.end(), device) -
+      auto const i = idx(std::lower_bound(q.devices.begin(), q.devices.end(), device) -
                                               q.devices.begin());
-      p.part[i].resize(static_cast<std::size_t>(part_of(q.where, q.type).elements()));
+      p.part[i].resize(idx(part_of(q.where, q.type).elements()));
       read_reals(memory_.memory(device), p.part[i], memory_.address(p.buffer, device), q.type.type);
     }
   }
@@ -164,13 +165,13 @@ template <class Scalar, class Memory> class evaluation {
     for (piece const& p : pieces_) {
       buffer const& q = buffer_of(p);
       tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
-      std::vector<Scalar> all(static_cast<std::size_t>(q.type.elements())), part;
+      std::vector<Scalar> all(idx(q.type.elements())), part;
       for (std::size_t k = 0; k < q.devices.size(); ++k) {
         int const d = q.devices[k];
         if (!is_first_copy(q.where, d)) continue;
         tensor_block const mine = block_of(q.where, q.type, d);
         part = p.part[k];
-        part.resize(static_cast<std::size_t>(mine.elements()));
+        part.resize(idx(mine.elements()));
         share(world, d, part.data(), part.size() * sizeof(Scalar));
         add_box(mine, mine, part.data(), whole, all.data());
       }

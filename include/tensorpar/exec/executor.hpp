@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/exec/comm/processes.hpp>
 #include <tensorpar/exec/comm/traffic.hpp>
@@ -110,15 +111,15 @@ class executor {
   void store(int value, std::vector<scalar> const& all) {
     int const b = detail::kept_buffer(graph_, memory_, value);
     if (b < 0) return;
-    if (i64 const n = program_.buffers[static_cast<std::size_t>(b)].type.elements();
+    if (i64 const n = program_.buffers[idx(b)].type.elements();
         static_cast<i64>(all.size()) != n)
       throw error("value '" + graph_.graph.value(value).name + "' is given " + std::to_string(all.size()) +
                       " elements",
                   "executor", std::to_string(n));
     memory_.scatter(b, all);
-    if (int const m = master_[static_cast<std::size_t>(value)]; m >= 0)
+    if (int const m = master_[idx(value)]; m >= 0)
       memory_.scatter_master(memory_.persistent_of(m), all, graph_.graph.type(value).type);
-    given_[static_cast<std::size_t>(value)] = true;
+    given_[idx(value)] = true;
     if (run_.local.size() < endpoints_.size())
       run_.content.take(value, all.data(), all.size() * sizeof(scalar));
   }
@@ -225,7 +226,7 @@ class executor {
         plan_(std::move(s.plan)),
         program_(std::move(s.program)),
         run_(plan_.cluster.size(), make),
-        endpoints_(static_cast<std::size_t>(plan_.cluster.size())),
+        endpoints_(idx(plan_.cluster.size())),
         compute_(detail::policies_for<Compute>(run_.local, detail::seats(run_.world, run_.local),
                                                plan_.cluster.size(), make)),
         workers_(static_cast<int>(run_.local.size() * workers_each), pool_start::now),
@@ -235,7 +236,7 @@ class executor {
   /// Joins the world, and prepares what every step needs.
   void get_ready() {
     for (int d : run_.local)
-      detail::join(endpoints_[static_cast<std::size_t>(d)], run_.world, d, memory_.memory(d));
+      detail::join(endpoints_[idx(d)], run_.world, d, memory_.memory(d));
     run_.departure.together(true);
     if constexpr (queued)
       detail::connect(run_.world, endpoints_, run_.local,

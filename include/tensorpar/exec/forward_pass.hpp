@@ -1,6 +1,7 @@
 // tensorpar/exec/forward_pass.hpp - the forward operators alone, on one device of this process
 #pragma once
 #include <tensorpar/check/check.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/executor.hpp>
 #include <tensorpar/exec/step/batch_check.hpp>
 #include <tensorpar/program/training.hpp>
@@ -25,8 +26,8 @@ template <compute_policy Compute> class forward_pass {
       graph_.graph.node(v).origin = v;
       graph_.graph.node(v).op = detail::evaluated(forward.node(v).op);
       for (int x : forward.node(v).in)
-        if (forward.value(x).role == value_role::parameter && graph_.home[static_cast<std::size_t>(x)] < 0)
-          graph_.home[static_cast<std::size_t>(x)] = v;
+        if (forward.value(x).role == value_role::parameter && graph_.home[idx(x)] < 0)
+          graph_.home[idx(x)] = v;
     }
     detail::require_kernels<Compute>(forward, "forward_pass");
     plan p = one_device_plan(graph_.graph);
@@ -65,7 +66,7 @@ template <compute_policy Compute> class forward_pass {
         bool statistics = false;
         for (graph_node const& n : graph_.graph.nodes)
           statistics = statistics || detail::running_statistics_of(graph_.graph, n) == b.value;
-        if (statistics && given_[static_cast<std::size_t>(b.value)]) continue;
+        if (statistics && given_[idx(b.value)]) continue;
         throw error("the trained model has no parameter '" + name + "'", "forward_pass",
                     statistics ? "statistics that were stored here before: batch_moments or load_parameters"
                                : spell(b.type) + " there");
@@ -81,7 +82,7 @@ template <compute_policy Compute> class forward_pass {
   void forget() { given_.assign(given_.size(), false); }
   bool has_values() const {
     for (buffer const& b : program_.buffers)
-      if (b.persistent && !given_[static_cast<std::size_t>(b.value)]) return false;
+      if (b.persistent && !given_[idx(b.value)]) return false;
     return true;
   }
   /// Writes a whole parameter, and reads it; as those of an executor.
@@ -93,7 +94,7 @@ template <compute_policy Compute> class forward_pass {
                       " elements",
                   "forward_pass", std::to_string(b->type.elements()));
     detail::write_reals(memory_.memory(), at(*b), all, b->type.type);
-    given_[static_cast<std::size_t>(value)] = true;
+    given_[idx(value)] = true;
   }
   std::vector<scalar> fetch(int value) const {
     buffer const* b = parameter(value);
@@ -107,14 +108,14 @@ template <compute_policy Compute> class forward_pass {
     ran_ = false;
     batches_.require(graph_.graph, used_, batch, 1, "forward_pass");
     for (buffer const& b : program_.buffers)
-      if (b.persistent && !given_[static_cast<std::size_t>(b.value)])
+      if (b.persistent && !given_[idx(b.value)])
         throw error("parameter '" + graph_.graph.value(b.value).name + "' has no values yet", "forward_pass",
                     "take_parameters, load_parameters or store before a pass");
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
       for (auto const& [k, value] : ready_[i].feeds)
         detail::feed_box<scalar>(
-            batch.find(graph_.graph.value(value).name)->second, 0, ready_[i].in[static_cast<std::size_t>(k)],
-            const_cast<void*>(ready_[i].in_at[static_cast<std::size_t>(k)]), memory_.memory());
+            batch.find(graph_.graph.value(value).name)->second, 0, ready_[i].in[idx(k)],
+            const_cast<void*>(ready_[i].in_at[idx(k)]), memory_.memory());
       compute_.run(detail::call_of(program_.tasks[i], ready_[i]));
     }
     memory_.memory().wait();
@@ -151,7 +152,7 @@ template <compute_policy Compute> class forward_pass {
   Compute compute_ = detail::made_for<Compute>({});
   memory memory_{0, detail::memory_in(compute_)};
 
-  buffer const& buffer_of(int b) const { return program_.buffers[static_cast<std::size_t>(b)]; }
+  buffer const& buffer_of(int b) const { return program_.buffers[idx(b)]; }
   void prepare() {
     ready_.resize(program_.tasks.size());
     for (std::size_t i = 0; i < program_.tasks.size(); ++i) {
@@ -164,7 +165,7 @@ template <compute_policy Compute> class forward_pass {
         bool again = false;
         for (std::size_t j = 0; j < k; ++j) again = again || t.in[j] == t.in[k];
         if (!again && graph_.graph.value(q.value).role == value_role::input && q.first == static_cast<int>(i))
-          r.feeds.push_back({static_cast<int>(k), q.value}), used_[static_cast<std::size_t>(q.value)] = true;
+          r.feeds.push_back({static_cast<int>(k), q.value}), used_[idx(q.value)] = true;
       }
       for (int b : t.out) {
         r.out.push_back(block_of(buffer_of(b).where, buffer_of(b).type, 0));
@@ -175,7 +176,7 @@ template <compute_policy Compute> class forward_pass {
   }
   /// Its buffer; null for one that no operator reads. Throws `error` for a value that is no parameter.
   buffer const* parameter(int value) const {
-    bool const known = value >= 0 && static_cast<std::size_t>(value) < graph_.graph.values.size();
+    bool const known = value >= 0 && idx(value) < graph_.graph.values.size();
     if (!known || graph_.graph.value(value).role != value_role::parameter)
       throw error("value " + std::to_string(value) + " is no parameter", "forward_pass",
                   "a parameter of the model");
@@ -183,7 +184,7 @@ template <compute_policy Compute> class forward_pass {
     return nullptr;
   }
   std::vector<scalar> read(buffer const& b) const {
-    std::vector<scalar> all(static_cast<std::size_t>(b.type.elements()));
+    std::vector<scalar> all(idx(b.type.elements()));
     detail::read_reals(memory_.memory(), all, at(b), b.type.type);
     return all;
   }

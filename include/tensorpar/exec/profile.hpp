@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/profiled.hpp>
 #include <tensorpar/exec/device/arena_memory.hpp>
 #include <tensorpar/exec/device/concepts.hpp>
@@ -52,10 +53,10 @@ template <class Compute> class kernel_bench {
 
   void wait() const { memory_in(compute_).wait(); }
   block_memory& place(program const& p, int b, int device) {
-    buffer const& q = p.buffers[static_cast<std::size_t>(b)];
+    buffer const& q = p.buffers[idx(b)];
     auto const root = [&](int i) {
-      while (i >= 0 && p.buffers[static_cast<std::size_t>(i)].in_place_of >= 0)
-        i = p.buffers[static_cast<std::size_t>(i)].in_place_of;
+      while (i >= 0 && p.buffers[idx(i)].in_place_of >= 0)
+        i = p.buffers[idx(i)].in_place_of;
       return i;
     };
     for (block_memory& m : memory_)
@@ -69,7 +70,7 @@ template <class Compute> class kernel_bench {
   void fill(random_stream const& r, i64 index_end) {
     u64 drawn = 0;
     for (block_memory& m : memory_) {
-      auto const n = static_cast<std::size_t>(m.block.elements());
+      auto const n = idx(m.block.elements());
       auto put = [&]<class Element>(std::vector<Element> all, auto made) {
         // and again from the first: drawing takes long
         std::size_t const some = std::min(n, std::size_t{1} << 20);
@@ -201,13 +202,13 @@ profile_table measure_operators(Compute const& compute, program const& p, machin
     std::vector<shape> in, out;
     for (int b : t.in)
       in.push_back(
-          part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
+          part_of(p.buffers[idx(b)].where, p.buffers[idx(b)].type));
     for (int b : t.out)
       out.push_back(
-          part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
+          part_of(p.buffers[idx(b)].where, p.buffers[idx(b)].type));
     for (int d : t.devices) {
       device_kind const& kind =
-          cluster.kinds[static_cast<std::size_t>(cluster.device[static_cast<std::size_t>(d)])];
+          cluster.kinds[idx(cluster.device[idx(d)])];
       compute_query const q{t.op,
                             {in.data(), static_cast<int>(in.size())},
                             {out.data(), static_cast<int>(out.size())},
@@ -220,7 +221,7 @@ profile_table measure_operators(Compute const& compute, program const& p, machin
       std::vector<double> seconds;
       for (int i = 0; i < o.samples; ++i) seconds.push_back(bench.sample(o.min_seconds));
       std::nth_element(seconds.begin(), seconds.begin() + o.samples / 2, seconds.end());
-      have.add({std::move(key), seconds[static_cast<std::size_t>(o.samples / 2)], o.samples});
+      have.add({std::move(key), seconds[idx(o.samples / 2)], o.samples});
     }
   }
   return have;

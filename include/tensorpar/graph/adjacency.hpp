@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/slice.hpp>
 #include <tensorpar/graph/concepts.hpp>
 #include <tensorpar/graph/edge.hpp>
@@ -76,10 +77,10 @@ class adjacency {
 
   /// From edges, repeated ones kept once. Precondition: node ids in [0, n), checked.
   constexpr static adjacency from_edges(int n, slice<edge> edges) {
-    std::vector<std::vector<int>> pred(static_cast<std::size_t>(n), std::vector<int>{});
+    std::vector<std::vector<int>> pred(idx(n), std::vector<int>{});
     for (edge e : edges) {
       if (e.to < 0 || e.to >= n) detail::bad_node_id(e.to, e.from, n);
-      pred[static_cast<std::size_t>(e.to)].push_back(e.from);
+      pred[idx(e.to)].push_back(e.from);
     }
     return adjacency(pred);
   }
@@ -106,7 +107,7 @@ constexpr adjacency const& as_adjacency(adjacency const& a) { return a; }
 template <topology G> constexpr std::vector<edge> edges(G const& g) {
   adjacency const& a = detail::as_adjacency(g);
   std::vector<edge> r;
-  r.reserve(static_cast<std::size_t>(a.edge_count()));
+  r.reserve(idx(a.edge_count()));
   for (int u = 0; u < a.node_count(); ++u)
     for (int v : a.successors(u)) r.push_back({u, v});
   return r;

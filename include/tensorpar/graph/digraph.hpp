@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cstddef>
 #include <initializer_list>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/adjacency.hpp>
 #include <vector>
 
@@ -21,12 +22,11 @@ class digraph {
     list.insert(at, x);
     return true;
   }
-  static constexpr std::size_t at(int v) { return static_cast<std::size_t>(v); }
 
  public:
   constexpr digraph() = default;
   constexpr explicit digraph(int nodes)
-      : pred_(at(nodes), std::vector<int>{}), succ_(at(nodes), std::vector<int>{}) {}
+      : pred_(idx(nodes), std::vector<int>{}), succ_(idx(nodes), std::vector<int>{}) {}
   constexpr digraph(int nodes, std::initializer_list<edge> edges) : digraph(nodes) {
     for (edge e : edges) add_edge(e.from, e.to);
   }
@@ -48,7 +48,7 @@ class digraph {
     int const n = node_count();
     if (from < 0 || from >= n) detail::bad_node_id(from, to, n);
     if (to < 0 || to >= n) detail::bad_node_id(to, from, n);
-    return insert(succ_[at(from)], to) && insert(pred_[at(to)], from);
+    return insert(succ_[idx(from)], to) && insert(pred_[idx(to)], from);
   }
   constexpr bool has_edge(int from, int to) const {
     for (int v : successors(from))
@@ -57,10 +57,10 @@ class digraph {
   }
   constexpr int node_count() const { return static_cast<int>(pred_.size()); }
   constexpr slice<int> predecessors(int v) const {
-    return {pred_[at(v)].data(), static_cast<int>(pred_[at(v)].size())};
+    return {pred_[idx(v)].data(), static_cast<int>(pred_[idx(v)].size())};
   }
   constexpr slice<int> successors(int v) const {
-    return {succ_[at(v)].data(), static_cast<int>(succ_[at(v)].size())};
+    return {succ_[idx(v)].data(), static_cast<int>(succ_[idx(v)].size())};
   }
 
   friend constexpr bool operator==(digraph const& a, digraph const& b) { return a.succ_ == b.succ_; }

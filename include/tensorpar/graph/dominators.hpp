@@ -1,5 +1,6 @@
 // tensorpar/graph/dominators.hpp - nodes that every path must pass
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/order.hpp>
 #include <tensorpar/graph/views.hpp>
 #include <vector>
@@ -10,8 +11,8 @@ namespace tensorpar {
 /// of them is imagined; a node whose immediate dominator is that one has none.
 class dominator_tree {
   std::vector<int> up_, depth_;
-  constexpr int up(int v) const { return up_[static_cast<std::size_t>(v)]; }
-  constexpr int depth(int v) const { return v < 0 ? 0 : depth_[static_cast<std::size_t>(v)]; }
+  constexpr int up(int v) const { return up_[idx(v)]; }
+  constexpr int depth(int v) const { return v < 0 ? 0 : depth_[idx(v)]; }
 
  public:
   static constexpr int none = -1;
@@ -20,7 +21,7 @@ class dominator_tree {
   /// graph. O(V log V + E depth). Throws `error` on a cycle.
   template <topology G>
   constexpr explicit dominator_tree(G const& g)
-      : up_(static_cast<std::size_t>(tensorpar::node_count(g)), none), depth_(up_.size(), 1) {
+      : up_(idx(tensorpar::node_count(g)), none), depth_(up_.size(), 1) {
     adjacency const& a = detail::as_adjacency(g);
     for (int v : detail::topological_order(a)) {
       bool first = true;
@@ -29,8 +30,8 @@ class dominator_tree {
         d = first ? u : common(d, u);
         first = false;
       }
-      up_[static_cast<std::size_t>(v)] = d;
-      depth_[static_cast<std::size_t>(v)] = depth(d) + 1;
+      up_[idx(v)] = d;
+      depth_[idx(v)] = depth(d) + 1;
     }
   }
 

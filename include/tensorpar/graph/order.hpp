@@ -1,6 +1,7 @@
 // tensorpar/graph/order.hpp - topological order, cycles, longest paths, components
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/adjacency.hpp>
 #include <vector>
 
@@ -149,18 +150,18 @@ struct components {
 template <topology G> constexpr components weakly_connected_components(G const& g) {
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
-  components r{std::vector<int>(static_cast<std::size_t>(n), -1), 0};
+  components r{std::vector<int>(idx(n), -1), 0};
   pool<int> work;
   for (int v = 0; v < n; ++v) {
-    if (r.of[static_cast<std::size_t>(v)] >= 0) continue;
-    r.of[static_cast<std::size_t>(v)] = r.count;
+    if (r.of[idx(v)] >= 0) continue;
+    r.of[idx(v)] = r.count;
     work.push(v);
     while (!work.empty()) {
       int const x = work.back();
       work.pop();
       for (slice<int> side : {a.predecessors(x), a.successors(x)})
         for (int y : side)
-          if (int& c = r.of[static_cast<std::size_t>(y)]; c < 0) {
+          if (int& c = r.of[idx(y)]; c < 0) {
             c = r.count;
             work.push(y);
           }

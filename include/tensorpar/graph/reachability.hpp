@@ -1,6 +1,7 @@
 // tensorpar/graph/reachability.hpp - who reaches whom: transitive closure as bits, and transitive reduction
 #pragma once
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/order.hpp>
 #include <vector>
 
@@ -82,13 +83,13 @@ template <topology G> constexpr adjacency transitive_reduction(G const& g) {
   std::vector<edge> redundant;
   reachability const r(g, &redundant);
   adjacency const& a = detail::as_adjacency(g);
-  std::vector<std::vector<int>> drop(static_cast<std::size_t>(a.node_count()), std::vector<int>{});
-  for (edge e : redundant) drop[static_cast<std::size_t>(e.to)].push_back(e.from);
+  std::vector<std::vector<int>> drop(idx(a.node_count()), std::vector<int>{});
+  for (edge e : redundant) drop[idx(e.to)].push_back(e.from);
   std::vector<edge> keep;
   for (int v = 0; v < a.node_count(); ++v)
     for (int u : a.predecessors(v)) {
       bool dropped = false;
-      for (int d : drop[static_cast<std::size_t>(v)]) dropped |= d == u;
+      for (int d : drop[idx(v)]) dropped |= d == u;
       if (!dropped) keep.push_back({u, v});
     }
   return adjacency::from_edges(a.node_count(), {keep.data(), static_cast<int>(keep.size())});

@@ -1,5 +1,6 @@
 // tensorpar/graph/views.hpp - a graph seen reversed, cut down to some nodes, or with groups of nodes as one
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/adjacency.hpp>
 #include <utility>
 #include <vector>
@@ -52,7 +53,7 @@ template <topology G> constexpr subgraph induced(G const& g, std::vector<int> no
     auto&& range = tensorpar::predecessors(g, v);
     for (auto const& u : range)
       if (fresh[static_cast<int>(u)] >= 0)
-        pred[static_cast<std::size_t>(fresh[v])].push_back(fresh[static_cast<int>(u)]);
+        pred[idx(fresh[v])].push_back(fresh[static_cast<int>(u)]);
   }
   return {adjacency(pred), std::move(nodes)};
 }
@@ -67,15 +68,15 @@ template <topology G> constexpr adjacency contracted(G const& g, std::vector<int
         "the grouping has " + std::to_string(group.size()) + " entries for " + std::to_string(n) + " nodes",
         "contracted graph", "one group number for each node");
   for (int v = 0; v < n; ++v)
-    if (int const b = group[static_cast<std::size_t>(v)]; b < 0 || b >= groups)
+    if (int const b = group[idx(v)]; b < 0 || b >= groups)
       detail::bad_node_id(b, v, groups);
-  std::vector<std::vector<int>> pred(static_cast<std::size_t>(groups), std::vector<int>{});
+  std::vector<std::vector<int>> pred(idx(groups), std::vector<int>{});
   for (int v = 0; v < n; ++v) {
-    int const b = group[static_cast<std::size_t>(v)];
+    int const b = group[idx(v)];
     auto&& range = tensorpar::predecessors(g, v);
     for (auto const& u : range) {
-      int const a = group[static_cast<std::size_t>(u)];
-      if (a != b) pred[static_cast<std::size_t>(b)].push_back(a);
+      int const a = group[idx(u)];
+      if (a != b) pred[idx(b)].push_back(a);
     }
   }
   return adjacency(pred);

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/name_index.hpp>
 #include <tensorpar/op/core/spelling.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
@@ -82,10 +83,10 @@ class computation_graph {
   std::vector<graph_port> outputs;
 
   int node_count() const { return static_cast<int>(nodes.size()); }
-  graph_node const& node(int v) const { return nodes[static_cast<std::size_t>(v)]; }
-  graph_node& node(int v) { return nodes[static_cast<std::size_t>(v)]; }
-  graph_value const& value(int x) const { return values[static_cast<std::size_t>(x)]; }
-  graph_value& value(int x) { return values[static_cast<std::size_t>(x)]; }
+  graph_node const& node(int v) const { return nodes[idx(v)]; }
+  graph_node& node(int v) { return nodes[idx(v)]; }
+  graph_value const& value(int x) const { return values[idx(x)]; }
+  graph_value& value(int x) { return values[idx(x)]; }
   shape const& type(int x) const { return value(x).type; }
 
   /// Producers of v's operands, ascending and without repetition.
@@ -119,7 +120,7 @@ class computation_graph {
   }
   /// Throws `error` for no value of this graph, and for a name that another output has.
   [[gnu::cold]] void add_output(std::string name, int x) {
-    if (x < 0 || static_cast<std::size_t>(x) >= values.size()) refuse_value("output '" + name + "'", x);
+    if (x < 0 || idx(x) >= values.size()) refuse_value("output '" + name + "'", x);
     if (names_.contains(key_of(outputs_key, name)) && output(name) >= 0) refuse_name("outputs", name);
     append_output(std::move(name), x);
   }
@@ -145,7 +146,7 @@ class computation_graph {
   /// The same with the operator as it is: for passes that repeat one, whose mask is drawn once more.
   [[gnu::cold]] int append(any_op const& o, std::vector<int> operands, std::string name = {}) {
     for (int x : operands)
-      if (x < 0 || static_cast<std::size_t>(x) >= values.size())
+      if (x < 0 || idx(x) >= values.size())
         refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
     int const activations = o.op->arity < 0 ? static_cast<int>(operands.size()) : o.op->arity;
     inference const r = accepted(o, types_of(operands).view(), activations, name);
@@ -172,7 +173,7 @@ class computation_graph {
   /// number.
   int add_with_weights(any_op const& o, std::vector<int> operands, std::string name) {
     for (int x : operands)
-      if (x < 0 || static_cast<std::size_t>(x) >= values.size())
+      if (x < 0 || idx(x) >= values.size())
         refuse_value("operator " + std::string(o.op->name) + " '" + name + "'", x);
     pool<shape> const in = types_of(operands);
     // weights follow from operands that the rule accepts

@@ -2,6 +2,7 @@
 // operators
 #pragma once
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/loss_reduction.hpp>
 #include <tensorpar/op/kinds/optimizer_check.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
@@ -69,12 +70,12 @@ class differentiator final : public gradient_builder {
       t.graph.node(v).origin = v;
       t.graph.node(v).phase = step_phase::forward;
       if (graph_node& made = t.graph.node(v); !made.out.empty())
-        made.sample_run = runs_[static_cast<std::size_t>(made.out[0])].run;
+        made.sample_run = runs_[idx(made.out[0])].run;
       for (int x : t.graph.node(v).in) {
         if (t.graph.value(x).role == value_role::parameter && home(x) < 0)
-          t.home[static_cast<std::size_t>(x)] = v;
-        if (wanted_[static_cast<std::size_t>(x)] && t.graph.node(v).op.op->derive)
-          for (int y : t.graph.node(v).out) wanted_[static_cast<std::size_t>(y)] = true;
+          t.home[idx(x)] = v;
+        if (wanted_[idx(x)] && t.graph.node(v).op.op->derive)
+          for (int y : t.graph.node(v).out) wanted_[idx(y)] = true;
       }
     }
   }
@@ -99,10 +100,10 @@ class differentiator final : public gradient_builder {
     enter(last);
     phase_ = step_phase::backward;
     int const terms = t.reduction == loss_reduction::sum ? 1 : options_.micro_batches;
-    parts_[static_cast<std::size_t>(t.loss)].push_back(emit(constant{1.0 / terms, 0, {}}, nullptr, 0));
+    parts_[idx(t.loss)].push_back(emit(constant{1.0 / terms, 0, {}}, nullptr, 0));
     for (int v = t.forward_nodes - 1; v >= 0; --v) {
       bool reached = false;
-      for (int y : t.graph.node(v).out) reached = reached || !parts_[static_cast<std::size_t>(y)].empty();
+      for (int y : t.graph.node(v).out) reached = reached || !parts_[idx(y)].empty();
       enter(v);
       phase_ = step_phase::backward;
       if (reached && t.graph.node(v).op.op->derive)
@@ -112,7 +113,7 @@ class differentiator final : public gradient_builder {
       for (std::size_t k = 0; k < forward_in_.size(); ++k) {
         int const x = forward_in_[k];
         if (t.graph.value(x).role != value_role::parameter || home(x) != v ||
-            parts_[static_cast<std::size_t>(x)].empty() || complete(x) >= 0)
+            parts_[idx(x)].empty() || complete(x) >= 0)
           continue;
         finish(x, operand_letters(static_cast<int>(k)));
         if (!options_.optimizer.takes_norm()) update(x, operand_letters(static_cast<int>(k)), -1);
@@ -122,14 +123,14 @@ class differentiator final : public gradient_builder {
   }
 
   int operands() const override { return static_cast<int>(forward_in_.size()); }
-  tensor operand(int i) const override { return forward_in_[static_cast<std::size_t>(i)]; }
-  tensor result(int i) const override { return t.graph.node(node_).out[static_cast<std::size_t>(i)]; }
-  bool has_gradient(int i) const override { return !parts_[static_cast<std::size_t>(result(i))].empty(); }
-  bool wanted(int i) const override { return wanted_[static_cast<std::size_t>(operand(i))]; }
+  tensor operand(int i) const override { return forward_in_[idx(i)]; }
+  tensor result(int i) const override { return t.graph.node(node_).out[idx(i)]; }
+  bool has_gradient(int i) const override { return !parts_[idx(result(i))].empty(); }
+  bool wanted(int i) const override { return wanted_[idx(operand(i))]; }
   shape type(tensor x) const override { return t.graph.type(x); }
   tensor gradient(int i) override { return finish(result(i), result_letters(i)); }
   void give(int i, tensor g) override {
-    parts_[static_cast<std::size_t>(operand(i))].push_back(g);
+    parts_[idx(operand(i))].push_back(g);
     ++given_[g];
   }
   tensor emit(any_op const& o, std::initializer_list<tensor> x) override {
@@ -148,9 +149,9 @@ class differentiator final : public gradient_builder {
     for (node_loop const& l : own.loops) {
       char c = 0;
       for (int k = 0; k < n && !c; ++k)
-        if (int const a = l.in[static_cast<std::size_t>(k)]; a >= 0)
+        if (int const a = l.in[idx(k)]; a >= 0)
           if (auto it = follows_.find(x[k]); it != follows_.end())
-            c = it->second[static_cast<std::size_t>(a)];
+            c = it->second[idx(a)];
       bool operand_has_it = false;
       for (int a : l.in) operand_has_it = operand_has_it || a >= 0;
       // a loop of results alone (rows of a table)
@@ -158,9 +159,9 @@ class differentiator final : public gradient_builder {
       d.letters.push_back(c);
     }
     for (std::size_t k = 0; k < d.out.size(); ++k) {
-      std::string f(static_cast<std::size_t>(t.graph.type(d.out[k]).rank), '\0');
+      std::string f(idx(t.graph.type(d.out[k]).rank), '\0');
       for (std::size_t i = 0; i < own.loops.size(); ++i)
-        if (int const a = own.loops[i].out[k]; a >= 0) f[static_cast<std::size_t>(a)] = d.letters[i];
+        if (int const a = own.loops[i].out[k]; a >= 0) f[idx(a)] = d.letters[i];
       follows_[d.out[k]] = f;
     }
     return d.out.front();
@@ -178,19 +179,19 @@ class differentiator final : public gradient_builder {
   std::map<int, std::string> follows_;           // value -> per axis the loop of the forward node
   step_phase phase_ = step_phase::backward;
 
-  int home(int x) const { return t.home[static_cast<std::size_t>(x)]; }
-  int complete(int x) const { return t.gradient[static_cast<std::size_t>(x)]; }
+  int home(int x) const { return t.home[idx(x)]; }
+  int complete(int x) const { return t.gradient[idx(x)]; }
   std::string letters_at(int x, std::vector<int> node_loop::* side, std::size_t k) const {
-    std::string f(static_cast<std::size_t>(t.graph.type(x).rank), '\0');
+    std::string f(idx(t.graph.type(x).rank), '\0');
     for (node_loop const& l : space_.loops)
-      if (int const a = (l.*side)[k]; a >= 0) f[static_cast<std::size_t>(a)] = l.letter;
+      if (int const a = (l.*side)[k]; a >= 0) f[idx(a)] = l.letter;
     return f;
   }
   std::string operand_letters(int k) const {
-    return letters_at(operand(k), &node_loop::in, static_cast<std::size_t>(k));
+    return letters_at(operand(k), &node_loop::in, idx(k));
   }
   std::string result_letters(int k) const {
-    return letters_at(result(k), &node_loop::out, static_cast<std::size_t>(k));
+    return letters_at(result(k), &node_loop::out, idx(k));
   }
 
   void enter(int v) {
@@ -205,7 +206,7 @@ class differentiator final : public gradient_builder {
 
   /// All contributions to the gradient of forward value x as one tensor; zeros if there is none.
   int finish(int x, std::string const& letters) {
-    auto const i = static_cast<std::size_t>(x);
+    auto const i = idx(x);
     if (t.gradient[i] < 0) {
       if (t.graph.value(x).role == value_role::parameter) keep_sums(parts_[i]);
       for (int p : parts_[i]) follows_[p] = letters;
@@ -219,7 +220,7 @@ class differentiator final : public gradient_builder {
         iteration_space const own = space_of(t.graph, made);
         for (std::size_t l = 0; l < own.loops.size(); ++l)
           if (int const a = own.loops[l].out[0]; a >= 0)
-            t.graph.node(made).letters[l] = letters[static_cast<std::size_t>(a)];
+            t.graph.node(made).letters[l] = letters[idx(a)];
       } else {
         int sum = parts_[i][0];
         for (std::size_t k = 1; k < parts_[i].size(); ++k) {

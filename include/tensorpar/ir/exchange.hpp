@@ -2,6 +2,7 @@
 // a reshard needs
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/reshard.hpp>
 
 namespace tensorpar {
@@ -59,7 +60,7 @@ inline std::vector<transfer> transfers(reshard_step const& m, shape const& s) {
         empty = empty || hi <= lo;
       }
       if (empty) continue;
-      std::size_t pick = holders[static_cast<std::size_t>(j) % holders.size()];
+      std::size_t pick = holders[idx(j) % holders.size()];
       for (std::size_t k : holders) if (src[k].dev == to) pick = k;
       bool adds = false;
       for (tensor_block const& h : had) adds = adds || same_box(h, box);

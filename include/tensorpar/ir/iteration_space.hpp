@@ -1,6 +1,7 @@
 // tensorpar/ir/iteration_space.hpp - a node's loops with extents: which may be split, and where each stands
 // in operands and results
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 
 namespace tensorpar {
@@ -54,7 +55,7 @@ inline iteration_space space_of(any_op const& o, std::vector<shape> const& in,
       lead_out[k] = out[k].rank - letters_in(t, true);
       if (lead_out[k] > leads) leads = lead_out[k];
     }
-  r.loops.reserve(static_cast<std::size_t>(leads + p.n));
+  r.loops.reserve(idx(leads + p.n));
   auto finish = [&](node_loop&& l, bool splittable) {
     i64 g = 0;
     for (std::size_t k = 0; k < in.size(); ++k) if (l.in[k] >= 0) g = detail::gcd(g, in[k].d[l.in[k]].n);

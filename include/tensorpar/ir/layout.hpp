@@ -1,5 +1,6 @@
 // tensorpar/ir/layout.hpp - how a node's loops and a tensor's axes lie over devices
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/op/core/block.hpp>
 #include <vector>
@@ -160,7 +161,7 @@ inline layout operand_layout(iteration_space const& own, std::string const& lett
   layout l{s.start, {}};
   for (mesh_axis const& a : s.axes) {
     node_loop const* p = followed(own, letters, a.letter);
-    int const d = p ? p->in[static_cast<std::size_t>(k)] : -1;
+    int const d = p ? p->in[idx(k)] : -1;
     l.axes.push_back({d >= 0 ? part_kind::shard : part_kind::replicate, d, a.degree, a.stride});
   }
   return canonical(std::move(l));
@@ -172,7 +173,7 @@ inline layout result_layout(iteration_space const& own, std::string const& lette
   layout l{s.start, {}};
   for (mesh_axis const& a : s.axes) {
     node_loop const* p = followed(own, letters, a.letter);
-    int const d = p ? p->out[static_cast<std::size_t>(k)] : -1;
+    int const d = p ? p->out[idx(k)] : -1;
     l.axes.push_back({d >= 0 ? part_kind::shard
                       : p    ? part_kind::partial
                              : part_kind::replicate,

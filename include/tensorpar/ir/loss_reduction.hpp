@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/sample_runs.hpp>
 #include <tensorpar/op/kinds/axis_sum.hpp>
 #include <tensorpar/op/kinds/contraction.hpp>
@@ -53,7 +54,7 @@ inline reduced_value combined(computation_graph const& g, graph_node const& n,
                               std::vector<reduced_value> const& of) {
   using enum reduced_samples;
   auto const at = [&](std::size_t k) -> reduced_value const& {
-    return of[static_cast<std::size_t>(n.in[k])];
+    return of[idx(n.in[k])];
   };
   auto const times = [](reduced_value r, double factor) {
     if (r.kind == sum) r.factor *= factor, r.scaled = true;
@@ -82,7 +83,7 @@ inline reduced_value factor_so_far(computation_graph const& g, graph_node const&
   reduced_value r;
   std::size_t with = 0, at = 0;
   for (std::size_t k = 0; k < n.in.size(); ++k)
-    if (reduced_value const& x = of[static_cast<std::size_t>(n.in[k])];
+    if (reduced_value const& x = of[idx(n.in[k])];
         x.samples && (++with == 1 || x.scaled))
       r = x, at = k;
   auto const times = [&](double factor) { r.factor *= factor, r.scaled = true; };
@@ -92,8 +93,8 @@ inline reduced_value factor_so_far(computation_graph const& g, graph_node const&
     int const by = g.value(n.in[1 - at]).producer;
     if (by >= 0 && g.node(by).op.is<constant>()) times(g.node(by).op.as<constant>().value);
   } else if (is_bilinear(n.op) && with == 2) {
-    reduced_value const &a = of[static_cast<std::size_t>(n.in[0])],
-                        &b = of[static_cast<std::size_t>(n.in[1])];
+    reduced_value const &a = of[idx(n.in[0])],
+                        &b = of[idx(n.in[1])];
     r.factor = a.factor * b.factor, r.scaled = a.scaled || b.scaled;
   } else if (!is_bilinear(n.op) && !is_linear(n.op) && !n.op.is<add>() && !n.op.is<concat>()) {
     return {};
@@ -120,21 +121,21 @@ inline reduced_samples reduction_in(computation_graph const& g, int loss,
   for (graph_node const& n : g.nodes) {
     bool from_samples = false, from_reduced = false;
     for (int x : n.in) {
-      from_samples = from_samples || of[static_cast<std::size_t>(x)].samples;
-      from_reduced = from_reduced || of[static_cast<std::size_t>(x)].kind != none;
+      from_samples = from_samples || of[idx(x)].samples;
+      from_reduced = from_reduced || of[idx(x)].kind != none;
     }
     for (int y : n.out) {
-      reduced_value& r = of[static_cast<std::size_t>(y)];
+      reduced_value& r = of[idx(y)];
       bool const mean_of = n.op.is<cross_entropy>() || n.op.is<mean_squared_error>();
       if (!from_samples) r = mean_of && from_reduced ? reduced_value{false, other} : combined(g, n, of);
-      else if (runs[static_cast<std::size_t>(y)].run != sample_run::none)
+      else if (runs[idx(y)].run != sample_run::none)
         r = factor_so_far(g, n, of), r.samples = true;
       else if (from_reduced) r.kind = other;
       else if (n.op.is<sum_axis>() || is_bilinear(n.op)) r = factor_so_far(g, n, of), r.kind = sum;
       else r.kind = mean_of ? mean : other;
     }
   }
-  reduced_value const& r = of[static_cast<std::size_t>(loss)];
+  reduced_value const& r = of[idx(loss)];
   if (r.samples) return other;
   if (r.kind != sum || !r.scaled) return r.kind;
   // a whole number of samples, or of elements of them

@@ -1,5 +1,6 @@
 // tensorpar/ir/mixed_precision.hpp - a graph whose weights and activations take two bytes instead of four
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/op/kinds/update.hpp>
 
@@ -24,8 +25,8 @@ inline void require_one_type(computation_graph const& g, char const* where) {
   for (graph_node const& n : g.nodes)
     if (int const k = mixed_operand(g, n); k >= 0)
       throw error("operator " + spell(n.op) + " takes bf16 numbers, but operand " + std::to_string(k) +
-                      " is " + spell(g.type(n.in[static_cast<std::size_t>(k)])) + " in " +
-                      name_of(g.type(n.in[static_cast<std::size_t>(k)]).type),
+                      " is " + spell(g.type(n.in[idx(k)])) + " in " +
+                      name_of(g.type(n.in[idx(k)]).type),
                   where, "operands of one type");
 }
 
@@ -43,7 +44,7 @@ inline computation_graph mixed_precision(computation_graph const& forward) {
   std::vector<char> wide(forward.values.size(), 0);
   for (graph_node const& n : forward.nodes)
     for (std::size_t k = 0; k < n.in.size() && k < 32; ++k)
-      if (n.op.op->wide_operands >> k & 1) wide[static_cast<std::size_t>(n.in[k])] = 1;
+      if (n.op.op->wide_operands >> k & 1) wide[idx(n.in[k])] = 1;
   for (graph_value const& v : forward.values) {
     bool const stays = wide[r.values.size()];
     r.values.push_back(v);

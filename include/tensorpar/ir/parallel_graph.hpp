@@ -1,5 +1,6 @@
 // tensorpar/ir/parallel_graph.hpp - a computation graph whose parallelism is operators in the graph
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/parallel_shape.hpp>
 
 namespace tensorpar {
@@ -23,7 +24,7 @@ class parallel_writer {
 
   void note(int value, parallel_shape const& s) {
     p_.shapes.resize(p_.graph.values.size());
-    p_.shapes[static_cast<std::size_t>(value)] = s;
+    p_.shapes[idx(value)] = s;
   }
   static parallel_shape shape_in(layout const& l, shape const& s) {
     parallel_shape q(s);
@@ -36,7 +37,7 @@ class parallel_writer {
   /// Parallel operators one after another; returns the last one's result.
   int chain(int from, std::vector<any_op> const& ops, sharding const& mesh) {
     for (any_op const& o : ops) {
-      parallel_shape const s = p_.shapes[static_cast<std::size_t>(from)];
+      parallel_shape const s = p_.shapes[idx(from)];
       int const v = p_.graph.add(o, {from});
       p_.meshes.push_back(mesh);
       from = p_.graph.node(v).out[0];
@@ -49,14 +50,14 @@ class parallel_writer {
   /// Value y as this shape has it: a reshard makes and drops copies as a whole. Where copies of `first` are
   /// left out and nothing else happens, it stays as it is for those who read all of them.
   int with_copies(int y, int first, parallel_shape const& s, sharding const& mesh) {
-    i64 const have = p_.shapes[static_cast<std::size_t>(y)].copy;
+    i64 const have = p_.shapes[idx(y)].copy;
     if (s.copy > have) y = chain(y, {any_op(parallel::replicate{s.copy / have})}, mesh);
-    if (y != first) p_.shapes[static_cast<std::size_t>(y)] = s;
+    if (y != first) p_.shapes[idx(y)] = s;
     return y;
   }
   /// Value x in this layout.
   int bring(int x, layout const& want, sharding const& mesh) {
-    auto& h = have_[static_cast<std::size_t>(x)];
+    auto& h = have_[idx(x)];
     for (held const& k : h) if (k.where == want) return k.value;
     graph_value const& v = g_.value(x);
     int y = h.front().value;
@@ -92,7 +93,7 @@ class parallel_writer {
     graph_node const& n = g_.node(v);
     iteration_space const space = space_of(g_, v);
     if (int const bad = misfit(space, s); bad >= 0)
-      throw error("loop '" + std::string(1, s.axes[static_cast<std::size_t>(bad)].letter) + "' of " +
+      throw error("loop '" + std::string(1, s.axes[idx(bad)].letter) + "' of " +
                       spell(n.op) + " cannot be split so",
                   "parallelize", "a divisor of the loop's units");
     std::vector<int> in;
@@ -107,12 +108,12 @@ class parallel_writer {
     for (std::size_t k = 0; k < n.out.size(); ++k) {
       layout const l = result_layout(space, n.letters, s, static_cast<int>(k));
       note(m.out[k], shape_in(l, g_.type(n.out[k])));
-      have_[static_cast<std::size_t>(n.out[k])].push_back({l, m.out[k]});
+      have_[idx(n.out[k])].push_back({l, m.out[k]});
     }
   }
   parallel_graph take() {
     for (graph_port const& o : g_.outputs)
-      p_.graph.append_output(o.name, have_[static_cast<std::size_t>(o.value)].front().value);
+      p_.graph.append_output(o.name, have_[idx(o.value)].front().value);
     return std::move(p_);
   }
 };
@@ -125,7 +126,7 @@ class parallel_writer {
 /// node of g, and each fits its node. O(nodes * operands).
 inline parallel_graph parallelize(computation_graph const& g, std::vector<sharding> const& shardings) {
   detail::parallel_writer w(g);
-  for (int v = 0; v < g.node_count(); ++v) w.put(v, shardings[static_cast<std::size_t>(v)]);
+  for (int v = 0; v < g.node_count(); ++v) w.put(v, shardings[idx(v)]);
   return w.take();
 }
 
@@ -137,7 +138,7 @@ inline std::vector<std::string> problems(parallel_graph const& p) {
   for (int v = 0; v < p.graph.node_count(); ++v) {
     graph_node const& n = p.graph.node(v);
     std::string const where = "node " + std::to_string(v) + " " + spell(n.op) + ": ";
-    auto at = [&](int x) -> parallel_shape const& { return p.shapes[static_cast<std::size_t>(x)]; };
+    auto at = [&](int x) -> parallel_shape const& { return p.shapes[idx(x)]; };
     for (int x : n.out)
       for (int d = 0; d < at(x).type.rank; ++d)
         if (at(x).type.d[d].n % at(x).degree[d])
@@ -148,7 +149,7 @@ inline std::vector<std::string> problems(parallel_graph const& p) {
       continue;
     }
     iteration_space const space = space_of(p.graph, v);
-    sharding const& s = p.meshes[static_cast<std::size_t>(v)];
+    sharding const& s = p.meshes[idx(v)];
     if (misfit(space, s) >= 0) { r.push_back(where + "a loop is split that cannot be"); continue; }
     for (std::size_t k = 0; k < n.in.size(); ++k) {
       layout const want = operand_layout(space, n.letters, s, static_cast<int>(k));

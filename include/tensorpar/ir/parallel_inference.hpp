@@ -2,6 +2,7 @@
 // how its results lie
 #pragma once
 #include <concepts>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/parallel_shape.hpp>
 
 namespace tensorpar {
@@ -60,7 +61,7 @@ std::vector<degrees_of<D>> infer_degrees(A& a, any_op const& o, iteration_space 
     bool known = false;
     for (std::size_t k = 0; k < in.size(); ++k) {
       if (l.in[k] < 0) continue;
-      D const& mine = in[k].axis[static_cast<std::size_t>(l.in[k])];
+      D const& mine = in[k].axis[idx(l.in[k])];
       if (known) a.same(d, mine, "operands are split differently");
       else d = mine;
       known = true;
@@ -104,10 +105,10 @@ std::vector<degrees_of<D>> infer_degrees(A& a, any_op const& o, iteration_space 
   }
   std::vector<degrees_of<D>> out;
   for (std::size_t k = 0; k < out_ranks.size(); ++k) {
-    degrees_of<D> s{std::vector<D>(static_cast<std::size_t>(out_ranks[k]), a.one()), sum, replicas};
+    degrees_of<D> s{std::vector<D>(idx(out_ranks[k]), a.one()), sum, replicas};
     for (std::size_t i = 0; i < space.loops.size(); ++i) {
       int const axis = space.loops[i].out[k];
-      D& d = axis >= 0 ? s.axis[static_cast<std::size_t>(axis)] : s.sum;
+      D& d = axis >= 0 ? s.axis[idx(axis)] : s.sum;
       d = a.times(d, split[i]);
     }
     out.push_back(std::move(s));
@@ -120,7 +121,7 @@ std::vector<degrees_of<D>> infer_degrees(A& a, any_op const& o, iteration_space 
 template <degree_algebra A, class D = typename A::value>
 degrees_of<D> infer_parallel(A& a, op_info const& o, int axis, D const& k, degrees_of<D> x) {
   u64 const id = o.id;
-  auto const d = static_cast<std::size_t>(axis);
+  auto const d = idx(axis);
   if (id == name_hash(parallel::partition::name)) x.axis[d] = a.times(x.axis[d], k);
   else if (id == name_hash(parallel::combine::name))
     x.axis[d] = a.over(x.axis[d], k, "the axis is not split that often");
@@ -169,10 +170,10 @@ inline parallel_result infer_parallel_shapes(any_op const& o, std::vector<parall
   weight_list const weights = o.op->weights(o.attr, {types.data(), activations});
   for (int k = activations; k < static_cast<int>(in.size()); ++k) {
     int const w = k - activations;
-    if (w >= weights.n || !same_extents(weights.w[w].type, types[static_cast<std::size_t>(k)]))
+    if (w >= weights.n || !same_extents(weights.w[w].type, types[idx(k)]))
       return {{},
               spell(o) + ": weight " + std::to_string(w) + " is " +
-                  spell(types[static_cast<std::size_t>(k)]) +
+                  spell(types[idx(k)]) +
                   (w < weights.n ? ", wanted is " + spell(weights.w[w].type) : ", there is none")};
   }
   if (static_cast<int>(in.size()) < activations + weights.n) return {{}, spell(o) + " lacks a weight"};
@@ -192,7 +193,7 @@ inline parallel_result infer_parallel_shapes(any_op const& o, std::vector<parall
   parallel_result r;
   for (std::size_t k = 0; k < results.size(); ++k) {
     parallel_shape s(results[k]);
-    for (int d = 0; d < s.type.rank; ++d) s.degree[d] = out[k].axis[static_cast<std::size_t>(d)];
+    for (int d = 0; d < s.type.rank; ++d) s.degree[d] = out[k].axis[idx(d)];
     s.sum = out[k].sum;
     s.copy = out[k].copy;
     r.out.push_back(s);

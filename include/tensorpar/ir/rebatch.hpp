@@ -1,6 +1,7 @@
 // tensorpar/ir/rebatch.hpp - the same graph on a larger batch: types inferred anew, ids and weights unchanged
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/ir/running_statistics.hpp>
 #include <vector>
@@ -16,17 +17,17 @@ inline std::string follow_samples(computation_graph const& g, int v, i64 factor,
   graph_node const& n = g.node(v);
   iteration_space const space = space_of(g, v);
   auto put = [&](int x, int d) {
-    int& at = axis[static_cast<std::size_t>(x)];
+    int& at = axis[idx(x)];
     bool const fits = at < 0 || at == d;
     at = d;
     return fits;
   };
   for (int k = 0; k < n.activations; ++k) {
-    int const x = n.in[static_cast<std::size_t>(k)], d = axis[static_cast<std::size_t>(x)];
+    int const x = n.in[idx(k)], d = axis[idx(x)];
     if (d < 0) continue;
     bool looped = false;
     for (node_loop const& l : space.loops) {
-      if (l.in[static_cast<std::size_t>(k)] != d || l.units % factor != 0) continue;
+      if (l.in[idx(k)] != d || l.units % factor != 0) continue;
       looped = true;
       for (std::size_t p = 0; p < n.out.size(); ++p)
         if (l.out[p] >= 0 && !put(n.out[p], l.out[p])) return "its result has samples along two axes";
@@ -86,7 +87,7 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
     if (!r.ok()) refuse(std::string(r.rule) + ": " + spell(r.out[0]) + ", " + spell(r.out[1]));
     weight_list const w = n.op.op->weights(n.op.attr, {in.begin(), n.activations});
     for (int k = 0; k < w.n && n.activations + k < static_cast<int>(n.in.size()); ++k) {
-      shape const &now = w.w[k].type, &had = g.type(n.in[static_cast<std::size_t>(n.activations + k)]);
+      shape const &now = w.w[k].type, &had = g.type(n.in[idx(n.activations + k)]);
       bool same = now.rank == had.rank;
       for (int d = 0; same && d < now.rank; ++d) same = now.d[d].n == had.d[d].n;
       if (!same) refuse("its weights depend on the batch");
@@ -94,7 +95,7 @@ inline computation_graph rebatch(computation_graph g, i64 factor) {
     for (int k = 0; k < r.n; ++k) {
       if (too_large(r.out[k]))
         refuse("a result of shape " + spell(r.out[k]) + " has more than 2^48 elements");
-      g.value(n.out[static_cast<std::size_t>(k)]).type = r.out[k];
+      g.value(n.out[idx(k)]).type = r.out[k];
     }
     if (std::string const why = detail::follow_samples(g, v, factor, axis); !why.empty()) refuse(why);
   }

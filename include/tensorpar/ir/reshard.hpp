@@ -2,6 +2,7 @@
 // operators
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/held_boxes.hpp>
 #include <tensorpar/ir/layout.hpp>
 
@@ -68,7 +69,7 @@ struct atom { i64 degree, stride; };
 struct atom_list {
   int count = 0;
   signed char id[31];
-  std::size_t size() const { return static_cast<std::size_t>(count); }
+  std::size_t size() const { return idx(count); }
   bool empty() const { return count == 0; }
   int operator[](std::size_t i) const { return id[i]; }
   int back() const { return id[count - 1]; }
@@ -143,7 +144,7 @@ inline layout to_layout(int start, std::vector<atom> const& atoms, digits const&
   l.axes.reserve(atoms.size());
   auto put = [&](part_kind k, int dim, int id) {
     l.axes.push_back(
-        {k, dim, atoms[static_cast<std::size_t>(id)].degree, atoms[static_cast<std::size_t>(id)].stride});
+        {k, dim, atoms[idx(id)].degree, atoms[idx(id)].stride});
   };
   for (int i = 0; i < d.rank; ++i) for (int id : d.shard[i]) put(part_kind::shard, i, id);
   for (int id : d.copy) put(part_kind::replicate, -1, id);
@@ -169,7 +170,7 @@ inline bool movement_in_steps(layout const& from, layout const& to, int rank,
   layout at = from;
   auto is_prefix = [&](int d) { return begins(now.shard[d], goal.shard[d]); };
   auto step = [&](reshard_kind k, int from_dim, int to_dim, int id) {
-    atom const a = atoms[static_cast<std::size_t>(id)];
+    atom const a = atoms[idx(id)];
     layout next = to_layout(from.start, atoms, now);
     reshard_step* const last = steps.empty() || k == reshard_kind::all_to_all ? nullptr : &steps.back();
     // one collective over several digits

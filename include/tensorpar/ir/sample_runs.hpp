@@ -1,5 +1,6 @@
 // tensorpar/ir/sample_runs.hpp - where the samples of a micro-batch stand in every value of a forward graph
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
 
@@ -118,13 +119,13 @@ inline std::vector<sample_run> sample_runs(computation_graph const& g) {
   for (int v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
     bool any = false;
-    for (int x : n.in) any = any || at[static_cast<std::size_t>(x)].where.run != sample_run::none;
+    for (int x : n.in) any = any || at[idx(x)].where.run != sample_run::none;
     if (!any) continue;
     iteration_space const space = space_of(g, v);
     for (std::size_t p = 0; p < n.out.size(); ++p) {
-      sample_axis& to = at[static_cast<std::size_t>(n.out[p])];
+      sample_axis& to = at[idx(n.out[p])];
       for (std::size_t k = 0; k < n.in.size(); ++k) {
-        sample_axis const from = at[static_cast<std::size_t>(n.in[k])];
+        sample_axis const from = at[idx(n.in[k])];
         if (from.where.run == sample_run::none || to == no_telling) continue;
         sample_axis const here =
             from == no_telling ? no_telling : samples_of_result(g, v, space, k, p, from, samples == 1);

@@ -2,6 +2,7 @@
 // a search has to beat
 #pragma once
 #include <random>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/op/attention/packed.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
@@ -46,10 +47,10 @@ std::optional<assignment> min_among(mapping_problem const& p, Keep const& keep,
 inline assignment zero(mapping_problem const& p, std::string const& batch, zero_stage level) {
   assignment a = data_parallel(p, batch);
   for (int v = 0; v < p.operators(); ++v) {
-    sharding const& s = p.choices(v).shardings[detail::idx(a[detail::idx(v)])];
+    sharding const& s = p.choices(v).shardings[idx(a[idx(v)])];
     for (int k = static_cast<int>(level); k > 0; --k)
       if (int const i = find_choice(p, v, s, {static_cast<zero_stage>(k), false}); i >= 0) {
-        a[detail::idx(v)] = i;
+        a[idx(v)] = i;
         break;
       }
   }
@@ -64,10 +65,10 @@ inline std::optional<assignment> uniform_mesh(mapping_problem const& p, std::str
                                               i64 tensor, elimination_limits const& limits = {}) {
   std::vector<char> const of = detail::batch_by_set(p, batch);
   return detail::min_among(p, [&](int set, int i) {
-    choice_set const& c = p.sets[detail::idx(set)];
-    sharding const& s = c.shardings[detail::idx(i)];
+    choice_set const& c = p.sets[idx(set)];
+    sharding const& s = c.shardings[idx(i)];
     if (s.start != 0 || s.size() != data * tensor || !(c.saving(i) == choice_saving{})) return false;
-    char const b = of[detail::idx(set)];
+    char const b = of[idx(set)];
     if (!b) return true;
     i64 samples = 1;
     for (mesh_axis const& a : s.axes) if (a.letter == b) samples *= a.degree;
@@ -89,27 +90,27 @@ inline std::optional<assignment> expert(mapping_problem const& p, training_graph
     for (int x : t.graph.node(v).in)
       (t.graph.value(x).role == value_role::parameter ? weights : rest) += t.graph.type(x).elements();
     for (int x : t.graph.node(v).out) rest += t.graph.type(x).elements();
-    heavy[detail::idx(p.set_of[detail::idx(v)])] = weights > rest;
+    heavy[idx(p.set_of[idx(v)])] = weights > rest;
   }
   assignment const data = data_parallel(p, batch);
   std::vector<int> plain(p.sets.size(), 0);
-  for (int v = 0; v < p.operators(); ++v) plain[detail::idx(p.set_of[detail::idx(v)])] = data[detail::idx(v)];
+  for (int v = 0; v < p.operators(); ++v) plain[idx(p.set_of[idx(v)])] = data[idx(v)];
   std::vector<i64> most(p.sets.size(), 0);                          // devices that share the work
   auto const splits = [&](int set, int i) {
-    choice_set const& c = p.sets[detail::idx(set)];
-    sharding const& s = c.shardings[detail::idx(i)];
-    return heavy[detail::idx(set)] && s.start == 0 && s.axes.size() == 1 && s.axes[0].letter &&
-           s.axes[0].letter != of[detail::idx(set)] && c.saving(i) == choice_saving{};
+    choice_set const& c = p.sets[idx(set)];
+    sharding const& s = c.shardings[idx(i)];
+    return heavy[idx(set)] && s.start == 0 && s.axes.size() == 1 && s.axes[0].letter &&
+           s.axes[0].letter != of[idx(set)] && c.saving(i) == choice_saving{};
   };
   for (int s = 0; s < static_cast<int>(p.sets.size()); ++s)
-    for (int i = 0; i < p.sets[detail::idx(s)].count(); ++i)
+    for (int i = 0; i < p.sets[idx(s)].count(); ++i)
       if (splits(s, i))
-        most[detail::idx(s)] =
-            std::max(most[detail::idx(s)], p.sets[detail::idx(s)].shardings[detail::idx(i)].size());
+        most[idx(s)] =
+            std::max(most[idx(s)], p.sets[idx(s)].shardings[idx(i)].size());
   return detail::min_among(p, [&](int set, int i) {
-    i64 const devices = most[detail::idx(set)];
-    return devices ? splits(set, i) && p.sets[detail::idx(set)].shardings[detail::idx(i)].size() == devices
-                   : i == plain[detail::idx(set)];
+    i64 const devices = most[idx(set)];
+    return devices ? splits(set, i) && p.sets[idx(set)].shardings[idx(i)].size() == devices
+                   : i == plain[idx(set)];
   }, limits);
 }
 
@@ -122,28 +123,28 @@ inline assignment random_walk(mapping_problem const& p, assignment const& from,
   std::vector<std::vector<int>> pairs_of(from.size()), choices(p.sets.size());
   for (std::size_t k = 0; k < p.pairs.size(); ++k)
     for (int v : {p.pairs[k].first, p.pairs[k].second})
-      pairs_of[detail::idx(v)].push_back(static_cast<int>(k));
+      pairs_of[idx(v)].push_back(static_cast<int>(k));
   for (std::size_t s = 0; s < p.sets.size(); ++s)
     for (int i = 0; i < p.sets[s].count(); ++i)
-      if (p.sets[s].shardings[detail::idx(i)].start == 0) choices[s].push_back(i);
+      if (p.sets[s].shardings[idx(i)].start == 0) choices[s].push_back(i);
   std::mt19937_64 draw(o.seed);
   assignment now = from, best = from;
   auto const around = [&](std::size_t v) {             // all that depends on v's choice
-    double t = p.choices(static_cast<int>(v)).seconds[detail::idx(now[v])];
+    double t = p.choices(static_cast<int>(v)).seconds[idx(now[v])];
     for (int k : pairs_of[v]) {
-      operator_pair const& q = p.pairs[detail::idx(k)];
-      t += p.seconds(q, now[detail::idx(q.first)], now[detail::idx(q.second)]);
+      operator_pair const& q = p.pairs[idx(k)];
+      t += p.seconds(q, now[idx(q.first)], now[idx(q.second)]);
     }
     return t;
   };
   double const scale = o.mcmc_temperature * evaluator(p)(from).seconds;
   double above = 0, least = 0;                         // seconds more than at the start
   for (int k = 0; k < o.mcmc_steps; ++k) {
-    auto const v = static_cast<std::size_t>(draw() % now.size());
-    std::vector<int> const& some = choices[detail::idx(p.set_of[v])];
+    auto const v = idx(draw() % now.size());
+    std::vector<int> const& some = choices[idx(p.set_of[v])];
     int const before = now[v];
     double const old = around(v);
-    now[v] = some[static_cast<std::size_t>(draw() % some.size())];
+    now[v] = some[idx(draw() % some.size())];
     double const change = around(v) - old, coin = static_cast<double>(draw() >> 11) * 0x1p-53;
     if (change <= 0 || coin < std::exp(-change / scale)) above += change;
     else now[v] = before;
@@ -166,7 +167,7 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   training_graph const t = differentiate(forward, to);
   detail::require_listable(t, o.micro_batches, o.max_listed);
   choice_book<M> book(on, model, objective_options{on.size(), o.scalar_bytes, o.micro_batches});
-  detail::saving_builder<M> build(t, book, std::vector<char>(detail::idx(t.forward_nodes), 0), o.order);
+  detail::saving_builder<M> build(t, book, std::vector<char>(idx(t.forward_nodes), 0), o.order);
   sharding_limits limits = space_for(on, o).shardings;
   limits.max_axes = 2;
   mapping_problem const two_axes = build.make(limits);

@@ -1,6 +1,7 @@
 // tensorpar/plan/cluster_file.hpp - a cluster described in a JSON file: a preset by name, or devices and
 // links spelled out
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine_presets.hpp>
 #include <tensorpar/plan/plan_file.hpp>
 
@@ -18,7 +19,7 @@ inline json encode_devices(machine const& m) {
     std::size_t j = i;
     while (j < m.device.size() && m.device[j] == m.device[i]) ++j;
     json x = json::object();
-    x["kind"] = m.kinds[static_cast<std::size_t>(m.device[i])].name;
+    x["kind"] = m.kinds[idx(m.device[i])].name;
     x["count"] = j - i;
     r.push_back(std::move(x));
     i = j;
@@ -48,7 +49,7 @@ inline machine decode_cluster(plan_reader const& r) {
     while (k < m.kinds.size() && m.kinds[k].name != kind) ++k;
     if (k == m.kinds.size()) d["kind"].fail("no kind of device is called \"" + kind + "\"", names);
     i64 const count = d["count"].integer(1, plan_max_devices - static_cast<i64>(m.device.size()));
-    m.device.insert(m.device.end(), static_cast<std::size_t>(count), static_cast<int>(k));
+    m.device.insert(m.device.end(), idx(count), static_cast<int>(k));
   }
   m.links = decode_links(links);
   require_machine(m, std::string(r.file) + ": ");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/plan/node_codec.hpp>
 #include <tensorpar/plan/order_fault.hpp>
@@ -111,7 +112,7 @@ inline std::vector<int> decode_order(plan_reader const& r, bool pipeline, int op
   for (std::size_t i = 0, n = r.array(1, SIZE_MAX); i < n; ++i)
     order.push_back(r[i].bounded(INT32_MIN, INT32_MAX));
   if (std::optional<order_fault> const f = fault_of_permutation(order, operators))
-    (f->entry < 0 ? r : r[static_cast<std::size_t>(f->entry)]).fail(f->what, f->valid);
+    (f->entry < 0 ? r : r[idx(f->entry)]).fail(f->what, f->valid);
   return order;
 }
 

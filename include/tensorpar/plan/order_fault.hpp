@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <vector>
 
@@ -30,7 +31,7 @@ inline std::optional<order_fault> fault_of_permutation(std::vector<int> const& o
     if (v < 0 || v >= operators)
       return order_fault{"operator " + std::to_string(v), static_cast<int>(i),
                          "operators 0 to " + std::to_string(operators - 1)};
-    if (seen[static_cast<std::size_t>(v)]++)
+    if (seen[idx(v)]++)
       return order_fault{"operator " + std::to_string(v) + " comes twice", static_cast<int>(i),
                          "every operator once"};
   }
@@ -46,11 +47,11 @@ inline std::optional<order_fault> fault_of_order(computation_graph const& g, std
   for (std::size_t i = 0; i < order.size(); ++i) {
     for (int x : g.node(order[i]).in)
       if (int const p = g.value(x).producer;
-          p >= 0 && (p >= operators || !there[static_cast<std::size_t>(p)]))
+          p >= 0 && (p >= operators || !there[idx(p)]))
         return order_fault{"operator " + std::to_string(order[i]) + " comes before operator " +
                                std::to_string(p) + ", whose result it reads",
                            static_cast<int>(i), "every operator behind those that it reads from"};
-    there[static_cast<std::size_t>(order[i])] = 1;
+    there[idx(order[i])] = 1;
   }
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <string_view>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/device_range.hpp>
 #include <vector>
 
@@ -61,7 +62,7 @@ struct pipeline {
 
   bool empty() const { return stages.empty(); }
   int micro_batches(int stage) const {
-    return static_cast<int>(mini_batch / stages[static_cast<std::size_t>(stage)].micro_batch);
+    return static_cast<int>(mini_batch / stages[idx(stage)].micro_batch);
   }
   friend bool operator==(pipeline const&, pipeline const&) = default;
   u64 hash() const {

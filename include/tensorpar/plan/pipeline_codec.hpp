@@ -1,5 +1,6 @@
 // tensorpar/plan/pipeline_codec.hpp - a pipeline as JSON
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 #include <tensorpar/plan/plan_reader.hpp>
 
@@ -46,7 +47,7 @@ inline pipeline decode_pipeline(plan_reader const& r, int operators, int devices
   p.mini_batch = r["mini_batch"].integer(1, i64{1} << 40);
   p.unit = r["unit"].integer(1, p.mini_batch);
   plan_reader const groups = r["groups"], stages = r["stages"], schedule = r["schedule"];
-  for (std::size_t i = 0, n = groups.array(1, static_cast<std::size_t>(devices)); i < n; ++i) {
+  for (std::size_t i = 0, n = groups.array(1, idx(devices)); i < n; ++i) {
     groups[i].object({"first", "count"});
     int const first = groups[i]["first"].bounded(0, devices - 1);
     p.groups.push_back({first, groups[i]["count"].bounded(1, devices - first)});
@@ -55,11 +56,11 @@ inline pipeline decode_pipeline(plan_reader const& r, int operators, int devices
     if (!x.at.is_boolean()) x.fail("not a truth value", "true or false");
     return x.at.get<bool>();
   };
-  for (std::size_t i = 0, n = stages.array(1, static_cast<std::size_t>(operators)); i < n; ++i) {
+  for (std::size_t i = 0, n = stages.array(1, idx(operators)); i < n; ++i) {
     plan_reader const s = stages[i], nodes = s["nodes"];
     s.object({"nodes", "group", "micro_batch", "k", "split_backward", "recompute", "shard_optimizer"});
     pipeline_stage x;
-    for (std::size_t k = 0, m = nodes.array(1, static_cast<std::size_t>(operators)); k < m; ++k)
+    for (std::size_t k = 0, m = nodes.array(1, idx(operators)); k < m; ++k)
       x.nodes.push_back(nodes[k].bounded(k ? i64{x.nodes.back()} + 1 : 0, operators - 1));
     x.group = s["group"].bounded(0, static_cast<i64>(p.groups.size()) - 1);
     x.micro_batch = s["micro_batch"].integer(1, p.mini_batch);

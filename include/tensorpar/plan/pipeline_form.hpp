@@ -2,6 +2,7 @@
 // cluster?
 #pragma once
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <utility>
 
@@ -20,11 +21,10 @@ inline std::string spelled(pass_entry const& e) {
 /// their operators leave them (C3), and where sizes do not divide.
 inline std::vector<int> stages_of_operators(int operators, plan const& p) {
   pipeline const& pipe = p.pipeline;
-  auto z = [](i64 i) { return static_cast<std::size_t>(i); };
   if (pipe.schedule.size() != pipe.groups.size())
     bad_pipeline("orders for " + std::to_string(pipe.schedule.size()) + " groups", "order",
                  std::to_string(pipe.groups.size()) + ", one per group");
-  auto const n = z(operators);
+  auto const n = idx(operators);
   int const devices = p.cluster.size(), groups = static_cast<int>(pipe.groups.size());
   if (p.nodes.size() != n)
     bad_pipeline("the plan decides about " + std::to_string(p.nodes.size()) + " operators, the graph has " +
@@ -36,14 +36,14 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
   if (!p.node_order.empty())
     bad_pipeline("an order of operators beside a pipeline", "plan",
                  "none: groups have their own orders of passes");
-  std::vector<int> owner(z(devices), -1);
+  std::vector<int> owner(idx(devices), -1);
   for (int g = 0; g < groups; ++g) {
-    device_range const& d = pipe.groups[z(g)];
+    device_range const& d = pipe.groups[idx(g)];
     if (d.count < 1 || d.first < 0 || d.first > devices - d.count)
       bad_pipeline("devices " + std::to_string(d.first) + " to " + std::to_string(i64{d.first} + d.count - 1),
                    "group " + std::to_string(g), "devices 0 to " + std::to_string(devices - 1));
     for (int i = d.first; i < d.first + d.count; ++i)
-      if (std::exchange(owner[z(i)], g) >= 0)
+      if (std::exchange(owner[idx(i)], g) >= 0)
         bad_pipeline("device " + std::to_string(i) + " is in two groups", "group " + std::to_string(g),
                      "groups that do not overlap");
   }
@@ -51,7 +51,7 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
   // forward passes: fewer entries are refused before anything is built for them
   std::vector<i64> promised(pipe.groups.size(), 0);
   for (int s = 0; s < static_cast<int>(pipe.stages.size()); ++s) {
-    pipeline_stage const& x = pipe.stages[z(s)];
+    pipeline_stage const& x = pipe.stages[idx(s)];
     std::string const here = "stage " + std::to_string(s);
     if (x.group < 0 || x.group >= groups)
       bad_pipeline("group " + std::to_string(x.group), here,
@@ -64,14 +64,14 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
     if (pipe.mini_batch / x.micro_batch > max_micro_batches)
       bad_pipeline(std::to_string(pipe.mini_batch / x.micro_batch) + " micro-batches", here,
                    "at most " + std::to_string(max_micro_batches));
-    promised[z(x.group)] += pipe.mini_batch / x.micro_batch;
-    device_range const& d = pipe.groups[z(x.group)];
+    promised[idx(x.group)] += pipe.mini_batch / x.micro_batch;
+    device_range const& d = pipe.groups[idx(x.group)];
     for (int v : x.nodes) {
-      if (v < 0 || z(v) >= n)
+      if (v < 0 || idx(v) >= n)
         bad_pipeline("operator " + std::to_string(v), here, "operators 0 to " + std::to_string(n - 1));
-      if (std::exchange(of_node[z(v)], s) >= 0)
+      if (std::exchange(of_node[idx(v)], s) >= 0)
         bad_pipeline("operator " + std::to_string(v) + " is in two stages", here, "one stage per operator");
-      sharding const& w = p.nodes[z(v)].sharding;
+      sharding const& w = p.nodes[idx(v)].sharding;
       i64 last = w.start;
       for (mesh_axis const& a : w.axes) last += (a.degree - 1) * a.stride;
       if (w.start < d.first || last >= d.first + d.count)
@@ -82,10 +82,10 @@ inline std::vector<int> stages_of_operators(int operators, plan const& p) {
     }
   }
   for (int g = 0; g < groups; ++g)
-    if (static_cast<i64>(pipe.schedule[z(g)].size()) < promised[z(g)])
+    if (static_cast<i64>(pipe.schedule[idx(g)].size()) < promised[idx(g)])
       bad_pipeline(
-          std::to_string(pipe.schedule[z(g)].size()) + " passes", "order of group " + std::to_string(g),
-          "every pass of its stages once: " + std::to_string(promised[z(g)]) + " forward passes alone");
+          std::to_string(pipe.schedule[idx(g)].size()) + " passes", "order of group " + std::to_string(g),
+          "every pass of its stages once: " + std::to_string(promised[idx(g)]) + " forward passes alone");
   for (std::size_t v = 0; v < n; ++v)
     if (of_node[v] < 0)
       bad_pipeline("operator " + std::to_string(v) + " is in no stage", "stages", "one stage per operator");

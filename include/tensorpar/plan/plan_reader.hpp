@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 
 namespace tensorpar {
@@ -43,7 +44,7 @@ class json_path {
   bool empty() const { return length_ == 0; }
   std::string text() const {
     std::string r;
-    for (step const& s : std::span(steps_, static_cast<std::size_t>(length_)))
+    for (step const& s : std::span(steps_, idx(length_)))
       if (s.key) r.append(r.empty() ? "" : ".").append(s.key);
       else r += "[" + std::to_string(s.index) + "]";
     return r;

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <tensorpar/core/checked.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/program/core/program.hpp>
 #include <utility>
 
@@ -65,7 +66,7 @@ inline packing pack_nested(std::vector<lifetime> const& all) {
   std::sort(times.begin(), times.end());
   times.erase(std::unique(times.begin(), times.end()), times.end());
   auto at = [&](int t) {
-    return static_cast<std::size_t>(std::lower_bound(times.begin(), times.end(), t) - times.begin());
+    return idx(std::lower_bound(times.begin(), times.end(), t) - times.begin());
   };
   std::size_t width = 1;
   while (width < times.size()) width *= 2;
@@ -225,15 +226,15 @@ inline packing pack(std::vector<lifetime> const& all) {
 /// Precondition: every buffer's devices are ascending and below `devices`; what is in place of another stands
 /// behind it, on its devices. O(sum of placements + packings).
 inline void assign_offsets(program& p, int devices) {
-  std::size_t const n = static_cast<std::size_t>(devices);
+  std::size_t const n = idx(devices);
   // buffers that take over one another's bytes live as one: from the first of them on, till the last one ends
   std::vector<int> root(p.buffers.size()), end(p.buffers.size());
   for (std::size_t b = 0; b < p.buffers.size(); ++b) {
     int const o = p.buffers[b].in_place_of;
     assert(o < static_cast<int>(b));
-    root[b] = o < 0 ? static_cast<int>(b) : root[static_cast<std::size_t>(o)];
+    root[b] = o < 0 ? static_cast<int>(b) : root[idx(o)];
     end[b] = p.buffers[b].last;
-    int& whole = end[static_cast<std::size_t>(root[b])];
+    int& whole = end[idx(root[b])];
     whole = std::max(whole, end[b]);
   }
   std::vector<std::vector<int>> held(n);                 // buffers of a device, ascending
@@ -245,13 +246,13 @@ inline void assign_offsets(program& p, int devices) {
         hasher().add(x.bytes).add(x.persistent).add(x.first).add(end[b]).add(x.in_place_of >= 0).value();
     for (int d : x.devices) {
       assert(d >= 0 && d < devices);
-      held[static_cast<std::size_t>(d)].push_back(static_cast<int>(b));
-      content[static_cast<std::size_t>(d)].add(key);
+      held[idx(d)].push_back(static_cast<int>(b));
+      content[idx(d)].add(key);
     }
   }
-  auto at = [&](int b) -> buffer const& { return p.buffers[static_cast<std::size_t>(b)]; };
+  auto at = [&](int b) -> buffer const& { return p.buffers[idx(b)]; };
   auto place_of_root = [&](std::size_t d, std::size_t i) {
-    int const r = root[static_cast<std::size_t>(held[d][i])];
+    int const r = root[idx(held[d][i])];
     return std::lower_bound(held[d].begin(), held[d].end(), r) - held[d].begin();
   };
   auto alike = [&](std::size_t d, std::size_t e) {
@@ -260,7 +261,7 @@ inline void assign_offsets(program& p, int devices) {
       if (held[d][i] == held[e][i]) continue;
       buffer const &x = at(held[d][i]), &y = at(held[e][i]);
       if (x.bytes != y.bytes || x.persistent != y.persistent || x.first != y.first ||
-          end[static_cast<std::size_t>(held[d][i])] != end[static_cast<std::size_t>(held[e][i])] ||
+          end[idx(held[d][i])] != end[idx(held[e][i])] ||
           place_of_root(d, i) != place_of_root(e, i))
         return false;
     }
@@ -284,20 +285,20 @@ inline void assign_offsets(program& p, int devices) {
       buffer const& x = at(held[d][i]);
       if (x.persistent) { offsets[d][i] = base; base = saturating_add(base, aligned(x.bytes));
       } else if (x.in_place_of < 0) {
-        lives.push_back({x.bytes, x.first, end[static_cast<std::size_t>(held[d][i])]});
+        lives.push_back({x.bytes, x.first, end[idx(held[d][i])]});
         who.push_back(i);
       }
     }
     packing const q = pack(lives);
     for (std::size_t k = 0; k < who.size(); ++k) offsets[d][who[k]] = base + q.offset[k];
     for (std::size_t i = 0; i < held[d].size(); ++i)
-      offsets[d][i] = offsets[d][static_cast<std::size_t>(place_of_root(d, i))];
+      offsets[d][i] = offsets[d][idx(place_of_root(d, i))];
     detail::require_bytes(p.arena[d] = saturating_add(base, q.bytes));
   }
   std::vector<std::size_t> next(n, 0);
   for (buffer& x : p.buffers)
     for (std::size_t i = 0; i < x.devices.size(); ++i) {
-      std::size_t const d = static_cast<std::size_t>(x.devices[i]);
+      std::size_t const d = idx(x.devices[i]);
       x.offset[i] = offsets[like[d]][next[d]++];
     }
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/op/kinds/fused.hpp>
 #include <tensorpar/program/arena.hpp>
@@ -37,9 +38,8 @@ class task_fuser {
   std::vector<char> kept_, idle_;
   std::vector<int> next_;                              // by buffer: the one in its place, or -1
 
-  static std::size_t z(int i) { return static_cast<std::size_t>(i); }
-  task& at(int t) { return p_.tasks[z(t)]; }
-  buffer const& of(int b) const { return p_.buffers[z(b)]; }
+  task& at(int t) { return p_.tasks[idx(t)]; }
+  buffer const& of(int b) const { return p_.buffers[idx(b)]; }
   static void put(std::vector<int>& all, int t) {
     auto const i = std::lower_bound(all.begin(), all.end(), t);
     if (i == all.end() || *i != t) all.insert(i, t);
@@ -53,20 +53,20 @@ class task_fuser {
     return i != all.end() && *i < to;
   }
   void note(int t) {
-    for (int b : at(t).in) put(readers_[z(b)], t);
-    for (int b : at(t).out) put(writers_[z(b)], t);
+    for (int b : at(t).in) put(readers_[idx(b)], t);
+    for (int b : at(t).out) put(writers_[idx(b)], t);
   }
   void forget(int t) {
-    for (int b : at(t).in) remove(readers_[z(b)], t);
-    for (int b : at(t).out) remove(writers_[z(b)], t);
+    for (int b : at(t).in) remove(readers_[idx(b)], t);
+    for (int b : at(t).out) remove(writers_[idx(b)], t);
   }
   bool alike(int a, int b) const { return of(a).where == of(b).where && of(a).type == of(b).type; }
   /// Is b for reader j alone, and no other's place but that of what j makes?
   bool for_one(int b, int j) {
-    if (kept_[z(b)] || of(b).persistent || readers_[z(b)] != std::vector<int>{j} ||
-        writers_[z(b)].size() != 1)
+    if (kept_[idx(b)] || of(b).persistent || readers_[idx(b)] != std::vector<int>{j} ||
+        writers_[idx(b)].size() != 1)
       return false;
-    return next_[z(b)] < 0 || next_[z(b)] == at(j).out[0];
+    return next_[idx(b)] < 0 || next_[idx(b)] == at(j).out[0];
   }
   /// May task j be done where i is? All that it reads but i's own results must be there, and where it writes
   /// nothing else.
@@ -75,11 +75,11 @@ class task_fuser {
     if (a.devices != b.devices || a.micro_batch != b.micro_batch || b.kind != task_kind::compute)
       return false;
     auto const own = [&](int x) { return std::find(a.out.begin(), a.out.end(), x) != a.out.end(); };
-    for (int x : b.in) if (!own(x) && any_in(writers_[z(x)], i, j)) return false;
+    for (int x : b.in) if (!own(x) && any_in(writers_[idx(x)], i, j)) return false;
     for (int x : b.out) {
       int const before = of(x).in_place_of;
-      if (own(x) || any_in(writers_[z(x)], i, j) || any_in(readers_[z(x)], i, j)) return false;
-      if (before >= 0 && any_in(readers_[z(before)], i, j)) return false;
+      if (own(x) || any_in(writers_[idx(x)], i, j) || any_in(readers_[idx(x)], i, j)) return false;
+      if (before >= 0 && any_in(readers_[idx(before)], i, j)) return false;
     }
     return true;
   }
@@ -90,7 +90,7 @@ class task_fuser {
     if (!can_(o, narrow)) return false;
     forget(i);
     forget(j);
-    gone_[z(j)] = true;
+    gone_[idx(j)] = true;
     task& t = at(i);
     if (t.workspace < 0) t.workspace = at(j).workspace;
     detail::become(p_, t, o, std::move(in), std::move(out), workspace_);
@@ -147,7 +147,7 @@ class task_fuser {
     out[0] = made;
     if (!become(i, j, *o, with(t.in, with_it), std::move(out))) return false;
     // no product takes another's place
-    if (of(made).in_place_of == y) p_.buffers[z(made)].in_place_of = -1;
+    if (of(made).in_place_of == y) p_.buffers[idx(made)].in_place_of = -1;
     return true;
   }
   static std::optional<norm_grads> norm_grads_of(task const& t) {
@@ -196,7 +196,7 @@ class task_fuser {
     if (t.kind != task_kind::compute || t.out.empty() || t.in.empty()) return false;
     // sums first: they go with a plus, and a plus does not become what sums are added to
     for (bool own : {false, true})
-      for (int const j : std::vector<int>(readers_[z(own ? t.out[0] : t.in[0])]))
+      for (int const j : std::vector<int>(readers_[idx(own ? t.out[0] : t.in[0])]))
         if (j > i && early(i, j) && (own ? join(i, j) : share(i, j))) return true;
     return false;
   }
@@ -212,7 +212,7 @@ class task_fuser {
     idle_.assign(n, false);
     next_.assign(n, -1);
     for (std::size_t b = 0; b < n; ++b)
-      if (int const before = p_.buffers[b].in_place_of; before >= 0) next_[z(before)] = static_cast<int>(b);
+      if (int const before = p_.buffers[b].in_place_of; before >= 0) next_[idx(before)] = static_cast<int>(b);
     for (int t = 0; t < static_cast<int>(p_.tasks.size()); ++t) note(t);
     for (std::size_t b = 0; b < n; ++b) {
       int const last = std::max(readers_[b].empty() ? -1 : readers_[b].back(),
@@ -224,7 +224,7 @@ class task_fuser {
     }
   }
   program run() {
-    for (int i = 0; i < static_cast<int>(p_.tasks.size()); ++i) while (!gone_[z(i)] && step(i)) {}
+    for (int i = 0; i < static_cast<int>(p_.tasks.size()); ++i) while (!gone_[idx(i)] && step(i)) {}
     std::vector<int> task_now(p_.tasks.size(), -1), buffer_now(p_.buffers.size(), -1);
     program r;
     r.micro_batches = p_.micro_batches;
@@ -233,15 +233,15 @@ class task_fuser {
     needed.resize(p_.buffers.size(), false);
     for (std::size_t t = 0; t < p_.tasks.size(); ++t) {
       if (gone_[t]) continue;
-      for (auto const* side : {&p_.tasks[t].in, &p_.tasks[t].out}) for (int b : *side) needed[z(b)] = true;
-      if (int const w = p_.tasks[t].workspace; w >= 0) needed[z(w)] = true;
+      for (auto const* side : {&p_.tasks[t].in, &p_.tasks[t].out}) for (int b : *side) needed[idx(b)] = true;
+      if (int const w = p_.tasks[t].workspace; w >= 0) needed[idx(w)] = true;
     }
     for (std::size_t b = 0; b < p_.buffers.size(); ++b) {
       if (!needed[b]) continue;
       buffer_now[b] = static_cast<int>(r.buffers.size());
       r.buffers.push_back(std::move(p_.buffers[b]));
       buffer& x = r.buffers.back();
-      if (x.in_place_of >= 0) x.in_place_of = buffer_now[z(x.in_place_of)];
+      if (x.in_place_of >= 0) x.in_place_of = buffer_now[idx(x.in_place_of)];
     }
     for (std::size_t t = 0; t < p_.tasks.size(); ++t) {
       if (gone_[t]) continue;
@@ -251,14 +251,14 @@ class task_fuser {
     int const end = std::max(0, static_cast<int>(r.tasks.size()) - 1);
     std::vector<char> used(r.buffers.size(), false);
     for (int t = 0; t <= end && !r.tasks.empty(); ++t) {
-      task& x = r.tasks[z(t)];
-      if (x.other_half >= 0) x.other_half = task_now[z(x.other_half)];
+      task& x = r.tasks[idx(t)];
+      if (x.other_half >= 0) x.other_half = task_now[idx(x.other_half)];
       auto const use = [&](int& b) {
         if (b < 0) return;
-        b = buffer_now[z(b)];
-        buffer& y = r.buffers[z(b)];
-        if (!used[z(b)]) y.first = t;
-        used[z(b)] = true;
+        b = buffer_now[idx(b)];
+        buffer& y = r.buffers[idx(b)];
+        if (!used[idx(b)]) y.first = t;
+        used[idx(b)] = true;
         y.last = t;
       };
       for (int& b : x.in) use(b);
@@ -267,10 +267,10 @@ class task_fuser {
     }
     for (std::size_t b = 0; b < kept_.size(); ++b) {
       if (buffer_now[b] < 0) continue;
-      buffer& y = r.buffers[z(buffer_now[b])];
+      buffer& y = r.buffers[idx(buffer_now[b])];
       if (y.persistent) y.first = 0;
       if (y.persistent || kept_[b]) y.last = end;
-      else if (!used[z(buffer_now[b])]) y.first = y.last = 0;
+      else if (!used[idx(buffer_now[b])]) y.first = y.last = 0;
     }
     return r;
   }
@@ -304,7 +304,7 @@ inline program fuse_tasks(program const& p, machine const& cluster, kernel_rule 
   auto const fits = [&](program const& r) {
     for (std::size_t d = 0; d < p.arena.size(); ++d)
       if (r.arena[d] >
-          std::max(p.arena[d], cluster.kinds[static_cast<std::size_t>(cluster.device[d])].memory))
+          std::max(p.arena[d], cluster.kinds[idx(cluster.device[d])].memory))
         return false;
     return true;
   };

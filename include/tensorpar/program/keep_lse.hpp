@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/attention/lse.hpp>
 #include <tensorpar/op/attention/packed.hpp>
 #include <tensorpar/program/unroll.hpp>
@@ -19,7 +20,7 @@ inline std::vector<shape> local_shapes(program const& p, std::vector<int> const&
   std::vector<shape> r;
   for (int b : buffers)
     r.push_back(
-        part_of(p.buffers[static_cast<std::size_t>(b)].where, p.buffers[static_cast<std::size_t>(b)].type));
+        part_of(p.buffers[idx(b)].where, p.buffers[idx(b)].type));
   return r;
 }
 /// Makes the task one of `o` from `in` to `out`, with scratch as the rule says. A scratch buffer that it has
@@ -39,19 +40,19 @@ inline void become(program& p, task& t, any_op const& o, std::vector<int> in, st
   if (t.workspace < 0) {
     buffer w;
     w.devices = t.devices;
-    w.where = p.buffers[static_cast<std::size_t>(t.out[0])].where;
+    w.where = p.buffers[idx(t.out[0])].where;
     for (layout_axis& x : w.where.axes) x = {part_kind::replicate, -1, x.degree, x.stride};
     t.workspace = static_cast<int>(p.buffers.size());
     p.buffers.push_back(std::move(w));
   }
-  buffer& w = p.buffers[static_cast<std::size_t>(t.workspace)];
+  buffer& w = p.buffers[idx(t.workspace)];
   w.type = shape{dim(scalars)};
   w.bytes = scalars * p.scalar_bytes;
 }
 
 /// A buffer for the log-sum-exps beside y, whose place it has: heads where y has its width, before queries.
 inline int add_lse(program& p, int y, i64 heads) {
-  buffer const& of = p.buffers[static_cast<std::size_t>(y)];
+  buffer const& of = p.buffers[idx(y)];
   buffer b;
   b.type = {of.type.d[0], dim(heads), of.type.d[1]};
   b.where = of.where;
@@ -97,10 +98,10 @@ inline program keep_lse(program p, kernel_rule can, workspace_rule rule) {
   std::map<std::tuple<std::vector<int>, std::vector<int>, int>, int> last;
   // by buffer: the last task that wrote where it lies
   std::vector<int> written(p.buffers.size(), -1);
-  auto const wrote = [&](int b) -> int& { return written[static_cast<std::size_t>(b)]; };
-  auto const of = [&](int b) -> buffer const& { return p.buffers[static_cast<std::size_t>(b)]; };
+  auto const wrote = [&](int b) -> int& { return written[idx(b)]; };
+  auto const of = [&](int b) -> buffer const& { return p.buffers[idx(b)]; };
   for (int j = 0; j < static_cast<int>(p.tasks.size()); ++j) {
-    task& t = p.tasks[static_cast<std::size_t>(j)];
+    task& t = p.tasks[idx(j)];
     std::vector<int> const made = t.out;
     if (t.kind == task_kind::compute && is_attention(t.op)) last[{t.in, t.devices, t.micro_batch}] = j;
     if (t.kind == task_kind::compute && is_attention_grad(t.op)) {
@@ -108,7 +109,7 @@ inline program keep_lse(program p, kernel_rule can, workspace_rule rule) {
       bool good = found != last.end();
       for (int b : t.in) good = good && (b == t.in[0] || wrote(b) < found->second);
       if (good) {
-        task& forward = p.tasks[static_cast<std::size_t>(found->second)];
+        task& forward = p.tasks[idx(found->second)];
         auto const pair = detail::with_lse(forward.op, t.op);
         int const y = forward.out[0], dy = t.in[0];
         bool const narrow = is_narrow(of(y).type.type);

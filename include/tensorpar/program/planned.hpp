@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/plan/shortage.hpp>
 #include <tensorpar/program/core/planned_step.hpp>
@@ -42,7 +43,7 @@ struct planned {
   bool feasible() const { return !infeasible; }
   double seconds() const { return plan.step_seconds; }
   /// Precondition: feasible.
-  tried_plan const& best() const { return tried[static_cast<std::size_t>(chosen)]; }
+  tried_plan const& best() const { return tried[idx(chosen)]; }
   /// Bytes by device.
   std::vector<i64> const& arena() const { return step.program.arena; }
 };

@@ -5,6 +5,7 @@
 #include <map>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/program/core/program.hpp>
 
@@ -24,7 +25,7 @@ inline std::vector<int> value_numbers(program const& q) {
   for (task const& t : q.tasks)
     for (auto const* side : {&t.in, &t.out})
       for (int b : *side)
-        if (b >= 0 && b < static_cast<int>(counts.size())) counts[static_cast<std::size_t>(b)] = true;
+        if (b >= 0 && b < static_cast<int>(counts.size())) counts[idx(b)] = true;
   int n = 0;
   for (std::size_t b = 0; b < counts.size(); ++b) if (counts[b]) number[b] = n++;
   return number;
@@ -37,7 +38,7 @@ inline std::vector<int> value_numbers(program const& q) {
 inline u64 task_hash(program const& q) {
   std::vector<int> const number = detail::value_numbers(q);
   auto of = [&](int b) {
-    return b < 0 || b >= static_cast<int>(number.size()) ? -1 : number[static_cast<std::size_t>(b)];
+    return b < 0 || b >= static_cast<int>(number.size()) ? -1 : number[idx(b)];
   };
   hasher h;
   h.add(q.micro_batches).add(q.tasks.size());
@@ -78,15 +79,15 @@ inline std::vector<int> alike_devices(program const& q, int devices) {
     same.push_back(&b.where);
     seen.push_back(&b.where);
   }
-  std::vector<int> like(static_cast<std::size_t>(devices), 0);
+  std::vector<int> like(idx(devices), 0);
   for (layout const* l : seen) {
     std::vector<char> on(like.size(), 0);
-    for (int d : l->devices()) if (d >= 0 && d < devices) on[static_cast<std::size_t>(d)] = 1;
+    for (int d : l->devices()) if (d >= 0 && d < devices) on[idx(d)] = 1;
     // of a class, and of those within it that have this layout, or do not
     std::map<std::pair<int, char>, int> first;
     for (int d = 0; d < devices; ++d) {
-      int& mine = like[static_cast<std::size_t>(d)];
-      mine = first.insert({{mine, on[static_cast<std::size_t>(d)]}, d}).first->second;
+      int& mine = like[idx(d)];
+      mine = first.insert({{mine, on[idx(d)]}, d}).first->second;
     }
   }
   return like;
@@ -95,11 +96,11 @@ inline std::vector<int> alike_devices(program const& q, int devices) {
 /// Where the buffers of values lie on one device, and the size of its arena. O(buffers * log).
 inline u64 offset_hash(program const& q, int device) {
   hasher h;
-  h.add(q.arena[static_cast<std::size_t>(device)]);
+  h.add(q.arena[idx(device)]);
   for (buffer const& b : q.buffers) {
     auto const at = std::lower_bound(b.devices.begin(), b.devices.end(), device);
     if (at != b.devices.end() && *at == device)
-      h.add(b.bytes).add(b.offset[static_cast<std::size_t>(at - b.devices.begin())]);
+      h.add(b.bytes).add(b.offset[idx(at - b.devices.begin())]);
   }
   return h.value();
 }

@@ -1,6 +1,7 @@
 // tensorpar/program/rewritten.hpp - the graph that a plan runs: the declared one after the plan's rules, each
 // looked at again
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/plan/step_fit.hpp>
 #include <tensorpar/rewrite/nesting.hpp>
 #include <tensorpar/rewrite/replay.hpp>
@@ -40,7 +41,7 @@ computation_graph rewritten(computation_graph const& declared, plan const& p, Fi
   });
   if (!r.done())
     throw error("rewrite " + std::to_string(r.step) + " (" +
-                    p.rewrites[static_cast<std::size_t>(r.step)].rule + "): " + r.fault,
+                    p.rewrites[idx(r.step)].rule + "): " + r.fault,
                 where, "rules applied where their sources stand");
   if (r.graph.hash() != p.graph)
     throw error("the rewrites lead to another graph than the plan's", where, "the plan as it was made");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/concepts.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 #include <vector>
@@ -16,7 +17,7 @@ using stage_edges = std::vector<std::vector<int>>;
 
 /// Stages in a chain: each feeds the next.
 inline stage_edges chain_of_stages(int stages) {
-  stage_edges e(static_cast<std::size_t>(stages < 0 ? 0 : stages));
+  stage_edges e(idx(stages < 0 ? 0 : stages));
   for (std::size_t s = 1; s < e.size(); ++s) e[s].push_back(static_cast<int>(s) - 1);
   return e;
 }
@@ -24,13 +25,13 @@ inline stage_edges chain_of_stages(int stages) {
 /// The stage of each operator, -1 where none has it. O(operators). Throws `error` if a stage names an
 /// operator that does not exist.
 inline std::vector<int> stages_by_operator(pipeline const& p, int operators) {
-  std::vector<int> r(static_cast<std::size_t>(operators), -1);
+  std::vector<int> r(idx(operators), -1);
   for (std::size_t s = 0; s < p.stages.size(); ++s)
     for (int v : p.stages[s].nodes) {
       if (v < 0 || v >= operators)
         throw error("operator " + std::to_string(v), "stage " + std::to_string(s),
                     "0 to " + std::to_string(operators - 1));
-      r[static_cast<std::size_t>(v)] = static_cast<int>(s);
+      r[idx(v)] = static_cast<int>(s);
     }
   return r;
 }
@@ -42,8 +43,8 @@ template <topology G> stage_edges edges_between_stages(G const& operators, pipel
   stage_edges e(p.stages.size());
   for (std::size_t v = 0; v < of.size(); ++v)
     for (int u : tensorpar::predecessors(operators, static_cast<int>(v))) {
-      int const from = of[static_cast<std::size_t>(u)], to = of[v];
-      if (from >= 0 && to >= 0 && from != to) e[static_cast<std::size_t>(to)].push_back(from);
+      int const from = of[idx(u)], to = of[v];
+      if (from >= 0 && to >= 0 && from != to) e[idx(to)].push_back(from);
     }
   for (auto& list : e) {
     std::sort(list.begin(), list.end());
@@ -56,7 +57,7 @@ template <topology G> stage_edges edges_between_stages(G const& operators, pipel
 inline stage_edges reversed_edges(stage_edges const& e) {
   stage_edges r(e.size());
   for (std::size_t s = 0; s < e.size(); ++s)
-    for (int u : e[s]) r[static_cast<std::size_t>(u)].push_back(static_cast<int>(s));
+    for (int u : e[s]) r[idx(u)].push_back(static_cast<int>(s));
   return r;
 }
 
@@ -77,14 +78,14 @@ inline void require_schedulable(pipeline const& p, stage_edges const& e) {
       throw error("a micro-batch of " + std::to_string(x.micro_batch) + " samples", at(s),
                   "a divisor of the mini-batch of " + std::to_string(p.mini_batch) + ", at most " +
                       std::to_string(max_micro_batches) + " micro-batches");
-    if (x.group < 0 || static_cast<std::size_t>(x.group) >= p.groups.size())
+    if (x.group < 0 || idx(x.group) >= p.groups.size())
       throw error("group " + std::to_string(x.group), at(s),
                   "0 to " + std::to_string(static_cast<i64>(p.groups.size()) - 1));
     if (x.k < 1 || x.k > 1 << 20) throw error("k of " + std::to_string(x.k), at(s), "from 1 to 2^20");
     for (int u : e[s]) {
-      if (u < 0 || static_cast<std::size_t>(u) >= s)
+      if (u < 0 || idx(u) >= s)
         throw error("an edge from stage " + std::to_string(u), at(s), "an earlier stage");
-      i64 const other = p.stages[static_cast<std::size_t>(u)].micro_batch;
+      i64 const other = p.stages[idx(u)].micro_batch;
       if (x.micro_batch % other != 0 && other % x.micro_batch != 0)
         throw error("micro-batches of " + std::to_string(x.micro_batch) + " after " + std::to_string(other) +
                         " samples",
@@ -97,8 +98,8 @@ inline void require_schedulable(pipeline const& p, stage_edges const& e) {
 inline bool one_stage_per_group(pipeline const& p) {
   std::vector<int> n(p.groups.size(), 0);
   for (pipeline_stage const& s : p.stages)
-    if (s.group < 0 || static_cast<std::size_t>(s.group) >= n.size() ||
-        ++n[static_cast<std::size_t>(s.group)] > 1)
+    if (s.group < 0 || idx(s.group) >= n.size() ||
+        ++n[idx(s.group)] > 1)
       return false;
   return true;
 }

@@ -2,6 +2,7 @@
 // received when needed
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/exchange.hpp>
 #include <tensorpar/program/core/program.hpp>
 
@@ -11,9 +12,8 @@ namespace detail {
 
 /// Leaves buffers out that no task uses, and says anew when the others are used first and last.
 inline void leave_out(program& p, std::vector<int> const& unused) {
-  auto z = [](i64 i) { return static_cast<std::size_t>(i); };
   std::vector<int> now(p.buffers.size(), 0);
-  for (int b : unused) now[z(b)] = -1;
+  for (int b : unused) now[idx(b)] = -1;
   int kept = 0;
   std::vector<buffer> buffers;
   for (std::size_t b = 0; b < now.size(); ++b) {
@@ -23,13 +23,13 @@ inline void leave_out(program& p, std::vector<int> const& unused) {
     buffers.back().first = -1;
   }
   p.buffers = std::move(buffers);
-  for (buffer& b : p.buffers) if (b.in_place_of >= 0) b.in_place_of = now[z(b.in_place_of)];
+  for (buffer& b : p.buffers) if (b.in_place_of >= 0) b.in_place_of = now[idx(b.in_place_of)];
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
     task& x = p.tasks[t];
     auto used = [&](int& b) {
       if (b < 0) return;
-      b = now[z(b)];
-      buffer& y = p.buffers[z(b)];
+      b = now[idx(b)];
+      buffer& y = p.buffers[idx(b)];
       if (y.first < 0) y.first = static_cast<int>(t);
       y.last = static_cast<int>(t);
     };
@@ -53,7 +53,6 @@ inline void leave_out(program& p, std::vector<int> const& unused) {
 /// Law: a receive stands behind its send, so devices that run their tasks in program order never wait in a
 /// circle.
 template <class Last> void send_early(program& p, Last const& last) {
-  auto z = [](i64 i) { return static_cast<std::size_t>(i); };
   std::vector<int> maker(p.buffers.size(), -1);
   // by making task: the exchanges that start there
   std::vector<std::vector<std::size_t>> sends(p.tasks.size());
@@ -61,23 +60,23 @@ template <class Last> void send_early(program& p, Last const& last) {
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
     task const& x = p.tasks[t];
     if (x.kind == task_kind::reshard && x.step.kind == reshard_kind::exchange) {
-      std::vector<int> const &from = p.buffers[z(x.in[0])].devices, &to = p.buffers[z(x.out[0])].devices;
+      std::vector<int> const &from = p.buffers[idx(x.in[0])].devices, &to = p.buffers[idx(x.out[0])].devices;
       bool common = false;
       for (int d : from) common = common || std::binary_search(to.begin(), to.end(), d);
-      int const made = maker[z(x.in[0])];
+      int const made = maker[idx(x.in[0])];
       if (!common && made >= 0 && !last(x.node)) {
         split[t] = true;
-        sends[z(made)].push_back(t);
+        sends[idx(made)].push_back(t);
       }
     }
-    for (int b : x.out) maker[z(b)] = static_cast<int>(t);
+    for (int b : x.out) maker[idx(b)] = static_cast<int>(t);
   }
   std::vector<task> all;
   std::vector<int> send_at(p.tasks.size(), -1);
   auto on = [&](task& x, std::vector<int> const& devices, int workspace) {
     x.devices = devices;
     if (workspace < 0) return;
-    buffer w = p.buffers[z(workspace)];
+    buffer w = p.buffers[idx(workspace)];
     w.devices = devices;
     w.where = {devices.front(), {{part_kind::replicate, -1, static_cast<i64>(devices.size()), 1}}};
     p.buffers.push_back(std::move(w));
@@ -92,10 +91,10 @@ template <class Last> void send_early(program& p, Last const& last) {
       x.name = "receive for " +
                x.name.substr(x.name.rfind("for ") == std::string::npos ? 0 : x.name.rfind("for ") + 4);
       x.in.clear();
-      on(x, p.buffers[z(x.out[0])].devices, p.tasks[t].workspace);
+      on(x, p.buffers[idx(x.out[0])].devices, p.tasks[t].workspace);
       if (p.tasks[t].workspace >= 0) unused.push_back(p.tasks[t].workspace);
       x.other_half = send_at[t];
-      all[z(send_at[t])].other_half = static_cast<int>(all.size());
+      all[idx(send_at[t])].other_half = static_cast<int>(all.size());
       all.push_back(std::move(x));
     } else all.push_back(p.tasks[t]);
     for (std::size_t e : starts) {
@@ -104,7 +103,7 @@ template <class Last> void send_early(program& p, Last const& last) {
       x.name = "send for " +
                x.name.substr(x.name.rfind("for ") == std::string::npos ? 0 : x.name.rfind("for ") + 4);
       x.out.clear();
-      on(x, p.buffers[z(x.in[0])].devices, p.tasks[e].workspace);
+      on(x, p.buffers[idx(x.in[0])].devices, p.tasks[e].workspace);
       send_at[e] = static_cast<int>(all.size());
       all.push_back(std::move(x));
     }

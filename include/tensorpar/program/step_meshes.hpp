@@ -1,6 +1,7 @@
 // tensorpar/program/step_meshes.hpp - the device mesh of each operator of a training step under a plan
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/plan/plan.hpp>
 
@@ -14,10 +15,10 @@ class node_order {
   node_order() = default;
   explicit node_order(std::vector<int> nodes) : nodes_(std::move(nodes)), place_(nodes_.size()) {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
-      place_[static_cast<std::size_t>(nodes_[i])] = static_cast<int>(i);
+      place_[idx(nodes_[i])] = static_cast<int>(i);
   }
-  int node(int place) const { return nodes_.empty() ? place : nodes_[static_cast<std::size_t>(place)]; }
-  int place(int node) const { return place_.empty() ? node : place_[static_cast<std::size_t>(node)]; }
+  int node(int place) const { return nodes_.empty() ? place : nodes_[idx(place)]; }
+  int place(int node) const { return place_.empty() ? node : place_[idx(node)]; }
 };
 
 /// Precondition: graph and plan outlive it, and the plan decides about as many operators as the graph has.
@@ -55,18 +56,18 @@ class step_meshes {
   /// called.
   sharding mesh_of(int v) const {
     int const o = g_.node(v).origin;
-    return o >= 0 ? plan_.nodes[static_cast<std::size_t>(o)].sharding : of_all_;
+    return o >= 0 ? plan_.nodes[idx(o)].sharding : of_all_;
   }
 
   /// Throws `error` unless every operator up to `operators` can be sharded so, and on devices that there are.
   void require(int operators, std::vector<iteration_space> const& spaces) {
     std::vector<sharding> good;                                   // whose devices are known to be
     for (int v = 0; v < operators; ++v) {
-      sharding const& s = plan_.nodes[static_cast<std::size_t>(v)].sharding;
-      iteration_space const& space = spaces[static_cast<std::size_t>(v)];
+      sharding const& s = plan_.nodes[idx(v)].sharding;
+      iteration_space const& space = spaces[idx(v)];
       std::string const where = "operator " + std::to_string(v) + " (" + spell(g_.node(v).op) + ")";
       if (int const i = misfit(space, s); i >= 0) {
-        mesh_axis const& a = s.axes[static_cast<std::size_t>(i)];
+        mesh_axis const& a = s.axes[idx(i)];
         node_loop const* l = space.find(a.letter);
         throw error("loop '" + std::string(1, a.letter ? a.letter : '-') + "' cannot be split in " +
                         std::to_string(a.degree),

@@ -1,6 +1,7 @@
 // tensorpar/program/unroll.hpp - the one unrolling of a plan: simulator and executor both run what is made
 // here
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/program/send_early.hpp>
 #include <tensorpar/program/unroller.hpp>
 
@@ -49,7 +50,7 @@ inline program unroll(planned_step const& s, unroll_options const& o = {}) {
   detail::unroller u(s.graph, s.plan, o.workspace);
   u.run(true, s.order);
   send_early(u.out, [&](int v) {
-    return s.passes[static_cast<std::size_t>(v)].stage < 0 && s.graph.graph.node(v).op.is<add>();
+    return s.passes[idx(v)].stage < 0 && s.graph.graph.node(v).op.is<add>();
   });
   u.finish(true);
   return std::move(u.out);
@@ -59,7 +60,7 @@ inline i64 arena_on(int device, training_graph const& t, plan const& p, workspac
   detail::unroller u(t, p, w, detail::require_device(device, p), false);
   u.run(true);
   u.finish(true);
-  return u.out.arena[static_cast<std::size_t>(device)];
+  return u.out.arena[idx(device)];
 }
 
 }  // namespace tensorpar

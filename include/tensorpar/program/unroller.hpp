@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/exchange.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
@@ -30,18 +31,18 @@ class unroller : step_meshes {
     out.scratch = w != no_workspace;
     require_unrollable(t, p);
     spaces_.resize(g_.nodes.size());
-    for (int v = 0; v < g_.node_count(); ++v) spaces_[static_cast<std::size_t>(v)] = space_of(g_, v);
+    for (int v = 0; v < g_.node_count(); ++v) spaces_[idx(v)] = space_of(g_, v);
     require(t.forward_nodes, spaces_);
     readers_.resize(g_.values.size());
     for (int v = 0; v < g_.node_count(); ++v)
       for (std::size_t k = 0; k < g_.node(v).in.size(); ++k)
-        readers_[static_cast<std::size_t>(g_.node(v).in[k])].push_back({v, static_cast<int>(k)});
-    copies_.resize(g_.values.size() * static_cast<std::size_t>(p.micro_batches + 1));
+        readers_[idx(g_.node(v).in[k])].push_back({v, static_cast<int>(k)});
+    copies_.resize(g_.values.size() * idx(p.micro_batches + 1));
     state_home_.assign(g_.values.size(), {-1, -1});
     for (int n = g_.node_count() - 1; n >= t.forward_nodes; --n)
       if (g_.node(n).phase == step_phase::update)
         for (std::size_t k = g_.node(n).in.size(); k-- > 0;)
-          state_home_[static_cast<std::size_t>(g_.node(n).in[k])] = {static_cast<int>(k), n};
+          state_home_[idx(g_.node(n).in[k])] = {static_cast<int>(k), n};
   }
 
   /// `updates`: the whole training step; else the forward operators alone, every output kept. `groups`: all
@@ -53,7 +54,7 @@ class unroller : step_meshes {
       if (n.phase == step_phase::update)
         for (int x : n.in) {
           int const p = g_.value(x).producer;
-          crosses[static_cast<std::size_t>(x)] = p >= 0 && g_.node(p).phase == step_phase::backward;
+          crosses[idx(x)] = p >= 0 && g_.node(p).phase == step_phase::backward;
         }
     for (std::size_t x = 0; x < g_.values.size(); ++x)
       if (home_of(static_cast<int>(x)).second >= 0) persistent(static_cast<int>(x));
@@ -67,7 +68,7 @@ class unroller : step_meshes {
         compute(v);
         if (micro_ > 0)
           for (int x : g_.node(v).out)
-            if (crosses[static_cast<std::size_t>(x)]) accumulate(v, x);
+            if (crosses[idx(x)]) accumulate(v, x);
       }
   }
   /// Lifetimes to the end of the step, and offsets.
@@ -79,11 +80,11 @@ class unroller : step_meshes {
     for (buffer& b : out.buffers)
       if (b.in_place_of >= 0 && at(b.in_place_of).last > b.first) b.in_place_of = -1;
     std::vector<char> kept(g_.values.size(), 0);
-    if (updates) for (int x : t_.losses) kept[static_cast<std::size_t>(x)] = 2;
-    if (int const norm = gradient_norm(t_); updates && norm >= 0) kept[static_cast<std::size_t>(norm)] = 3;
-    for (graph_port const& o : g_.outputs) kept[static_cast<std::size_t>(o.value)] |= updates ? 1 : 3;
+    if (updates) for (int x : t_.losses) kept[idx(x)] = 2;
+    if (int const norm = gradient_norm(t_); updates && norm >= 0) kept[idx(norm)] = 3;
+    for (graph_port const& o : g_.outputs) kept[idx(o.value)] |= updates ? 1 : 3;
     for (buffer& b : out.buffers)
-      if (b.value >= 0 && !b.persistent && kept[static_cast<std::size_t>(b.value)] == 3) b.last = end;
+      if (b.value >= 0 && !b.persistent && kept[idx(b.value)] == 3) b.last = end;
     assign_offsets(out, plan_.cluster.size());
   }
 
@@ -109,8 +110,8 @@ class unroller : step_meshes {
   node_order order_;
   bool grouped_ = false;                                        // the order is that of a pipeline's groups
 
-  iteration_space const& space(int v) const { return spaces_[static_cast<std::size_t>(v)]; }
-  buffer& at(int b) { return out.buffers[static_cast<std::size_t>(b)]; }
+  iteration_space const& space(int v) const { return spaces_[idx(v)]; }
+  buffer& at(int b) { return out.buffers[idx(b)]; }
 
   /// The devices of a layout, ascending.
   std::vector<int> devices(layout const& l) const {
@@ -124,12 +125,12 @@ class unroller : step_meshes {
   std::pair<int, int> home_of(int x) const {
     graph_value const& v = g_.value(x);
     if (v.role == value_role::parameter) {
-      int const n = t_.home[static_cast<std::size_t>(x)];
+      int const n = t_.home[idx(x)];
       if (n >= 0)
         for (std::size_t k = 0; k < g_.node(n).in.size(); ++k)
           if (g_.node(n).in[k] == x) return {static_cast<int>(k), n};
     }
-    return v.role == value_role::state ? state_home_[static_cast<std::size_t>(x)] : std::pair(-1, -1);
+    return v.role == value_role::state ? state_home_[idx(x)] : std::pair(-1, -1);
   }
 
   int add_buffer(int value, shape const& type, layout l, bool persistent) {
@@ -151,8 +152,8 @@ class unroller : step_meshes {
   }
   /// Micro-batch -1: parameters and states, of which there is one for all.
   std::vector<int>& copies_of(int x, int micro) {
-    return copies_[static_cast<std::size_t>(x) * static_cast<std::size_t>(plan_.micro_batches + 1) +
-                   static_cast<std::size_t>(micro + 1)];
+    return copies_[idx(x) * idx(plan_.micro_batches + 1) +
+                   idx(micro + 1)];
   }
   std::vector<int>& copies(int x) {
     value_role const r = g_.value(x).role;
@@ -172,7 +173,7 @@ class unroller : step_meshes {
     std::vector<int>& all = copies(x);
     graph_value const& v = g_.value(x);
     bool const in_parts = v.role == value_role::parameter && n.phase != step_phase::update &&
-                          t_.home[static_cast<std::size_t>(x)] >= t_.forward_nodes;
+                          t_.home[idx(x)] >= t_.forward_nodes;
     bool const anew =
         n.refetch_operands && v.producer >= 0 && g_.node(v.producer).phase == step_phase::forward;
     if (!in_parts && !anew) return all;
@@ -307,7 +308,7 @@ class unroller : step_meshes {
     graph_node const& n = g_.node(v);
     if (n.phase == step_phase::update) return;
     for (int x : n.out)
-      for (auto const& [c, k] : readers_[static_cast<std::size_t>(x)]) {
+      for (auto const& [c, k] : readers_[idx(x)]) {
         graph_node const& m = g_.node(c);
         // may add where they lie
         if (m.phase != n.phase || (m.op.is<tensorpar::add>() && m.phase == step_phase::backward)) continue;

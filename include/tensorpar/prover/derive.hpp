@@ -1,6 +1,7 @@
 // tensorpar/prover/derive.hpp - is a graph what rules make of another one: the chain of rules between them
 #pragma once
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/cases/instances.hpp>
 #include <tensorpar/prover/rule_graph.hpp>
 #include <tensorpar/rewrite/apply.hpp>
@@ -38,7 +39,7 @@ class derivation_tree {
   int add(sharding_graph const& s, int value) {
     graph_value const& v = s.graph.value(value);
     node n;
-    n.where = s.shapes[static_cast<std::size_t>(value)];
+    n.where = s.shapes[idx(value)];
     if (v.producer < 0) {
       n.leaf = v.name;
       n.key = "$" + v.name;

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 
 namespace tensorpar {
@@ -83,8 +84,8 @@ class wire_reader {
   wire_reader piece() {
     u64 const n = varint();
     if (n > end_ - at_) fail("a piece of " + std::to_string(n) + " bytes goes beyond what holds it");
-    wire_reader r(s_, at_, at_ + static_cast<std::size_t>(n), where_);
-    at_ += static_cast<std::size_t>(n);
+    wire_reader r(s_, at_, at_ + idx(n), where_);
+    at_ += idx(n);
     return r;
   }
 };

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/foreign_rules.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
@@ -114,7 +115,7 @@ class rule_importer {
     i64 const groups = joins(in[0], 1) && joins(in[1], 0) ? 2 : 1;
     for (int k = 0; k < n.op->attrs; ++k) {
       std::string_view const name = n.op->attr_name(k);
-      rule_term& t = n.attr[static_cast<std::size_t>(k)];
+      rule_term& t = n.attr[idx(k)];
       if (name == "stride") t = number_term(parameter(o, "PM_STRIDE_H", 1));
       if (name == "pad" || name == "pad_w")
         t = number_term(parameter(o, "PM_PAD", 0) == 0 ? -1 : name == "pad" ? 0 : -1);
@@ -180,10 +181,10 @@ class rule_importer {
           if (fresh) r_.tensors.push_back("x" + std::to_string(-v.op));
           in.push_back({-1, it->second});
         } else {
-          auto const& made = results[static_cast<std::size_t>(v.op)];
+          auto const& made = results[idx(v.op)];
           if (v.slot >= static_cast<int>(made.size()))
             return fail("unsupported: " + o.type + " reads a result that is not there");
-          in.push_back(made[static_cast<std::size_t>(v.slot)]);
+          in.push_back(made[idx(v.slot)]);
         }
       }
       auto add = [&](pattern_node n) { return append(g, std::move(n)); };
@@ -256,9 +257,9 @@ class rule_importer {
           auto const it = variable_.find(v.op);
           return it == variable_.end() ? std::nullopt : std::optional(pattern_value{-1, it->second});
         }
-        auto const& slots = made[static_cast<std::size_t>(v.op)];
+        auto const& slots = made[idx(v.op)];
         return v.slot < static_cast<int>(slots.size())
-                   ? std::optional(slots[static_cast<std::size_t>(v.slot)])
+                   ? std::optional(slots[idx(v.slot)])
                    : std::nullopt;
       };
       auto const a = pick(source, o.source), b = pick(target, o.target);

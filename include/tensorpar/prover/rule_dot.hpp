@@ -1,5 +1,6 @@
 // tensorpar/prover/rule_dot.hpp - rules as pictures: both sides side by side, for Graphviz
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/rewrite/rule_text.hpp>
 
@@ -32,7 +33,7 @@ inline std::string to_dot(rule const& r) {
     for (std::size_t v = 0; v < g->nodes.size(); ++v) {
       pattern_node const& n = g->nodes[v];
       std::string label = n.op ? std::string(n.op->name)
-                               : r.parameters[static_cast<std::size_t>(n.function)].name,
+                               : r.parameters[idx(n.function)].name,
                   attributes;
       bool const shardings = n.op && is_parallel(*n.op);
       for (std::size_t i = 0; i < n.attr.size(); ++i)

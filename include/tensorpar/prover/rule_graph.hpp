@@ -1,5 +1,6 @@
 // tensorpar/prover/rule_graph.hpp - one side of a rule, with everything filled in, as a graph
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/cases/setting.hpp>
 #include <tensorpar/rewrite/open_graph.hpp>
 
@@ -28,7 +29,7 @@ std::optional<sharding_graph> graph_of_side(pattern_graph const& side, typed_pat
     std::vector<parallel_shape> operands;
     for (pattern_value v : side.nodes[i].in) {
       in.push_back(detail::value_of(v, variable, made));
-      operands.push_back(s.shapes[static_cast<std::size_t>(in.back())]);
+      operands.push_back(s.shapes[idx(in.back())]);
     }
     parallel_result const y = infer_parallel_shapes(typed.op[i], operands);
     if (!y.ok()) return std::nullopt;

@@ -1,5 +1,6 @@
 // tensorpar/prover/rule_json.hpp - rules as JSON, and back
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
@@ -11,7 +12,7 @@ namespace tensorpar {
 ///  j; a function is "?f".
 inline json to_json(rule const& r) {
   auto value = [&](pattern_value v) {
-    return v.node < 0 ? r.tensors[static_cast<std::size_t>(v.slot)]
+    return v.node < 0 ? r.tensors[idx(v.slot)]
                       : "#" + std::to_string(v.node) + (v.slot ? "." + std::to_string(v.slot) : "");
   };
   auto side = [&](pattern_graph const& g) {
@@ -24,7 +25,7 @@ inline json to_json(rule const& r) {
               detail::spell_term(r, n.attr[i], n.op->attr_kind(static_cast<int>(i)) == 'f');
       for (pattern_value v : n.in) in.push_back(value(v));
       std::string const op =
-          n.op ? std::string(n.op->name) : "?" + r.parameters[static_cast<std::size_t>(n.function)].name;
+          n.op ? std::string(n.op->name) : "?" + r.parameters[idx(n.function)].name;
       nodes.push_back({{"op", op}, {"attributes", std::move(attributes)}, {"in", std::move(in)}});
     }
     for (pattern_value v : g.outputs) outputs.push_back(value(v));

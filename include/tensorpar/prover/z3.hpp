@@ -1,6 +1,7 @@
 // tensorpar/prover/z3.hpp - proofs of rules by Z3: values from axioms, shardings by linear arithmetic
 #pragma once
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/axioms.hpp>
 #include <tensorpar/prover/cases/restrict.hpp>
 #include <tensorpar/prover/proof.hpp>
@@ -58,8 +59,8 @@ class prover {
     auto put = [&](z3::expr x) { e = e ? product_(*e, x) : x; };
     if (t.factors.empty() || t.number != 1) put(c_.int_val(static_cast<std::int64_t>(t.number)));
     for (rule_factor const& f : t.factors) {
-      if (f.kind == term_kind::parameter) put(parameters[static_cast<std::size_t>(f.index)]);
-      else put(extent_(axis(f), tensors[static_cast<std::size_t>(f.index)]));
+      if (f.kind == term_kind::parameter) put(parameters[idx(f.index)]);
+      else put(extent_(axis(f), tensors[idx(f.index)]));
     }
     return *e;
   }
@@ -95,8 +96,7 @@ class prover {
         bound.push_back(parameters.back());
       }
       auto axis = [&](rule_factor const& f) {
-        return f.axis_parameter >= 0 ? parameters[static_cast<std::size_t>(f.axis_parameter)]
-                                     : c_.int_val(f.axis);
+        return f.axis_parameter >= 0 ? parameters[idx(f.axis_parameter)] : c_.int_val(f.axis);
       };
       auto build = [&](pattern_graph const& g) {   // its outputs
         env node, outputs;
@@ -182,7 +182,7 @@ class prover {
             attrs.push_back(c_.int_val(static_cast<std::int64_t>(*a < 0 ? *a : *a - rank)));
           } else {
             attrs.push_back(number(n.attr[j], parameters, tensors, [&](rule_factor const& f) {
-              int const rank = k.at.rank[static_cast<std::size_t>(f.index)];
+              int const rank = k.at.rank[idx(f.index)];
               return c_.int_val(detail::axis_value(f, rank, k.at.parameter) - rank);
             }));
           }

@@ -1,5 +1,6 @@
 // tensorpar/report/alike.hpp - operators that share a line: many of one kind with one sharding
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/report/summary.hpp>
 
 namespace tensorpar {
@@ -46,9 +47,9 @@ inline std::vector<alike> joined(std::vector<operator_summary> const& all, bool 
 inline std::string moved_text(std::array<double, move_kinds> const& bytes) {
   std::string r;
   for (int k = 0; k < move_kinds; ++k)
-    if (bytes[static_cast<std::size_t>(k)] > 0)
+    if (bytes[idx(k)] > 0)
       r += (r.empty() ? "" : ", ") + move_text(static_cast<reshard_kind>(k)) + " " +
-           bytes_text(bytes[static_cast<std::size_t>(k)]);
+           bytes_text(bytes[idx(k)]);
   return r.empty() ? "-" : r;
 }
 

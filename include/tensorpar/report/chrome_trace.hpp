@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/program/core/timeline.hpp>
 #include <tensorpar/report/summary.hpp>
@@ -17,7 +18,7 @@ namespace detail {
 inline std::string category(span const& s, program const* of) {
   if (!of || s.task < 0 || s.task >= static_cast<int>(of->tasks.size()))
     return s.where == lane::compute ? "compute" : "communication";
-  task const& t = of->tasks[static_cast<std::size_t>(s.task)];
+  task const& t = of->tasks[idx(s.task)];
   return t.kind == task_kind::compute ? "compute" : move_text(t.step.kind);
 }
 inline void trace_process(std::string& out, timeline const& t, int pid, std::string const& name,

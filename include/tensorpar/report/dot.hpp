@@ -1,6 +1,7 @@
 // tensorpar/report/dot.hpp - a computation graph for Graphviz, with how each operator is sharded
 #pragma once
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/parallel_graph.hpp>
 #include <tensorpar/report/summary.hpp>
 
@@ -50,8 +51,8 @@ inline std::string to_dot(computation_graph const& g, plan const* p = nullptr) {
     r += "  n" + std::to_string(v) + " [label=\"" + (n.name.empty() ? "" : dot_text(n.name) + "\\n") +
          dot_text(op_text(n.op));
     std::string colour;
-    if (p && n.phase == step_phase::forward && static_cast<std::size_t>(v) < p->nodes.size()) {
-      sharding const& s = p->nodes[static_cast<std::size_t>(v)].sharding;
+    if (p && n.phase == step_phase::forward && idx(v) < p->nodes.size()) {
+      sharding const& s = p->nodes[idx(v)].sharding;
       std::vector<int> const d = sharding_devices(s);
       r += "\\n" + dot_text(sharding_text(g, v, s)) + " @ " + devices_text(d);
       colour = std::string(", fillcolor=\"") + detail::device_colour(d.front()) + "\"";

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 #include <vector>
+#include <tensorpar/core/index.hpp>
 
 namespace tensorpar {
 
@@ -47,9 +48,8 @@ class layered {
   std::vector<std::vector<int>> bends_;             // by edge
   std::vector<double> x_;
 
-  static std::size_t z(int i) { return static_cast<std::size_t>(i); }
-  bool is_bend(int v) const { return z(v) >= sizes_.size(); }
-  double width(int v) const { return is_bend(v) ? bend_width : sizes_[z(v)].first; }
+  bool is_bend(int v) const { return idx(v) >= sizes_.size(); }
+  double width(int v) const { return is_bend(v) ? bend_width : sizes_[idx(v)].first; }
 
   void assign_layers() {
     std::size_t const n = sizes_.size();
@@ -57,21 +57,21 @@ class layered {
     std::vector<int> waiting(n, 0), ready;
     std::vector<std::vector<int>> out(n);
     for (auto const& [a, b] : edges_) {
-      out[z(a)].push_back(b);
-      ++waiting[z(b)];
+      out[idx(a)].push_back(b);
+      ++waiting[idx(b)];
     }
     std::vector<bool> source(n);
     for (std::size_t v = 0; v < n; ++v)
       if (source[v] = waiting[v] == 0; source[v]) ready.push_back(static_cast<int>(v));
     for (std::size_t i = 0; i < ready.size(); ++i)
-      for (int w : out[z(ready[i])]) {
-        layer_[z(w)] = std::max(layer_[z(w)], layer_[z(ready[i])] + 1);
-        if (--waiting[z(w)] == 0) ready.push_back(w);
+      for (int w : out[idx(ready[i])]) {
+        layer_[idx(w)] = std::max(layer_[idx(w)], layer_[idx(ready[i])] + 1);
+        if (--waiting[idx(w)] == 0) ready.push_back(w);
       }
     for (std::size_t v = 0; v < n; ++v) {  // a source stands right above its first user
       if (!source[v] || out[v].empty()) continue;
-      int first = layer_[z(out[v][0])];
-      for (int w : out[v]) first = std::min(first, layer_[z(w)]);
+      int first = layer_[idx(out[v][0])];
+      for (int w : out[v]) first = std::min(first, layer_[idx(w)]);
       layer_[v] = first - 1;
     }
   }
@@ -80,7 +80,7 @@ class layered {
   /// many long edges as operators, each half of all layers long.
   std::vector<bool> bending() const {
     auto const length = [&](std::size_t e) {
-      return z(layer_[z(edges_[e].second)] - layer_[z(edges_[e].first)]);
+      return idx(layer_[idx(edges_[e].second)] - layer_[idx(edges_[e].first)]);
     };
     std::vector<std::size_t> order(edges_.size());
     for (std::size_t e = 0; e < order.size(); ++e) order[e] = e;
@@ -103,36 +103,36 @@ class layered {
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       int at = edges_[e].first;
       if (!bends[e]) continue;
-      for (int l = layer_[z(at)] + 1; l <= layer_[z(edges_[e].second)]; ++l) {
+      for (int l = layer_[idx(at)] + 1; l <= layer_[idx(edges_[e].second)]; ++l) {
         int next = edges_[e].second;
-        if (l < layer_[z(next)]) {
+        if (l < layer_[idx(next)]) {
           next = static_cast<int>(layer_.size());
           layer_.push_back(l);
           up_.emplace_back();
           down_.emplace_back();
           bends_[e].push_back(next);
         }
-        down_[z(at)].push_back(next);
-        up_[z(next)].push_back(at);
+        down_[idx(at)].push_back(next);
+        up_[idx(next)].push_back(at);
         at = next;
       }
     }
     int deepest = 0;
     for (int l : layer_) deepest = std::max(deepest, l);
-    rows_.resize(layer_.empty() ? 0 : z(deepest) + 1);
-    for (std::size_t v = 0; v < layer_.size(); ++v) rows_[z(layer_[v])].push_back(static_cast<int>(v));
+    rows_.resize(layer_.empty() ? 0 : idx(deepest) + 1);
+    for (std::size_t v = 0; v < layer_.size(); ++v) rows_[idx(layer_[v])].push_back(static_cast<int>(v));
   }
   /// Crossings between two neighbouring layers: inversions among edge ends sorted by start.
   long crossings() const {
     std::vector<std::size_t> at(layer_.size());
     for (auto const& row : rows_)
-      for (std::size_t i = 0; i < row.size(); ++i) at[z(row[i])] = i;
+      for (std::size_t i = 0; i < row.size(); ++i) at[idx(row[i])] = i;
     long n = 0;
     for (std::size_t l = 0; l + 1 < rows_.size(); ++l) {
       std::vector<std::size_t> ends;
       for (int v : rows_[l]) {
         std::vector<std::size_t> mine;
-        for (int w : down_[z(v)]) mine.push_back(at[z(w)]);
+        for (int w : down_[idx(v)]) mine.push_back(at[idx(w)]);
         std::sort(mine.begin(), mine.end());
         ends.insert(ends.end(), mine.begin(), mine.end());
       }
@@ -153,13 +153,13 @@ class layered {
         std::size_t const l = downwards ? k : rows_.size() - 1 - k, beside = downwards ? l - 1 : l + 1;
         std::vector<double> at(layer_.size(), 0);
         for (std::size_t i = 0; i < rows_[beside].size(); ++i)
-          at[z(rows_[beside][i])] = static_cast<double>(i);
+          at[idx(rows_[beside][i])] = static_cast<double>(i);
         std::vector<std::pair<double, int>> keyed;
         for (std::size_t i = 0; i < rows_[l].size(); ++i) {
           int const v = rows_[l][i];
-          auto const& others = downwards ? up_[z(v)] : down_[z(v)];
+          auto const& others = downwards ? up_[idx(v)] : down_[idx(v)];
           double sum = 0;
-          for (int w : others) sum += at[z(w)];
+          for (int w : others) sum += at[idx(w)];
           keyed.push_back(
               {others.empty() ? static_cast<double>(i) : sum / static_cast<double>(others.size()), v});
         }
@@ -192,12 +192,12 @@ class layered {
       // boxes line up with boxes, so that the main line of a residual network stays straight; bends follow
       // bends
       double sum = 0, all = 0;
-      for (int w : downwards ? up_[z(v)] : down_[z(v)]) {
+      for (int w : downwards ? up_[idx(v)] : down_[idx(v)]) {
         double const pull = is_bend(v) == is_bend(w) ? 1 : 1e-4;
-        sum += pull * x_[z(w)];
+        sum += pull * x_[idx(w)];
         all += pull;
       }
-      double const want = all > 0 ? sum / all : x_[z(v)], weight = is_bend(v) ? 1e-3 : all > 0 ? 1 : 0.1;
+      double const want = all > 0 ? sum / all : x_[idx(v)], weight = is_bend(v) ? 1e-3 : all > 0 ? 1 : 0.1;
       pools.push_back({(want - offset) * weight, weight, 1});
       while (pools.size() > 1 && pools[pools.size() - 2].at() >= pools.back().at()) {
         pool const last = pools.back();
@@ -209,7 +209,7 @@ class layered {
     }
     std::size_t i = 0;
     for (pool const& p : pools)
-      for (std::size_t k = 0; k < p.count; ++k, ++i) x_[z(row[i])] = p.at() + shift[i];
+      for (std::size_t k = 0; k < p.count; ++k, ++i) x_[idx(row[i])] = p.at() + shift[i];
   }
   void place() {
     x_.assign(layer_.size(), 0);
@@ -217,9 +217,9 @@ class layered {
       double at = 0;
       for (std::size_t i = 0; i < row.size(); ++i) {
         if (i) at += (width(row[i - 1]) + width(row[i])) / 2 + gap_x;
-        x_[z(row[i])] = at;
+        x_[idx(row[i])] = at;
       }
-      for (int v : row) x_[z(v)] -= at / 2;
+      for (int v : row) x_[idx(v)] -= at / 2;
     }
     for (int sweep = 0; sweep < 16; ++sweep)
       for (std::size_t k = 0; k < rows_.size(); ++k)
@@ -235,25 +235,25 @@ class layered {
     }
     std::vector<double> top(rows_.size(), 0), tall(rows_.size(), 0);
     for (std::size_t v = 0; v < sizes_.size(); ++v)
-      tall[z(layer_[v])] = std::max(tall[z(layer_[v])], sizes_[v].second);
+      tall[idx(layer_[v])] = std::max(tall[idx(layer_[v])], sizes_[v].second);
     for (std::size_t l = 0; l < rows_.size(); ++l) {
       top[l] = d.height;
       d.height += tall[l] + (l + 1 < rows_.size() ? gap_y : 0);
     }
     d.width = right - left;
     for (std::size_t v = 0; v < sizes_.size(); ++v) {
-      std::size_t const l = z(layer_[v]);
+      std::size_t const l = idx(layer_[v]);
       d.nodes.push_back(
           {x_[v] - left, top[l] + (tall[l] - sizes_[v].second) / 2, sizes_[v].first, sizes_[v].second});
     }
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       auto const& [a, b] = edges_[e];
-      drawn_edge g{a, b, {{d.nodes[z(a)].x, d.nodes[z(a)].y + d.nodes[z(a)].height}}};
+      drawn_edge g{a, b, {{d.nodes[idx(a)].x, d.nodes[idx(a)].y + d.nodes[idx(a)].height}}};
       for (int v : bends_[e]) {  // straight through the layers that it passes
-        g.points.push_back({x_[z(v)] - left, top[z(layer_[z(v)])]});
-        g.points.push_back({x_[z(v)] - left, top[z(layer_[z(v)])] + tall[z(layer_[z(v)])]});
+        g.points.push_back({x_[idx(v)] - left, top[idx(layer_[idx(v)])]});
+        g.points.push_back({x_[idx(v)] - left, top[idx(layer_[idx(v)])] + tall[idx(layer_[idx(v)])]});
       }
-      g.points.push_back({d.nodes[z(b)].x, d.nodes[z(b)].y});
+      g.points.push_back({d.nodes[idx(b)].x, d.nodes[idx(b)].y});
       d.edges.push_back(std::move(g));
     }
     return d;

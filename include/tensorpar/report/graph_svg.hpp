@@ -1,6 +1,7 @@
 // tensorpar/report/graph_svg.hpp - a forward graph with its placement as SVG to stand inside a page
 #pragma once
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/report/graph_layout.hpp>
 #include <tensorpar/report/summary.hpp>
 
@@ -62,7 +63,7 @@ inline std::string device_stripe(std::vector<int> const& used, int devices, doub
     }
     return r + "</g>";
   }
-  if (used.size() < static_cast<std::size_t>(devices)) r += stripe_part("seg off", 0, devices);
+  if (used.size() < idx(devices)) r += stripe_part("seg off", 0, devices);
   for (std::size_t i = 0, j; i < used.size(); i = j) {
     for (j = i + 1; j < used.size() && used[j] == used[j - 1] + 1;) ++j;
     r += stripe_part("seg many", used[i], std::max(static_cast<double>(j - i), 0.8 / w));
@@ -133,7 +134,7 @@ inline std::string operator_box(computation_graph const& g, int v, operator_summ
 inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan_summary const& s) {
   using detail::short_number;
   constexpr double op_width = 190, op_height = 52, pill_height = 26;
-  std::vector<std::pair<double, double>> sizes(static_cast<std::size_t>(forward_nodes),
+  std::vector<std::pair<double, double>> sizes(idx(forward_nodes),
                                                {op_width, op_height});
   std::vector<std::pair<int, int>> edges;
   std::set<std::pair<int, int>> known;
@@ -170,12 +171,12 @@ inline std::string graph_svg(computation_graph const& g, int forward_nodes, plan
   int const devices = static_cast<int>(s.devices.size());
   for (int v = 0; v < forward_nodes; ++v)
     r += detail::operator_box(g, v,
-                              static_cast<std::size_t>(v) < s.operators.size()
-                                  ? s.operators[static_cast<std::size_t>(v)]
+                              idx(v) < s.operators.size()
+                                  ? s.operators[idx(v)]
                                   : operator_summary{},
-                              d.nodes[static_cast<std::size_t>(v)], slowest, devices);
+                              d.nodes[idx(v)], slowest, devices);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    drawn_node const& b = d.nodes[static_cast<std::size_t>(forward_nodes) + i];
+    drawn_node const& b = d.nodes[idx(forward_nodes) + i];
     graph_value const& x = g.value(inputs[i]);
     r += "<g class=\"input\"><title>" + html_text("input " + x.name + " " + spell(x.type)) +
          "</title><rect x=\"" + short_number(b.x - b.width / 2) + "\" y=\"" + short_number(b.y) +

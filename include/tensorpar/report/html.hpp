@@ -1,5 +1,6 @@
 // tensorpar/report/html.hpp - one page about a plan: graph, placement, timelines, memory; needs no network
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/report/comparison.hpp>
 #include <tensorpar/report/graph_svg.hpp>
 #include <tensorpar/report/html_data.hpp>
@@ -144,7 +145,7 @@ inline std::string graph_section(training_graph const& t, plan_summary const& s)
 }
 /// The graph as Unity draws it, unless it is so large that nobody could read it.
 inline std::string parallel_section(training_graph const& t, plan const& p) {
-  if (t.forward_nodes > max_parallel_nodes || p.nodes.size() != static_cast<std::size_t>(t.forward_nodes))
+  if (t.forward_nodes > max_parallel_nodes || p.nodes.size() != idx(t.forward_nodes))
     return "";
   return "<section>\n<div class=\"bar\"><h2>Parallel computation graph</h2>" +
          legend({{"#4c8bf5", "partition"},
@@ -195,7 +196,7 @@ inline std::string bytes_and_memory(plan_summary const& s) {
   double most = 0;
   for (double b : s.bytes) most = std::max(most, b);
   for (int k = 0; k < move_kinds; ++k) {
-    auto const i = static_cast<std::size_t>(k);
+    auto const i = idx(k);
     if (static_cast<reshard_kind>(k) == reshard_kind::slice) continue;
     r += meter_row(move_text(static_cast<reshard_kind>(k)), bytes_text(s.bytes[i]),
                    most > 0 ? s.bytes[i] / most : 0,
@@ -206,9 +207,9 @@ inline std::string bytes_and_memory(plan_summary const& s) {
       "class=\"table\"><table class=\"plain\"><tbody>\n";
   // neighbours that are alike share a line where devices are many
   for (int d = 0, next; d < devices; d = next) {
-    device_summary const& x = s.devices[static_cast<std::size_t>(d)];
+    device_summary const& x = s.devices[idx(d)];
     auto alike = [&](device_summary const& y) { return y.peak == x.peak && y.capacity == x.capacity; };
-    for (next = d + 1; devices > 16 && next < devices && alike(s.devices[static_cast<std::size_t>(next)]);)
+    for (next = d + 1; devices > 16 && next < devices && alike(s.devices[idx(next)]);)
       ++next;
     r += meter_row("device " + std::to_string(d) + (next > d + 1 ? "-" + std::to_string(next - 1) : ""),
                    bytes_text(static_cast<double>(x.peak)), filled(x, s.peak()),

@@ -1,6 +1,7 @@
 // tensorpar/report/html_data.hpp - the numbers of the report page, as JSON that may stand inside a script
 // element
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/report/graph_svg.hpp>
 
@@ -91,7 +92,7 @@ inline json report_data(training_graph const& t, plan_summary const& s, program 
   int const devices = static_cast<int>(s.devices.size());
   for (int d = 0; d < devices; ++d) {
     colours.push_back(palette(d, devices));
-    peaks.push_back(s.devices[static_cast<std::size_t>(d)].peak);
+    peaks.push_back(s.devices[idx(d)].peak);
   }
   for (task const& x : q.tasks) {
     bool const known = x.node >= 0 && x.node < g.node_count();
@@ -102,7 +103,7 @@ inline json report_data(training_graph const& t, plan_summary const& s, program 
     graph_node const& n = g.node(o.node);
     json x = json::object(), bytes = json::object();
     for (int k = 0; k < move_kinds; ++k)
-      if (double const b = o.bytes[static_cast<std::size_t>(k)]; b > 0)
+      if (double const b = o.bytes[idx(k)]; b > 0)
         bytes[move_text(static_cast<reshard_kind>(k))] = std::llround(b);
     i64 parameters = 0;
     for (int v : n.in)

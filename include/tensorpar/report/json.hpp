@@ -1,5 +1,6 @@
 // tensorpar/report/json.hpp - events for programs: one JSON object per line, always complete, always valid
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/report/text.hpp>
 
@@ -21,7 +22,7 @@ inline json to_json(plan_summary const& s) {
   json bytes = json::object(), peaks = json::array(), ops = json::array();
   for (int k = 0; k < move_kinds; ++k)
     if (static_cast<reshard_kind>(k) != reshard_kind::slice)
-      bytes[name_of(static_cast<reshard_kind>(k))] = s.bytes[static_cast<std::size_t>(k)];
+      bytes[name_of(static_cast<reshard_kind>(k))] = s.bytes[idx(k)];
   for (device_summary const& d : s.devices) peaks.push_back(d.peak);
   for (operator_summary const& o : s.operators) {
     json x = json::object();

@@ -2,6 +2,7 @@
 // combine, replicate and reduce as operators of their own
 #pragma once
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/report/dot.hpp>
@@ -14,7 +15,7 @@ namespace detail {
 /// The forward operators alone.
 inline computation_graph forward_of(training_graph const& t) {
   computation_graph g = t.graph;
-  g.nodes.resize(static_cast<std::size_t>(t.forward_nodes));
+  g.nodes.resize(idx(t.forward_nodes));
   std::erase_if(g.outputs, [&](graph_port const& o) { return g.value(o.value).producer >= t.forward_nodes; });
   return g;
 }
@@ -75,8 +76,8 @@ inline std::string parallel_svg(parallel_graph const& p) {
   for (int v = 0; v < g.node_count(); ++v) {
     graph_node const& n = g.node(v);
     std::string title = spell(n.op);
-    for (int x : n.out) title += " -> " + spell(p.shapes[static_cast<std::size_t>(x)]);
-    drawn_node const& b = d.nodes[static_cast<std::size_t>(v)];
+    for (int x : n.out) title += " -> " + spell(p.shapes[idx(x)]);
+    drawn_node const& b = d.nodes[idx(v)];
     if (is_parallel(n.op)) {
       box(b, "pill", detail::parallel_colour(n.op), title, spell(n.op));
     } else {
@@ -85,7 +86,7 @@ inline std::string parallel_svg(parallel_graph const& p) {
   }
   for (std::size_t i = 0; i < sources.size(); ++i) {
     graph_value const& x = g.value(sources[i]);
-    box(d.nodes[static_cast<std::size_t>(g.node_count()) + i], "input", "", x.name + " " + spell(x.type),
+    box(d.nodes[idx(g.node_count()) + i], "input", "", x.name + " " + spell(x.type),
         x.name);
   }
   return r + "</svg>\n";

@@ -1,6 +1,7 @@
 // tensorpar/report/pipeline_page.hpp - one page about a pipeline: stages over time, the graph of stages,
 // memory; needs no network
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/report/html.hpp>
 #include <tensorpar/report/pipeline_text.hpp>
 
@@ -22,8 +23,8 @@ inline std::string stage_graph_svg(pipeline_view const& v) {
   std::size_t const n = v.pipeline.stages.size();
   std::vector<int> depth(n, 0), row(n, 0), used;
   for (std::size_t s = 0; s < n; ++s) {
-    for (int u : v.edges[s]) depth[s] = std::max(depth[s], depth[static_cast<std::size_t>(u)] + 1);
-    auto const d = static_cast<std::size_t>(depth[s]);
+    for (int u : v.edges[s]) depth[s] = std::max(depth[s], depth[idx(u)] + 1);
+    auto const d = idx(depth[s]);
     if (used.size() <= d) used.resize(d + 1, 0);
     row[s] = used[d]++;
   }
@@ -32,14 +33,14 @@ inline std::string stage_graph_svg(pipeline_view const& v) {
   int const w = 150, h = 46, dx = 190, dy = 60;
   auto x = [&](std::size_t s) { return 10 + dx * depth[s]; };
   auto y = [&](std::size_t s) {
-    return 10 + dy * row[s] + dy * (rows - used[static_cast<std::size_t>(depth[s])]) / 2;
+    return 10 + dy * row[s] + dy * (rows - used[idx(depth[s])]) / 2;
   };
   std::string r = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" +
                   std::to_string(20 + dx * static_cast<int>(used.size())) + "\" height=\"" +
                   std::to_string(20 + dy * rows) + "\" role=\"img\" aria-label=\"graph of stages\">\n";
   for (std::size_t s = 0; s < n; ++s)
     for (int u : v.edges[s]) {
-      auto const a = static_cast<std::size_t>(u);
+      auto const a = idx(u);
       int const x0 = x(a) + w, y0 = y(a) + h / 2, x1 = x(s), y1 = y(s) + h / 2, m = (x1 - x0) / 2;
       r += "<path d=\"M" + std::to_string(x0) + " " + std::to_string(y0) + "C" + std::to_string(x0 + m) +
            " " + std::to_string(y0) + " " + std::to_string(x1 - m) + " " + std::to_string(y1) + " " +
@@ -55,7 +56,7 @@ inline std::string stage_graph_svg(pipeline_view const& v) {
          "\" fill=\"var(--text)\" font-size=\"12\" font-weight=\"600\">stage " + std::to_string(s) +
          "</text><text x=\"" + std::to_string(x(s) + 10) + "\" y=\"" + std::to_string(y(s) + 36) +
          "\" fill=\"var(--soft)\" font-size=\"11\">" +
-         html_text(group_text(v.pipeline.groups[static_cast<std::size_t>(q.group)]) + ", batch " +
+         html_text(group_text(v.pipeline.groups[idx(q.group)]) + ", batch " +
                    std::to_string(q.micro_batch)) +
          "</text>\n";
   }
@@ -148,7 +149,7 @@ inline std::string pipeline_page(std::string const& title, std::vector<pipeline_
     for (std::size_t s = 0; s < p.stages.size(); ++s) {
       pipeline_stage const& x = p.stages[s];
       r += "<tr><td>" + std::to_string(s) + "</td><td>" +
-           html_text(group_text(p.groups[static_cast<std::size_t>(x.group)])) + "</td><td class=\"n\">" +
+           html_text(group_text(p.groups[idx(x.group)])) + "</td><td class=\"n\">" +
            std::to_string(x.micro_batch) + "</td><td class=\"n\">" +
            std::to_string(p.micro_batches(static_cast<int>(s))) + "</td><td class=\"n\">" +
            std::to_string(v.run.in_flight[s]) + "</td><td class=\"n\">" +

@@ -1,6 +1,7 @@
 // tensorpar/report/pipeline_text.hpp - a pipeline drawn with letters: devices down, time across
 #pragma once
 #include <cmath>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/report/units.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
 
@@ -36,19 +37,19 @@ inline std::string pipeline_text(pipeline const& p, pipeline_run const& r, int w
   for (device_range const& g : p.groups) label = std::max(label, detail::group_text(g).size());
   std::string out;
   for (std::size_t g = 0; g < p.groups.size(); ++g) {
-    std::string row(static_cast<std::size_t>(width), '.');
+    std::string row(idx(width), '.');
     double const step = r.makespan > 0 ? r.makespan / width : 1;
     for (std::size_t i = 0; i < r.passes[g].size(); ++i) {
       pass_times const t = r.passes[g][i];
       int const from = std::max(0, static_cast<int>(std::ceil(t.start / step - 0.5)));
       for (int c = from; c < width && (c + 0.5) * step < t.end; ++c)
-        row[static_cast<std::size_t>(c)] = detail::letter_of(p.schedule[g][i]);
+        row[idx(c)] = detail::letter_of(p.schedule[g][i]);
     }
     std::string const name = detail::group_text(p.groups[g]);
     out += name + std::string(label - name.size(), ' ') + " |" + row + "|\n";
   }
   out += std::string(label, ' ') + "  0" +
-         std::string(static_cast<std::size_t>(std::max(1, width - 2)), ' ') + seconds_text(r.makespan) + "\n";
+         std::string(idx(std::max(1, width - 2)), ' ') + seconds_text(r.makespan) + "\n";
   return out;
 }
 

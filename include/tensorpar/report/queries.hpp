@@ -1,5 +1,6 @@
 // tensorpar/report/queries.hpp - lazy views over a program's tasks and a timeline's spans, composed by |
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ranges/ranges.hpp>
 #include <tensorpar/program/core/program.hpp>
 #include <tensorpar/program/core/timeline.hpp>
@@ -20,7 +21,7 @@ namespace tensorpar::queries {
 struct listed_task {
   program const* of = nullptr;
   int number = 0;
-  task const& value() const { return of->tasks[static_cast<std::size_t>(number)]; }
+  task const& value() const { return of->tasks[idx(number)]; }
 };
 
 /// Time between two spans of one lane of a device, in seconds from the start of the step.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/op/core/spelling.hpp>
 #include <tensorpar/op/kinds/contraction.hpp>
@@ -139,7 +140,7 @@ inline bool is_movement(task const& t) { return t.kind == task_kind::reshard || 
 /// Bytes that all devices of a reshard send together.
 inline double bytes_of_move(program const& q, task const& t) {
   if (!is_movement(t) || t.in.empty()) return 0;
-  shape const& s = q.buffers[static_cast<std::size_t>(t.in[0])].type;
+  shape const& s = q.buffers[idx(t.in[0])].type;
   return bytes_sent(t.step, s, q.scalar_bytes) * static_cast<double>(t.step.after.size());
 }
 
@@ -181,14 +182,14 @@ inline std::string dominating(plan_summary const& s, computation_graph const& g,
   for (span const& x : time.spans) {
     if (x.device != static_cast<int>(busiest) || x.task < 0 || x.task >= static_cast<int>(q.tasks.size()))
       continue;
-    task const& t = q.tasks[static_cast<std::size_t>(x.task)];
+    task const& t = q.tasks[idx(x.task)];
     if (communicates(t)) {
       moves[move_text(t.step.kind)] += x.end - x.start;
       continue;
     }
     int const v = served(g, t);
     std::string what = v >= 0 && v < static_cast<int>(s.operators.size())
-                           ? s.operators[static_cast<std::size_t>(v)].name
+                           ? s.operators[idx(v)].name
                            : std::string();
     if (v < 0)
       what = x.name;
@@ -230,7 +231,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     s.devices[d].capacity = p.cluster.kind_of(static_cast<int>(d)).memory;
   }
   for (int v = 0; v < t.forward_nodes && v < static_cast<int>(p.nodes.size()); ++v) {
-    sharding const& x = p.nodes[static_cast<std::size_t>(v)].sharding;
+    sharding const& x = p.nodes[idx(v)].sharding;
     operator_summary o;
     o.node = v;
     o.name = g.node(v).name;
@@ -241,15 +242,15 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
   }
   auto slot = [&](int task) -> operator_summary* {
     if (task < 0 || task >= static_cast<int>(q.tasks.size())) return nullptr;
-    int const v = served(g, q.tasks[static_cast<std::size_t>(task)]);
-    return v >= 0 && v < static_cast<int>(s.operators.size()) ? &s.operators[static_cast<std::size_t>(v)]
+    int const v = served(g, q.tasks[idx(task)]);
+    return v >= 0 && v < static_cast<int>(s.operators.size()) ? &s.operators[idx(v)]
                                                               : nullptr;
   };
   for (std::size_t i = 0; i < q.tasks.size(); ++i) {
     task const& x = q.tasks[i];
     if (!is_movement(x)) continue;
     double const b = bytes_of_move(q, x);
-    auto const k = static_cast<std::size_t>(x.step.kind);
+    auto const k = idx(x.step.kind);
     s.bytes[k] += b;
     ++s.times[k];
     if (operator_summary* o = slot(static_cast<int>(i))) o->bytes[k] += b;
@@ -259,10 +260,10 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     double const n = x.end - x.start;
     // by task, not by lane: a simulation without overlap runs both on one lane
     bool const talks = x.task >= 0 && x.task < static_cast<int>(q.tasks.size())
-                           ? communicates(q.tasks[static_cast<std::size_t>(x.task)])
+                           ? communicates(q.tasks[idx(x.task)])
                            : x.where == lane::communication;
     if (x.device >= 0 && x.device < static_cast<int>(s.devices.size())) {
-      device_summary& d = s.devices[static_cast<std::size_t>(x.device)];
+      device_summary& d = s.devices[idx(x.device)];
       (talks ? d.move : d.compute) += n;
     }
     if (operator_summary* o = slot(x.task)) {
@@ -271,7 +272,7 @@ inline plan_summary summary_of(std::string name, training_graph const& t, plan c
     }
   }
   for (auto const& [key, b] : busy) {
-    operator_summary& o = s.operators[static_cast<std::size_t>(key.first)];
+    operator_summary& o = s.operators[idx(key.first)];
     o.compute = std::max(o.compute, b.first);
     o.move = std::max(o.move, b.second);
   }

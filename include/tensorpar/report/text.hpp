@@ -1,6 +1,7 @@
 // tensorpar/report/text.hpp - a plan for the terminal: what it costs and how every operator is sharded;
 // progress
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/report/alike.hpp>
 
 namespace tensorpar {
@@ -57,7 +58,7 @@ inline std::string explain(plan_summary const& s) {
   r += "  moved in a step by all devices\n";
   rows.clear();
   for (int k = 0; k < move_kinds; ++k) {
-    auto const i = static_cast<std::size_t>(k);
+    auto const i = idx(k);
     if (s.times[i] && static_cast<reshard_kind>(k) != reshard_kind::slice)
       rows.push_back({move_text(static_cast<reshard_kind>(k)), bytes_text(s.bytes[i]),
                       "in " + std::to_string(s.times[i]) + (s.times[i] == 1 ? " task" : " tasks")});

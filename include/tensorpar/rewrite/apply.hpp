@@ -1,5 +1,6 @@
 // tensorpar/rewrite/apply.hpp - puts a rule's target where its source was found
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/match_rule.hpp>
 
 namespace tensorpar {
@@ -43,9 +44,9 @@ inline bool comes_from(open_graph const& g, int value, std::vector<int> const& n
   while (!open.empty()) {
     int const v = g.value(open.back()).producer;
     open.pop_back();
-    if (v < 0 || seen[static_cast<std::size_t>(v)]) continue;
+    if (v < 0 || seen[idx(v)]) continue;
     if (std::find(nodes.begin(), nodes.end(), v) != nodes.end()) return true;
-    seen[static_cast<std::size_t>(v)] = 1;
+    seen[idx(v)] = 1;
     for (int x : g.node(v).in) open.push_back(x);
   }
   return false;
@@ -153,7 +154,7 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
     }
   }
   if (r.source.outputs.size() > 1) {
-    std::vector<char> seen(static_cast<std::size_t>(g.node_count()), 0);
+    std::vector<char> seen(idx(g.node_count()), 0);
     for (int x : m.tensor)
       if (x >= 0 && detail::comes_from(g, x, m.node, seen)) {
         result.refused = "an operand of the match depends on one of its results";

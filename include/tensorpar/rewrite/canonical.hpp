@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
@@ -33,14 +34,14 @@ class canonical_forms {
         key.push_back(role_of(*n.op.op, i) == attr_role::axis && n.op.attr[i] < 0 ? n.op.attr[i] + rank
                                                                                   : n.op.attr[i]);
       std::size_t const operands = key.size();
-      for (int x : n.in) key.push_back(of[static_cast<std::size_t>(x)]);
+      for (int x : n.in) key.push_back(of[idx(x)]);
       if (is_commutative(*n.op.op)) std::sort(key.begin() + static_cast<std::ptrdiff_t>(operands), key.end());
       form.push_back(number(key) * 64);
       for (std::size_t k = 0; k < n.out.size(); ++k)
-        of[static_cast<std::size_t>(n.out[k])] = form.back() + static_cast<i64>(k);
+        of[idx(n.out[k])] = form.back() + static_cast<i64>(k);
     }
     std::sort(form.begin(), form.end());
-    for (graph_port const& o : g.outputs) form.push_back(of[static_cast<std::size_t>(o.value)]);
+    for (graph_port const& o : g.outputs) form.push_back(of[idx(o.value)]);
     return form;
   }
 };

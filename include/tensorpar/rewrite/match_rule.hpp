@@ -1,6 +1,7 @@
 // tensorpar/rewrite/match_rule.hpp - where in a graph a rule's source stands
 #pragma once
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/open_graph.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
@@ -75,7 +76,7 @@ class rule_search {
     rule_term const& t = n.attr[i];
     std::vector<int> open;
     for (rule_factor const& f : t.factors)
-      if (!m_.bound[static_cast<std::size_t>(f.index)]) open.push_back(f.index);
+      if (!m_.bound[idx(f.index)]) open.push_back(f.index);
     if (open.empty()) {
       auto want = value_in(t, real, m_, g_);
       if (role_of(*o.op, static_cast<int>(i)) == attr_role::axis && *want < 0) *want += rank_of(v);
@@ -84,9 +85,9 @@ class rule_search {
     }
     auto with = [&](int p, i64 x, auto&& next) {
       nth(m_.parameter, p) = x;
-      m_.bound[static_cast<std::size_t>(p)] = true;
+      m_.bound[idx(p)] = true;
       next();
-      m_.bound[static_cast<std::size_t>(p)] = false;
+      m_.bound[idx(p)] = false;
     };
     if (real) {                          // a factor is bound where it stands alone
       if (t.factors.size() == 1) with(open[0], have, [&] { attributes(step, v, i + 1); });
@@ -94,7 +95,7 @@ class rule_search {
     }
     i64 rest = t.number;
     for (rule_factor const& f : t.factors)
-      if (m_.bound[static_cast<std::size_t>(f.index)]) rest *= nth(m_.parameter, f.index);
+      if (m_.bound[idx(f.index)]) rest *= nth(m_.parameter, f.index);
     if (rest < 1 || have % rest) return;
     rest = have / rest;
     if (open.size() == 1) return with(open[0], rest, [&] { attributes(step, v, i + 1); });
@@ -139,7 +140,7 @@ class rule_search {
       if (f && f->id != o.op->id) return;
       named = !f;
       f = o.op;
-      m_.bound[static_cast<std::size_t>(n.function)] = true;
+      m_.bound[idx(n.function)] = true;
     }
     // who reads this node's results in the source must be found reading them
     bool good = true;
@@ -162,7 +163,7 @@ class rule_search {
     }
     if (named) {
       nth(m_.function, n.function) = nullptr;
-      m_.bound[static_cast<std::size_t>(n.function)] = false;
+      m_.bound[idx(n.function)] = false;
     }
   }
   void place(int step) {
@@ -278,10 +279,10 @@ inline std::vector<int> search_order(pattern_graph const& g) {
   while (order.size() < g.nodes.size()) {
     int next = -1;
     for (int p = static_cast<int>(g.nodes.size()) - 1; p >= 0 && next < 0; --p)
-      if (!done[static_cast<std::size_t>(p)] && joined(p)) next = p;
+      if (!done[idx(p)] && joined(p)) next = p;
     for (int p = static_cast<int>(g.nodes.size()) - 1; p >= 0 && next < 0; --p)
-      if (!done[static_cast<std::size_t>(p)]) next = p;
-    done[static_cast<std::size_t>(next)] = true;
+      if (!done[idx(p)]) next = p;
+    done[idx(next)] = true;
     order.push_back(next);
   }
   return order;

@@ -1,6 +1,7 @@
 // tensorpar/rewrite/nesting.hpp - what a concatenation of many tensors is: one of two, over and over
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 namespace tensorpar {
@@ -31,7 +32,7 @@ inline std::vector<rule> const& nesting_rules() {
   return all;
 }
 /// Precondition: 3 <= n <= max_nested.
-inline rule const& nesting_rule(int n) { return nesting_rules()[static_cast<std::size_t>(n - 3)]; }
+inline rule const& nesting_rule(int n) { return nesting_rules()[idx(n - 3)]; }
 /// By name, or nullptr. O(64).
 inline rule const* find_nesting_rule(std::string_view name) {
   for (rule const& r : nesting_rules()) if (r.name == name) return &r;

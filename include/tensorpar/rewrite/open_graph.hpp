@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/parallel_inference.hpp>
 
 namespace tensorpar {
@@ -19,14 +20,14 @@ inline std::vector<std::string> problems(sharding_graph const& g) {
   for (int v = 0; v < g.graph.node_count(); ++v) {
     graph_node const& n = g.graph.node(v);
     std::vector<parallel_shape> in;
-    for (int x : n.in) in.push_back(g.shapes[static_cast<std::size_t>(x)]);
+    for (int x : n.in) in.push_back(g.shapes[idx(x)]);
     parallel_result const r = infer_parallel_shapes(n.op, in);
     std::string const where = "node " + std::to_string(v) + ": ";
     if (!r.ok()) all.push_back(where + r.problem);
     for (std::size_t k = 0; k < r.out.size() && r.ok(); ++k)
-      if (!(r.out[k] == g.shapes[static_cast<std::size_t>(n.out[k])]))
+      if (!(r.out[k] == g.shapes[idx(n.out[k])]))
         all.push_back(where + "result " + std::to_string(k) + " lies as " +
-                      spell(g.shapes[static_cast<std::size_t>(n.out[k])]) + ", made is " + spell(r.out[k]));
+                      spell(g.shapes[idx(n.out[k])]) + ", made is " + spell(r.out[k]));
   }
   return all;
 }
@@ -82,8 +83,8 @@ class open_graph {
   int node_count() const { return static_cast<int>(nodes_.size()); }   // gone ones too
   int value_count() const { return static_cast<int>(values_.size()); }
   int alive() const { return alive_; }
-  node_info const& node(int v) const { return nodes_[static_cast<std::size_t>(v)]; }
-  value_info const& value(int x) const { return values_[static_cast<std::size_t>(x)]; }
+  node_info const& node(int v) const { return nodes_[idx(v)]; }
+  value_info const& value(int x) const { return values_[idx(x)]; }
   std::vector<graph_port> const& outputs() const { return outputs_; }
   /// Nodes of an operator, ascending; some may be gone.
   std::vector<int> const& nodes_of(u64 operator_id) const {
@@ -115,7 +116,7 @@ class open_graph {
   void redirect(int from, int to) {
     if (from == to) return;
     for (int v : value(from).users) {
-      for (int& x : nodes_[static_cast<std::size_t>(v)].in) if (x == from) x = to;
+      for (int& x : nodes_[idx(v)].in) if (x == from) x = to;
       at(to).users.push_back(v);
     }
     std::sort(at(to).users.begin(), at(to).users.end());
@@ -128,7 +129,7 @@ class open_graph {
   }
   /// Removes a node whose results nobody uses.
   void remove(int v) {
-    node_info& n = nodes_[static_cast<std::size_t>(v)];
+    node_info& n = nodes_[idx(v)];
     for (int x : n.in) {
       auto& u = at(x).users;
       u.erase(std::find(u.begin(), u.end(), v));
@@ -153,9 +154,9 @@ class open_graph {
     if (numbers) numbers->assign(nodes_.size(), -1);
     std::vector<int> number(values_.size(), -1), open(nodes_.size(), 0);
     auto note = [&](int x, int y) {
-      number[static_cast<std::size_t>(x)] = y;
+      number[idx(x)] = y;
       g.shapes.resize(g.graph.values.size());
-      g.shapes[static_cast<std::size_t>(y)] = value(x).where;
+      g.shapes[idx(y)] = value(x).where;
     };
     for (int x = 0; x < static_cast<int>(values_.size()); ++x) {
       value_info const& v = value(x);
@@ -170,25 +171,25 @@ class open_graph {
     };
     for (int v = 0; v < node_count(); ++v) {
       if (!node(v).alive) continue;
-      for (int x : node(v).in) open[static_cast<std::size_t>(v)] += value(x).producer >= 0;
-      if (!open[static_cast<std::size_t>(v)]) push(v);
+      for (int x : node(v).in) open[idx(v)] += value(x).producer >= 0;
+      if (!open[idx(v)]) push(v);
     }
     while (!ready.empty()) {
       std::pop_heap(ready.begin(), ready.end(), std::greater<>());
       int const v = ready.back().second;
       ready.pop_back();
       std::vector<int> in;
-      for (int x : node(v).in) in.push_back(number[static_cast<std::size_t>(x)]);
+      for (int x : node(v).in) in.push_back(number[idx(x)]);
       int const w = g.graph.add(node(v).op, std::move(in), node(v).name);
-      if (numbers) (*numbers)[static_cast<std::size_t>(v)] = w;
+      if (numbers) (*numbers)[idx(v)] = w;
       for (std::size_t k = 0; k < node(v).out.size(); ++k) {
         note(node(v).out[k], g.graph.node(w).out[k]);
         for (int u : value(node(v).out[k]).users)
-          if (--open[static_cast<std::size_t>(u)] == 0) push(u);
+          if (--open[idx(u)] == 0) push(u);
       }
     }
     for (graph_port const& o : outputs_)
-      g.graph.append_output(o.name, number[static_cast<std::size_t>(o.value)]);
+      g.graph.append_output(o.name, number[idx(o.value)]);
     return g;
   }
 
@@ -199,7 +200,7 @@ class open_graph {
   std::map<u64, std::vector<int>> index_;   // by operator
   int alive_ = 0;
 
-  value_info& at(int x) { return values_[static_cast<std::size_t>(x)]; }
+  value_info& at(int x) { return values_[idx(x)]; }
 };
 
 }  // namespace tensorpar

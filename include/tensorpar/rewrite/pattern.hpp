@@ -3,6 +3,7 @@
 #pragma once
 #include <initializer_list>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 
@@ -91,14 +92,14 @@ class rule_writer {
     pattern_node n;
     n.op = &info<Op>;
     n.in = in;
-    n.attr.assign(static_cast<std::size_t>(n.op->attrs), open_term());
+    n.attr.assign(idx(n.op->attrs), open_term());
     std::vector<bool> done(n.attr.size(), false);
     (assign(n, done, set), ...);
     for (int i = 0; i < n.op->attrs; ++i) {
       attr_role const role = role_of(*n.op, i);
-      if (done[static_cast<std::size_t>(i)] || role == attr_role::follows || role == attr_role::label)
+      if (done[idx(i)] || role == attr_role::follows || role == attr_role::label)
         continue;
-      n.attr[static_cast<std::size_t>(i)] = named(std::string(n.op->attr_name(i)),
+      n.attr[idx(i)] = named(std::string(n.op->attr_name(i)),
                                                   role == attr_role::degree ? parameter_kind::degree
                                                   : role == attr_role::axis ? parameter_kind::axis
                                                                             : parameter_kind::number);
@@ -152,7 +153,7 @@ class rule_writer {
   static void assign(pattern_node& n, std::vector<bool>& done, attribute_setting<Member> const& s) {
     static_assert(detail::attribute_number<Member>() >= 0,
                   "tensorpar: an operator does not list this member as an attribute");
-    constexpr auto i = static_cast<std::size_t>(detail::attribute_number<Member>());
+    constexpr auto i = idx(detail::attribute_number<Member>());
     n.attr.at(i) = s.value.term;
     done.at(i) = true;
   }
@@ -182,16 +183,16 @@ inline rule rule_of(std::string name, computation_graph const& source, computati
         q.attr.push_back(role == attr_role::follows || role == attr_role::label ? open_term()
                                                                                 : number_term(n.op.attr[i]));
       }
-      for (int x : n.in) q.in.push_back(of[static_cast<std::size_t>(x)]);
+      for (int x : n.in) q.in.push_back(of[idx(x)]);
       for (std::size_t k = 0; k < n.out.size(); ++k)
-        of[static_cast<std::size_t>(n.out[k])] = {v, static_cast<int>(k)};
+        of[idx(n.out[k])] = {v, static_cast<int>(k)};
       p.nodes.push_back(std::move(q));
     }
     for (graph_port const& o : source.outputs) {
       int const x = g.output(o.name);
       if (x < 0)
         throw error("the target has no output " + o.name, "rule " + r.name, "the outputs of the source");
-      p.outputs.push_back(of[static_cast<std::size_t>(x)]);
+      p.outputs.push_back(of[idx(x)]);
     }
   };
   side(source, r.source);

@@ -2,6 +2,7 @@
 // compute the same
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/core/any_op.hpp>
 #include <vector>
 
@@ -123,7 +124,7 @@ inline any_op with_followers(op_info const& o, i64 const* attr, shapes in) {
 }
 
 namespace detail {
-template <class V> auto& nth(V& v, int i) { return v[static_cast<std::size_t>(i)]; }
+template <class V> auto& nth(V& v, int i) { return v[idx(i)]; }
 /// What stands for a pattern's value: one of `tensors`, or one of `results` by node and slot.
 template <class T>
 T const& value_of(pattern_value v, std::vector<T> const& tensors,
@@ -143,14 +144,14 @@ struct mentions {
 };
 inline mentions mentioned(rule const& r, pattern_graph const& g) {
   mentions m{std::vector<bool>(r.tensors.size(), false), std::vector<bool>(r.parameters.size(), false)};
-  auto tensor = [&](pattern_value v) { if (v.node < 0) m.tensors[static_cast<std::size_t>(v.slot)] = true; };
+  auto tensor = [&](pattern_value v) { if (v.node < 0) m.tensors[idx(v.slot)] = true; };
   for (pattern_node const& n : g.nodes) {
-    if (n.function >= 0) m.parameters[static_cast<std::size_t>(n.function)] = true;
+    if (n.function >= 0) m.parameters[idx(n.function)] = true;
     for (pattern_value v : n.in) tensor(v);
     for (rule_term const& t : n.attr)
       for (rule_factor const& f : t.factors) {
-        if (f.kind == term_kind::parameter) m.parameters[static_cast<std::size_t>(f.index)] = true;
-        if (f.axis_parameter >= 0) m.parameters[static_cast<std::size_t>(f.axis_parameter)] = true;
+        if (f.kind == term_kind::parameter) m.parameters[idx(f.index)] = true;
+        if (f.axis_parameter >= 0) m.parameters[idx(f.axis_parameter)] = true;
       }
   }
   for (pattern_value v : g.outputs) tensor(v);
@@ -172,7 +173,7 @@ inline std::vector<std::string> problems(rule const& r) {
   std::vector<std::string> all;
   auto is_parameter = [&](int p, parameter_kind k) {
     return p >= 0 && p < static_cast<int>(r.parameters.size()) &&
-           r.parameters[static_cast<std::size_t>(p)].kind == k;
+           r.parameters[idx(p)].kind == k;
   };
   detail::each_term(r, [&](rule_term const& t) {
     for (rule_factor const& f : t.factors) {

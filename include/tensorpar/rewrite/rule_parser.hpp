@@ -3,6 +3,7 @@
 #include <charconv>
 #include <map>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/rule_text.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
 
@@ -54,7 +55,7 @@ class rule_parser {
     i64 n = 0;
     auto const r = std::from_chars(s_.data() + at_, s_.data() + s_.size(), n);
     if (r.ec != std::errc()) fail("malformed rule", "an integer of 64 bits here");
-    at_ = static_cast<std::size_t>(r.ptr - s_.data());
+    at_ = idx(r.ptr - s_.data());
     return n;
   }
   int small_integer() {
@@ -66,7 +67,7 @@ class rule_parser {
     double x = 0;
     auto const r = std::from_chars(s_.data() + at_, s_.data() + s_.size(), x);
     if (r.ec != std::errc()) fail("malformed rule", "a number here");
-    at_ = static_cast<std::size_t>(r.ptr - s_.data());
+    at_ = idx(r.ptr - s_.data());
     return std::bit_cast<i64>(x);
   }
   int parameter(std::string const& name, parameter_kind k) {

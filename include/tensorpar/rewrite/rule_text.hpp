@@ -1,6 +1,7 @@
 // tensorpar/rewrite/rule_text.hpp - rules as one line of text
 #pragma once
 #include <charconv>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 
 namespace tensorpar {
@@ -8,12 +9,12 @@ namespace tensorpar {
 namespace detail {
 
 inline std::string spell_axis(rule const& r, rule_factor const& f) {
-  return f.axis_parameter >= 0 ? r.parameters[static_cast<std::size_t>(f.axis_parameter)].name
+  return f.axis_parameter >= 0 ? r.parameters[idx(f.axis_parameter)].name
                                : std::to_string(f.axis);
 }
 inline std::string spell_factor(rule const& r, rule_factor const& f) {
-  if (f.kind == term_kind::parameter) return r.parameters[static_cast<std::size_t>(f.index)].name;
-  std::string const& x = r.tensors[static_cast<std::size_t>(f.index)];
+  if (f.kind == term_kind::parameter) return r.parameters[idx(f.index)].name;
+  std::string const& x = r.tensors[idx(f.index)];
   switch (f.kind) {
     case term_kind::extent: return "extent(" + x + "," + spell_axis(r, f) + ")";
     case term_kind::degree: return "degree(" + x + "," + spell_axis(r, f) + ")";
@@ -43,9 +44,9 @@ class rule_speller {
   std::vector<std::string> named_;   // nodes that are used more than once, by name
 
   std::string node(int v) const {
-    pattern_node const& n = g_.nodes[static_cast<std::size_t>(v)];
+    pattern_node const& n = g_.nodes[idx(v)];
     std::string s = n.op ? std::string(n.op->name)
-                         : "?" + r_.parameters[static_cast<std::size_t>(n.function)].name,
+                         : "?" + r_.parameters[idx(n.function)].name,
                 a;
     for (std::size_t i = 0; i < n.attr.size(); ++i) {
       rule_term const& t = n.attr[i];
@@ -60,8 +61,8 @@ class rule_speller {
     return s + ")";
   }
   std::string value(pattern_value v) const {
-    if (v.node < 0) return r_.tensors[static_cast<std::size_t>(v.slot)];
-    std::string const& name = named_[static_cast<std::size_t>(v.node)];
+    if (v.node < 0) return r_.tensors[idx(v.slot)];
+    std::string const& name = named_[idx(v.node)];
     return (name.empty() ? node(v.node) : name) + (v.slot ? "." + std::to_string(v.slot) : "");
   }
 
@@ -69,7 +70,7 @@ class rule_speller {
   rule_speller(rule const& r, pattern_graph const& g) : r_(r), g_(g), named_(g.nodes.size()) {}
   std::string text() {
     std::vector<int> uses(g_.nodes.size(), 0);
-    auto use = [&](pattern_value v) { if (v.node >= 0) ++uses[static_cast<std::size_t>(v.node)]; };
+    auto use = [&](pattern_value v) { if (v.node >= 0) ++uses[idx(v.node)]; };
     for (pattern_node const& n : g_.nodes) for (pattern_value v : n.in) use(v);
     for (pattern_value v : g_.outputs) use(v);
     std::string s;
@@ -100,7 +101,7 @@ inline std::string spell(rule const& r, rule_condition const& c) {
     case condition_kind::equal: return a + " == " + detail::spell_term(r, c.b);
     case condition_kind::different: return a + " != " + detail::spell_term(r, c.b);
     default: {
-      std::string const s = a + " inside " + r.tensors[static_cast<std::size_t>(c.tensor)];
+      std::string const s = a + " inside " + r.tensors[idx(c.tensor)];
       return c.b.number == 1 ? s : s + " by " + std::to_string(c.b.number);
     }
   }

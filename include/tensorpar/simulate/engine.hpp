@@ -1,6 +1,7 @@
 // tensorpar/simulate/engine.hpp - a program run in virtual time on a machine
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/groups.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
 #include <tensorpar/program/core/timeline.hpp>
@@ -34,13 +35,13 @@ class simulator {
       born_.resize(p.tasks.size() + 1);
       for (std::size_t b = 0; b < p.buffers.size(); ++b)
         if (!p.buffers[b].persistent && p.buffers[b].bytes > 0)
-          born_[std::min(static_cast<std::size_t>(p.buffers[b].first), p.tasks.size())].push_back(b);
+          born_[std::min(idx(p.buffers[b].first), p.tasks.size())].push_back(b);
       arena_.resize(m.device.size());
     }
     if (!lanes) return;
     begin_.resize(2 * m.device.size());
     std::vector<std::size_t> tasks(m.device.size(), 0);
-    for (task const& t : p.tasks) for (int d : t.devices) ++tasks[static_cast<std::size_t>(d)];
+    for (task const& t : p.tasks) for (int d : t.devices) ++tasks[idx(d)];
     for (std::size_t d = 0; d < tasks.size(); ++d) begin_[2 * d].reserve(tasks[d]);
   }
 
@@ -64,7 +65,7 @@ class simulator {
       for (auto const& g : groups_of(x.step)) {
         members_.clear();
         for (int d : g)
-          members_.push_back(static_cast<std::size_t>(
+          members_.push_back(idx(
               std::lower_bound(x.devices.begin(), x.devices.end(), d) - x.devices.begin()));
         carry_out(t, members_.data(), members_.size(), lane::communication);
       }
@@ -117,7 +118,7 @@ class simulator {
     for (std::size_t b : born_[t]) {
       buffer const& x = p_.buffers[b];
       for (std::size_t i = 0; i < x.devices.size(); ++i) {
-        std::vector<range>& a = arena_[static_cast<std::size_t>(x.devices[i])];
+        std::vector<range>& a = arena_[idx(x.devices[i])];
         i64 const begin = x.offset[i], end = begin + x.bytes;
         std::size_t const place = first_place_[b] + i;
         auto const low =
@@ -148,8 +149,8 @@ class simulator {
   void find_places(task const& x) {
     places_.clear();
     auto find = [&](int b) {
-      buffer const& y = p_.buffers[static_cast<std::size_t>(b)];
-      std::size_t const first = first_place_[static_cast<std::size_t>(b)];
+      buffer const& y = p_.buffers[idx(b)];
+      std::size_t const first = first_place_[idx(b)];
       if (y.devices == x.devices) {
         for (std::size_t i = 0; i < x.devices.size(); ++i) places_.push_back(first + i);
         return;
@@ -158,7 +159,7 @@ class simulator {
         auto const it = std::lower_bound(y.devices.begin(), y.devices.end(), d);
         places_.push_back(it == y.devices.end() || *it != d
                               ? nowhere
-                              : first + static_cast<std::size_t>(it - y.devices.begin()));
+                              : first + idx(it - y.devices.begin()));
       }
     };
     for (int b : x.in) find(b);
@@ -174,20 +175,20 @@ class simulator {
     if (!use_.overlap) l = lane::compute;
     double start = 0, seconds = 0;
     for (std::size_t k = 0; k < n; ++k) {
-      std::size_t const d = static_cast<std::size_t>(x.devices[who[k]]);
+      std::size_t const d = idx(x.devices[who[k]]);
       for (std::size_t r = 0; r < rows; ++r)
         if (std::size_t const place = places_[r * width + who[k]]; place != nowhere)
           start = std::max(start, r < reads || !lanes_ ? ready_[place] : used_[place]);
-      if (lanes_) start = std::max(start, clock_.free_at(2 * d + static_cast<std::size_t>(l)));
+      if (lanes_) start = std::max(start, clock_.free_at(2 * d + idx(l)));
       seconds = std::max(seconds, price_.of(t, m_.device[d]));
     }
     // what is received is on its way from the moment it was sent
     if (x.kind == task_kind::receive && x.other_half >= 0)
-      start = std::max(start, sent_[static_cast<std::size_t>(x.other_half)]);
+      start = std::max(start, sent_[idx(x.other_half)]);
     if (x.kind == task_kind::send) sent_[t] = start;
     double const end = start + seconds;
     for (std::size_t k = 0; k < n; ++k) {
-      std::size_t const d = static_cast<std::size_t>(x.devices[who[k]]);
+      std::size_t const d = idx(x.devices[who[k]]);
       for (std::size_t r = 0; r < rows; ++r) {
         std::size_t const place = places_[r * width + who[k]];
         if (place == nowhere) continue;
@@ -196,8 +197,8 @@ class simulator {
         if (touched_[place] < 0) touched_[place] = start;
       }
       if (!lanes_) continue;
-      clock_.hold(2 * d + static_cast<std::size_t>(l), end);
-      begin_[2 * d + static_cast<std::size_t>(l)].push_back({t, start, end});
+      clock_.hold(2 * d + idx(l), end);
+      begin_[2 * d + idx(l)].push_back({t, start, end});
     }
     end_ = std::max(end_, end);
   }
@@ -209,14 +210,14 @@ class simulator {
     for (std::size_t b = 0; b < p_.buffers.size(); ++b) {
       buffer const& x = p_.buffers[b];
       for (std::size_t i = 0; i < x.devices.size(); ++i) {
-        std::size_t const d = static_cast<std::size_t>(x.devices[i]), place = first_place_[b] + i;
+        std::size_t const d = idx(x.devices[i]), place = first_place_[b] + i;
         if (x.persistent) { always[d] = saturating_add(always[d], x.bytes); continue; }
         if (touched_[place] < 0 || x.bytes == 0) continue;
         // bytes taken over are counted from when their last owner was done with them
         double const from =
             x.in_place_of < 0
                 ? touched_[place]
-                : std::max(touched_[place], used_[first_place_[static_cast<std::size_t>(x.in_place_of)] + i]);
+                : std::max(touched_[place], used_[first_place_[idx(x.in_place_of)] + i]);
         by_device[d].push_back({std::min(from, used_[place]), x.bytes});
         by_device[d].push_back({used_[place], -x.bytes});
       }

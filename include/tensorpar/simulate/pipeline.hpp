@@ -1,6 +1,7 @@
 // tensorpar/simulate/pipeline.hpp - a pipeline's passes run in virtual time, nothing but dependencies and
 // durations
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/schedule.hpp>
 
@@ -45,7 +46,7 @@ struct pipeline_run {
   std::vector<double> activations;                // by group: most activation units held at once
   std::vector<std::vector<pass_times>> passes;    // by group, beside the order; empty unless asked for
 
-  double idle(int group) const { return makespan - busy[static_cast<std::size_t>(group)]; }
+  double idle(int group) const { return makespan - busy[idx(group)]; }
   double busiest() const { return busy.empty() ? 0 : *std::max_element(busy.begin(), busy.end()); }
   /// The longest time from a group's first pass to its last: an iteration where the next may start without
   /// waiting for all.
@@ -77,18 +78,18 @@ class pipeline_simulator {
   /// The same for searches: null instead of an error for an order that waits for ever; overwritten by the
   /// next call.
   pipeline_run const* attempt(std::vector<std::vector<pass_entry>> const& order, bool keep_passes = false) {
-    latest_idle_.assign(static_cast<std::size_t>(groups_), infinity);
+    latest_idle_.assign(idx(groups_), infinity);
     return execute(order, keep_passes);
   }
   /// The same for complete orders, and null as soon as it shows that `group` (-1: any) ends later than `most`
   /// seconds.
   pipeline_run const* attempt_within(std::vector<std::vector<pass_entry>> const& order, double most,
                                      int group = -1) {
-    latest_idle_.assign(static_cast<std::size_t>(groups_), infinity);
+    latest_idle_.assign(idx(groups_), infinity);
     for (std::size_t g = 0; g < latest_idle_.size(); ++g)
-      if (group < 0 || g == static_cast<std::size_t>(group)) latest_idle_[g] = most * (1 + 1e-9) - work_[g];
+      if (group < 0 || g == idx(group)) latest_idle_[g] = most * (1 + 1e-9) - work_[g];
     pipeline_run const* r = execute(order, false);
-    return r && (group < 0 ? r->makespan : r->last[static_cast<std::size_t>(group)]) <= most ? r : nullptr;
+    return r && (group < 0 ? r->makespan : r->last[idx(group)]) <= most ? r : nullptr;
   }
 
  private:
@@ -128,7 +129,7 @@ class pipeline_simulator {
                std::vector<pass_times>* times);
   bool starts(state const& x, pass_entry const& e, int g, double& start);
   void wake(std::size_t slot) {
-    for (int g = waiting_[slot]; g >= 0; g = next_[static_cast<std::size_t>(g)]) ready_.push_back(g);
+    for (int g = waiting_[slot]; g >= 0; g = next_[idx(g)]) ready_.push_back(g);
     waiting_[slot] = -1;
   }
 };
@@ -150,9 +151,9 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
     if (!good(t.forward) || !good(t.backward))
       throw error("times of " + std::to_string(t.forward) + " and " + std::to_string(t.backward) + " s",
                   where, "finite and not negative");
-    bool edge = t.from >= 0 && t.to >= 0 && static_cast<std::size_t>(t.to) < edges.size();
+    bool edge = t.from >= 0 && t.to >= 0 && idx(t.to) < edges.size();
     if (edge) {
-      auto const& before = edges[static_cast<std::size_t>(t.to)];
+      auto const& before = edges[idx(t.to)];
       edge = std::find(before.begin(), before.end(), t.from) != before.end();
     }
     if (!edge)
@@ -185,13 +186,13 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
             {0, early, t.activation - early},
             base,
             {0, 0, 0}};
-    base += static_cast<std::size_t>(y.micro_batches);
-    work_[static_cast<std::size_t>(x.group)] +=
+    base += idx(y.micro_batches);
+    work_[idx(x.group)] +=
         (t.forward + t.backward + t.weights) * y.micro_batches + t.update;
     for (int way = 0; way < 2; ++way) {
       y.wait_begin[way] = static_cast<int>(waits_.size());
       for (int o : way == 0 ? edges[s] : out[s]) {
-        i64 const theirs = p.stages[static_cast<std::size_t>(o)].micro_batch, mine = x.micro_batch;
+        i64 const theirs = p.stages[idx(o)].micro_batch, mine = x.micro_batch;
         wait w{o, static_cast<int>(std::max<i64>(1, mine / theirs)),
                static_cast<int>(std::max<i64>(1, theirs / mine)), 0};
         for (stage_transfer const& z : c.transfers)
@@ -210,17 +211,17 @@ inline pipeline_simulator::pipeline_simulator(pipeline const& p, stage_edges con
 inline bool pipeline_simulator::starts(state const& x, pass_entry const& e, int g, double& start) {
   int const way = e.what == pass::forward ? 0 : 1;
   for (int i = x.wait_begin[way]; i < x.wait_begin[way + 1]; ++i) {
-    wait const& w = waits_[static_cast<std::size_t>(i)];
+    wait const& w = waits_[idx(i)];
     int const k = w.div > 1 ? e.micro_batch / w.div : (e.micro_batch + 1) * w.mul - 1;
-    std::size_t const slot = 3 * static_cast<std::size_t>(w.stage) + static_cast<std::size_t>(way);
+    std::size_t const slot = 3 * idx(w.stage) + idx(way);
     if (done_[slot] <= k) {
-      next_[static_cast<std::size_t>(g)] = waiting_[slot];
+      next_[idx(g)] = waiting_[slot];
       waiting_[slot] = g;
       return false;
     }
     start = std::max(
         start,
-        ended_[way][stages_[static_cast<std::size_t>(w.stage)].base + static_cast<std::size_t>(k)] + w.delay);
+        ended_[way][stages_[idx(w.stage)].base + idx(k)] + w.delay);
   }
   return true;
 }
@@ -231,11 +232,11 @@ inline void pipeline_simulator::advance(std::size_t g, std::vector<pass_entry> c
   double now = clock_[g], held = held_[g], most = r.activations[g], busy = r.busy[g];
   for (; i < order.size(); ++i) {
     pass_entry const& e = order[i];
-    if (e.stage < 0 || static_cast<std::size_t>(e.stage) >= stages_.size() ||
-        stages_[static_cast<std::size_t>(e.stage)].group != static_cast<int>(g))
+    if (e.stage < 0 || idx(e.stage) >= stages_.size() ||
+        stages_[idx(e.stage)].group != static_cast<int>(g))
       bad(e, g, i, "", "a stage of this group");
-    state const& x = stages_[static_cast<std::size_t>(e.stage)];
-    std::size_t const kind = static_cast<std::size_t>(e.what), slot = 3 * static_cast<std::size_t>(e.stage);
+    state const& x = stages_[idx(e.stage)];
+    std::size_t const kind = idx(e.what), slot = 3 * idx(e.stage);
     if (kind > 2 || (kind == 2 && !x.split))
       bad(e, g, i, "", "forward and backward, and weights where the stage splits");
     if (e.micro_batch != done_[slot + kind] || e.micro_batch >= x.micro_batches)
@@ -254,13 +255,13 @@ inline void pipeline_simulator::advance(std::size_t g, std::vector<pass_entry> c
     now = start + x.seconds[kind];
     busy += x.seconds[kind];
     if (times) times->push_back({start, now});
-    if (kind < 2) ended_[kind][x.base + static_cast<std::size_t>(e.micro_batch)] = now;
+    if (kind < 2) ended_[kind][x.base + idx(e.micro_batch)] = now;
     if (kind == 0) {
       held += x.kept;
       most = std::max(most, held);
       i64 const flying = (e.micro_batch + 1 - done_[slot + 1]) * x.samples;
-      r.in_flight[static_cast<std::size_t>(e.stage)] =
-          std::max(r.in_flight[static_cast<std::size_t>(e.stage)], flying);
+      r.in_flight[idx(e.stage)] =
+          std::max(r.in_flight[idx(e.stage)], flying);
     } else {
       held -= x.freed[kind];
     }
@@ -276,7 +277,7 @@ inline void pipeline_simulator::advance(std::size_t g, std::vector<pass_entry> c
 
 inline pipeline_run const* pipeline_simulator::execute(std::vector<std::vector<pass_entry>> const& order,
                                                        bool keep_passes) {
-  std::size_t const n = static_cast<std::size_t>(groups_);
+  std::size_t const n = idx(groups_);
   if (order.size() != n)
     throw error("orders of " + std::to_string(order.size()) + " groups", "pipeline",
                 std::to_string(n) + " of them");
@@ -294,14 +295,14 @@ inline pipeline_run const* pipeline_simulator::execute(std::vector<std::vector<p
   too_late_ = false;
   for (int g = groups_ - 1; g >= 0; --g) ready_.push_back(g);
   while (!ready_.empty() && !too_late_) {
-    std::size_t const g = static_cast<std::size_t>(ready_.back());
+    std::size_t const g = idx(ready_.back());
     ready_.pop_back();
     advance(g, order[g], r, keep_passes ? &r.passes[g] : nullptr);
   }
   for (std::size_t g = 0; g < n; ++g)
     if (at_[g] < order[g].size()) return nullptr;
   for (state const& x : stages_) {
-    std::size_t const g = static_cast<std::size_t>(x.group);
+    std::size_t const g = idx(x.group);
     clock_[g] += x.update;
     r.busy[g] += x.update;
   }

@@ -1,5 +1,6 @@
 // tensorpar/simulate/prices.hpp - what each task of a program takes, asked of a cost model once
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
@@ -12,7 +13,7 @@ struct task_prices {
   std::size_t kinds = 1;
   std::vector<double> seconds;                  // task * kinds + kind
   double of(std::size_t task, int kind) const {
-    return seconds[task * kinds + static_cast<std::size_t>(kind)];
+    return seconds[task * kinds + idx(kind)];
   }
 };
 
@@ -21,7 +22,7 @@ struct task_prices {
 template <cost_model M> task_prices price(program const& p, machine const& on, M const& model) {
   require_machine(on);
   task_prices r{on.kinds.size(), std::vector<double>(p.tasks.size() * on.kinds.size(), 0)};
-  auto at = [&](int b) -> buffer const& { return p.buffers[static_cast<std::size_t>(b)]; };
+  auto at = [&](int b) -> buffer const& { return p.buffers[idx(b)]; };
   std::vector<shape> in, out;
   std::vector<bool> there(on.kinds.size());
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
@@ -39,7 +40,7 @@ template <cost_model M> task_prices price(program const& p, machine const& on, M
     for (int b : x.in) in.push_back(part_of(at(b).where, at(b).type));
     for (int b : x.out) out.push_back(part_of(at(b).where, at(b).type));
     there.assign(r.kinds, false);
-    for (int d : x.devices) there[static_cast<std::size_t>(on.device[static_cast<std::size_t>(d)])] = true;
+    for (int d : x.devices) there[idx(on.device[idx(d)])] = true;
     for (std::size_t k = 0; k < r.kinds; ++k)
       if (there[k])
         row[k] = detail::ask(model, compute_query{x.op,
@@ -61,7 +62,7 @@ inline double serial_seconds(program const& p, machine const& on, task_prices co
   for (std::size_t t = 0; t < p.tasks.size(); ++t) {
     double most = 0;
     for (int d : p.tasks[t].devices) {
-      double const s = price.of(t, on.device[static_cast<std::size_t>(d)]);
+      double const s = price.of(t, on.device[idx(d)]);
       most = s > most ? s : most;
     }
     sum += most;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <queue>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/index.hpp>
 #include <utility>
 #include <vector>
 
@@ -39,18 +40,18 @@ class lane_clock {
 /// dependencies allow. Since a task waits for earlier ones only, one pass in index order meets every event in
 /// its order. O(tasks + dependencies + lanes).
 inline std::vector<task_times> run_on_lanes(std::vector<timed_task> const& all, int lanes) {
-  lane_clock clock(static_cast<std::size_t>(lanes));
+  lane_clock clock(idx(lanes));
   std::vector<task_times> r(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     double start = 0;
     auto wait = [&](double t) { start = t > start ? t : start; };
     for (int p : all[i].after) {
-      assert(p >= 0 && static_cast<std::size_t>(p) < i);
-      wait(r[static_cast<std::size_t>(p)].end);
+      assert(p >= 0 && idx(p) < i);
+      wait(r[idx(p)].end);
     }
-    for (int l : all[i].lanes) wait(clock.free_at(static_cast<std::size_t>(l)));
+    for (int l : all[i].lanes) wait(clock.free_at(idx(l)));
     r[i] = {start, start + all[i].seconds};
-    for (int l : all[i].lanes) clock.hold(static_cast<std::size_t>(l), r[i].end);
+    for (int l : all[i].lanes) clock.hold(idx(l), r[i].end);
   }
   return r;
 }
@@ -70,20 +71,20 @@ inline std::vector<task_times> run_on_workers(std::vector<timed_task> const& all
   std::priority_queue<int, std::vector<int>, decltype(later)> ready(later);
   for (std::size_t i = 0; i < all.size(); ++i) {
     missing[i] = all[i].after.size();
-    for (int p : all[i].after) users[static_cast<std::size_t>(p)].push_back(static_cast<int>(i));
+    for (int p : all[i].after) users[idx(p)].push_back(static_cast<int>(i));
     if (missing[i] == 0) ready.push(static_cast<int>(i));
   }
   double now = 0;
   while (!ready.empty() || !running.empty()) {
     for (; !ready.empty() && static_cast<int>(running.size()) < workers; ready.pop()) {
-      std::size_t const i = static_cast<std::size_t>(ready.top());
+      std::size_t const i = idx(ready.top());
       r[i] = {now, now + all[i].seconds};
       running.push({r[i].end, ready.top()});
     }
     now = running.top().first;
     for (; !running.empty() && running.top().first == now; running.pop())
-      for (int u : users[static_cast<std::size_t>(running.top().second)])
-        if (--missing[static_cast<std::size_t>(u)] == 0) ready.push(u);
+      for (int u : users[idx(running.top().second)])
+        if (--missing[idx(u)] == 0) ready.push(u);
   }
   return r;
 }
@@ -99,7 +100,7 @@ inline double critical_path(std::vector<timed_task> const& all) {
   double longest = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (int p : all[i].after)
-      end[i] = end[static_cast<std::size_t>(p)] > end[i] ? end[static_cast<std::size_t>(p)] : end[i];
+      end[i] = end[idx(p)] > end[i] ? end[idx(p)] : end[i];
     end[i] += all[i].seconds;
     longest = end[i] > longest ? end[i] : longest;
   }

@@ -1,6 +1,7 @@
 // tensorpar/typed/check.hpp - the first complaint about a model, lifted into a type that is never defined:
 // its name is the message
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/typed/text.hpp>
 #include <type_traits>
 #include <utility>
@@ -50,7 +51,7 @@ template <class Given, class Most, int Line, class Model> struct TOO_MANY_AXES_I
 namespace detail {
 
 template <template <std::size_t> class L, text const& T> consteval auto lift() {
-  L<static_cast<std::size_t>(T.n) + 1> r{};
+  L<idx(T.n) + 1> r{};
   for (int i = 0; i < T.n; ++i) r.s[i] = T.s[i];
   r.s[T.n] = 0;   // written, not only zero by default: else clang prints numbers
   return r;

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <concepts>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
 #include <tensorpar/typed/model.hpp>
@@ -147,8 +148,8 @@ constexpr auto split(int axis_no = -1, std::source_location l = std::source_loca
   static_assert(N >= 1 && N <= inference::max_out, "tensorpar: split<N> gives between 1 and 8 parts");
   return [axis_no, at = detail::place_of(l)](ref x) {
     ref const y = detail::put(split_axes{N, axis_no}, at, x);
-    std::array<ref, static_cast<std::size_t>(N)> r{};
-    for (int i = 0; i < N; ++i) r[static_cast<std::size_t>(i)] = ref{x.g, y.v < 0 ? -1 : y.v + i};
+    std::array<ref, idx(N)> r{};
+    for (int i = 0; i < N; ++i) r[idx(i)] = ref{x.g, y.v < 0 ? -1 : y.v + i};
     return r;
   };
 }

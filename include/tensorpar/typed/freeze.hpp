@@ -1,5 +1,6 @@
 // tensorpar/typed/freeze.hpp - the edge: a model's tables as constants of one type
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/typed/audit.hpp>
 #include <tensorpar/typed/check.hpp>
 #include <tensorpar/typed/compose.hpp>
@@ -16,7 +17,7 @@ struct table_sizes {
   int nodes, values, operands, producers, attrs, blocks, inputs, weights, outputs;
 };
 template <table_sizes const& Z> struct frozen {
-  template <class T, int N> using row = T[static_cast<std::size_t>(N > 0 ? N : 1)];
+  template <class T, int N> using row = T[idx(N > 0 ? N : 1)];
   row<model_node, Z.nodes> nodes;
   row<model_value, Z.values> values;
   row<int, Z.operands> operands;

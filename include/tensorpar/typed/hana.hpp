@@ -2,6 +2,7 @@
 // Struct
 #pragma once
 #include <concepts>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/meta.hpp>
 #include <tensorpar/typed/freeze.hpp>
 
@@ -150,7 +151,7 @@ template <> struct unpack_impl<tensorpar::typed_graph_tag> {
 };
 template <> struct length_impl<tensorpar::typed_graph_tag> {
   template <class Xs> static constexpr auto apply(Xs const&) {
-    return hana::size_c<static_cast<std::size_t>(tensorpar::detail::nodes_of<Xs>::size)>;
+    return hana::size_c<tensorpar::idx(tensorpar::detail::nodes_of<Xs>::size)>;
   }
 };
 template <> struct at_impl<tensorpar::typed_graph_tag> {

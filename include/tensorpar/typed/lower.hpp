@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/typed/audit.hpp>
@@ -130,7 +131,7 @@ class lowering {
     graph_node& made = out_.node(out_.add(op, std::move(in), std::move(name)));
     made.block = n.block;
     made.repetition = static_cast<int>(repetition);
-    for (int i = 0; i < n.result_count; ++i) now(n.out0 + i) = made.out[static_cast<std::size_t>(i)];
+    for (int i = 0; i < n.result_count; ++i) now(n.out0 + i) = made.out[idx(i)];
   }
   [[gnu::noinline, gnu::cold]] void run_block(int r, i64 outer_repetition) {
     model_block const& q = g_.blocks[r];

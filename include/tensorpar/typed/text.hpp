@@ -1,6 +1,7 @@
 // tensorpar/typed/text.hpp - short texts made by the compiler: what stands in the names of error types
 #pragma once
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/typed/tables.hpp>
 
 namespace tensorpar::detail {
@@ -58,7 +59,7 @@ struct text {
     put(l.text);
     return l.index < 0 ? *this : put('.').put(static_cast<i64>(l.index));
   }
-  constexpr std::string_view view() const { return {s, static_cast<std::size_t>(n)}; }
+  constexpr std::string_view view() const { return {s, idx(n)}; }
 };
 
 /// "linear", "linear(head)", "input(x)"

@@ -1,5 +1,6 @@
 // tests/graph/downsets/buckets.test.cpp - supersets within bounds, found by words and blocks, are those that a plain walk finds
 #include <tensorpar/graph/downsets/buckets.hpp>
+#include <tensorpar/core/index.hpp>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ struct ranked {
     return n;
   }
   static std::vector<int> order(downset_lattice const& l) {
-    std::vector<int> r(uz(l.count()));
+    std::vector<int> r(idx(l.count()));
     std::iota(r.begin(), r.end(), 0);
     std::stable_sort(r.begin(), r.end(), [&](int a, int b) { return nodes(l, a) > nodes(l, b); });
     return r;
@@ -47,10 +48,10 @@ TEST_CASE("a key keeps all guards exactly where one downset is a part of the oth
   auto const agrees = [](ranked const& x, int a, int b) {
     bool inside = true;
     for (int w = 0; w < x.keys.words; ++w) {
-      u64 const g = x.keys.guard[uz(w)];
+      u64 const g = x.keys.guard[idx(w)];
       inside = inside && (((x.keys.row(b)[w] | g) - x.keys.row(a)[w]) & g) == g;
     }
-    return inside == x.lattice.within(x.id[uz(a)], x.id[uz(b)]);
+    return inside == x.lattice.within(x.id[idx(a)], x.id[idx(b)]);
   };
   for (int i = 0; i < test_effort::cases(30); ++i) {
     ranked const x(tests::random_dag(r, 2 + r.below(9), 10 + r.below(60)));
@@ -61,13 +62,13 @@ TEST_CASE("a key keeps all guards exactly where one downset is a part of the oth
   // 40 layers of 10, each behind all of the last: ten chains of 40 nodes, 7 bits each
   tests::lists layers(400);
   for (int v = 10; v < 400; ++v)
-    for (int u = v / 10 * 10 - 10; u < v / 10 * 10; ++u) layers[uz(v)].push_back(u);
+    for (int u = v / 10 * 10 - 10; u < v / 10 * 10; ++u) layers[idx(v)].push_back(u);
   ranked const deep(layers);
   CHECK(deep.keys.words == 2);
   int nested = 0;
   for (int i = 0; i < 20'000; ++i) {
     int const a = r.below(deep.lattice.count()), b = r.below(deep.lattice.count());
-    nested += deep.lattice.within(deep.id[uz(a)], deep.id[uz(b)]);
+    nested += deep.lattice.within(deep.id[idx(a)], deep.id[idx(b)]);
     REQUIRE(agrees(deep, a, b));
     REQUIRE(agrees(deep, std::max(a, b), std::max(a, b) - std::min({a, b, 900})));
   }
@@ -92,27 +93,27 @@ TEST_CASE("a bucket finds what a walk over all of its members finds") {
     std::vector<int> members;
     for (int k = 0; k < count; ++k) {
       if (r.chance(30)) continue;
-      b.add(k, 1000 + k, x.units[uz(k)], x.keys, sums.data() + measures * k);
-      for (std::size_t t = 0; t < 2; ++t) b.bound(t, high[2 * uz(k) + t], low[2 * uz(k) + t]);
+      b.add(k, 1000 + k, x.units[idx(k)], x.keys, sums.data() + measures * k);
+      for (std::size_t t = 0; t < 2; ++t) b.bound(t, high[2 * idx(k) + t], low[2 * idx(k) + t]);
       members.push_back(k);
     }
     if (members.empty()) continue;
     for (int tries = 0; tries < 40; ++tries) {
       int const a = r.below(count), table = r.below(2), way = r.below(2);
-      downset_probe p{x.units[uz(a)] + 10 * r.below(5), x.units[uz(a)] + 10 * r.below(5), 40.0 + r.below(60), 40.0 + r.below(60), 0,
+      downset_probe p{x.units[idx(a)] + 10 * r.below(5), x.units[idx(a)] + 10 * r.below(5), 40.0 + r.below(60), 40.0 + r.below(60), 0,
                       x.keys.row(a), x.keys.words, sums.data() + measures * a, 2 * way, 2 * way + 2};
       p.max_clear = p.max_out - r.below(20);
       int const odd = r.below(2);
       auto const good = [&](int k) { return k % 2 == odd; };
       int want = -1;
       for (int k : members) {
-        if (x.units[uz(k)] > p.max_units || !x.lattice.within(x.id[uz(a)], x.id[uz(k)]) || !good(k)) continue;
+        if (x.units[idx(k)] > p.max_units || !x.lattice.within(x.id[idx(a)], x.id[idx(k)]) || !good(k)) continue;
         bool fits = true;
         for (int m = p.first_limit; m < p.end_limit; ++m)
-          fits = fits && limits[uz(m)].of(sums.data() + measures * k) - limits[uz(m)].of(p.sums) <= limits[uz(m)].most;
+          fits = fits && limits[idx(m)].of(sums.data() + measures * k) - limits[idx(m)].of(p.sums) <= limits[idx(m)].most;
         // bounds and limits pass over blocks: members that break them may be found, so `good` must say no to them
-        double const most = x.units[uz(k)] > p.clear_units ? p.max_clear : p.max_out;
-        if (high[2 * uz(k) + uz(table)] > most || low[2 * uz(k) + uz(table)] > p.max_in || !fits) {
+        double const most = x.units[idx(k)] > p.clear_units ? p.max_clear : p.max_out;
+        if (high[2 * idx(k) + idx(table)] > most || low[2 * idx(k) + idx(table)] > p.max_in || !fits) {
           limited += !fits;
           continue;
         }
@@ -122,9 +123,9 @@ TEST_CASE("a bucket finds what a walk over all of its members finds") {
       int const got = b.scan(p, table, x.keys, pairs, [&](int k) {
         bool fits = good(k);
         for (int m = p.first_limit; m < p.end_limit; ++m)
-          fits = fits && limits[uz(m)].of(sums.data() + measures * k) - limits[uz(m)].of(p.sums) <= limits[uz(m)].most;
-        double const most = x.units[uz(k)] > p.clear_units ? p.max_clear : p.max_out;
-        return fits && high[2 * uz(k) + uz(table)] <= most && low[2 * uz(k) + uz(table)] <= p.max_in;
+          fits = fits && limits[idx(m)].of(sums.data() + measures * k) - limits[idx(m)].of(p.sums) <= limits[idx(m)].most;
+        double const most = x.units[idx(k)] > p.clear_units ? p.max_clear : p.max_out;
+        return fits && high[2 * idx(k) + idx(table)] <= most && low[2 * idx(k) + idx(table)] <= p.max_in;
       });
       REQUIRE(got == want);
       REQUIRE(pairs <= static_cast<i64>(members.size()));

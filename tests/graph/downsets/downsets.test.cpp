@@ -4,6 +4,7 @@
 #include <set>
 #include <tensorpar/graph/downsets/objective.hpp>
 #include <support/downset_reference.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/optima/max_load.hpp>
 #include <tensorpar/peers/optima/pipedream_wide.hpp>
 #include <tensorpar/peers/optima/piper.hpp>
@@ -15,7 +16,6 @@
 #include "support/wide_profile.hpp"
 
 using namespace tensorpar;
-using tensorpar::detail::uz;
 using tests::lists;
 using tests::random_source;
 
@@ -37,21 +37,21 @@ small_case random_case(u64 seed) {
   dnn_partitioning_profile& g = c.g;
   if (training && r.chance(60)) {
     int const v = n + r.below(n);
-    g.colour[uz(v)] = g.colours++;  // a backward layer of its own: ordered by its backward edges
+    g.colour[idx(v)] = g.colours++;  // a backward layer of its own: ordered by its backward edges
   }
   if (r.chance(30)) {
     int const a = r.below(n), b = r.below(n);
     for (int& x : g.colour)
-      if (x == g.colour[uz(a)]) x = g.colour[uz(b)];
-    std::vector<int> number(uz(g.colours), -1);
+      if (x == g.colour[idx(a)]) x = g.colour[idx(b)];
+    std::vector<int> number(idx(g.colours), -1);
     int next = 0;
     for (int& x : g.colour) {
-      if (number[uz(x)] < 0) number[uz(x)] = next++;
-      x = number[uz(x)];
+      if (number[idx(x)] < 0) number[idx(x)] = next++;
+      x = number[idx(x)];
     }
     g.colours = next;
   }
-  if (r.chance(20)) g.on_accelerator[uz(r.below(n))] = 0;
+  if (r.chance(20)) g.on_accelerator[idx(r.below(n))] = 0;
   double bytes = 0;
   for (double b : g.size) bytes += b;
   c.limits = {1 + r.below(3), r.below(2), r.chance(50) ? bytes * (0.3 + 0.1 * r.below(5)) : 1e18};
@@ -61,27 +61,27 @@ small_case random_case(u64 seed) {
 /// The least largest load over every assignment of colours to a row of devices, priced one by one.
 double exhaustive(small_case const& c) {
   dnn_partitioning_profile const& g = c.g;
-  std::vector<char> forward(uz(g.colours), 0);
+  std::vector<char> forward(idx(g.colours), 0);
   for (int v = 0; v < g.node_count(); ++v)
-    if (!g.backward[uz(v)]) forward[uz(g.colour[uz(v)])] = 1;
+    if (!g.backward[idx(v)]) forward[idx(g.colour[idx(v)])] = 1;
   std::vector<std::pair<int, int>> order;  // colours: the first may not come later
   for (int v = 0; v < g.node_count(); ++v)
     for (int u : g.predecessors(v)) {
-      int const a = g.colour[uz(u)], b = g.colour[uz(v)];
-      if (!g.backward[uz(u)] && !g.backward[uz(v)]) order.push_back({a, b});
-      if (g.backward[uz(u)] && g.backward[uz(v)] && (!forward[uz(a)] || !forward[uz(b)])) order.push_back({b, a});
+      int const a = g.colour[idx(u)], b = g.colour[idx(v)];
+      if (!g.backward[idx(u)] && !g.backward[idx(v)]) order.push_back({a, b});
+      if (g.backward[idx(u)] && g.backward[idx(v)] && (!forward[idx(a)] || !forward[idx(b)])) order.push_back({b, a});
     }
   int const row = c.limits.accelerators + c.limits.cpus;
   double best = infinity;
-  std::vector<int> place(uz(g.colours), 0);
+  std::vector<int> place(idx(g.colours), 0);
   for (bool more = true; more;) {
     bool valid = true;
-    for (auto const& [a, b] : order) valid = valid && place[uz(a)] <= place[uz(b)];
+    for (auto const& [a, b] : order) valid = valid && place[idx(a)] <= place[idx(b)];
     for (int cpu = 0; valid && cpu < (c.limits.cpus ? row : 1); ++cpu) {  // which of the row is the CPU
       device_split s;
-      std::vector<std::vector<int>> all(uz(row));
-      for (int v = 0; v < g.node_count(); ++v) all[uz(place[uz(g.colour[uz(v)])])].push_back(v);
-      for (int d = 0; d < row; ++d) (c.limits.cpus && d == cpu ? s.cpus : s.accelerators).push_back(all[uz(d)]);
+      std::vector<std::vector<int>> all(idx(row));
+      for (int v = 0; v < g.node_count(); ++v) all[idx(place[idx(g.colour[idx(v)])])].push_back(v);
+      for (int d = 0; d < row; ++d) (c.limits.cpus && d == cpu ? s.cpus : s.accelerators).push_back(all[idx(d)]);
       max_load_price const p = price_max_load(g, s, c.limits.memory);
       if (p.fits) best = std::min(best, p.seconds);
     }
@@ -107,7 +107,7 @@ struct piper_walk {
       for (int v = 0; v < g.node_count(); ++v) {
         if (!(part >> v & 1)) continue;
         nodes.push_back(v);
-        for (int e : g.out[uz(v)]) closed = closed && !((rest & ~part) >> g.edges[uz(e)].to & 1);
+        for (int e : g.out[idx(v)]) closed = closed && !((rest & ~part) >> g.edges[idx(e)].to & 1);
       }
       if (!closed) continue;
       for (piper_degree const& t : g.degrees[0])
@@ -166,15 +166,15 @@ struct random_objective {
     memory = r.chance(50) ? 1e9 : 10 + r.below(60);
   }
   int ways() const { return static_cast<int>(ways_.size()); }
-  stage_way way(int w) const { return ways_[uz(w)]; }
+  stage_way way(int w) const { return ways_[idx(w)]; }
   int tables() const { return tables_; }
-  double work(int t, int v) const { return work_[uz(t)][uz(v)]; }
+  double work(int t, int v) const { return work_[idx(t)][idx(v)]; }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
-  net_charge charge(int t, int h) const { return charge_[uz(t)][uz(h)]; }
+  net_charge charge(int t, int h) const { return charge_[idx(t)][idx(h)]; }
   int measures() const { return 1; }
-  double measure(int, int v) const { return bytes_[0][uz(v)]; }
+  double measure(int, int v) const { return bytes_[0][idx(v)]; }
   double seconds(downset_stage const& s, int w, int later) const {
-    return s.sum(0) * (1 + later) > memory ? infinity : (s.work + s.boundary) / ways_[uz(w)].share + 0.5 * w + 0.25 * later;
+    return s.sum(0) * (1 + later) > memory ? infinity : (s.work + s.boundary) / ways_[idx(w)].share + 0.5 * w + 0.25 * later;
   }
   int devices() const { return devices_; }
   int copies() const { return copies_; }
@@ -205,7 +205,7 @@ TEST_CASE("the lattice has every downset once, and knows inclusion and differenc
       for (unsigned s = 0; s < 1u << n; ++s) {
         bool closed = true;
         for (int v = 0; v < n; ++v)
-          for (int u : g[uz(v)]) closed = closed && (!(s >> v & 1) || (s >> u & 1));
+          for (int u : g[idx(v)]) closed = closed && (!(s >> v & 1) || (s >> u & 1));
         if (closed) want.insert(s);
       }
       downset_lattice const l(g, 1 << 20);
@@ -213,19 +213,19 @@ TEST_CASE("the lattice has every downset once, and knows inclusion and differenc
       for (int d = 0; d < l.count(); ++d) {
         unsigned s = 0;
         for (int v = 0; v < n; ++v) s |= l.contains(d, v) ? 1u << v : 0u;
-        if (d > 0 && (l.parent(d) >= d || set[uz(l.parent(d))] != (s & ~(1u << l.last(d))) || !(s >> l.last(d) & 1))) return false;
+        if (d > 0 && (l.parent(d) >= d || set[idx(l.parent(d))] != (s & ~(1u << l.last(d))) || !(s >> l.last(d) & 1))) return false;
         set.push_back(s);
         got.insert(s);
       }
       if (got != want || static_cast<int>(got.size()) != l.count() || set[0] != 0) return false;
       for (int a = 0; a < l.count(); ++a)
         for (int b = 0; b < l.count(); ++b) {
-          bool const in = (set[uz(a)] & ~set[uz(b)]) == 0;
+          bool const in = (set[idx(a)] & ~set[idx(b)]) == 0;
           if (l.within(a, b) != in) return false;
           if (!in) continue;
           unsigned s = 0;
           for (int v : l.between(a, b)) s |= 1u << v;
-          if (s != (set[uz(b)] & ~set[uz(a)])) return false;
+          if (s != (set[idx(b)] & ~set[idx(a)])) return false;
         }
       return true;
     });
@@ -283,13 +283,13 @@ TEST_CASE("min_bottleneck equals the recursion over all pairs, for cost models o
     double slowest = 0;
     for (std::size_t i = 0; i < got.stages.size(); ++i) {
       REQUIRE(!got.stages[i].nodes.empty());
-      for (int v : got.stages[i].nodes) place[uz(v)] = static_cast<int>(i);
+      for (int v : got.stages[i].nodes) place[idx(v)] = static_cast<int>(i);
       slowest = std::max(slowest, got.stages[i].seconds);
     }
     CHECK(slowest == got.seconds);
     for (std::size_t v = 0; v < g.size(); ++v) {
       CHECK(place[v] >= 0);
-      for (int u : g[v]) CHECK(place[uz(u)] <= place[v]);
+      for (int u : g[v]) CHECK(place[idx(u)] <= place[v]);
     }
   }
   CHECK(feasible > test_effort::cases(100));

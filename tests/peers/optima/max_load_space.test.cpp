@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <support/random_graph.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/reachability.hpp>
 
 using namespace tensorpar;
-using tensorpar::detail::uz;
 
 namespace {
 dnn_partitioning_profile profile_of(tests::lists const& inputs, std::vector<int> const& colour, double seconds) {
@@ -31,16 +31,16 @@ TEST_CASE("strong components: two nodes are together if and only if each reaches
   tests::random_source r{5};
   for (int turn = 0; turn < 200; ++turn) {
     int const n = 1 + r.below(8);
-    std::vector<std::vector<int>> next(uz(n));
-    for (int v = 0; v < n; ++v) for (int w = 0; w < n; ++w) if (v != w && r.chance(25)) next[uz(v)].push_back(w);
-    std::vector<std::vector<char>> reach(uz(n), std::vector<char>(uz(n), 0));
-    for (int v = 0; v < n; ++v) { reach[uz(v)][uz(v)] = 1; for (int w : next[uz(v)]) reach[uz(v)][uz(w)] = 1; }
+    std::vector<std::vector<int>> next(idx(n));
+    for (int v = 0; v < n; ++v) for (int w = 0; w < n; ++w) if (v != w && r.chance(25)) next[idx(v)].push_back(w);
+    std::vector<std::vector<char>> reach(idx(n), std::vector<char>(idx(n), 0));
+    for (int v = 0; v < n; ++v) { reach[idx(v)][idx(v)] = 1; for (int w : next[idx(v)]) reach[idx(v)][idx(w)] = 1; }
     for (int k = 0; k < n; ++k)
       for (int v = 0; v < n; ++v)
-        for (int w = 0; w < n; ++w) if (reach[uz(v)][uz(k)] && reach[uz(k)][uz(w)]) reach[uz(v)][uz(w)] = 1;
+        for (int w = 0; w < n; ++w) if (reach[idx(v)][idx(k)] && reach[idx(k)][idx(w)]) reach[idx(v)][idx(w)] = 1;
     auto const part = detail::strong_components(next);
     for (int v = 0; v < n; ++v)
-      for (int w = 0; w < n; ++w) CHECK((part[uz(v)] == part[uz(w)]) == (reach[uz(v)][uz(w)] && reach[uz(w)][uz(v)]));
+      for (int w = 0; w < n; ++w) CHECK((part[idx(v)] == part[idx(w)]) == (reach[idx(v)][idx(w)] && reach[idx(w)][idx(v)]));
   }
 }
 

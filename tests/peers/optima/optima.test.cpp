@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <tensorpar/peers/optima/alpa.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/optima/max_load.hpp>
 #include <tensorpar/peers/optima/pipedream.hpp>
 #include <tensorpar/peers/optima/piper.hpp>
@@ -11,7 +12,6 @@
 
 using namespace tensorpar;
 using namespace profile_data;
-using tensorpar::detail::uz;
 
 namespace {
 
@@ -41,7 +41,7 @@ struct pipedream_walk {
     auto const has = [](std::vector<u64> const& s, int v) { return detail::pipedream_layers::has(s, v); };
     std::vector<int> r;
     for (int v = 0; v < g.node_count(); ++v)
-      if (has(states[uz(to)].layers, v) && (from < 0 || !has(states[uz(from)].layers, v))) r.push_back(v);
+      if (has(states[idx(to)].layers, v) && (from < 0 || !has(states[idx(from)].layers, v))) r.push_back(v);
     return r;
   }
   /// All pipelines of a level behind state `from`, up to state `to`, on m machines.
@@ -49,7 +49,7 @@ struct pipedream_walk {
     std::vector<std::vector<pipedream_stage>> r;
     if (from == to) return m == 0 ? std::vector<std::vector<pipedream_stage>>{{}} : r;
     for (int next = 0; next < static_cast<int>(states.size()); ++next) {
-      auto const in = [&](int a, int b) { return detail::pipedream_layers::within(states[uz(a)].layers, states[uz(b)].layers); };
+      auto const in = [&](int a, int b) { return detail::pipedream_layers::within(states[idx(a)].layers, states[idx(b)].layers); };
       if (!in(next, to) || (from >= 0 && (next == from || !in(from, next)))) continue;
       for (int here = 1; here <= (setup.straight ? 1 : m); ++here)
         for (auto const& rest : all(level, next, to, m - here))
@@ -105,7 +105,7 @@ TEST_CASE("min_pipedream: the search over downsets equals the table of states") 
     tests::random_source r{seed + 9000};
     pipedream_profile g = random_layers(r, 2 + r.below(9));
     for (int v = 1; v < g.node_count(); ++v)
-      if (g.inputs[uz(v)].empty()) g.inputs[uz(v)] = {0};  // one source
+      if (g.inputs[idx(v)].empty()) g.inputs[idx(v)] = {0};  // one source
     pipedream_setup const setup{{{1 + r.below(6), 1e9 * (1 + r.below(5))}}, r.chance(50) ? 1.0 : 0.0,
                                 r.chance(50) ? 1e6 * (5 + r.below(60)) : 0, r.chance(20)};
     pipedream_optimum const table = min_pipedream(g, setup), wide = min_pipedream(g, setup, 5000, 0);
@@ -129,12 +129,12 @@ TEST_CASE("min_alpa equals the best of all runs of layers, submeshes and candida
     alpa_table t;
     t.layers = 1 + r.below(5);
     t.submeshes = {1, 2};
-    t.candidates.resize(uz(t.layers * t.layers * 2));
+    t.candidates.resize(idx(t.layers * t.layers * 2));
     for (int i = 0; i < t.layers; ++i)
       for (int j = i; j < t.layers; ++j)
         for (int m = 0; m < 2; ++m)
           for (int c = r.below(3); c > 0; --c)
-            t.candidates[(uz(i) * uz(t.layers) + uz(j)) * 2 + uz(m)].push_back({0.01 * (1 + r.below(30)) * (j - i + 1), r.below(4)});
+            t.candidates[(idx(i) * idx(t.layers) + idx(j)) * 2 + idx(m)].push_back({0.01 * (1 + r.below(30)) * (j - i + 1), r.below(4)});
     int const devices = 1 + r.below(5);
     i64 const batches = 1 + r.below(30);
     double want = infinity, free = infinity;
@@ -149,9 +149,9 @@ TEST_CASE("min_alpa equals the best of all runs of layers, submeshes and candida
       }
       for (int last = first; last < t.layers; ++last)
         for (int m = 0; m < 2; ++m)
-          for (int c = 0; c < static_cast<int>(t.at(first, last, m).size()) && t.submeshes[uz(m)] <= left; ++c) {
+          for (int c = 0; c < static_cast<int>(t.at(first, last, m).size()) && t.submeshes[idx(m)] <= left; ++c) {
             chain.push_back({first, last, m, c});
-            self(self, last + 1, left - t.submeshes[uz(m)]);
+            self(self, last + 1, left - t.submeshes[idx(m)]);
             chain.pop_back();
           }
     };

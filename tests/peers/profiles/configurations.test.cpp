@@ -1,5 +1,6 @@
 // tests/peers/profiles/configurations.test.cpp - which nodes give up memory for time, so that a stage fits
 #include <tensorpar/peers/profiles/configurations.hpp>
+#include <tensorpar/core/index.hpp>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include "support/random_graph.hpp"
 
 using namespace tensorpar;
-using tensorpar::detail::uz;
 using tests::random_source;
 
 TEST_CASE("the knapsack is the best of all subsets; greedy and a part of a swap bound it") {
@@ -41,7 +41,7 @@ TEST_CASE("the knapsack is the best of all subsets; greedy and a part of a swap 
     REQUIRE(std::abs(got.extra - want) < 1e-9);
     REQUIRE(greedy.extra >= got.extra - 1e-9);
     double saved = 0, extra = 0;
-    for (int i : got.taken) saved += swaps[uz(i)].saved, extra += swaps[uz(i)].extra;
+    for (int i : got.taken) saved += swaps[idx(i)].saved, extra += swaps[idx(i)].extra;
     REQUIRE(saved >= needed);
     REQUIRE(std::abs(extra - got.extra) < 1e-9);
   }

@@ -1,5 +1,6 @@
 // tests/peers/profiles/pipedream_states.test.cpp - the prefixes that PipeDream may cut at, against all sets of layers closed under predecessors
 #include <tensorpar/peers/profiles/pipedream_states.hpp>
+#include <tensorpar/core/index.hpp>
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -7,7 +8,6 @@
 #include <support/random_graph.hpp>
 
 using namespace tensorpar;
-using tensorpar::detail::uz;
 
 namespace {
 pipedream_profile profile_of(tests::lists const& inputs) {
@@ -30,17 +30,17 @@ TEST_CASE("with one source the states are all closed sets that hold it, smaller 
   tests::random_source r{3};
   for (int turn = 0; turn < 60; ++turn) {
     int const n = 2 + r.below(6);
-    tests::lists dag(uz(n));
+    tests::lists dag(idx(n));
     for (int v = 1; v < n; ++v) {
-      for (int u = 0; u < v; ++u) if (r.chance(40)) dag[uz(v)].push_back(u);
-      if (dag[uz(v)].empty()) dag[uz(v)].push_back(0);
+      for (int u = 0; u < v; ++u) if (r.chance(40)) dag[idx(v)].push_back(u);
+      if (dag[idx(v)].empty()) dag[idx(v)].push_back(0);
     }
     pipedream_profile const g = profile_of(dag);
     std::set<u64> want, got;
     for (u64 s = 1; s < u64{1} << n; s += 2) {
       bool closed = true;
       for (int v = 0; v < n; ++v)
-        if (s >> v & 1) for (int u : dag[uz(v)]) closed = closed && (s >> u & 1);
+        if (s >> v & 1) for (int u : dag[idx(v)]) closed = closed && (s >> u & 1);
       if (closed) want.insert(s);
     }
     int before = 0;
@@ -50,7 +50,7 @@ TEST_CASE("with one source the states are all closed sets that hold it, smaller 
       CHECK(std::popcount(s.layers[0]) >= before);
       before = std::popcount(s.layers[0]);
       double seconds = 0;
-      for (int v = 0; v < n; ++v) if (s.layers[0] >> v & 1) seconds += g.forward[uz(v)] + g.backward[uz(v)];
+      for (int v = 0; v < n; ++v) if (s.layers[0] >> v & 1) seconds += g.forward[idx(v)] + g.backward[idx(v)];
       CHECK(s.seconds == seconds);
       CHECK(s.parameters == 10.0 * before);
     }

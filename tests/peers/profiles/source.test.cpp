@@ -1,5 +1,6 @@
 // tests/peers/profiles/source.test.cpp - JSON profiles complain with the way to what is wrong; ids need be neither dense nor ordered
 #include <tensorpar/peers/profiles/source.hpp>
+#include <tensorpar/core/index.hpp>
 #include <doctest/doctest.h>
 
 #include "refusal.hpp"
@@ -9,7 +10,6 @@
 
 using namespace tensorpar;
 using tests::refusal;
-using tensorpar::detail::uz;
 
 TEST_CASE("a fault is named by file, way and what is valid") {
   std::string const file = "p.json";
@@ -82,27 +82,27 @@ TEST_CASE("predecessors are sorted; a graph that is not acyclic is refused with 
   for (int turn = 0; turn < 200; ++turn) {
     int const n = 1 + r.below(6);
     profile_graph g;
-    g.inputs.resize(uz(n));
+    g.inputs.resize(idx(n));
     for (int v = 0; v < n; ++v)
       for (int u : r.permutation(n))
-        if (r.chance(20)) g.inputs[uz(v)].push_back(u);
+        if (r.chance(20)) g.inputs[idx(v)].push_back(u);
     profile_graph const before = g;
     error const got = refusal([&] { detail::finish_profile_graph(g, "file", [](int v) { return std::to_string(v); }); });
     for (int v = 0; v < n; ++v) {
-      auto const &was = before.inputs[uz(v)], &is = g.inputs[uz(v)];
+      auto const &was = before.inputs[idx(v)], &is = g.inputs[idx(v)];
       CHECK(std::is_sorted(is.begin(), is.end()));
       CHECK(std::is_permutation(is.begin(), is.end(), was.begin(), was.end()));
     }
     // reachability by squaring: is any node before itself?
-    std::vector<std::vector<char>> reach(uz(n), std::vector<char>(uz(n), 0));
+    std::vector<std::vector<char>> reach(idx(n), std::vector<char>(idx(n), 0));
     for (int v = 0; v < n; ++v)
-      for (int u : before.inputs[uz(v)]) reach[uz(u)][uz(v)] = 1;
+      for (int u : before.inputs[idx(v)]) reach[idx(u)][idx(v)] = 1;
     for (int k = 0; k < n; ++k)
       for (int a = 0; a < n; ++a)
         for (int b = 0; b < n; ++b)
-          if (reach[uz(a)][uz(k)] && reach[uz(k)][uz(b)]) reach[uz(a)][uz(b)] = 1;
+          if (reach[idx(a)][idx(k)] && reach[idx(k)][idx(b)]) reach[idx(a)][idx(b)] = 1;
     bool any = false;
-    for (int v = 0; v < n; ++v) any = any || reach[uz(v)][uz(v)];
+    for (int v = 0; v < n; ++v) any = any || reach[idx(v)][idx(v)];
     CHECK((got.problem() != "accepted") == any);
     if (!any) continue;
     ++cyclic;
@@ -111,7 +111,7 @@ TEST_CASE("predecessors are sorted; a graph that is not acyclic is refused with 
     std::string const way = got.problem().substr(head.size());
     CHECK(way.front() == way.back());  // nodes have one digit
     for (std::size_t i = 0; i + 5 < way.size(); i += 5) {
-      auto const& list = g.inputs[uz(way[i + 5] - '0')];
+      auto const& list = g.inputs[idx(way[i + 5] - '0')];
       CHECK(std::find(list.begin(), list.end(), way[i] - '0') != list.end());
       CHECK(way.substr(i + 1, 4) == " -> ");
     }

@@ -4,6 +4,7 @@
 #include "task_sums.hpp"
 
 #include <doctest/doctest.h>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/analytical.hpp>
 #include <tensorpar/op/operators.hpp>
 #include <tensorpar/search/solve/savings.hpp>
@@ -127,9 +128,9 @@ TEST_CASE("scratch of a choice is the most that a task of its operator takes, wh
         x = std::max(x, whole.buffers[static_cast<std::size_t>(k.workspace)].bytes);
       }
     for (int v = 0; v < p.operators(); ++v) {
-      i64 const said = scratch[detail::idx(p.set_of[detail::idx(v)])][detail::idx(a[detail::idx(v)])];
-      CHECK(said >= most[detail::idx(v)]);           // sums of gradients that lie alike are added where they lie, without scratch
-      compared += said == most[detail::idx(v)] && said > 0;
+      i64 const said = scratch[idx(p.set_of[idx(v)])][idx(a[idx(v)])];
+      CHECK(said >= most[idx(v)]);           // sums of gradients that lie alike are added where they lie, without scratch
+      compared += said == most[idx(v)] && said > 0;
     }
   }
   CHECK(compared > 30);

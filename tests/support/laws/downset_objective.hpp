@@ -2,6 +2,7 @@
 #pragma once
 #include <doctest/doctest.h>
 
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/downsets/sums.hpp>
 #include <vector>
 
@@ -13,7 +14,6 @@ namespace laws {
 template <tensorpar::topology G, tensorpar::downset_objective O>
 int downset_objective_laws(G const& g, O const& o, tensorpar::u64 seed, int tries) {
   using namespace tensorpar;
-  using tensorpar::detail::uz;
   tests::random_source r{seed};
   for (int w = 0; w < o.ways(); ++w) {
     stage_way const x = o.way(w);
@@ -32,12 +32,12 @@ int downset_objective_laws(G const& g, O const& o, tensorpar::u64 seed, int trie
   int finite = 0;
   for (int i = 0; i < tries; ++i) {
     int a = r.below(l.count()), b = r.below(l.count());
-    if (l.within(s.id[uz(b)], s.id[uz(a)])) std::swap(a, b);
-    if (a == b || !l.within(s.id[uz(a)], s.id[uz(b)])) continue;
+    if (l.within(s.id[idx(b)], s.id[idx(a)])) std::swap(a, b);
+    if (a == b || !l.within(s.id[idx(a)], s.id[idx(b)])) continue;
     int const w = r.below(o.ways()), t = o.way(w).table;
-    if (s.barred[uz(t)][uz(a)] != s.barred[uz(t)][uz(b)]) continue;
-    double const work = s.work[uz(t)][uz(b)] - s.work[uz(t)][uz(a)], boundary = s.boundary(t, a, b);
-    downset_stage const stage{l, s.id[uz(a)], s.id[uz(b)], work, boundary, s.measures(a), s.measures(b)};
+    if (s.barred[idx(t)][idx(a)] != s.barred[idx(t)][idx(b)]) continue;
+    double const work = s.work[idx(t)][idx(b)] - s.work[idx(t)][idx(a)], boundary = s.boundary(t, a, b);
+    downset_stage const stage{l, s.id[idx(a)], s.id[idx(b)], work, boundary, s.measures(a), s.measures(b)};
     double last = 0;
     for (int later = 0; later + o.way(w).copies <= o.copies(); later += 1 + later / 2) {
       double const price = o.seconds(stage, w, later);
@@ -45,7 +45,7 @@ int downset_objective_laws(G const& g, O const& o, tensorpar::u64 seed, int trie
       CHECK(price * (1 + 1e-12) >= (work + boundary) / o.way(w).share);
       CHECK(price * (1 + 1e-12) >= last);
       last = price;
-      double const fresh = detail::downset_price(o, l, s.id[uz(a)], s.id[uz(b)], w, later);  // sums of the nodes, not differences
+      double const fresh = detail::downset_price(o, l, s.id[idx(a)], s.id[idx(b)], w, later);  // sums of the nodes, not differences
       CHECK((price == fresh || std::abs(price - fresh) <= 1e-9 * std::abs(fresh)));
       bool const exists = price < infinity;
       finite += exists;

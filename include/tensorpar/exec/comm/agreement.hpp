@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/processes.hpp>
 #include <utility>
 #include <vector>
@@ -45,10 +46,10 @@ struct run_seats {
 /// By rank: the numbers of its process, as many for each. Exact below 2^53. One sum of ranks * n doubles.
 template <class World>
 std::vector<double> of_all_ranks(World& h, run_seats const& s, std::vector<double> const& mine) {
-  std::vector<double> all(static_cast<std::size_t>(s.ranks) * mine.size(), 0);
+  std::vector<double> all(idx(s.ranks) * mine.size(), 0);
   for (int r : s.local)
     std::copy(mine.begin(), mine.end(),
-              all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r) * mine.size()));
+              all.begin() + static_cast<std::ptrdiff_t>(idx(r) * mine.size()));
   add_up(h, all);
   return all;
 }
@@ -80,7 +81,7 @@ template <class World> std::vector<int> processes_of(World& h, run_seats const& 
   std::vector<int> r;
   int n = 0;
   for (std::size_t i = 0; i < lowest.size(); ++i)
-    r.push_back(lowest[i] == i ? n++ : r[static_cast<std::size_t>(lowest[i])]);
+    r.push_back(lowest[i] == i ? n++ : r[idx(lowest[i])]);
   return r;
 }
 
@@ -119,7 +120,7 @@ template <class World> void require_same_call(World& h, run_seats const& s, std:
   std::string one = where, two = where;
   share_text(h, 0, one);
   share_text(h, rank, two);
-  std::string const process = std::to_string(processes_of(h, s)[static_cast<std::size_t>(rank)]);
+  std::string const process = std::to_string(processes_of(h, s)[idx(rank)]);
   throw error("process 0 calls " + one + ", process " + process + " calls " + two, "executor",
               "the same call on every process");
 }
@@ -129,7 +130,7 @@ template <class World>
 void require_alike(World& h, run_seats const& s, std::vector<shared_fact> const& facts,
                    std::string const& where) {
   if (s.alone() || facts.empty()) return;
-  std::vector<u64> mine, one(static_cast<std::size_t>(s.ranks));
+  std::vector<u64> mine, one(idx(s.ranks));
   for (shared_fact const& f : facts) mine.push_back(f.value);
   std::vector<u64> const all = words_of_all_ranks(h, s, mine);
   for (std::size_t k = 0; k < facts.size(); ++k) {
@@ -164,7 +165,7 @@ template <class World>
   int const rank = static_cast<int>(std::find(failed.begin(), failed.end(), 1) - failed.begin());
   told_failure t(mine);
   for (std::string* text : {&t.problem, &t.where, &t.valid}) share_text(h, rank, *text);
-  std::string const process = "process " + std::to_string(processes_of(h, s)[static_cast<std::size_t>(rank)]);
+  std::string const process = "process " + std::to_string(processes_of(h, s)[idx(rank)]);
   throw error(t.problem, t.where.empty() ? process : t.where + ", " + process, t.valid);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/device/concepts.hpp>
 #include <tensorpar/exec/device/memory.hpp>
 #include <tensorpar/ir/exchange.hpp>
@@ -76,7 +77,7 @@ void run_move(reshard_step const& m, prepared_move const& p, S const* src, S* ds
         i64 const chunk = p.before.elements() / n;
         for (i64 k = 0; k < n; ++k) {
           tensor_block const part =
-              part_along(p.before, m.to_dim, p.group.place[static_cast<std::size_t>(k)], n);
+              part_along(p.before, m.to_dim, p.group.place[idx(k)], n);
           copy(part, p.before, src, part, pack + k * chunk);
         }
         in = pack;
@@ -91,7 +92,7 @@ void run_move(reshard_step const& m, prepared_move const& p, S const* src, S* ds
       if (!direct)
         for (i64 k = 0; k < n; ++k) {
           tensor_block const part =
-              part_along(p.after, m.from_dim, p.group.place[static_cast<std::size_t>(k)], n);
+              part_along(p.after, m.from_dim, p.group.place[idx(k)], n);
           copy(part, part, pack + k * chunk, p.after, dst);
         }
       return;
@@ -105,7 +106,7 @@ void run_move(reshard_step const& m, prepared_move const& p, S const* src, S* ds
       if (!direct_in) {
         for (i64 k = 0; k < n; ++k) {
           tensor_block const part =
-              part_along(p.before, m.to_dim, p.group.place[static_cast<std::size_t>(k)], n);
+              part_along(p.before, m.to_dim, p.group.place[idx(k)], n);
           copy(part, p.before, src, part, pack + k * chunk);
         }
         in = pack;
@@ -115,7 +116,7 @@ void run_move(reshard_step const& m, prepared_move const& p, S const* src, S* ds
       if (!direct_out)
         for (i64 k = 0; k < n; ++k) {
           tensor_block const part =
-              part_along(p.after, m.from_dim, p.group.place[static_cast<std::size_t>(k)], n);
+              part_along(p.after, m.from_dim, p.group.place[idx(k)], n);
           copy(part, part, out + k * chunk, p.after, dst);
         }
       return;

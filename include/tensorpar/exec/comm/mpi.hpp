@@ -3,6 +3,7 @@
 #include <climits>
 #include <cstring>
 #include <list>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/mpi_world.hpp>
 #include <type_traits>
 
@@ -25,7 +26,7 @@ class mpi {
    public:
     int size() const { return static_cast<int>(state_->members.size()); }
     int index() const { return state_->index; }
-    int member(int i) const { return state_->members[static_cast<std::size_t>(i)]; }
+    int member(int i) const { return state_->members[idx(i)]; }
 
    private:
     friend class mpi;
@@ -135,7 +136,7 @@ class mpi {
     message& m = sent_->emplace_back();
     m.to = to;
     m.tag = tag;
-    m.bytes.resize(static_cast<std::size_t>(bytes<Element>(n)));
+    m.bytes.resize(idx(bytes<Element>(n)));
     if (n) std::memcpy(m.bytes.data(), data, m.bytes.size());
     world_->watch().call("send", [&] {
       return MPI_Isend(m.bytes.data(), bytes<Element>(n), MPI_BYTE, to, tag, world_->messages(), &m.request);
@@ -199,8 +200,8 @@ class mpi {
   }
   template <class Element> static Element* scratch(group const& g, i64 n) {
     std::vector<std::byte>& s = g.state_->scratch;
-    if (s.size() < static_cast<std::size_t>(n) * sizeof(Element))
-      s.resize(static_cast<std::size_t>(n) * sizeof(Element));
+    if (s.size() < idx(n) * sizeof(Element))
+      s.resize(idx(n) * sizeof(Element));
     return reinterpret_cast<Element*>(s.data());
   }
   template <class Element>
@@ -229,7 +230,7 @@ class mpi {
   }
   template <class Element> static void copy(Element* to, Element const* from, i64 n) {
     if (to != from && n > 0)
-      std::memmove(static_cast<void*>(to), from, static_cast<std::size_t>(n) * sizeof(Element));
+      std::memmove(static_cast<void*>(to), from, idx(n) * sizeof(Element));
   }
 
   world* world_;

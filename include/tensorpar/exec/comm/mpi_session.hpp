@@ -5,6 +5,7 @@
 #include <exception>
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/mpi_door.hpp>
 #include <thread>
 
@@ -18,7 +19,7 @@ inline void mpi_check(int code, char const* what) {
   char words[MPI_MAX_ERROR_STRING];
   int n = 0;
   if (MPI_Error_string(code, words, &n) != MPI_SUCCESS) n = 0;
-  throw error(std::string("MPI says: ") + std::string(words, static_cast<std::size_t>(n)), what, "");
+  throw error(std::string("MPI says: ") + std::string(words, idx(n)), what, "");
 }
 
 /// From now on MPI_Finalize, which would wait for processes that may be gone, ends them all instead (MPI

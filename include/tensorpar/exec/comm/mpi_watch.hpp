@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/mpi_session.hpp>
 #include <thread>
 #include <vector>
@@ -165,7 +166,7 @@ class mpi_watch {
     call("MPI_Iprobe", [&] { return MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &there, &s); });
     if (!there) return;
     MPI_Get_count(&s, MPI_CHAR, &n);
-    std::string text(static_cast<std::size_t>(n), '\0');
+    std::string text(idx(n), '\0');
     call("MPI_Recv", [&] {
       return MPI_Recv(text.data(), n, MPI_CHAR, s.MPI_SOURCE, s.MPI_TAG, comm_, MPI_STATUS_IGNORE);
     });

@@ -6,6 +6,7 @@
 #include <string>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -73,11 +74,11 @@ inline void require_none_other(std::vector<int> const& other) {
 template <class World> void require_one_program(World& h, std::vector<int> const& local, int n, u64 program) {
   u64 first = program;
   share(h, 0, &first, sizeof first);
-  std::vector<double> other(static_cast<std::size_t>(n), 0);
-  for (int d : local) other[static_cast<std::size_t>(d)] = program != first;
+  std::vector<double> other(idx(n), 0);
+  for (int d : local) other[idx(d)] = program != first;
   add_up(h, other);
   std::vector<int> ranks;
-  for (int d = 0; d < n; ++d) if (other[static_cast<std::size_t>(d)] != 0) ranks.push_back(d);
+  for (int d = 0; d < n; ++d) if (other[idx(d)] != 0) ranks.push_back(d);
   require_none_other(ranks);
 }
 

@@ -1,6 +1,7 @@
 // tensorpar/exec/comm/threads.hpp - the communicator whose ranks are threads of this process
 #pragma once
 #include <cstring>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/threads_world.hpp>
 #include <thread>
 #include <type_traits>
@@ -89,7 +90,7 @@ class threads {
   template <class Element> void send(int to, int tag, Element const* data, i64 n) {
     static_assert(std::is_trivially_copyable_v<Element>);
     known(to);
-    std::vector<std::byte> bytes = world_->buffer(static_cast<std::size_t>(n) * sizeof(Element));
+    std::vector<std::byte> bytes = world_->buffer(idx(n) * sizeof(Element));
     if (n) std::memcpy(bytes.data(), data, bytes.size());
     world_->post(to, {rank_, tag, n, sizeof(Element), std::move(bytes)});
   }
@@ -124,7 +125,7 @@ class threads {
   }
   template <class Element> static void copy(Element* to, Element const* from, i64 n) {
     if (to != from && n > 0)
-      std::memmove(static_cast<void*>(to), from, static_cast<std::size_t>(n) * sizeof(Element));
+      std::memmove(static_cast<void*>(to), from, idx(n) * sizeof(Element));
   }
 
   world* world_;
@@ -144,7 +145,7 @@ template <class Endpoint = threads, class Work> void run_ranks(threads_world& h,
     }
   };
   try {
-    running.reserve(static_cast<std::size_t>(h.size()));
+    running.reserve(idx(h.size()));
     for (int i = 1; i < h.size(); ++i) running.emplace_back(one, i);
   // the system starts no more: those that run must end
   } catch (...) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <tensorpar/core/config.hpp>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/slice.hpp>
 #include <utility>
 #include <vector>
@@ -112,8 +113,8 @@ class threads_world {
   /// not fit.
   void open(group_state& g, int index, call const& c) {
     std::unique_lock lock(m_);
-    g.calls[static_cast<std::size_t>(index)] = c;
-    ++g.sequence[static_cast<std::size_t>(index)];
+    g.calls[idx(index)] = c;
+    ++g.sequence[idx(index)];
     meet(lock, g, index, true);
   }
   /// Returns when all members have come here.
@@ -152,7 +153,7 @@ class threads_world {
   void post(int to, message&& x) {
     std::lock_guard lock(m_);
     stop_if_failed();
-    seat& s = *seats_[static_cast<std::size_t>(to)];
+    seat& s = *seats_[idx(to)];
     if (s.waiting && !s.group && s.peer == x.from && s.tag == x.tag) wake(s);
     s.inbox.push_back(std::move(x));
   }
@@ -160,7 +161,7 @@ class threads_world {
   message take(int rank, int from, int tag, i64 count, std::size_t element) {
     std::unique_lock lock(m_);
     stop_if_failed();
-    seat& s = *seats_[static_cast<std::size_t>(rank)];
+    seat& s = *seats_[idx(rank)];
     ++s.receives;
     auto find = [&] {
       std::size_t i = 0;
@@ -220,7 +221,7 @@ class threads_world {
     return r + "}";
   }
   std::string waits_for(int rank) const {
-    seat const& s = *seats_[static_cast<std::size_t>(rank)];
+    seat const& s = *seats_[idx(rank)];
     return "rank " + std::to_string(rank) + " waits in " + s.what + " number " + std::to_string(s.number) +
            (s.group ? " of group " + listed(s.group->members)
                     : " from rank " + std::to_string(s.peer) + " with tag " + std::to_string(s.tag));
@@ -228,19 +229,19 @@ class threads_world {
 
   void meet(std::unique_lock<std::mutex>& lock, group_state& g, int index, bool opening) {
     stop_if_failed();
-    int const rank = g.members[static_cast<std::size_t>(index)];
+    int const rank = g.members[idx(index)];
     if (++g.arrived == static_cast<int>(g.members.size())) {
       if (opening) compare(g);
       stop_if_failed();
       g.arrived = 0;
       ++g.generation;
-      for (int x : g.members) if (x != rank) wake(*seats_[static_cast<std::size_t>(x)]);
+      for (int x : g.members) if (x != rank) wake(*seats_[idx(x)]);
       return;
     }
-    seat& s = *seats_[static_cast<std::size_t>(rank)];
-    s.what = g.calls[static_cast<std::size_t>(index)].what;
+    seat& s = *seats_[idx(rank)];
+    s.what = g.calls[idx(index)].what;
     s.group = &g;
-    s.number = g.sequence[static_cast<std::size_t>(index)];
+    s.number = g.sequence[idx(index)];
     u64 const now = g.generation;
     block(lock, rank, [&] { return g.generation != now; });
   }
@@ -265,7 +266,7 @@ class threads_world {
     }
   }
   template <class Ready> void block(std::unique_lock<std::mutex>& lock, int rank, Ready ready) {
-    seat& s = *seats_[static_cast<std::size_t>(rank)];
+    seat& s = *seats_[idx(rank)];
     s.waiting = true;
     bool all = true;
     for (auto const& x : seats_) all = all && x->waiting;
@@ -307,10 +308,10 @@ class threads_group {
   }
   int size() const { return static_cast<int>(state_->members.size()); }
   int index() const { return index_; }
-  int member(int i) const { return state_->members[static_cast<std::size_t>(i)]; }
+  int member(int i) const { return state_->members[idx(i)]; }
   threads_world::group_state& state() const { return *state_; }
   /// What member j calls, in the operation in progress.
-  threads_world::call const& call_of(int j) const { return state_->calls[static_cast<std::size_t>(j)]; }
+  threads_world::call const& call_of(int j) const { return state_->calls[idx(j)]; }
 
  private:
   threads_world::group_state* state_;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/move.hpp>
 #include <tensorpar/program/core/program.hpp>
 #include <vector>
@@ -43,7 +44,7 @@ inline traffic traffic_of(program const& q, std::vector<char> const* only = null
     if (t.kind == task_kind::compute || t.kind == task_kind::receive || t.step.kind == reshard_kind::slice)
       continue;
     if (t.step.kind == reshard_kind::exchange) {
-      shape const& whole = q.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type;
+      shape const& whole = q.buffers[idx((t.in.empty() ? t.out : t.in)[0])].type;
       i64 const bytes = bytes_of(whole.type, q.scalar_bytes);
       for (transfer const& x : transfers(t.step, whole))
         if (x.from != x.to) r.messages.push_back({x.from, x.to, message_tag(t, i), x.box.elements(), bytes});
@@ -78,14 +79,14 @@ inline std::vector<std::vector<channel>> channel_rounds(traffic const& t, int ra
     std::size_t k = 0;
     auto const clash = [&](std::vector<char> const& b) {
       return std::any_of(c.members.begin(), c.members.end(),
-                         [&](int r) { return b[static_cast<std::size_t>(r)] != 0; });
+                         [&](int r) { return b[idx(r)] != 0; });
     };
     while (k < busy.size() && clash(busy[k])) ++k;
     if (k == busy.size()) {
-      busy.emplace_back(static_cast<std::size_t>(ranks), 0);
+      busy.emplace_back(idx(ranks), 0);
       rounds.emplace_back();
     }
-    for (int r : c.members) busy[k][static_cast<std::size_t>(r)] = 1;
+    for (int r : c.members) busy[k][idx(r)] = 1;
     rounds[k].push_back(std::move(c));
   }
   return rounds;

@@ -2,6 +2,7 @@
 // before there is a cluster
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/threads_world.hpp>
 #include <tensorpar/exec/device/arena_memory.hpp>
 #include <type_traits>
@@ -73,7 +74,7 @@ template <memory_policy Memory> class virtual_ranks {
     static_assert(std::is_trivially_copyable_v<Element>);
     check(to, "rank " + std::to_string(rank_));
     i64 const bytes = n * static_cast<i64>(sizeof(Element));
-    std::vector<std::byte> b = world_->buffer(static_cast<std::size_t>(bytes));
+    std::vector<std::byte> b = world_->buffer(idx(bytes));
     if (n) memory_.read(b.data(), data, bytes);
     world_->post(to, {rank_, tag, n, sizeof(Element), std::move(b)});
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/launch.hpp>
 #include <tensorpar/exec/cuda/resources.cuh>
 #include <tensorpar/exec/device/memory.hpp>
@@ -245,7 +246,7 @@ class cuda_memory {
   std::byte* allocate(i64 n) const {
     state_->enter();
     void* const p = state_->resources->allocate(gpu(), n, stream());
-    cudaError_t const status = cudaMemsetAsync(p, 0, static_cast<std::size_t>(n), stream());
+    cudaError_t const status = cudaMemsetAsync(p, 0, idx(n), stream());
     if (status != cudaSuccess) state_->resources->release(gpu(), p, n, stream());
     cuda_check(status, "cudaMemset");
     return static_cast<std::byte*>(p);
@@ -256,11 +257,11 @@ class cuda_memory {
     state_->resources->release(gpu(), p, n, stream());
   }
   /// Does not wait for what the stream was given before.
-  void write(void* p, void const* h, i64 n) const { state_->write(p, h, static_cast<std::size_t>(n)); }
+  void write(void* p, void const* h, i64 n) const { state_->write(p, h, idx(n)); }
   void read(void* h, void const* p, i64 n) const {
     if (n <= 0) return;
     state_->enter();
-    cuda_check(cudaMemcpyAsync(h, p, static_cast<std::size_t>(n), cudaMemcpyDeviceToHost, stream()),
+    cuda_check(cudaMemcpyAsync(h, p, idx(n), cudaMemcpyDeviceToHost, stream()),
                "cudaMemcpy");
     cuda_check(cudaStreamSynchronize(stream()), "waiting for cudaMemcpy");
   }

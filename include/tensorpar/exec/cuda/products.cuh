@@ -5,6 +5,7 @@
 #include <concepts>
 #include <memory>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/cuda/choices.cuh>
 #include <tensorpar/exec/cuda/cuda.cuh>
 #include <tensorpar/exec/step/captured_graphs.hpp>
@@ -316,8 +317,8 @@ class cuda_products {
       cuda_check(status, "cublasLtMatmulAlgoGetHeuristic");
     std::vector<algorithm> r;
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < n; ++i)
-      if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
-        r.push_back({found[static_cast<std::size_t>(i)].algo});
+      if (found[idx(i)].state == CUBLAS_STATUS_SUCCESS)
+        r.push_back({found[idx(i)].algo});
     return r;
   }
 };

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/cuda/door.cuh>
 
 namespace tensorpar {
@@ -42,7 +43,7 @@ class cuda_resources {
   /// `bytes` > 0 of the GPU's memory at a multiple of 256, for work that `stream` is given from now on.
   virtual void* allocate(int gpu, i64 bytes, cudaStream_t /*stream*/) {
     void* p = nullptr;
-    if (cudaMalloc(&p, static_cast<std::size_t>(bytes)) == cudaSuccess) return p;
+    if (cudaMalloc(&p, idx(bytes)) == cudaSuccess) return p;
     std::size_t unused = 0, all = 0;
     cudaGetLastError();
     cuda_check(cudaMemGetInfo(&unused, &all), "cudaMemGetInfo");

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/index.hpp>
 #include <utility>
 #include <vector>
 
@@ -59,7 +60,7 @@ struct fused_graph {
   void put(fused_op op, int to, int x, int b = -1, int t = -1) { steps.push_back({op, x, b, t, to}); }
   /// A new tensor like x.
   int map(fused_op op, int x, int b = -1, int t = -1) {
-    fused_tensor const like = tensors[static_cast<std::size_t>(x)];
+    fused_tensor const like = tensors[idx(x)];
     int const to = hidden(like.extent, like.apart);
     put(op, to, x, b, t);
     return to;

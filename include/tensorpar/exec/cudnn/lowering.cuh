@@ -2,6 +2,7 @@
 #pragma once
 #include <deque>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/cudnn/door.cuh>
 #include <tensorpar/exec/cudnn/graph.hpp>
 
@@ -69,7 +70,7 @@ class cudnn_graph {
       default: return CUDNN_POINTWISE_IDENTITY;
     }
   }
-  cudnn_descriptor const& of(int tensor) const { return tensors_[static_cast<std::size_t>(tensor)]; }
+  cudnn_descriptor const& of(int tensor) const { return tensors_[idx(tensor)]; }
   cudnn_descriptor const& part(cudnn_descriptor&& d, char const* what) {
     return parts_.emplace_back(std::move(d).finish(what));
   }

@@ -2,6 +2,7 @@
 // within what is asked
 #pragma once
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/cudnn/lowering.cuh>
 
 namespace tensorpar::detail {
@@ -85,7 +86,7 @@ class cudnn_plan {
         raw.push_back(configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
       auto const found =
           ask.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, raw.data(), static_cast<std::int64_t>(raw.size()));
-      for (std::size_t i = 0; i < static_cast<std::size_t>(found); ++i) {
+      for (std::size_t i = 0; i < idx(found); ++i) {
         if (!allowed(configs[i], most)) continue;
         cudnn_descriptor p(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
         p.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs[i]);

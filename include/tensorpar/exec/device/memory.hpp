@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/device/boxes.hpp>
 #include <vector>
 
@@ -79,8 +80,8 @@ concept queued_memory = memory_policy<M> && requires(M const& m, typename M::mar
 /// The memory of this process.
 struct host_memory {
   std::byte* allocate(i64 n) const {
-    auto* p = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(n), std::align_val_t{64}));
-    std::memset(p, 0, static_cast<std::size_t>(n));
+    auto* p = static_cast<std::byte*>(::operator new(idx(n), std::align_val_t{64}));
+    std::memset(p, 0, idx(n));
     return p;
   }
   void release(std::byte* p, i64) const { ::operator delete(p, std::align_val_t{64}); }
@@ -125,9 +126,9 @@ template <class Policy> Policy made_for(device_place at) {
 template <class Policy, class Make>
 std::vector<std::optional<Policy>> policies_for(std::vector<int> const& local, std::vector<int> const& seats,
                                                 int devices, Make const& make) {
-  std::vector<std::optional<Policy>> r(static_cast<std::size_t>(devices));
+  std::vector<std::optional<Policy>> r(idx(devices));
   for (std::size_t k = 0; k < local.size(); ++k) {
-    auto& policy = r[static_cast<std::size_t>(local[k])];
+    auto& policy = r[idx(local[k])];
     device_place const at{local[k], seats[k]};
     if constexpr (requires { { make.policy(at) } -> std::same_as<Policy>; }) policy.emplace(make.policy(at));
     else policy.emplace(made_for<Policy>(at));
@@ -144,7 +145,7 @@ template <class Policy>
 std::vector<memory_of<Policy>> memories_of(std::vector<std::optional<Policy>> const& all,
                                            std::vector<int> const& local) {
   std::vector<memory_of<Policy>> r;
-  for (int d : local) r.push_back(memory_in(*all[static_cast<std::size_t>(d)]));
+  for (int d : local) r.push_back(memory_in(*all[idx(d)]));
   return r;
 }
 /// An endpoint for one device, which is handed the device's memory if it takes it.

@@ -3,6 +3,7 @@
 #pragma once
 #include <concepts>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/agreement.hpp>
 #include <tensorpar/exec/device/has_parameters.hpp>
 #include <tensorpar/exec/files/checkpoint_folder.hpp>
@@ -294,8 +295,8 @@ struct open_checkpoint {
     if (m.files.size() != 2 || m.files[0].name != payload_names[0] || m.files[1].name != payload_names[1])
       throw error("not the files of a checkpoint", place + ": files",
                   std::string(payload_names[0]) + ", " + payload_names[1]);
-    for (int k : {0, 1}) payload.emplace_back(found.path + "/" + m.files[static_cast<std::size_t>(k)].name);
-    for (int k : {0, 1}) check_payload(run, payload[static_cast<std::size_t>(k)], k);
+    for (int k : {0, 1}) payload.emplace_back(found.path + "/" + m.files[idx(k)].name);
+    for (int k : {0, 1}) check_payload(run, payload[idx(k)], k);
   }
   /// What every process must have found.
   std::vector<shared_fact> facts() const {
@@ -324,7 +325,7 @@ template <resumable Run> found_checkpoint load_checkpoint(Run& run, std::string 
     // parameters last: whoever has them all has the optimizer's state too
     for (int k : {1, 0})
       for (int x : detail::saved_values(run, k))
-        run.store(x, c->payload[static_cast<std::size_t>(k)].template read<typename Run::scalar>(
+        run.store(x, c->payload[idx(k)].template read<typename Run::scalar>(
                          run.graph().graph.value(x).name));
     run.set_steps(c->found.manifest.step);
     run.set_seed(c->found.manifest.seed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <dirent.h>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/read_file.hpp>
 #include <tensorpar/core/whole_file.hpp>
 #include <tensorpar/exec/device/content_hash.hpp>
@@ -17,11 +18,11 @@ class input_file : public readable_file {
   /// Of the whole content, read in pieces.
   u64 hash() const {
     content_hash h;
-    std::vector<char> piece(static_cast<std::size_t>(std::min<u64>(bytes(), u64{1} << 20)));
+    std::vector<char> piece(idx(std::min<u64>(bytes(), u64{1} << 20)));
     for (u64 at = 0; at < bytes(); at += piece.size()) {
       u64 const n = std::min<u64>(piece.size(), bytes() - at);
       read_at(at, piece.data(), n);
-      h.add(piece.data(), static_cast<std::size_t>(n));
+      h.add(piece.data(), idx(n));
     }
     return h.value();
   }

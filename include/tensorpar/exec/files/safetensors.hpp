@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/exec/device/stored_type.hpp>
 #include <vector>
@@ -192,7 +193,7 @@ inline stored_tensors parse_safetensors_header(std::string_view header, u64 data
 inline stored_tensors read_safetensors(std::string_view file, std::string const& where) {
   u64 const n = detail::checked_header(reinterpret_cast<unsigned char const*>(file.data()), file.size(),
                                        file.size(), where);
-  return parse_safetensors_header(file.substr(8, static_cast<std::size_t>(n)), file.size() - 8 - n, where);
+  return parse_safetensors_header(file.substr(8, idx(n)), file.size() - 8 - n, where);
 }
 
 /// Gives the tensors their places, one after another as they stand, and returns the bytes that come before
@@ -256,7 +257,7 @@ std::vector<Element> stored_elements(stored_tensors const& from, std::string con
                                      std::string const& where, Fetch&& fetch) {
   static_assert(std::endian::native == std::endian::little,
                 "tensorpar: safetensors are read on little-endian machines only");
-  static_assert(sizeof(Element) == static_cast<std::size_t>(bytes_of(stored_as<Element>::type)));
+  static_assert(sizeof(Element) == idx(bytes_of(stored_as<Element>::type)));
   stored_tensor const* t = from.find(name);
   if (!t)
     throw error("there is no such tensor", detail::tensor_place(where, name),
@@ -266,10 +267,10 @@ std::vector<Element> stored_elements(stored_tensors const& from, std::string con
   if (real ? !t->real() : !own)
     throw error("elements of type " + t->type_name(), detail::tensor_place(where, name, "dtype"),
                 real ? real_types : name_of(stored_as<Element>::type));
-  std::vector<Element> r(static_cast<std::size_t>(t->elements()));
+  std::vector<Element> r(idx(t->elements()));
   if constexpr (real)
     if (!own && !r.empty()) {
-      std::vector<unsigned char> bytes(static_cast<std::size_t>(t->end - t->begin));
+      std::vector<unsigned char> bytes(idx(t->end - t->begin));
       fetch(t->begin, bytes.data(), t->end - t->begin);
       detail::reals_of(t->type, bytes.data(), r.size(), r.data());
       return r;
@@ -287,7 +288,7 @@ template <class Element>
 std::vector<Element> read_tensor(std::string_view file, stored_tensors const& header, std::string const& name,
                                  std::string const& where) {
   return stored_elements<Element>(header, name, where, [&](u64 at, void* to, u64 n) {
-    std::memcpy(to, file.data() + header.header_bytes + at, static_cast<std::size_t>(n));
+    std::memcpy(to, file.data() + header.header_bytes + at, idx(n));
   });
 }
 

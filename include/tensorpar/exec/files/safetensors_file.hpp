@@ -1,5 +1,6 @@
 // tensorpar/exec/files/safetensors_file.hpp - safetensors on disk, one tensor in memory at a time
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/files/files.hpp>
 #include <tensorpar/exec/files/safetensors.hpp>
 
@@ -16,7 +17,7 @@ class safetensors_file {
     u64 const available = std::min<u64>(8, file_.bytes());
     file_.read_at(0, first, available);
     std::string text(
-        static_cast<std::size_t>(detail::checked_header(first, available, file_.bytes(), file_.path())),
+        idx(detail::checked_header(first, available, file_.bytes(), file_.path())),
         '\0');
     file_.read_at(8, text.data(), text.size());
     header_ = parse_safetensors_header(text, file_.bytes() - 8 - text.size(), file_.path());

@@ -1,5 +1,6 @@
 // tensorpar/exec/nccl/endpoint.hpp - collectives and messages of an NCCL run, as work in a device's queues
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/nccl/rank.hpp>
 
 namespace tensorpar::comm {
@@ -32,7 +33,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
    public:
     int size() const { return static_cast<int>(state_->members.size()); }
     int index() const { return state_->index; }
-    int member(int i) const { return state_->members[static_cast<std::size_t>(i)]; }
+    int member(int i) const { return state_->members[idx(i)]; }
 
    private:
     friend class basic_nccl;
@@ -52,7 +53,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
   /// is to run another program.
   void prepare(traffic const& t) {
     base::prepare(t);
-    if (world_->local().size() < static_cast<std::size_t>(size())) world_->talk_by(*this);
+    if (world_->local().size() < idx(size())) world_->talk_by(*this);
   }
   /// Throws `error` unless `prepare` was told of the group, or it is this rank alone.
   group make_group(slice<int> members) { return group(&base::group_of(members)); }
@@ -172,7 +173,7 @@ class basic_nccl : detail::nccl_rank<Library, Memory>, process_talk {
 
  private:
   template <class Element = std::byte> static std::size_t whole(i64 n) {
-    return static_cast<std::size_t>(n) * sizeof(Element);
+    return idx(n) * sizeof(Element);
   }
 
   template <class Call> void operate(group_state& s, char const* what, Call const& call) {

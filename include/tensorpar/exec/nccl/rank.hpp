@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/slice.hpp>
 #include <tensorpar/exec/comm/processes.hpp>
 #include <tensorpar/exec/nccl/library.hpp>
@@ -80,7 +81,7 @@ class nccl_rank {
     for (int i = 0; i < size(); ++i) everyone_.members.push_back(i);
     everyone_.index = rank_;
     // before groups, which might not fit each other
-    if (world_->local().size() < static_cast<std::size_t>(size())) compare(t.program);
+    if (world_->local().size() < idx(size())) compare(t.program);
     // a byte to send, and one to receive
     tensorpar::detail::arena_memory<Memory> const first(2, queue_);
     queue_.wait();                                     // other queues read it
@@ -91,11 +92,11 @@ class nccl_rank {
           color = static_cast<int>(k);
           key = static_cast<int>(std::find(m.begin(), m.end(), rank_) - m.begin());
         }
-      bool const message = color >= 0 && round[static_cast<std::size_t>(color)].message;
+      bool const message = color >= 0 && round[idx(color)].message;
       settle(everyone, Library::split(everyone, color, key, message, coming_), "forming groups");
       if (color < 0) continue;
       handle const made = has_come("forming groups");
-      auto const& members = round[static_cast<std::size_t>(color)].members;
+      auto const& members = round[idx(color)].members;
       if (!message) {
         groups_[members] = std::make_unique<group_state>(group_state{members, key, made});
         continue;
@@ -193,7 +194,7 @@ class nccl_rank {
   /// another has ended the world.
   void compare(u64 mine) {
     constexpr i64 each = sizeof mine;
-    std::vector<u64> all(static_cast<std::size_t>(size()));
+    std::vector<u64> all(idx(size()));
     tensorpar::detail::arena_memory<Memory> there(each * size(), queue_);
     queue_.write(there.data() + each * rank_, &mine, each);
     std::byte* const at = there.data();
@@ -203,7 +204,7 @@ class nccl_rank {
     drain();
     queue_.read(all.data(), there.data(), each * size());
     std::vector<int> other;
-    for (int r = 1; r < size(); ++r) if (all[static_cast<std::size_t>(r)] != all[0]) other.push_back(r);
+    for (int r = 1; r < size(); ++r) if (all[idx(r)] != all[0]) other.push_back(r);
     tensorpar::detail::require_none_other(other);
   }
   /// The communicator that another one was asked for.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/step/index_limits.hpp>
 #include <vector>
 
@@ -44,7 +45,7 @@ class batch_check {
       }
     for (auto const& [x, limits] : limits_) {
       graph_value const& v = g.value(x);
-      if (static_cast<std::size_t>(x) < used.size() && used[static_cast<std::size_t>(x)])
+      if (idx(x) < used.size() && used[idx(x)])
         check_indices(g, v.name, batch.find(v.name)->second, v.type, v.micro_batch, micro_batches, limits);
     }
   }

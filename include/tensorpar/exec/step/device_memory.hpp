@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/processes.hpp>
 #include <tensorpar/exec/device/arena_memory.hpp>
 #include <tensorpar/exec/device/boxes.hpp>
@@ -29,7 +30,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   std::vector<std::optional<arena_memory<Memory>>> arenas_;   // of a device of another process: none
   std::map<int, int> persistent_;                  // value -> buffer
 
-  buffer const& buffer_of(int b) const { return program_->buffers[static_cast<std::size_t>(b)]; }
+  buffer const& buffer_of(int b) const { return program_->buffers[idx(b)]; }
 
   /// The devices of a buffer by the box that they hold, ascending within one; boxes in order of their
   /// offsets.
@@ -47,7 +48,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   device_memory(program const& q, std::vector<int> const& local, std::vector<Memory> const& in)
       : program_(&q), arenas_(q.arena.size()) {
     for (std::size_t k = 0; k < local.size(); ++k) {
-      auto const d = static_cast<std::size_t>(local[k]);
+      auto const d = idx(local[k]);
       arenas_[d].emplace(q.arena[d], in[k]);
     }
     for (std::size_t b = q.buffers.size(); b-- > 0;)
@@ -57,7 +58,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   device_memory(program const& q, std::vector<int> const& local)
       : device_memory(q, local, std::vector<Memory>(local.size())) {}
   /// Is this a device of this process?
-  bool here(int device) const { return arenas_[static_cast<std::size_t>(device)].has_value(); }
+  bool here(int device) const { return arenas_[idx(device)].has_value(); }
   std::vector<i64> bytes() const {
     std::vector<i64> r;
     for (auto const& a : arenas_) r.push_back(a ? a->size() : 0);
@@ -67,12 +68,12 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   i64 offset(int b, int device) const {
     buffer const& q = buffer_of(b);
     auto const i = std::lower_bound(q.devices.begin(), q.devices.end(), device) - q.devices.begin();
-    return q.offset[static_cast<std::size_t>(i)];
+    return q.offset[idx(i)];
   }
   std::byte* address(int b, int device) const {
-    return arenas_[static_cast<std::size_t>(device)]->data() + offset(b, device);
+    return arenas_[idx(device)]->data() + offset(b, device);
   }
-  Memory const& memory(int device) const { return arenas_[static_cast<std::size_t>(device)]->memory(); }
+  Memory const& memory(int device) const { return arenas_[idx(device)]->memory(); }
   bool has(int b, int device) const {
     auto const& d = buffer_of(b).devices;
     return std::binary_search(d.begin(), d.end(), device);
@@ -92,7 +93,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
     for (int d : q.devices) {
       if (!here(d)) continue;
       tensor_block const mine = block_of(q.where, q.type, d);
-      part.resize(static_cast<std::size_t>(mine.elements()));
+      part.resize(idx(mine.elements()));
       copy_box(mine, whole, all.data(), mine, part.data());
       write_reals(memory(d), address(b, d), part, q.type.type);
     }
@@ -106,7 +107,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
     for (int d : q.devices) {
       if (!here(d)) continue;
       tensor_block const mine = block_of(q.where, q.type, d);
-      part.resize(static_cast<std::size_t>(mine.elements()));
+      part.resize(idx(mine.elements()));
       kept.resize(part.size());
       copy_box(mine, whole, all.data(), mine, part.data());
       read_reals(memory(d), kept, address(b, d), q.type.type);
@@ -118,12 +119,12 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
   /// The whole value, on every process.
   template <class World> std::vector<Scalar> gather(int b, World& world) const {
     buffer const& q = buffer_of(b);
-    std::vector<Scalar> all(static_cast<std::size_t>(q.type.elements())), part;
+    std::vector<Scalar> all(idx(q.type.elements())), part;
     tensor_block const whole = block_of(layout{}, q.type, std::vector<i64>{});
     for (auto const& [offset, holders] : boxes_of(q)) {
       int const d = holders[0];
       tensor_block const mine = block_of(q.where, q.type, d);
-      part.assign(static_cast<std::size_t>(mine.elements()), Scalar{});
+      part.assign(idx(mine.elements()), Scalar{});
       if (here(d)) read_reals(memory(d), part, address(b, d), q.type.type);
       share(world, d, part.data(), part.size() * sizeof(Scalar));
       copy_box(mine, mine, part.data(), whole, all.data());
@@ -137,7 +138,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
     for (std::size_t b = 0; b < program_->buffers.size(); ++b) {
       buffer const& q = program_->buffers[b];
       if (!q.persistent || q.where.degree(part_kind::replicate) == 1) continue;
-      first.resize(static_cast<std::size_t>(q.bytes));
+      first.resize(idx(q.bytes));
       other.resize(first.size());
       for (auto const& [offset, holders] : boxes_of(q)) {
         if (holders.size() < 2) continue;
@@ -148,7 +149,7 @@ template <class Scalar, memory_policy Memory = host_memory> class device_memory 
           if (!here(d)) continue;
           memory(d).read(other.data(), address(static_cast<int>(b), d), q.bytes);
           if (std::memcmp(first.data(), other.data(), first.size()) != 0)
-            differing[static_cast<std::size_t>(d)] = 1;
+            differing[idx(d)] = 1;
         }
       }
     }

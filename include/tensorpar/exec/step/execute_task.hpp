@@ -1,6 +1,7 @@
 // tensorpar/exec/step/execute_task.hpp - one task of a program on one device: what moves, what the host
 // feeds, what computes
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/traffic.hpp>
 #include <tensorpar/exec/device/concepts.hpp>
 #include <tensorpar/exec/device/host.hpp>
@@ -32,7 +33,7 @@ void execute_task(computation_graph const& g, program const& q, std::size_t i, P
   }
   for (auto const& [k, value] : p.feeds) {
     graph_value const& v = g.value(value);
-    auto const operand = static_cast<std::size_t>(k);
+    auto const operand = idx(k);
     feed_box<scalar>(batch.find(v.name)->second, t.micro_batch + v.micro_batch, p.in[operand],
                      const_cast<void*>(p.in_at[operand]), memory);
   }

@@ -2,6 +2,7 @@
 // them before they train on
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/agreement.hpp>
 #include <tensorpar/exec/device/content_hash.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
@@ -20,7 +21,7 @@ class given_values {
  public:
   /// O(bytes).
   void take(int value, void const* data, std::size_t bytes) {
-    auto const x = static_cast<std::size_t>(value);
+    auto const x = idx(value);
     if (hash_.size() <= x) hash_.resize(x + 1, 0);
     u64 const now = hasher{}.add(content_hash{}.add(data, bytes).value()).add(ran_).value();
     digest_ ^= mark(value, hash_[x]) ^ mark(value, now);

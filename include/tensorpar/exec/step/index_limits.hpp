@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/cpu/kernels/structural.hpp>
 #include <tensorpar/exec/device/host.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
@@ -77,9 +78,9 @@ class index_flow {
       };
       if (in == first_.end() || !has(*in)) in = std::find_if(first_.begin(), first_.end(), has);
       index_limits& l = limits_[in->first];
-      auto const size = static_cast<std::size_t>(g_.type(in->first).elements());
+      auto const size = idx(g_.type(in->first).elements());
       if (l.each.empty()) l.each.assign(size, index_limits::any), l.each_by.assign(size, -1);
-      l.limit(static_cast<std::size_t>(k - in->second), last, node);
+      l.limit(idx(k - in->second), last, node);
     }
   }
   void move(graph_node const& n) {
@@ -96,7 +97,7 @@ class index_flow {
     std::map<int, std::vector<std::int32_t>> made;
     for (int y : n.out) {
       std::vector<std::int32_t>& k = made[y];
-      k.assign(static_cast<std::size_t>(g_.type(y).elements()), 0);
+      k.assign(idx(g_.type(y).elements()), 0);
       out.push_back(k.data());
       out_block.push_back(block_of(layout{}, g_.type(y), std::vector<i64>{}));
     }
@@ -169,9 +170,9 @@ template <class Limit> bool exceeds(std::int32_t const* x, std::size_t n, Limit 
 inline void check_indices(computation_graph const& g, std::string const& name, host_tensor const& t,
                           shape const& s, int first, int count, index_limits const& limits) {
   if (limits.last == index_limits::any && limits.each.empty()) return;
-  auto const n = static_cast<std::size_t>(s.elements());
-  for (std::size_t m = 0; m < static_cast<std::size_t>(s.rank ? count : 1); ++m) {
-    std::size_t const skip = s.rank ? (static_cast<std::size_t>(first) + m) * n : 0;
+  auto const n = idx(s.elements());
+  for (std::size_t m = 0; m < idx(s.rank ? count : 1); ++m) {
+    std::size_t const skip = s.rank ? (idx(first) + m) * n : 0;
     std::int32_t const* const x = t.index.data() + skip;
     std::uint32_t const last = limits.last, *const each = limits.each.data();
     bool const wrong = limits.each.empty()

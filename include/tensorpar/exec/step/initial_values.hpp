@@ -1,6 +1,7 @@
 // tensorpar/exec/step/initial_values.hpp - what parameters and optimizer states hold before the first step
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/device/random.hpp>
 #include <tensorpar/exec/device/scalar.hpp>
 #include <tensorpar/ir/differentiate.hpp>
@@ -24,7 +25,7 @@ template <class F> void in_parts(std::size_t n, F const& f) {
 inline std::vector<int> masters_of(computation_graph const& g) {
   std::vector<int> r(g.values.size(), -1);
   for (graph_node const& n : g.nodes)
-    if (has_master(n.op)) r[static_cast<std::size_t>(n.in[0])] = n.in[n.out.size()];
+    if (has_master(n.op)) r[idx(n.in[0])] = n.in[n.out.size()];
   return r;
 }
 
@@ -35,12 +36,12 @@ void each_initial_value(training_graph const& t, u64 seed, Store&& store) {
   computation_graph const& g = t.graph;
   std::vector<int> const master = masters_of(g);
   std::vector<char> is_master(g.values.size(), 0);
-  for (int m : master) if (m >= 0) is_master[static_cast<std::size_t>(m)] = 1;
+  for (int m : master) if (m >= 0) is_master[idx(m)] = 1;
   u64 stream = 0;
   for (std::size_t x = 0; x < t.gradient.size(); ++x) {
     graph_value const& v = g.values[x];
     if (v.role != value_role::parameter) continue;
-    std::vector<Scalar> all(static_cast<std::size_t>(v.type.elements()));
+    std::vector<Scalar> all(idx(v.type.elements()));
     in_parts(all.size(), [&](std::size_t from, std::size_t to) {
       for (std::size_t i = from; i < to; ++i)
         all[i] = scalar_traits<Scalar>::from_double(initial_value(v.start, v.type, i, seed, stream));
@@ -52,7 +53,7 @@ void each_initial_value(training_graph const& t, u64 seed, Store&& store) {
   for (std::size_t x = 0; x < g.values.size(); ++x)
     if (g.values[x].role == value_role::state && !is_master[x])
       store(static_cast<int>(x),
-            std::vector<Scalar>(static_cast<std::size_t>(g.values[x].type.elements()), Scalar(0)));
+            std::vector<Scalar>(idx(g.values[x].type.elements()), Scalar(0)));
 }
 
 }  // namespace tensorpar::detail

@@ -2,6 +2,7 @@
 // computes and moves
 #pragma once
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/move.hpp>
 #include <tensorpar/exec/device/host.hpp>
 #include <tensorpar/exec/device/kernel.hpp>
@@ -76,7 +77,7 @@ Prepared prepare_task(computation_graph const& g, program const& q, std::size_t 
   Prepared p;
   auto put = [&](std::vector<int> const& side, std::vector<tensor_block>& blocks, auto& at) {
     for (int b : side) {
-      buffer const& x = q.buffers[static_cast<std::size_t>(b)];
+      buffer const& x = q.buffers[idx(b)];
       bool const here = memory.has(b, d);
       blocks.push_back(here ? block_of(x.where, x.type, d) : tensor_block{});
       at.push_back(here ? memory.address(b, d) : nullptr);
@@ -86,7 +87,7 @@ Prepared prepare_task(computation_graph const& g, program const& q, std::size_t 
   put(t.out, p.out, p.out_at);
   if (t.workspace >= 0) p.workspace = memory.address(t.workspace, d);
   if (t.kind != task_kind::compute) {
-    shape const& type = q.buffers[static_cast<std::size_t>((t.in.empty() ? t.out : t.in)[0])].type;
+    shape const& type = q.buffers[idx((t.in.empty() ? t.out : t.in)[0])].type;
     p.move = prepare_move(t.step, type, d);
     p.narrow = stored_narrow<Scalar>(type.type);
     std::vector<int> const& m = p.move.group.devices;
@@ -95,10 +96,10 @@ Prepared prepare_task(computation_graph const& g, program const& q, std::size_t 
   }
   p.first_share = is_first_share(g, t, d);
   for (std::size_t k = 0; k < t.in.size(); ++k) {
-    buffer const& x = q.buffers[static_cast<std::size_t>(t.in[k])];
+    buffer const& x = q.buffers[idx(t.in[k])];
     if (x.value < 0 || g.value(x.value).role != value_role::input || x.first != static_cast<int>(i)) continue;
     bool again = false;
-    for (auto const& f : p.feeds) again = again || t.in[static_cast<std::size_t>(f.first)] == t.in[k];
+    for (auto const& f : p.feeds) again = again || t.in[idx(f.first)] == t.in[k];
     if (!again) p.feeds.push_back({static_cast<int>(k), x.value});
   }
   return p;
@@ -113,12 +114,12 @@ lane_task touched_by(program const& q, std::size_t i, int d, std::vector<std::pa
   auto put = [&](std::vector<byte_range>& side, int b) {
     if (b < 0 || !memory.has(b, d)) return;
     i64 const at = memory.offset(b, d);
-    side.push_back({at, at + q.buffers[static_cast<std::size_t>(b)].bytes});
+    side.push_back({at, at + q.buffers[idx(b)].bytes});
   };
   for (int b : t.in) put(r.reads, b);
   for (int b : t.out) put(r.writes, b);
   put(r.writes, t.workspace);
-  for (auto const& f : feeds) put(r.writes, t.in[static_cast<std::size_t>(f.first)]);
+  for (auto const& f : feeds) put(r.writes, t.in[idx(f.first)]);
   return r;
 }
 
@@ -138,9 +139,9 @@ void feed_box(host_tensor const& h, int micro, tensor_block const& box, void* to
       if (runs)
         return memory.write(to, from + box.offset[0] * inner,
                             box.elements() * static_cast<i64>(sizeof(Element)));
-    std::vector<Element> part(static_cast<std::size_t>(box.elements()));
+    std::vector<Element> part(idx(box.elements()));
     rows_of(box, whole, box, [&](i64 a, i64 b, i64 n) {
-      for (i64 i = 0; i < n; ++i) part[static_cast<std::size_t>(b + i)] = convert(from[a + i]);
+      for (i64 i = 0; i < n; ++i) part[idx(b + i)] = convert(from[a + i]);
     });
     memory.write(to, part.data(), static_cast<i64>(part.size() * sizeof(Element)));
   };

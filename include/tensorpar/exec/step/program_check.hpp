@@ -2,6 +2,7 @@
 // that does not leaves its arena
 #pragma once
 #include <tensorpar/check/check.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/traffic.hpp>
 #include <tensorpar/exec/device/concepts.hpp>
 #include <tensorpar/exec/device/narrow.hpp>
@@ -58,7 +59,7 @@ inline void check_program(training_graph const& t, plan const& p, program const&
     return all.empty() || (all.front() >= 0 && all.back() < devices);
   };
   for (int b = 0; b < buffers; ++b) {
-    buffer const& x = q.buffers[static_cast<std::size_t>(b)];
+    buffer const& x = q.buffers[idx(b)];
     std::string const name = "buffer " + std::to_string(b);
     if (x.value >= static_cast<int>(t.graph.values.size()) ||
         (x.value >= 0 && x.type != t.graph.type(x.value)))
@@ -69,7 +70,7 @@ inline void check_program(training_graph const& t, plan const& p, program const&
         no("has " + std::to_string(x.bytes) + " bytes for " + name + ", which takes " + std::to_string(n));
     for (std::size_t k = 0; k < x.devices.size(); ++k)
       if (x.offset[k] < 0 || x.bytes < 0 ||
-          x.offset[k] > q.arena[static_cast<std::size_t>(x.devices[k])] - x.bytes)
+          x.offset[k] > q.arena[idx(x.devices[k])] - x.bytes)
         no("has " + name + " outside of the arena of device " + std::to_string(x.devices[k]));
   }
   for (std::size_t i = 0; i < q.tasks.size(); ++i) {
@@ -84,7 +85,7 @@ inline void check_program(training_graph const& t, plan const& p, program const&
     std::vector<shape> in, out;
     auto const shapes_of = [&](std::vector<int> const& side, std::vector<shape>& to) {
       for (int b : side) {
-        buffer const& y = q.buffers[static_cast<std::size_t>(b)];
+        buffer const& y = q.buffers[idx(b)];
         to.push_back(part_of(y.where, y.type));
       }
       return shapes{to.data(), static_cast<int>(to.size())};
@@ -92,7 +93,7 @@ inline void check_program(training_graph const& t, plan const& p, program const&
     if (!kernels.supports(x.op)) continue;                               // refused by name elsewhere
     shapes const is = shapes_of(x.in, in), os = shapes_of(x.out, out);
     i64 const asked = kernels.workspace(x.op, is, os) * each;
-    i64 const has = x.workspace < 0 ? 0 : q.buffers[static_cast<std::size_t>(x.workspace)].bytes;
+    i64 const has = x.workspace < 0 ? 0 : q.buffers[idx(x.workspace)].bytes;
     if (has < asked)
       no("has " + std::to_string(has) + " bytes of scratch for " + name() + ", which asks for " +
          std::to_string(asked));

@@ -3,6 +3,7 @@
 #pragma once
 #include <deque>
 #include <exception>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/exec/comm/traffic.hpp>
 #include <tensorpar/exec/device/lanes.hpp>
@@ -35,7 +36,7 @@ template <queued_memory Memory> class queue_lanes {
   void plan(int own, int n) {
     if (n <= 0) return;
     side& other = of(!own);
-    auto const k = static_cast<std::size_t>(n - 1);
+    auto const k = idx(n - 1);
     if (other.mark_of.size() <= k) other.mark_of.resize(k + 1, -1);
     if (other.mark_of[k] >= 0) return;
     other.mark_of[k] = static_cast<int>(other.marks.size());
@@ -44,7 +45,7 @@ template <queued_memory Memory> class queue_lanes {
   /// Is this task of a lane, counted from 0, awaited by the other?
   bool awaited(int own, int k) {
     auto const& marks = of(own).mark_of;
-    return static_cast<std::size_t>(k) < marks.size() && marks[static_cast<std::size_t>(k)] >= 0;
+    return idx(k) < marks.size() && marks[idx(k)] >= 0;
   }
   void restart() { for (side& s : lane_) s.ended = s.followed = 0; }
   /// What `own` is asked for from now on is done after the other lane's first n tasks. Precondition:
@@ -52,15 +53,15 @@ template <queued_memory Memory> class queue_lanes {
   bool await(int own, int n) {
     side &mine = of(own), &other = of(!own);
     if (n <= mine.followed) return true;
-    mine.queue.follow(other.marks[static_cast<std::size_t>(other.mark_of[static_cast<std::size_t>(n - 1)])]);
+    mine.queue.follow(other.marks[idx(other.mark_of[idx(n - 1)])]);
     mine.followed = n;
     return true;
   }
   void ended(int own) {
     side& s = of(own);
-    auto const k = static_cast<std::size_t>(s.ended++);
+    auto const k = idx(s.ended++);
     if (k < s.mark_of.size() && s.mark_of[k] >= 0)
-      s.queue.set(s.marks[static_cast<std::size_t>(s.mark_of[k])]);
+      s.queue.set(s.marks[idx(s.mark_of[k])]);
   }
   void stop() {}
 };
@@ -76,9 +77,9 @@ template <class World, class Ends>
 void connect(World& world, Ends& ends, std::vector<int> const& local, traffic const& all,
              thread_pool& workers) {
   auto one = [&](int worker) {
-    int const d = local[static_cast<std::size_t>(worker)];
+    int const d = local[idx(worker)];
     try {
-      ends[static_cast<std::size_t>(d)]->prepare(all);
+      ends[idx(d)]->prepare(all);
     } catch (...) {
       world.fail(std::current_exception(), d);
     }

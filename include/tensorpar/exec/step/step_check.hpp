@@ -5,6 +5,7 @@
 #include <exception>
 #include <limits>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/agreement.hpp>
 #include <tensorpar/exec/step/batch_check.hpp>
 #include <tensorpar/exec/step/device_memory.hpp>
@@ -27,7 +28,7 @@ inline void require_alive(std::exception_ptr const& failure) {
 /// middle of a step only.
 template <class Scalar, class Memory>
 int kept_buffer(training_graph const& t, device_memory<Scalar, Memory> const& memory, int value) {
-  bool const known = value >= 0 && static_cast<std::size_t>(value) < t.graph.values.size();
+  bool const known = value >= 0 && idx(value) < t.graph.values.size();
   value_role const role = known ? t.graph.value(value).role : value_role::input;
   if (role == value_role::parameter || role == value_role::state) return memory.persistent_of(value);
   std::string const name =

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdio>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/processes.hpp>
 #include <tensorpar/exec/step/device_memory.hpp>
 #include <tensorpar/ir/differentiate.hpp>
@@ -53,7 +54,7 @@ inline step_numbers told_by_step(training_graph const& g, program const& p) {
     if (t.kind != task_kind::compute) continue;
     if (t.op.is<clip_factor>()) r.norm = t.out[1];
     else if (!t.out.empty() && t.node < g.forward_nodes &&
-             is_loss(g, p.buffers[static_cast<std::size_t>(t.out[0])].value))
+             is_loss(g, p.buffers[idx(t.out[0])].value))
       r.losses.push_back(t.out[0]);
   }
   return r;
@@ -64,7 +65,7 @@ void read_step(step_result& r, program const& p, step_numbers const& from,
                device_memory<Scalar, Memory> const& memory, World& world) {
   std::vector<double> all;
   auto const take = [&](int made) {
-    buffer const& q = p.buffers[static_cast<std::size_t>(made)];
+    buffer const& q = p.buffers[idx(made)];
     for (i64 k = 0, n = q.where.size(); k < n; ++k) {
       int const d = q.where.device(k);
       if (!is_first_copy(q.where, d)) continue;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/processes.hpp>
 #include <tensorpar/exec/device/host.hpp>
 #include <tensorpar/exec/device/kernel.hpp>
@@ -44,7 +45,7 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
   std::vector<std::vector<span>>& spans;
 
   void operator()(int worker) const {
-    auto const w = static_cast<std::size_t>(worker);
+    auto const w = idx(worker);
     int const d = local[w / tasks_type::workers_each];
     try {
       run(w, d);
@@ -52,7 +53,7 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
       errors[w] = std::current_exception();
       tasks.runs[w].give_up();
       if constexpr (queued)
-        if (comm(d).stuck_at() >= 0) at[w].task = static_cast<std::size_t>(comm(d).stuck_at());
+        if (comm(d).stuck_at() >= 0) at[w].task = idx(comm(d).stuck_at());
       world.fail(spans_processes<typename Comm::world> ? with_task(program, at[w]) : std::current_exception(),
                  d);
       if constexpr (queued) comm(d).abandon();
@@ -61,7 +62,7 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
   }
 
  private:
-  Comm& comm(int d) const { return *endpoints[static_cast<std::size_t>(d)]; }
+  Comm& comm(int d) const { return *endpoints[idx(d)]; }
   auto& progress(std::size_t w) const { return *tasks.progress[w / tasks_type::workers_each]; }
   /// The queue in which a device communicates, or computes.
   memory_type const& queue_of(int d, bool communicates) const {
@@ -114,7 +115,7 @@ template <class Compute, class Comm, class Evaluation> struct worker_run {
     {
       [[maybe_unused]] auto const range = range_in(memory.memory(d), t.name.c_str());
       execute_task(graph, program, i, tasks.ready_of(i, d), batch, state, comm(d), queue_of(d, true),
-                   *compute[static_cast<std::size_t>(d)], memory.memory(d), only);
+                   *compute[idx(d)], memory.memory(d), only);
     }
     if (only) only->take(i, d, [&] { if constexpr (queued) comm(d).wait_for(memory.memory(d)); });
     if (times)

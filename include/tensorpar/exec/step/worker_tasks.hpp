@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/comm/traffic.hpp>
 #include <tensorpar/exec/device/lanes.hpp>
 #include <tensorpar/exec/step/captured_graphs.hpp>
@@ -48,7 +49,7 @@ template <class Compute, class Comm> struct worker_tasks : executor_types<Comput
   std::vector<bool> used_input;                           // by value: read by some task
 
   prepared& ready_of(std::size_t task, int device) {
-    auto const d = static_cast<std::size_t>(device);
+    auto const d = idx(device);
     return ready_[d][slot_[task][d]];
   }
 
@@ -75,10 +76,10 @@ template <class Compute, class Comm> struct worker_tasks : executor_types<Comput
     for (std::size_t i = 0; i < q.tasks.size(); ++i)
       for (int d : q.tasks[i].devices) {
         if (!memory.here(d)) continue;
-        auto& ready = ready_[static_cast<std::size_t>(d)];
-        ready.push_back(prepare_task<prepared>(t.graph, q, i, d, memory, *ends[static_cast<std::size_t>(d)]));
-        for (auto const& f : ready.back().feeds) used_input[static_cast<std::size_t>(f.second)] = true;
-        mine_[static_cast<std::size_t>(d)].push_back(i);
+        auto& ready = ready_[idx(d)];
+        ready.push_back(prepare_task<prepared>(t.graph, q, i, d, memory, *ends[idx(d)]));
+        for (auto const& f : ready.back().feeds) used_input[idx(f.second)] = true;
+        mine_[idx(d)].push_back(i);
       }
     slot_.assign(q.tasks.size(), std::vector<std::size_t>(n, 0));
     for (std::size_t d = 0; d < n; ++d)
@@ -90,7 +91,7 @@ template <class Compute, class Comm> struct worker_tasks : executor_types<Comput
     order.resize(local.size() * workers_each);
     waits.resize(order.size());
     for (std::size_t l = 0; l < local.size(); ++l) {
-      auto const d = static_cast<std::size_t>(local[l]);
+      auto const d = idx(local[l]);
       if constexpr (queued)
         progress.push_back(std::make_unique<progress_type>(memory.memory(local[l]), ends[d]->queue()));
       else progress.push_back(std::make_unique<progress_type>());
@@ -120,7 +121,7 @@ template <class Compute, class Comm> struct worker_tasks : executor_types<Comput
   /// What changes from step to step has a place of its own in the memory of device d.
   void number(program const& q, int d, device_memory<scalar, memory_type> const& memory) {
     std::vector<any_op> ops;
-    auto const& mine = mine_[static_cast<std::size_t>(d)];
+    auto const& mine = mine_[idx(d)];
     for (std::size_t i : mine) if (q.tasks[i].kind == task_kind::compute) ops.push_back(q.tasks[i].op);
     numbers.emplace_back(ops, memory.memory(d));
     for (std::size_t i : mine)

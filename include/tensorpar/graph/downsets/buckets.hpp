@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/objective.hpp>
 #include <utility>
@@ -39,10 +40,10 @@ struct downset_keys {
     for (std::size_t r = 0; r < id.size(); ++r) {
       unsigned short const* const h = l.heights(id[r]);
       for (int c = 0; c < l.chains(); ++c)
-        packed[r * guard.size() + uz(word[uz(c)])] |= u64{h[c]} << shift[uz(c)];
+        packed[r * guard.size() + idx(word[idx(c)])] |= u64{h[c]} << shift[idx(c)];
     }
   }
-  u64 const* row(int r) const { return packed.data() + uz(r) * uz(words); }
+  u64 const* row(int r) const { return packed.data() + idx(r) * idx(words); }
 };
 
 /// What a superset must be: at most so much work, sums of work and boundary at most so high, limits `from` on
@@ -90,7 +91,7 @@ struct downset_bucket {
     units.push_back(work_units);
     u64 const* const row = keys.row(r);
     key.push_back(row[0] | keys.guard[0]);
-    for (int w = 1; w < keys.words; ++w) more.push_back(row[w] | keys.guard[uz(w)]);
+    for (int w = 1; w < keys.words; ++w) more.push_back(row[w] | keys.guard[idx(w)]);
   }
   /// The bounds of the downset added last, table by table.
   void bound(std::size_t table, double high, double low) {
@@ -119,19 +120,19 @@ struct downset_bucket {
     std::array<max_sum, measure_limit::at_most> sums;
     std::size_t checks = 0;
     for (int i = p.first_limit; i < p.end_limit; ++i) {
-      measure_limit const& m = limits[uz(i)];
+      measure_limit const& m = limits[idx(i)];
       if (!m.exists()) continue;
-      sums[checks++] = {block_least[uz(i)].data(), m.most + m.of(p.sums)};
-      if (least[uz(i)] > sums[checks - 1].most) return -1;
+      sums[checks++] = {block_least[idx(i)].data(), m.most + m.of(p.sums)};
+      if (least[idx(i)] > sums[checks - 1].most) return -1;
     }
     std::size_t tail = 1;  // what is within reach is mostly at the end
     while (tail < units.size() && units[units.size() - tail] <= p.max_units)
       tail = std::min(2 * tail, units.size());
     auto const first =
-        static_cast<std::size_t>(std::partition_point(units.end() - static_cast<std::ptrdiff_t>(tail),
+        idx(std::partition_point(units.end() - static_cast<std::ptrdiff_t>(tail),
                                                       units.end(), [&](i64 u) { return u > p.max_units; }) -
                                  units.begin());
-    double const *const high = out[uz(table)].data(), *const low = in[uz(table)].data();
+    double const *const high = out[idx(table)].data(), *const low = in[idx(table)].data();
     u64 const mine = p.key[0], guards = keys.guard[0];
     std::array<unsigned char, block> pass;
     for (std::size_t stop = rank.size(); stop > first;) {
@@ -139,7 +140,7 @@ struct downset_bucket {
       std::size_t const n = stop - start;
       stop = start;
       double const max_out = units[start + n - 1] > p.clear_units ? p.max_clear : p.max_out;
-      if (block_out[uz(table)][number] > max_out || block_in[uz(table)][number] > p.max_in) continue;
+      if (block_out[idx(table)][number] > max_out || block_in[idx(table)][number] > p.max_in) continue;
       bool fits = true;
       for (std::size_t i = 0; i < checks; ++i) fits = fits && sums[i].of_block[number] <= sums[i].most;
       if (!fits) continue;
@@ -151,8 +152,8 @@ struct downset_bucket {
         if (!pass[i]) continue;
         bool inside = true;
         for (int w = 1; w < p.words && inside; ++w) {
-          u64 const g = keys.guard[uz(w)];
-          inside = ((more[(start + i) * uz(p.words - 1) + uz(w - 1)] - p.key[w]) & g) == g;
+          u64 const g = keys.guard[idx(w)];
+          inside = ((more[(start + i) * idx(p.words - 1) + idx(w - 1)] - p.key[w]) & g) == g;
         }
         if (inside && good(rank[start + i])) return point[start + i];
       }

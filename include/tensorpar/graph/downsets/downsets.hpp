@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/buckets.hpp>
 #include <tensorpar/graph/downsets/sums.hpp>
@@ -54,7 +55,6 @@ template <downset_objective O> class downset_decision {
   std::vector<way_reach> reach_;  // by way, for the target
   double target_ = 0;
 
-  static std::size_t at(int i) { return uz(i); }
   using bucket = downset_bucket;
 
   bool exact_devices() const {
@@ -66,7 +66,7 @@ template <downset_objective O> class downset_decision {
   }
   bool may_start(int r, int w) const {
     if constexpr (requires { { o_.may_start(l_, r, w, target_) } -> std::convertible_to<bool>; })
-      return o_.may_start(l_, s_.id[at(r)], w, target_);
+      return o_.may_start(l_, s_.id[idx(r)], w, target_);
     return true;
   }
 
@@ -74,12 +74,12 @@ template <downset_objective O> class downset_decision {
     target_ = target;
     reach_.clear();
     for (int w = 0; w < static_cast<int>(ways_.size()); ++w) {
-      stage_way const& x = ways_[at(w)];
-      double const units = target * s_.absorbs[at(w)] / s_.total * static_cast<double>(s_.one);
+      stage_way const& x = ways_[idx(w)];
+      double const units = target * s_.absorbs[idx(w)] / s_.total * static_cast<double>(s_.one);
       i64 const span = s_.total > 0 && units < 4e18
                            ? static_cast<i64>(units * (1 + 1e-9)) + l_.node_count() + 1
                            : i64{1} << 62;
-      reach_.push_back({span, target * x.share * (1 + 1e-12) + 1e-14 * s_.work[at(x.table)][0]});
+      reach_.push_back({span, target * x.share * (1 + 1e-12) + 1e-14 * s_.work[idx(x.table)][0]});
     }
   }
   int min_devices(double device_seconds) const {
@@ -101,7 +101,7 @@ template <downset_objective O> class downset_decision {
     if constexpr (limits_per_way > 0)
       for (int w = 0; w < o_.ways(); ++w) {
         bool const possible =
-            devices + ways_[at(w)].devices <= o_.devices() && copies + ways_[at(w)].copies <= o_.copies();
+            devices + ways_[idx(w)].devices <= o_.devices() && copies + ways_[idx(w)].copies <= o_.copies();
         auto const of_way =
             possible ? o_.limits(w, copies, target_) : decltype(o_.limits(w, copies, target_)){};
         r.insert(r.end(), of_way.begin(), of_way.end());
@@ -110,20 +110,20 @@ template <downset_objective O> class downset_decision {
   }
   bool keeps_limits(bucket const& b, int r, int u, int w) const {
     for (int i = w * limits_per_way; i < (w + 1) * limits_per_way; ++i)
-      if (measure_limit const& m = b.limits[at(i)];
+      if (measure_limit const& m = b.limits[idx(i)];
           m.exists() && m.of(s_.measures(u)) > m.most + m.of(s_.measures(r)))
         return false;
     return true;
   }
   /// May the stage between two downsets, nested and within the bounds, run in way `w` within the target?
   bool feasible(bucket const& b, int r, int u, int w, int later) const {
-    stage_way const& way = ways_[at(w)];
+    stage_way const& way = ways_[idx(w)];
     int const t = way.table;
-    if (s_.barred[at(t)][at(u)] != s_.barred[at(t)][at(r)]) return false;
+    if (s_.barred[idx(t)][idx(u)] != s_.barred[idx(t)][idx(r)]) return false;
     if (!keeps_limits(b, r, u, w)) return false;
-    double const x = s_.work[at(t)][at(u)] - s_.work[at(t)][at(r)], boundary = s_.boundary(t, r, u);
+    double const x = s_.work[idx(t)][idx(u)] - s_.work[idx(t)][idx(r)], boundary = s_.boundary(t, r, u);
     if (x + boundary > target_ * way.share * (1 + 1e-12)) return false;
-    downset_stage const stage{l_, s_.id[at(r)], s_.id[at(u)], x, boundary, s_.measures(r), s_.measures(u)};
+    downset_stage const stage{l_, s_.id[idx(r)], s_.id[idx(u)], x, boundary, s_.measures(r), s_.measures(u)};
     if constexpr (requires { o_.within(stage, w, later, target_); })
       return o_.within(stage, w, later, target_);
     double const price = o_.seconds(stage, w, later);
@@ -132,13 +132,13 @@ template <downset_objective O> class downset_decision {
 
   /// A member of the bucket from which the stage down to `r` is feasible in way `w`, or -1.
   int find(bucket const& b, int r, int w, int later) {
-    i64 const max_units = s_.work_units[at(r)] + reach_[at(w)].span;
+    i64 const max_units = s_.work_units[idx(r)] + reach_[idx(w)].span;
     if (b.units.back() > max_units) return -1;
-    int const t = ways_[at(w)].table;
-    double const room = reach_[at(w)].room, mine = s_.work[at(t)][at(r)];
-    double const in = s_.in[at(t)][at(r)], out = s_.out[at(t)][at(r)];
+    int const t = ways_[idx(w)].table;
+    double const room = reach_[idx(w)].room, mine = s_.work[idx(t)][idx(r)];
+    double const in = s_.in[idx(t)][idx(r)], out = s_.out[idx(t)][idx(r)];
     downset_probe const probe{
-        max_units,   s_.clear_units[at(r)], room + mine + out, room + mine - in,   room + mine - in,
+        max_units,   s_.clear_units[idx(r)], room + mine + out, room + mine - in,   room + mine - in,
         keys_.row(r), keys_.words,           s_.measures(r),    w * limits_per_way, (w + 1) * limits_per_way};
     return b.scan(probe, t, keys_, pairs, [&](int u) { return feasible(b, r, u, w, later); });
   }
@@ -161,20 +161,20 @@ template <downset_objective O> class downset_decision {
     points_.clear();
     std::map<std::pair<int, int>, bucket> buckets;
     std::vector<point> front;
-    reached.assign(at(l_.count()), 0);
+    reached.assign(idx(l_.count()), 0);
     int const devices = o_.devices(), copies = o_.copies(), count = l_.count();
     bool const exact = exact_devices();  // then more devices are no worse than fewer, only other
     for (int r = 0; r < count; ++r) {
-      if (!active.empty() && !active[at(r)]) continue;
+      if (!active.empty() && !active[idx(r)]) continue;
       front.clear();
-      int const before = min_devices(s_.before[at(r)]), after = min_devices(s_.after[at(r)]);
+      int const before = min_devices(s_.before[idx(r)]), after = min_devices(s_.after[idx(r)]);
       if (r == 0) {
         front.push_back({0, 0, -1, -1, 0});
       } else if (before + after <= devices) {
         for (auto const& [key, b] : buckets) {
           if (key.first + before > devices) break;  // keys ascend in devices
           for (int w = 0; w < static_cast<int>(ways_.size()); ++w) {
-            int const d = key.first + ways_[at(w)].devices, c = key.second + ways_[at(w)].copies;
+            int const d = key.first + ways_[idx(w)].devices, c = key.second + ways_[idx(w)].copies;
             if (d + before > devices || d < after || c > copies) continue;
             bool worse = false;
             for (point const& p : front)
@@ -189,23 +189,23 @@ template <downset_objective O> class downset_decision {
           }
         }
       }
-      reached[at(r)] = !front.empty();
+      reached[idx(r)] = !front.empty();
       for (point const& p : front) {
         int const k = static_cast<int>(points_.size());
         points_.push_back(p);
         if (r == count - 1 && exact && p.devices != devices) continue;
         if (r == count - 1) {  // the empty downset: a pipeline
           std::vector<std::pair<int, int>> chain;
-          for (int q = k; q >= 0; q = points_[at(q)].next)
-            chain.push_back({s_.id[at(points_[at(q)].rank)], points_[at(q)].way});
+          for (int q = k; q >= 0; q = points_[idx(q)].next)
+            chain.push_back({s_.id[idx(points_[idx(q)].rank)], points_[idx(q)].way});
           return chain;
         }
         auto const [place, made] = buckets.try_emplace({p.devices, p.copies});
         bucket& b = place->second;
         if (made) b.limit_by(limits_before(p.devices, p.copies));
-        b.add(r, k, s_.work_units[at(r)], keys_, s_.measures(r));
+        b.add(r, k, s_.work_units[idx(r)], keys_, s_.measures(r));
         for (std::size_t t = 0; t < s_.work.size(); ++t)
-          b.bound(t, s_.work[t][at(r)] + s_.out[t][at(r)], s_.work[t][at(r)] - s_.in[t][at(r)]);
+          b.bound(t, s_.work[t][idx(r)] + s_.out[t][idx(r)], s_.work[t][idx(r)] - s_.in[t][idx(r)]);
       }
     }
     return std::nullopt;

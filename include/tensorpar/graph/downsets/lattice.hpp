@@ -1,6 +1,7 @@
 // tensorpar/graph/downsets/lattice.hpp - all downsets of a graph, each a few small integers
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/numbers.hpp>
 #include <tensorpar/graph/reachability.hpp>
 #include <vector>
@@ -29,33 +30,33 @@ class downset_lattice {
   }
   /// Nodes with longest paths of one length do not reach each other: k of them make 2^k downsets.
   void refuse_wide(adjacency const& a, std::vector<int> const& order, int most) const {
-    std::vector<int> depth(detail::uz(nodes_), 0), count(detail::uz(nodes_) + 1, 0);
+    std::vector<int> depth(idx(nodes_), 0), count(idx(nodes_) + 1, 0);
     for (int v : order) {
       for (int u : a.predecessors(v))
-        depth[detail::uz(v)] = std::max(depth[detail::uz(v)], depth[detail::uz(u)] + 1);
-      int const k = ++count[detail::uz(depth[detail::uz(v)])];
+        depth[idx(v)] = std::max(depth[idx(v)], depth[idx(u)] + 1);
+      int const k = ++count[idx(depth[idx(v)])];
       if (k > 30 || (1 << k) > most) too_many(most);
     }
   }
   void make_chains(adjacency const& a, std::vector<int> const& order) {
     reachability const reach(a);
-    std::vector<int> when(detail::uz(nodes_));
-    for (int i = 0; i < nodes_; ++i) when[detail::uz(order[detail::uz(i)])] = i;
+    std::vector<int> when(idx(nodes_));
+    for (int i = 0; i < nodes_; ++i) when[idx(order[idx(i)])] = i;
     for (int v : order) {  // each node continues the chain whose end is its latest ancestor
       int best = -1;
       for (int c = 0; c < static_cast<int>(chains_.size()); ++c) {
-        int const end = chains_[detail::uz(c)].back();
+        int const end = chains_[idx(c)].back();
         if (reach.reaches(end, v) &&
-            (best < 0 || when[detail::uz(end)] > when[detail::uz(chains_[detail::uz(best)].back())]))
+            (best < 0 || when[idx(end)] > when[idx(chains_[idx(best)].back())]))
           best = c;
       }
       if (best < 0) {
         best = static_cast<int>(chains_.size());
         chains_.emplace_back();
       }
-      chain_[detail::uz(v)] = best;
-      place_[detail::uz(v)] = static_cast<int>(chains_[detail::uz(best)].size());
-      chains_[detail::uz(best)].push_back(v);
+      chain_[idx(v)] = best;
+      place_[idx(v)] = static_cast<int>(chains_[idx(best)].size());
+      chains_[idx(best)].push_back(v);
     }
     width_ = static_cast<int>(chains_.size());
   }
@@ -66,45 +67,45 @@ class downset_lattice {
   };
 
   void enumerate(adjacency const& a, std::vector<int> const& order, int most) {
-    std::vector<int> when(detail::uz(nodes_)), missing(detail::uz(nodes_)), available;
-    for (int i = 0; i < nodes_; ++i) when[detail::uz(order[detail::uz(i)])] = i;
-    for (int v = 0; v < nodes_; ++v) missing[detail::uz(v)] = a.predecessors(v).size();
+    std::vector<int> when(idx(nodes_)), missing(idx(nodes_)), available;
+    for (int i = 0; i < nodes_; ++i) when[idx(order[idx(i)])] = i;
+    for (int v = 0; v < nodes_; ++v) missing[idx(v)] = a.predecessors(v).size();
     for (int i = 0; i < nodes_; ++i)
-      if (missing[detail::uz(order[detail::uz(i)])] == 0) available.push_back(i);
-    std::vector<unsigned short> height(detail::uz(width_), 0);
+      if (missing[idx(order[idx(i)])] == 0) available.push_back(i);
+    std::vector<unsigned short> height(idx(width_), 0);
     parent_.push_back(-1);
     last_.push_back(-1);
     heights_ = height;
     std::vector<frame> stack{{0, 0, 0, static_cast<int>(available.size())}};
     auto const leave = [&](int v) {
-      --height[detail::uz(chain_[detail::uz(v)])];
-      for (int w : a.successors(v)) ++missing[detail::uz(w)];
+      --height[idx(chain_[idx(v)])];
+      for (int w : a.successors(v)) ++missing[idx(w)];
     };
     while (!stack.empty()) {
       frame& f = stack.back();
       if (f.next == f.to) {
-        available.resize(detail::uz(f.from));
-        int const v = last_[detail::uz(f.set)];
+        available.resize(idx(f.from));
+        int const v = last_[idx(f.set)];
         stack.pop_back();
         if (v >= 0) leave(v);
         continue;
       }
-      int const at = f.next++, v = order[detail::uz(available[detail::uz(at)])], to = f.to, set = f.set;
+      int const at = f.next++, v = order[idx(available[idx(at)])], to = f.to, set = f.set;
       if (static_cast<int>(parent_.size()) >= most) too_many(most);
       int const child = static_cast<int>(parent_.size());
       parent_.push_back(set);
       last_.push_back(v);
-      ++height[detail::uz(chain_[detail::uz(v)])];
+      ++height[idx(chain_[idx(v)])];
       heights_.insert(heights_.end(), height.begin(), height.end());
       int const start = static_cast<int>(available.size());
-      for (int i = at + 1; i < to; ++i) available.push_back(available[detail::uz(i)]);
+      for (int i = at + 1; i < to; ++i) available.push_back(available[idx(i)]);
       for (int w : a.successors(v))
-        if (--missing[detail::uz(w)] == 0) {  // keeps the list ascending
+        if (--missing[idx(w)] == 0) {  // keeps the list ascending
           std::size_t i = available.size();
-          available.push_back(when[detail::uz(w)]);
-          for (; i > detail::uz(start) && available[i - 1] > when[detail::uz(w)]; --i)
+          available.push_back(when[idx(w)]);
+          for (; i > idx(start) && available[i - 1] > when[idx(w)]; --i)
             available[i] = available[i - 1];
-          available[i] = when[detail::uz(w)];
+          available[i] = when[idx(w)];
         }
       stack.push_back({child, start, start, static_cast<int>(available.size())});
     }
@@ -115,7 +116,7 @@ class downset_lattice {
   /// more than `most` downsets. Time O(V E / 64 + downsets * chains).
   template <topology G>
   explicit downset_lattice(G const& g, int most)
-      : nodes_(tensorpar::node_count(g)), chain_(detail::uz(nodes_)), place_(detail::uz(nodes_)) {
+      : nodes_(tensorpar::node_count(g)), chain_(idx(nodes_)), place_(idx(nodes_)) {
     if (nodes_ > 65'535) throw error("too many nodes", "downsets", "at most 65535");
     adjacency const& a = detail::as_adjacency(g);
     auto const order = topological_order(a);
@@ -127,14 +128,14 @@ class downset_lattice {
   int count() const { return static_cast<int>(parent_.size()); }
   int node_count() const { return nodes_; }
   int chains() const { return width_; }
-  int chain_length(int c) const { return static_cast<int>(chains_[detail::uz(c)].size()); }
+  int chain_length(int c) const { return static_cast<int>(chains_[idx(c)].size()); }
   /// The downset without its last node; -1 for the empty one.
-  int parent(int d) const { return parent_[detail::uz(d)]; }
-  int last(int d) const { return last_[detail::uz(d)]; }
+  int parent(int d) const { return parent_[idx(d)]; }
+  int last(int d) const { return last_[idx(d)]; }
   /// How many nodes of each chain the downset holds.
-  unsigned short const* heights(int d) const { return heights_.data() + detail::uz(d) * detail::uz(width_); }
+  unsigned short const* heights(int d) const { return heights_.data() + idx(d) * idx(width_); }
   bool contains(int d, int v) const {
-    return heights(d)[chain_[detail::uz(v)]] > static_cast<unsigned short>(place_[detail::uz(v)]);
+    return heights(d)[chain_[idx(v)]] > static_cast<unsigned short>(place_[idx(v)]);
   }
   /// Is downset a a part of downset b? O(chains).
   bool within(int a, int b) const {
@@ -147,15 +148,15 @@ class downset_lattice {
   template <class F> void each_between(int a, int b, F&& f) const {
     unsigned short const *x = heights(a), *y = heights(b);
     for (int c = 0; c < width_; ++c)
-      for (int i = x[c]; i < y[c]; ++i) f(chains_[detail::uz(c)][detail::uz(i)]);
+      for (int i = x[c]; i < y[c]; ++i) f(chains_[idx(c)][idx(i)]);
   }
   /// The same, ascending.
   std::vector<int> between(int a, int b) const {
-    std::vector<char> in(detail::uz(nodes_), 0);
-    each_between(a, b, [&](int v) { in[detail::uz(v)] = 1; });
+    std::vector<char> in(idx(nodes_), 0);
+    each_between(a, b, [&](int v) { in[idx(v)] = 1; });
     std::vector<int> r;
     for (int v = 0; v < nodes_; ++v)
-      if (in[detail::uz(v)]) r.push_back(v);
+      if (in[idx(v)]) r.push_back(v);
     return r;
   }
 };

@@ -2,6 +2,7 @@
 // can be found exactly
 #pragma once
 #include <concepts>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/lattice.hpp>
 #include <vector>
@@ -114,10 +115,10 @@ template <downset_objective O>
 double downset_price(O const& o, downset_lattice const& lattice, int from, int to, int w, int later) {
   stage_way const way = o.way(w);
   double work = 0, boundary = 0;
-  std::vector<double> zero(uz(o.measures()), 0.0), sum(zero);
+  std::vector<double> zero(idx(o.measures()), 0.0), sum(zero);
   for (int v : lattice.between(from, to)) {
     work += o.work(way.table, v);
-    for (int k = 0; k < o.measures(); ++k) sum[uz(k)] += o.measure(k, v);
+    for (int k = 0; k < o.measures(); ++k) sum[idx(k)] += o.measure(k, v);
   }
   auto const& nets = o.nets();
   for (std::size_t h = 0; h < nets.size(); ++h) {

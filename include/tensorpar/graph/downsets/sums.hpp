@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/objective.hpp>
 #include <utility>
@@ -17,36 +18,35 @@ template <downset_objective O> class downset_sums {
   downset_lattice const& l_;
   int nets_ = 0;
 
-  static std::size_t at(int i) { return uz(i); }
 
   void find_factors() {
     int const tables = o_.tables();
-    factor.assign(at(tables), infinity);
+    factor.assign(idx(tables), infinity);
     for (int w = 0; w < o_.ways(); ++w) {
       stage_way const x = o_.way(w);
-      if (x.devices > 0) factor[at(x.table)] = std::min(factor[at(x.table)], x.devices / x.share);
+      if (x.devices > 0) factor[idx(x.table)] = std::min(factor[idx(x.table)], x.devices / x.share);
       else free_way = true;
     }
     int const n = l_.node_count();
-    device_work.assign(at(n), 0.0);
+    device_work.assign(idx(n), 0.0);
     for (int v = 0; v < n; ++v) {
       double least = infinity;
       for (int t = 0; t < tables; ++t)
-        if (factor[at(t)] < infinity && o_.work(t, v) < infinity)
-          least = std::min(least, factor[at(t)] * o_.work(t, v));
-      device_work[at(v)] = least < infinity ? least : 0.0;
-      total += device_work[at(v)];
+        if (factor[idx(t)] < infinity && o_.work(t, v) < infinity)
+          least = std::min(least, factor[idx(t)] * o_.work(t, v));
+      device_work[idx(v)] = least < infinity ? least : 0.0;
+      total += device_work[idx(v)];
     }
-    absorbs.assign(at(o_.ways()), 0.0);
+    absorbs.assign(idx(o_.ways()), 0.0);
     for (int w = 0; w < o_.ways(); ++w) {
       stage_way const x = o_.way(w);
-      double rate = x.devices > 0 ? factor[at(x.table)] : 0.0;
+      double rate = x.devices > 0 ? factor[idx(x.table)] : 0.0;
       if (x.devices == 0)
         for (int v = 0; v < n; ++v)
-          if (double const own = o_.work(x.table, v); device_work[at(v)] > 0 && own < infinity)
-            rate = std::max(rate, own > 0 ? device_work[at(v)] / own : infinity);
-      absorbs[at(w)] = rate * x.share;
-      if (x.devices == 0) free_rate = std::max(free_rate, absorbs[at(w)] * o_.copies() / x.copies);
+          if (double const own = o_.work(x.table, v); device_work[idx(v)] > 0 && own < infinity)
+            rate = std::max(rate, own > 0 ? device_work[idx(v)] / own : infinity);
+      absorbs[idx(w)] = rate * x.share;
+      if (x.devices == 0) free_rate = std::max(free_rate, absorbs[idx(w)] * o_.copies() / x.copies);
     }
   }
 
@@ -54,55 +54,55 @@ template <downset_objective O> class downset_sums {
   void find_cuts(std::vector<std::vector<int>> const& nets_of, std::vector<int> const& size) {
     int const count = l_.count();
     // by downset: nets, and how many of their nodes are in
-    std::vector<int> start(at(count) + 1, 0), item, seen;
+    std::vector<int> start(idx(count) + 1, 0), item, seen;
     for (int d = 0; d < count; ++d) {
-      start[at(d)] = static_cast<int>(item.size());
+      start[idx(d)] = static_cast<int>(item.size());
       if (d == 0) continue;
-      int i = start[at(l_.parent(d))];
-      int const end = start[at(l_.parent(d) + 1)];
+      int i = start[idx(l_.parent(d))];
+      int const end = start[idx(l_.parent(d) + 1)];
       auto const keep = [&](int h, int n) {
-        if (n == size[at(h)]) return;
+        if (n == size[idx(h)]) return;
         item.push_back(h);
         seen.push_back(n);
       };
-      for (int h : nets_of[at(l_.last(d))]) {
-        for (; i < end && item[at(i)] < h; ++i) keep(item[at(i)], seen[at(i)]);
-        keep(h, i < end && item[at(i)] == h ? seen[at(i++)] + 1 : 1);
+      for (int h : nets_of[idx(l_.last(d))]) {
+        for (; i < end && item[idx(i)] < h; ++i) keep(item[idx(i)], seen[idx(i)]);
+        keep(h, i < end && item[idx(i)] == h ? seen[idx(i++)] + 1 : 1);
       }
-      for (; i < end; ++i) keep(item[at(i)], seen[at(i)]);
-      start[at(d) + 1] = static_cast<int>(item.size());
+      for (; i < end; ++i) keep(item[idx(i)], seen[idx(i)]);
+      start[idx(d) + 1] = static_cast<int>(item.size());
     }
-    start[at(count)] = static_cast<int>(item.size());
-    cut_start.assign(at(count) + 1, 0);
+    start[idx(count)] = static_cast<int>(item.size());
+    cut_start.assign(idx(count) + 1, 0);
     cut_net.reserve(item.size());
     cut_seen.reserve(item.size());
     for (int r = 0; r < count; ++r) {
-      int const d = id[at(r)];
-      cut_net.insert(cut_net.end(), item.begin() + start[at(d)], item.begin() + start[at(d) + 1]);
-      cut_seen.insert(cut_seen.end(), seen.begin() + start[at(d)], seen.begin() + start[at(d) + 1]);
-      cut_start[at(r) + 1] = static_cast<int>(cut_net.size());
+      int const d = id[idx(r)];
+      cut_net.insert(cut_net.end(), item.begin() + start[idx(d)], item.begin() + start[idx(d) + 1]);
+      cut_seen.insert(cut_seen.end(), seen.begin() + start[idx(d)], seen.begin() + start[idx(d) + 1]);
+      cut_start[idx(r) + 1] = static_cast<int>(cut_net.size());
     }
   }
 
   void find_order() {
     int const count = l_.count();
-    std::vector<i64> q(at(count), 0);
-    std::vector<int> nodes(at(count), 0);
+    std::vector<i64> q(idx(count), 0);
+    std::vector<int> nodes(idx(count), 0);
     double const unit = total > 0 ? static_cast<double>(one) / total : 0.0;
     std::vector<i64> of(device_work.size());
     for (std::size_t v = 0; v < of.size(); ++v) of[v] = static_cast<i64>(std::llround(device_work[v] * unit));
     for (int d = 1; d < count; ++d) {
-      q[at(d)] = q[at(l_.parent(d))] + of[at(l_.last(d))];
-      nodes[at(d)] = nodes[at(l_.parent(d))] + 1;
+      q[idx(d)] = q[idx(l_.parent(d))] + of[idx(l_.last(d))];
+      nodes[idx(d)] = nodes[idx(l_.parent(d))] + 1;
     }
-    id.resize(at(count));
-    for (int d = 0; d < count; ++d) id[at(d)] = d;
+    id.resize(idx(count));
+    for (int d = 0; d < count; ++d) id[idx(d)] = d;
     std::sort(id.begin(), id.end(), [&](int a, int b) {
-      if (q[at(a)] != q[at(b)]) return q[at(a)] > q[at(b)];
-      return nodes[at(a)] != nodes[at(b)] ? nodes[at(a)] > nodes[at(b)] : a < b;
+      if (q[idx(a)] != q[idx(b)]) return q[idx(a)] > q[idx(b)];
+      return nodes[idx(a)] != nodes[idx(b)] ? nodes[idx(a)] > nodes[idx(b)] : a < b;
     });
-    work_units.resize(at(count));
-    for (int r = 0; r < count; ++r) work_units[at(r)] = q[at(id[at(r)])];
+    work_units.resize(idx(count));
+    for (int r = 0; r < count; ++r) work_units[idx(r)] = q[idx(id[idx(r)])];
     units_of = std::move(of);
   }
 
@@ -110,71 +110,72 @@ template <downset_objective O> class downset_sums {
   /// x.
   void find_clear(reachability const& reach) {
     int const n = l_.node_count();
-    std::vector<i64> without(at(n), work_units[0]), net(at(nets_), 0);
+    std::vector<i64> without(idx(n), work_units[0]), net(idx(nets_), 0);
     for (int x = 0; x < n; ++x)
       for (int y = 0; y < n; ++y)
-        if (y == x || reach.reaches(x, y)) without[at(x)] -= units_of[at(y)];
+        if (y == x || reach.reaches(x, y)) without[idx(x)] -= units_of[idx(y)];
     for (int h = 0; h < nets_; ++h)
-      for (int x : o_.nets()[at(h)]) net[at(h)] = std::max(net[at(h)], without[at(x)]);
-    clear_units.assign(at(l_.count()), -1);
+      for (int x : o_.nets()[idx(h)]) net[idx(h)] = std::max(net[idx(h)], without[idx(x)]);
+    clear_units.assign(idx(l_.count()), -1);
     for (int r = 0; r < l_.count(); ++r)
-      for (int i = cut_start[at(r)]; i < cut_start[at(r) + 1]; ++i)
-        clear_units[at(r)] = std::max(clear_units[at(r)], net[at(cut_net[at(i)])]);
+      for (int i = cut_start[idx(r)]; i < cut_start[idx(r) + 1]; ++i)
+        clear_units[idx(r)] = std::max(clear_units[idx(r)], net[idx(cut_net[idx(i)])]);
   }
 
   void sum_up() {
     int const count = l_.count(), tables = o_.tables();
-    measure.assign(at(count) * at(o_.measures()), 0.0);
+    measure.assign(idx(count) * idx(o_.measures()), 0.0);
     std::vector<double> rows(measure);
     for (int d = 1; d < count; ++d)
       for (int k = 0, m = o_.measures(); k < m; ++k)
-        rows[at(d) * at(m) + at(k)] = rows[at(l_.parent(d)) * at(m) + at(k)] + o_.measure(k, l_.last(d));
+        rows[idx(d) * idx(m) + idx(k)] =
+            rows[idx(l_.parent(d)) * idx(m) + idx(k)] + o_.measure(k, l_.last(d));
     for (int r = 0; r < count; ++r)
-      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(at(id[at(r)]) * at(o_.measures())),
-                  o_.measures(), measure.begin() + static_cast<std::ptrdiff_t>(at(r) * at(o_.measures())));
-    std::vector<double> sum(at(count), 0.0);
-    std::vector<int> bars(at(count), 0);
+      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(idx(id[idx(r)]) * idx(o_.measures())),
+                  o_.measures(), measure.begin() + static_cast<std::ptrdiff_t>(idx(r) * idx(o_.measures())));
+    std::vector<double> sum(idx(count), 0.0);
+    std::vector<int> bars(idx(count), 0);
     for (int t = 0; t < tables; ++t) {
       for (int d = 1; d < count; ++d) {
         double const x = o_.work(t, l_.last(d));
-        sum[at(d)] = sum[at(l_.parent(d))] + (x < infinity ? x : 0.0);
-        bars[at(d)] = bars[at(l_.parent(d))] + (x < infinity ? 0 : 1);
+        sum[idx(d)] = sum[idx(l_.parent(d))] + (x < infinity ? x : 0.0);
+        bars[idx(d)] = bars[idx(l_.parent(d))] + (x < infinity ? 0 : 1);
       }
-      work.emplace_back(at(count));
-      barred.emplace_back(at(count));
+      work.emplace_back(idx(count));
+      barred.emplace_back(idx(count));
       for (int r = 0; r < count; ++r) {
-        work.back()[at(r)] = sum[at(id[at(r)])];
-        barred.back()[at(r)] = bars[at(id[at(r)])];
+        work.back()[idx(r)] = sum[idx(id[idx(r)])];
+        barred.back()[idx(r)] = bars[idx(id[idx(r)])];
       }
       charge.emplace_back();
       for (int h = 0; h < nets_; ++h) charge.back().push_back(o_.charge(t, h));
-      in.emplace_back(at(count), 0.0);
-      out.emplace_back(at(count), 0.0);
+      in.emplace_back(idx(count), 0.0);
+      out.emplace_back(idx(count), 0.0);
       for (int r = 0; r < count; ++r)
-        for (int i = cut_start[at(r)]; i < cut_start[at(r) + 1]; ++i) {
-          in.back()[at(r)] += charge.back()[at(cut_net[at(i)])].in;
-          out.back()[at(r)] += charge.back()[at(cut_net[at(i)])].out;
+        for (int i = cut_start[idx(r)]; i < cut_start[idx(r) + 1]; ++i) {
+          in.back()[idx(r)] += charge.back()[idx(cut_net[idx(i)])].in;
+          out.back()[idx(r)] += charge.back()[idx(cut_net[idx(i)])].out;
         }
     }
-    before.assign(at(count), 0.0);
-    after.assign(at(count), 0.0);
-    std::vector<double> low(at(nets_), 0.0), high(at(nets_), 0.0);
+    before.assign(idx(count), 0.0);
+    after.assign(idx(count), 0.0);
+    std::vector<double> low(idx(nets_), 0.0), high(idx(nets_), 0.0);
     for (int h = 0; h < nets_ && !free_way; ++h) {
-      low[at(h)] = high[at(h)] = infinity;
+      low[idx(h)] = high[idx(h)] = infinity;
       for (int t = 0; t < tables; ++t)
-        if (factor[at(t)] < infinity) {
-          low[at(h)] = std::min(low[at(h)], factor[at(t)] * charge[at(t)][at(h)].out);
-          high[at(h)] = std::min(high[at(h)], factor[at(t)] * charge[at(t)][at(h)].in);
+        if (factor[idx(t)] < infinity) {
+          low[idx(h)] = std::min(low[idx(h)], factor[idx(t)] * charge[idx(t)][idx(h)].out);
+          high[idx(h)] = std::min(high[idx(h)], factor[idx(t)] * charge[idx(t)][idx(h)].in);
         }
     }
-    std::vector<double> device(at(count), 0.0);
-    for (int d = 1; d < count; ++d) device[at(d)] = device[at(l_.parent(d))] + device_work[at(l_.last(d))];
+    std::vector<double> device(idx(count), 0.0);
+    for (int d = 1; d < count; ++d) device[idx(d)] = device[idx(l_.parent(d))] + device_work[idx(l_.last(d))];
     for (int r = 0; r < count; ++r) {
-      before[at(r)] = device[at(id[at(r)])];
-      after[at(r)] = total - before[at(r)];
-      for (int i = cut_start[at(r)]; i < cut_start[at(r) + 1]; ++i) {
-        before[at(r)] += low[at(cut_net[at(i)])];
-        after[at(r)] += high[at(cut_net[at(i)])];
+      before[idx(r)] = device[idx(id[idx(r)])];
+      after[idx(r)] = total - before[idx(r)];
+      for (int i = cut_start[idx(r)]; i < cut_start[idx(r) + 1]; ++i) {
+        before[idx(r)] += low[idx(cut_net[idx(i)])];
+        after[idx(r)] += high[idx(cut_net[idx(i)])];
       }
     }
   }
@@ -206,11 +207,11 @@ template <downset_objective O> class downset_sums {
   template <topology G> downset_sums(G const& g, O const& o, downset_lattice const& l) : o_(o), l_(l) {
     auto const& nets = o.nets();
     nets_ = static_cast<int>(nets.size());
-    std::vector<std::vector<int>> nets_of(at(l.node_count()));
+    std::vector<std::vector<int>> nets_of(idx(l.node_count()));
     std::vector<int> size;
     for (int h = 0; h < nets_; ++h) {
-      size.push_back(static_cast<int>(nets[at(h)].size()));
-      for (int v : nets[at(h)]) nets_of[at(v)].push_back(h);
+      size.push_back(static_cast<int>(nets[idx(h)].size()));
+      for (int v : nets[idx(h)]) nets_of[idx(v)].push_back(h);
     }
     find_factors();
     find_order();
@@ -223,36 +224,36 @@ template <downset_objective O> class downset_sums {
   /// one: flags by rank.
   std::vector<char> narrow_downsets(int bands, int each) const {
     int const count = l_.count();
-    std::vector<char> r(at(count), 0);
-    std::vector<std::vector<std::pair<double, int>>> best(at(bands) + 1);
+    std::vector<char> r(idx(count), 0);
+    std::vector<std::vector<std::pair<double, int>>> best(idx(bands) + 1);
     for (int i = 0; i < count; ++i) {
       double cut = 0;
-      for (std::size_t t = 0; t < in.size(); ++t) cut = std::max(cut, in[t][at(i)] + out[t][at(i)]);
-      auto& band = best[static_cast<std::size_t>(work_units[at(i)] * bands / (one + 1))];
+      for (std::size_t t = 0; t < in.size(); ++t) cut = std::max(cut, in[t][idx(i)] + out[t][idx(i)]);
+      auto& band = best[idx(work_units[idx(i)] * bands / (one + 1))];
       band.push_back({cut, i});
       std::sort(band.begin(), band.end());
       if (static_cast<int>(band.size()) > each) band.pop_back();
     }
     for (auto const& band : best)
-      for (auto const& [cut, i] : band) r[at(i)] = 1;
+      for (auto const& [cut, i] : band) r[idx(i)] = 1;
     r.front() = r.back() = 1;
     return r;
   }
 
-  double const* measures(int r) const { return measure.data() + at(r) * at(o_.measures()); }
+  double const* measures(int r) const { return measure.data() + idx(r) * idx(o_.measures()); }
 
   /// What the nets charge the stage between the downsets of two ranks, in a table. A net that both cut was
   /// counted in full: it charges in + out - both if the stage holds some of its nodes, else nothing. O(nets
   /// cut).
   double boundary(int t, int low, int high) const {
-    double r = in[at(t)][at(low)] + out[at(t)][at(high)];
-    int i = cut_start[at(low)], j = cut_start[at(high)];
-    int const m = cut_start[at(low) + 1], n = cut_start[at(high) + 1];
+    double r = in[idx(t)][idx(low)] + out[idx(t)][idx(high)];
+    int i = cut_start[idx(low)], j = cut_start[idx(high)];
+    int const m = cut_start[idx(low) + 1], n = cut_start[idx(high) + 1];
     while (i < m && j < n) {
-      int const a = cut_net[at(i)], b = cut_net[at(j)];
+      int const a = cut_net[idx(i)], b = cut_net[idx(j)];
       if (a == b) {
-        net_charge const& c = charge[at(t)][at(a)];
-        r -= cut_seen[at(i)] != cut_seen[at(j)] ? c.both : c.in + c.out;
+        net_charge const& c = charge[idx(t)][idx(a)];
+        r -= cut_seen[idx(i)] != cut_seen[idx(j)] ? c.both : c.in + c.out;
       }
       i += a <= b;
       j += b <= a;

@@ -2,6 +2,7 @@
 // balanced
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
 
@@ -20,7 +21,7 @@ class sp_binary {
   };
   int size() const { return static_cast<int>(entries_.size()); }
   int root() const { return size() - 1; }
-  entry const& operator[](int i) const { return entries_[static_cast<std::size_t>(i)]; }
+  entry const& operator[](int i) const { return entries_[idx(i)]; }
   int add(entry e) {
     entries_.push_back(e);
     return size() - 1;
@@ -30,7 +31,7 @@ class sp_binary {
     std::vector<int> h(entries_.size(), 0);
     for (std::size_t i = 0; i < h.size(); ++i)
       if (auto const& e = entries_[i]; e.kind != sp_kind::leaf)
-        h[i] = 1 + std::max(h[static_cast<std::size_t>(e.left)], h[static_cast<std::size_t>(e.right)]);
+        h[i] = 1 + std::max(h[idx(e.left)], h[idx(e.right)]);
     return h.back();
   }
   friend bool operator==(sp_binary const&, sp_binary const&) = default;
@@ -43,23 +44,23 @@ class sp_binary {
 /// parts has ceil(log2 n) levels. O(size).
 inline sp_binary binary(sp_tree const& t, sp_shape shape) {
   sp_binary r;
-  std::vector<int> made(static_cast<std::size_t>(t.size()), -1), level, next;
+  std::vector<int> made(idx(t.size()), -1), level, next;
   for (int i = 0; i < t.size(); ++i) {
     sp_kind const k = t.kind(i);
     if (k == sp_kind::leaf) {
-      made[static_cast<std::size_t>(i)] = r.add({k, t.node(i), -1});
+      made[idx(i)] = r.add({k, t.node(i), -1});
       continue;
     }
     level.clear();
-    for (int p : t.parts(i)) level.push_back(made[static_cast<std::size_t>(p)]);
+    for (int p : t.parts(i)) level.push_back(made[idx(p)]);
     if (shape == sp_shape::left) {
       int acc = level.front();
       for (std::size_t j = 1; j < level.size(); ++j) acc = r.add({k, acc, level[j]});
-      made[static_cast<std::size_t>(i)] = acc;
+      made[idx(i)] = acc;
     } else if (shape == sp_shape::right) {
       int acc = level.back();
       for (std::size_t j = level.size() - 1; j-- > 0;) acc = r.add({k, level[j], acc});
-      made[static_cast<std::size_t>(i)] = acc;
+      made[idx(i)] = acc;
     } else {
       // depth: log of the number of parts
       auto const halves = [&](auto const& self, std::size_t from, std::size_t to) -> int {
@@ -68,7 +69,7 @@ inline sp_binary binary(sp_tree const& t, sp_shape shape) {
         int const a = self(self, from, mid), b = self(self, mid, to);
         return r.add({k, a, b});
       };
-      made[static_cast<std::size_t>(i)] = halves(halves, 0, level.size());
+      made[idx(i)] = halves(halves, 0, level.size());
     }
   }
   return r;
@@ -87,14 +88,14 @@ inline sp_tree nary(sp_binary const& b) {
 
 /// `((1;2);(3;4))`: a semicolon for series, a bar for parallel.
 inline std::string to_string(sp_binary const& b) {
-  std::vector<std::string> s(static_cast<std::size_t>(b.size()));
+  std::vector<std::string> s(idx(b.size()));
   for (int i = 0; i < b.size(); ++i) {
     auto const& x = b[i];
-    if (x.kind == sp_kind::leaf) s[static_cast<std::size_t>(i)] = std::to_string(x.left);
+    if (x.kind == sp_kind::leaf) s[idx(i)] = std::to_string(x.left);
     else
-      s[static_cast<std::size_t>(i)] = "(" + s[static_cast<std::size_t>(x.left)] +
+      s[idx(i)] = "(" + s[idx(x.left)] +
                                        (x.kind == sp_kind::series ? ";" : "|") +
-                                       s[static_cast<std::size_t>(x.right)] + ")";
+                                       s[idx(x.right)] + ")";
   }
   return s.back();
 }

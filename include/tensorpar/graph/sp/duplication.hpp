@@ -1,6 +1,7 @@
 // tensorpar/graph/sp/duplication.hpp - series-parallel trees by doing work twice instead of waiting longer
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/order.hpp>
 #include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
@@ -82,7 +83,7 @@ sp_tree relax_by_duplication(G const& g, duplication how = duplication::coalesce
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
   if (n == 0) throw error("the empty graph has no series-parallel tree", "duplication", "at least one node");
-  std::vector<detail::strands> upto(static_cast<std::size_t>(n), detail::strands{}), ends;
+  std::vector<detail::strands> upto(idx(n), detail::strands{}), ends;
   auto const side_by_side = [how](std::vector<detail::strands> runs) -> detail::strands {
     if (how == duplication::coalesced) return detail::coalesce(runs);
     if (runs.empty()) return {};
@@ -90,8 +91,8 @@ sp_tree relax_by_duplication(G const& g, duplication how = duplication::coalesce
   };
   for (int v : detail::topological_order(a)) {
     std::vector<detail::strands> runs;
-    for (int u : a.predecessors(v)) runs.push_back(upto[static_cast<std::size_t>(u)]);
-    detail::strands& mine = upto[static_cast<std::size_t>(v)];
+    for (int u : a.predecessors(v)) runs.push_back(upto[idx(u)]);
+    detail::strands& mine = upto[idx(v)];
     mine = side_by_side(std::move(runs));
     mine.push_back({v, {}});
     if (detail::count_leaves(mine) > limit)

@@ -2,6 +2,7 @@
 // over sets of nodes
 #pragma once
 #include <bit>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/reachability.hpp>
 #include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
@@ -19,12 +20,12 @@ sp_tree relax_exactly(G const& g, W const& weight = {}) {
   if (n < 1 || n > 16)
     throw error("an exact series-parallel relaxation of " + std::to_string(n) + " nodes", "relax_exactly",
                 "1 to 16 nodes");
-  std::vector<unsigned> above(static_cast<std::size_t>(n), 0), below(above);
+  std::vector<unsigned> above(idx(n), 0), below(above);
   for (int u = 0; u < n; ++u)
     for (int v = 0; v < n; ++v)
       if (reach.reaches(u, v)) {
-        above[static_cast<std::size_t>(v)] |= 1u << u;
-        below[static_cast<std::size_t>(u)] |= 1u << v;
+        above[idx(v)] |= 1u << u;
+        below[idx(u)] |= 1u << v;
       }
   struct best {
     T cost{};
@@ -45,7 +46,7 @@ sp_tree relax_exactly(G const& g, W const& weight = {}) {
       bool upper = true, apart = true;  // nothing of rest before part; nothing of one before the other
       int pairs = 0;
       for (unsigned p = part; p; p &= p - 1) {
-        auto const u = static_cast<std::size_t>(std::countr_zero(p));
+        auto const u = idx(std::countr_zero(p));
         upper = upper && !(above[u] & rest);
         apart = apart && !((above[u] | below[u]) & rest);
         pairs += std::popcount(rest & ~below[u]);

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/slice.hpp>
 #include <vector>
 
@@ -29,7 +30,7 @@ class sp_expr {
     return add({kind, first, static_cast<int>(parts.size())});
   }
 
-  term operator[](int i) const { return terms_[static_cast<std::size_t>(i)]; }
+  term operator[](int i) const { return terms_[idx(i)]; }
   slice<int> parts(int i) const { return {links_.data() + (*this)[i].first, (*this)[i].count}; }
   int size() const { return static_cast<int>(terms_.size()); }
 

@@ -2,6 +2,7 @@
 // the graph is not
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/sp/tree.hpp>
 #include <utility>
 #include <vector>
@@ -25,8 +26,7 @@ template <class T> class sp_growth {
   std::vector<T> weight_;
   std::vector<char> wanted_, has_;  // by node: in M; by part: some leaf is in M
 
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  part& operator[](int i) { return parts_[at(i)]; }
+  part& operator[](int i) { return parts_[idx(i)]; }
   int fresh(sp_kind kind, int node, std::vector<int> parts) {
     if (free_.empty()) {
       parts_.push_back({kind, node, std::move(parts)});
@@ -35,7 +35,7 @@ template <class T> class sp_growth {
     }
     int const i = free_.back();
     free_.pop_back();
-    parts_[at(i)] = {kind, node, std::move(parts)};
+    parts_[idx(i)] = {kind, node, std::move(parts)};
     return i;
   }
   /// A composition in normal form; -1 for no parts.
@@ -55,9 +55,9 @@ template <class T> class sp_growth {
   }
   bool find(int i) {
     part const& p = (*this)[i];
-    bool found = p.kind == sp_kind::leaf && wanted_[at(p.node)];
+    bool found = p.kind == sp_kind::leaf && wanted_[idx(p.node)];
     for (int k : p.parts) found = find(k) || found;
-    has_[at(i)] = found;
+    has_[idx(i)] = found;
     return found;
   }
 
@@ -78,12 +78,12 @@ template <class T> class sp_growth {
   T walk(int i, T offset, bool backward) {
     part const& p = (*this)[i];
     if (p.kind == sp_kind::leaf) {
-      T const w = weight_[at(p.node)];
+      T const w = weight_[idx(p.node)];
       if (!backward) {
-        member_of_[at(p.node)] = static_cast<int>(members_.size());
+        member_of_[idx(p.node)] = static_cast<int>(members_.size());
         members_.push_back({p.node, false, offset + w, T{}, true});
       } else {
-        members_[at(member_of_[at(p.node)])].onward = offset + w;
+        members_[idx(member_of_[idx(p.node)])].onward = offset + w;
       }
       return w;
     }
@@ -99,19 +99,19 @@ template <class T> class sp_growth {
   void need(int i, bool all) {
     part const& p = (*this)[i];
     if (p.kind == sp_kind::leaf) {
-      members_[at(member_of_[at(p.node)])].needed = all || wanted_[at(p.node)];
+      members_[idx(member_of_[idx(p.node)])].needed = all || wanted_[idx(p.node)];
       return;
     }
     std::size_t last = 0;  // in a series, everything before the last part that holds some of M
     for (std::size_t k = 0; k < p.parts.size(); ++k)
-      if (has_[at(p.parts[k])]) last = k;
+      if (has_[idx(p.parts[k])]) last = k;
     for (std::size_t k = 0; k < p.parts.size(); ++k)
-      if (all || has_[at(p.parts[k])] || (p.kind == sp_kind::series && k < last))
+      if (all || has_[idx(p.parts[k])] || (p.kind == sp_kind::series && k < last))
         need(p.parts[k], all || (p.kind == sp_kind::series && k < last));
   }
   std::pair<int, int> split(int i) {
     if ((*this)[i].kind == sp_kind::leaf)
-      return members_[at(member_of_[at((*this)[i].node)])].up ? std::pair(i, -1) : std::pair(-1, i);
+      return members_[idx(member_of_[idx((*this)[i].node)])].up ? std::pair(i, -1) : std::pair(-1, i);
     sp_kind const kind = (*this)[i].kind;
     std::vector<int> const parts = std::move((*this)[i].parts);
     free_.push_back(i);
@@ -149,7 +149,7 @@ template <class T> class sp_growth {
   /// none. O(nodes placed).
   template <class Policy>
   void place(std::vector<int> const& group, std::vector<int> const& before, Policy const& policy) {
-    for (int u : before) wanted_[at(u)] = 1;
+    for (int u : before) wanted_[idx(u)] = 1;
     find(root_);
     int owner = -1, cur = root_;
     std::size_t slot = 0;
@@ -157,17 +157,17 @@ template <class T> class sp_growth {
       part const& p = (*this)[cur];
       std::vector<int> hit;
       for (std::size_t k = 0; k < p.parts.size(); ++k)
-        if (has_[at(p.parts[k])]) hit.push_back(static_cast<int>(k));
+        if (has_[idx(p.parts[k])]) hit.push_back(static_cast<int>(k));
       bool const series = p.kind == sp_kind::series, leaf = p.kind == sp_kind::leaf;
-      if (!leaf && (series ? at(hit.back()) + 1 == p.parts.size() : hit.size() == 1)) {
+      if (!leaf && (series ? idx(hit.back()) + 1 == p.parts.size() : hit.size() == 1)) {
         owner = cur;
-        slot = at(hit.back());
+        slot = idx(hit.back());
         cur = p.parts[slot];
         continue;
       }
       std::vector<int> forest, rest;
       for (std::size_t k = 0; k < p.parts.size(); ++k) {
-        bool const in = series ? k >= at(hit.back()) : has_[at(p.parts[k])] != 0;
+        bool const in = series ? k >= idx(hit.back()) : has_[idx(p.parts[k])] != 0;
         (in ? forest : rest).push_back(p.parts[k]);
       }
       if (!leaf) free_.push_back(cur);
@@ -192,7 +192,7 @@ template <class T> class sp_growth {
       }
       break;
     }
-    for (int u : before) wanted_[at(u)] = 0;
+    for (int u : before) wanted_[idx(u)] = 0;
   }
 
   /// The heaviest path up to every placed node, by node. O(nodes placed).
@@ -200,7 +200,7 @@ template <class T> class sp_growth {
     members_.clear();
     walk(root_, T{}, false);
     std::vector<T> r(weight_.size(), T{});
-    for (member const& m : members_) r[at(m.node)] = m.through;
+    for (member const& m : members_) r[idx(m.node)] = m.through;
     return r;
   }
 

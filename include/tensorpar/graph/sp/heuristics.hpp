@@ -2,6 +2,7 @@
 // dependencies
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/reachability.hpp>
 #include <tensorpar/graph/sp/growth.hpp>
 #include <vector>
@@ -12,10 +13,10 @@ namespace detail {
 
 /// Number of nodes before each on the longest path to it.
 inline std::vector<int> depths(adjacency const& a) {
-  std::vector<int> d(static_cast<std::size_t>(a.node_count()), 0);
+  std::vector<int> d(idx(a.node_count()), 0);
   for (int v : topological_order(a)) {
-    int& mine = d[static_cast<std::size_t>(v)];
-    for (int u : a.predecessors(v)) mine = std::max(mine, d[static_cast<std::size_t>(u)] + 1);
+    int& mine = d[idx(v)];
+    for (int u : a.predecessors(v)) mine = std::max(mine, d[idx(u)] + 1);
   }
   return d;
 }
@@ -37,7 +38,7 @@ template <topology G> sp_tree relax_by_strata(G const& g) {
   std::vector<std::vector<int>> strata;
   sp_expr e;
   for (int v = 0; v < a.node_count(); ++v) {
-    auto const d = static_cast<std::size_t>(depth[static_cast<std::size_t>(v)]);
+    auto const d = idx(depth[idx(v)]);
     if (strata.size() <= d) strata.resize(d + 1);
     strata[d].push_back(e.leaf(v));
   }
@@ -57,12 +58,12 @@ template <topology G> sp_tree relax_escribano(G const& g) {
   std::vector<int> depth = detail::depths(a);
   int const root = n;
   depth.push_back(-1);
-  std::vector<std::vector<int>> before(static_cast<std::size_t>(n) + 1, std::vector<int>{});
+  std::vector<std::vector<int>> before(idx(n) + 1, std::vector<int>{});
   for (int v = 0; v < n; ++v) {
-    auto const me = static_cast<std::size_t>(v);
+    auto const me = idx(v);
     if (a.predecessors(v).empty()) before[me].push_back(root);
     for (int u : a.predecessors(v)) {
-      for (int d = depth[static_cast<std::size_t>(u)] + 1; d < depth[me]; ++d) {
+      for (int d = depth[idx(u)] + 1; d < depth[me]; ++d) {
         before.push_back({u});
         depth.push_back(d);
         u = static_cast<int>(before.size()) - 1;
@@ -73,15 +74,15 @@ template <topology G> sp_tree relax_escribano(G const& g) {
   std::vector<std::vector<int>> strata;
   for (int v = 0; v < static_cast<int>(before.size()); ++v) {
     if (v == root) continue;
-    auto const d = static_cast<std::size_t>(depth[static_cast<std::size_t>(v)]);
+    auto const d = idx(depth[idx(v)]);
     if (strata.size() <= d) strata.resize(d + 1);
     strata[d].push_back(v);
   }
   detail::sp_growth<int> grow(std::vector<int>(before.size(), 1), root);
   for (std::size_t d = 0; d < strata.size(); ++d)
     for (int v : strata[d])
-      grow.place({v}, before[static_cast<std::size_t>(v)], [&](auto& forest) {
-        for (auto& m : forest) m.up = depth[static_cast<std::size_t>(m.node)] < static_cast<int>(d);
+      grow.place({v}, before[idx(v)], [&](auto& forest) {
+        for (auto& m : forest) m.up = depth[idx(m.node)] < static_cast<int>(d);
       });
   return grow.tree(n);
 }
@@ -155,8 +156,8 @@ sp_tree relax_flexible(G const& g, W const& weight = {}) {
     T pick_end{};
     for (int v : ready) {
       T start{};
-      for (int u : a.predecessors(v)) start = std::max(start, upto[static_cast<std::size_t>(u)]);
-      T const end = start + w[static_cast<std::size_t>(v)];
+      for (int u : a.predecessors(v)) start = std::max(start, upto[idx(u)]);
+      T const end = start + w[idx(v)];
       if (pick < 0 || end < pick_end || (end == pick_end && v < pick)) {
         pick = v;
         pick_end = end;
@@ -167,7 +168,7 @@ sp_tree relax_flexible(G const& g, W const& weight = {}) {
     for (int v : ready) {
       bool const in = same_before(v, pick);
       (in ? group : later).push_back(v);
-      if (in) heaviest = std::max(heaviest, w[static_cast<std::size_t>(v)]);
+      if (in) heaviest = std::max(heaviest, w[idx(v)]);
     }
     ready = std::move(later);
     std::vector<int> before(a.predecessors(pick).begin(), a.predecessors(pick).end());
@@ -175,7 +176,7 @@ sp_tree relax_flexible(G const& g, W const& weight = {}) {
     grow.place(group, before, detail::cheapest_cut<T>{heaviest});
     for (int v : group)
       for (int x : a.successors(v))
-        if (--missing[static_cast<std::size_t>(x)] == 0) ready.push_back(x);
+        if (--missing[idx(x)] == 0) ready.push_back(x);
   }
   return grow.tree(n);
 }

@@ -1,6 +1,7 @@
 // tensorpar/graph/sp/measure.hpp - what can be read off a series-parallel tree: leaves, work, critical path,
 // who precedes whom
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/concepts.hpp>
 #include <tensorpar/graph/sp/tree.hpp>
 #include <vector>
@@ -29,12 +30,12 @@ auto work(sp_tree const& t, W const& weight = {}) -> detail::weight_type<W> {
 template <node_weights W = detail::unit_weight>
 auto critical_path(sp_tree const& t, W const& weight = {}) -> detail::weight_type<W> {
   using T = detail::weight_type<W>;
-  std::vector<T> cost(static_cast<std::size_t>(t.size()), T{});
+  std::vector<T> cost(idx(t.size()), T{});
   for (int i = 0; i < t.size(); ++i) {
-    T& c = cost[static_cast<std::size_t>(i)];
+    T& c = cost[idx(i)];
     if (t.kind(i) == sp_kind::leaf) c = detail::weight_at(weight, t.node(i));
     for (int k : t.parts(i)) {
-      T const x = cost[static_cast<std::size_t>(k)];
+      T const x = cost[idx(k)];
       if (t.kind(i) == sp_kind::series) c += x;
       else if (c < x) c = x;
     }
@@ -51,7 +52,7 @@ class sp_order {
 
  public:
   /// `nodes`: size of the id space, at least 1 + the largest leaf.
-  sp_order(sp_tree const& t, int nodes) : first_(static_cast<std::size_t>(nodes), -1), second_(first_) {
+  sp_order(sp_tree const& t, int nodes) : first_(idx(nodes), -1), second_(first_) {
     for (bool turned : {false, true}) {
       int next = 0;
       std::vector<int> stack{t.root()};
@@ -59,7 +60,7 @@ class sp_order {
         int const i = stack.back();
         stack.pop_back();
         if (t.kind(i) == sp_kind::leaf) {
-          (turned ? second_ : first_)[static_cast<std::size_t>(t.node(i))] = next++;
+          (turned ? second_ : first_)[idx(t.node(i))] = next++;
           continue;
         }
         auto const parts = t.parts(i);
@@ -68,9 +69,9 @@ class sp_order {
       }
     }
   }
-  bool has(int v) const { return first_[static_cast<std::size_t>(v)] >= 0; }
+  bool has(int v) const { return first_[idx(v)] >= 0; }
   bool precedes(int u, int v) const {
-    auto const a = static_cast<std::size_t>(u), b = static_cast<std::size_t>(v);
+    auto const a = idx(u), b = idx(v);
     return has(u) && has(v) && first_[a] < first_[b] && second_[a] < second_[b];
   }
 };
@@ -81,11 +82,11 @@ class sp_order {
 template <topology G> bool keeps_dependencies(G const& g, sp_tree const& t) {
   int const n = tensorpar::node_count(g);
   std::vector<int> const l = leaves(t);
-  std::vector<char> seen(static_cast<std::size_t>(n), 0);
+  std::vector<char> seen(idx(n), 0);
   if (static_cast<int>(l.size()) != n) return false;
   for (int v : l) {
-    if (v < 0 || v >= n || seen[static_cast<std::size_t>(v)]) return false;
-    seen[static_cast<std::size_t>(v)] = 1;
+    if (v < 0 || v >= n || seen[idx(v)]) return false;
+    seen[idx(v)] = 1;
   }
   sp_order const order(t, n);
   for (int v = 0; v < n; ++v) {
@@ -99,27 +100,27 @@ template <topology G> bool keeps_dependencies(G const& g, sp_tree const& t) {
 /// The fewest edges with the order of the tree: the last nodes of each part of a series to the first nodes of
 /// the next. Precondition: no node occurs twice. O(size + edges).
 inline std::vector<std::pair<int, int>> cover_edges(sp_tree const& t) {
-  std::vector<std::vector<int>> first(static_cast<std::size_t>(t.size())), last(first.size());
+  std::vector<std::vector<int>> first(idx(t.size())), last(first.size());
   std::vector<std::pair<int, int>> r;
   for (int i = 0; i < t.size(); ++i) {
-    auto const me = static_cast<std::size_t>(i);
+    auto const me = idx(i);
     if (t.kind(i) == sp_kind::leaf) {
       first[me] = last[me] = {t.node(i)};
       continue;
     }
     auto const parts = t.parts(i);
     for (int k = 0; k < parts.size(); ++k) {
-      auto const p = static_cast<std::size_t>(parts[k]);
+      auto const p = idx(parts[k]);
       bool const series = t.kind(i) == sp_kind::series;
       if (series && k > 0)
-        for (int u : last[static_cast<std::size_t>(parts[k - 1])])
+        for (int u : last[idx(parts[k - 1])])
           for (int v : first[p]) r.emplace_back(u, v);
       if (!series || k == 0) first[me].insert(first[me].end(), first[p].begin(), first[p].end());
       if (!series || k == parts.size() - 1) last[me].insert(last[me].end(), last[p].begin(), last[p].end());
     }
     for (int k : parts) {
-      first[static_cast<std::size_t>(k)] = {};  // a part whose ends are handed up needs them no more
-      last[static_cast<std::size_t>(k)] = {};
+      first[idx(k)] = {};  // a part whose ends are handed up needs them no more
+      last[idx(k)] = {};
     }
   }
   std::sort(r.begin(), r.end());

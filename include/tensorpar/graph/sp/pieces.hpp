@@ -2,6 +2,7 @@
 // what cannot be cut so
 #pragma once
 #include <tensorpar/core/config.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/order.hpp>
 #include <vector>
 
@@ -15,7 +16,7 @@ template <topology G> constexpr components series_pieces(G const& g) {
   adjacency const& a = detail::as_adjacency(g);
   int const n = a.node_count();
   pool<int> const order = detail::topological_order(a);
-  components r{std::vector<int>(static_cast<std::size_t>(n), 0), n > 0 ? 1 : 0};
+  components r{std::vector<int>(idx(n), 0), n > 0 ? 1 : 0};
   pool<int> missing(n, 0), last(n, 0), first(n, 0);
   // joined: edges from the last nodes before the place to the first nodes after it
   i64 lasts = 0, firsts = 0, joined = 0;
@@ -27,7 +28,7 @@ template <topology G> constexpr components series_pieces(G const& g) {
   for (int i = 0; i < n; ++i) {
     int const v = order[i];
     if (i > 0 && joined == lasts * firsts) ++r.count;
-    r.of[static_cast<std::size_t>(v)] = r.count - 1;
+    r.of[idx(v)] = r.count - 1;
     first[v] = 0;
     --firsts;
     for (int u : a.predecessors(v)) {

@@ -1,6 +1,7 @@
 // tensorpar/graph/sp/relaxation.hpp - the nearest series-parallel tree of any acyclic graph, and what it
 // costs
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/sp/exact.hpp>
 #include <tensorpar/graph/sp/heuristics.hpp>
 #include <tensorpar/graph/sp/measure.hpp>
@@ -68,23 +69,23 @@ int relax_pieces(sp_expr& e, adjacency const& a, std::vector<int> const& origin,
   if (!side_by_side) pieces = series_pieces(a);
   if (pieces.count == 1) {
     sp_tree const t = relax_piece(
-        a, [&](int v) { return weight[static_cast<std::size_t>(origin[static_cast<std::size_t>(v)])]; });
+        a, [&](int v) { return weight[idx(origin[idx(v)])]; });
     std::vector<int> handle, parts;
     for (int i = 0; i < t.size(); ++i) {
       parts.clear();
-      for (int k : t.parts(i)) parts.push_back(handle[static_cast<std::size_t>(k)]);
-      handle.push_back(t.kind(i) == sp_kind::leaf ? e.leaf(origin[static_cast<std::size_t>(t.node(i))])
+      for (int k : t.parts(i)) parts.push_back(handle[idx(k)]);
+      handle.push_back(t.kind(i) == sp_kind::leaf ? e.leaf(origin[idx(t.node(i))])
                                                   : e.compose(t.kind(i), parts));
     }
     return handle.back();
   }
-  std::vector<std::vector<int>> nodes(static_cast<std::size_t>(pieces.count), std::vector<int>{});
+  std::vector<std::vector<int>> nodes(idx(pieces.count), std::vector<int>{});
   for (int v = 0; v < a.node_count(); ++v)
-    nodes[static_cast<std::size_t>(pieces.of[static_cast<std::size_t>(v)])].push_back(v);
+    nodes[idx(pieces.of[idx(v)])].push_back(v);
   std::vector<int> parts;
   for (auto& some : nodes) {
     subgraph s = induced(a, some);
-    for (int& v : s.origin) v = origin[static_cast<std::size_t>(v)];
+    for (int& v : s.origin) v = origin[idx(v)];
     parts.push_back(relax_pieces(e, s.structure, s.origin, weight));
   }
   return e.compose(side_by_side ? sp_kind::parallel : sp_kind::series, parts);

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/adjacency.hpp>
 #include <tensorpar/graph/sp/reduction.hpp>
 #include <tensorpar/graph/sp/tree.hpp>
@@ -71,7 +72,7 @@ std::optional<sp_tree> sp_decomposition(G const& g, Leading const& leading) {
   int const barrier = tensorpar::node_count(g);
   for (int i = 0; i < t->size(); ++i) {
     parts.clear();
-    for (int k : t->parts(i)) parts.push_back(handle[static_cast<std::size_t>(k)]);
+    for (int k : t->parts(i)) parts.push_back(handle[idx(k)]);
     bool const leaf = t->kind(i) == sp_kind::leaf;
     handle.push_back(!leaf                   ? e.compose(t->kind(i), parts)
                      : t->node(i) == barrier ? e.series({})

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/sp/expr.hpp>
 #include <vector>
 
@@ -77,7 +78,7 @@ class sp_tree {
     int first, count;
     friend bool operator==(entry const&, entry const&) = default;
   };
-  entry const& at(int i) const { return entries_[static_cast<std::size_t>(i)]; }
+  entry const& at(int i) const { return entries_[idx(i)]; }
   std::vector<entry> entries_;
   std::vector<int> links_;
 };
@@ -130,8 +131,8 @@ class sp_normaliser {
   std::vector<temp> temps_;
   std::vector<int> links_, items_;
 
-  temp const& at(int i) const { return temps_[static_cast<std::size_t>(i)]; }
-  int part(int i, int k) const { return links_[static_cast<std::size_t>(at(i).first + k)]; }
+  temp const& at(int i) const { return temps_[idx(i)]; }
+  int part(int i, int k) const { return links_[idx(at(i).first + k)]; }
 
   /// A total order on normal forms: first leaf, then shape, depth first. With distinct leaves the first
   /// comparison decides.
@@ -165,7 +166,7 @@ class sp_normaliser {
       items_.push_back(static_cast<int>(temps_.size()) - 1);
     } else if (temp const only = at(items_.back()); only.kind == into && into != sp_kind::leaf) {
       items_.pop_back();  // S(P(S(a,b)),c): the lone part is spliced into the parent
-      for (int k = 0; k < only.count; ++k) items_.push_back(links_[static_cast<std::size_t>(only.first + k)]);
+      for (int k = 0; k < only.count; ++k) items_.push_back(links_[idx(only.first + k)]);
     }
   }
 
@@ -242,14 +243,14 @@ inline sp_tree sp_tree::parse(std::string_view text) {
 /// Adds a tree to an expression; returns its handle there. Precondition: i is an entry of t. O(size of t).
 inline int append(sp_expr& e, sp_tree const& t) {
   std::vector<int> handle, parts;
-  handle.reserve(static_cast<std::size_t>(t.size()));
+  handle.reserve(idx(t.size()));
   for (int i = 0; i < t.size(); ++i) {
     if (t.kind(i) == sp_kind::leaf) {
       handle.push_back(e.leaf(t.node(i)));
       continue;
     }
     parts.clear();
-    for (int k : t.parts(i)) parts.push_back(handle[static_cast<std::size_t>(k)]);
+    for (int k : t.parts(i)) parts.push_back(handle[idx(k)]);
     handle.push_back(e.compose(t.kind(i), parts));
   }
   return handle.back();

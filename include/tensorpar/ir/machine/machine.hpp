@@ -3,6 +3,7 @@
 #include <string>
 #include <tensorpar/core/error.hpp>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <vector>
 
 namespace tensorpar {
@@ -38,12 +39,12 @@ struct machine {
 
   int size() const { return static_cast<int>(device.size()); }
   device_kind const& kind_of(int d) const {
-    return kinds[static_cast<std::size_t>(device[static_cast<std::size_t>(d)])];
+    return kinds[idx(device[idx(d)])];
   }
   /// Bytes of every device.
   std::vector<i64> memories() const {
     std::vector<i64> r(device.size());
-    for (int d = 0; d < size(); ++d) r[static_cast<std::size_t>(d)] = kind_of(d).memory;
+    for (int d = 0; d < size(); ++d) r[idx(d)] = kind_of(d).memory;
     return r;
   }
   /// The level that joins two different devices. O(levels).
@@ -72,7 +73,7 @@ inline machine make_cluster(std::string name, device_kind const& kind, int n, in
   if (n > per_node && outer == link_level{})
     throw error("no link between " + std::to_string(n / per_node) + " nodes of " + std::to_string(per_node),
                 name, "an outer link with latency and bandwidth");
-  machine m{std::move(name), {kind}, std::vector<int>(static_cast<std::size_t>(n), 0), {}};
+  machine m{std::move(name), {kind}, std::vector<int>(idx(n), 0), {}};
   link_level none;
   none.group = inner.group = per_node;
   if (per_node > 1 || inner != none) m.links.push_back(std::move(inner));

@@ -2,6 +2,7 @@
 // ones
 #pragma once
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine.hpp>
 #include <utility>
 
@@ -76,7 +77,7 @@ inline machine cluster_of(std::string name, std::vector<node_type> const& nodes,
     std::size_t k = 0;
     while (k < m.kinds.size() && !(m.kinds[k] == n.kind)) ++k;
     if (k == m.kinds.size()) m.kinds.push_back(n.kind);
-    m.device.insert(m.device.end(), static_cast<std::size_t>(n.devices), static_cast<int>(k));
+    m.device.insert(m.device.end(), idx(n.devices), static_cast<int>(k));
     share = share == 0 || n.share() < share ? n.share() : share;
   }
   m.links = nodes.front().inside;
@@ -91,7 +92,7 @@ inline machine cluster_of(std::string name, std::vector<node_type> const& nodes,
 }
 inline machine cluster_of(std::string const& name, node_type const& n, int count, char const* network,
                           double latency) {
-  return cluster_of(name, std::vector<node_type>(static_cast<std::size_t>(count), n), network, latency);
+  return cluster_of(name, std::vector<node_type>(idx(count), n), network, latency);
 }
 
 inline constexpr double ethernet = 30e-6, infiniband = 6e-6;
@@ -169,7 +170,7 @@ inline machine preset(std::string_view name) {
       if (base != "autodist-" + std::string(row.name)) continue;
       std::vector<node_type> nodes;
       auto put = [&](int k, node_type const& t) {
-        nodes.insert(nodes.end(), static_cast<std::size_t>(k), t);
+        nodes.insert(nodes.end(), idx(k), t);
       };
       put(row.g3_16, g3_16());
       put(row.g4dn_12, g4dn_12());

@@ -1,6 +1,7 @@
 // tensorpar/op/core/notation.hpp - an operator's iteration space, from one einsum-like line
 #pragma once
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/core/shape.hpp>
 
 namespace tensorpar {
@@ -86,7 +87,7 @@ struct notation_text {
     for (char c : t) put(c);
     return *this;
   }
-  constexpr std::string_view view() const { return {s, static_cast<std::size_t>(n)}; }
+  constexpr std::string_view view() const { return {s, idx(n)}; }
 };
 
 /// With capitals for what is summed over: those loops may not be split.

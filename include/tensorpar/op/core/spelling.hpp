@@ -1,6 +1,7 @@
 // tensorpar/op/core/spelling.hpp - axes, shapes and operators as text
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/core/any_op.hpp>
 
 namespace tensorpar {
@@ -18,7 +19,7 @@ inline void put_text(std::string& s, char const* t) { put_text(s, std::string_vi
   u64 u = n < 0 ? 0 - static_cast<u64>(n) : static_cast<u64>(n);
   do { b[--k] = static_cast<char>('0' + u % 10); u /= 10; } while (u);
   if (n < 0) put_text(s, "-");
-  put_text(s, std::string_view(b + k, static_cast<std::size_t>(20 - k)));
+  put_text(s, std::string_view(b + k, idx(20 - k)));
 }
 [[gnu::noinline, gnu::cold]] inline void put_text(std::string& s, axis a) {
   char b[13];
@@ -27,7 +28,7 @@ inline void put_text(std::string& s, char const* t) { put_text(s, std::string_vi
     u64 const c = v % 40;
     b[--k] = static_cast<char>(c <= 26 ? 'a' + c - 1 : c <= 36 ? '0' + c - 27 : '_');
   }
-  put_text(s, std::string_view(b + k, static_cast<std::size_t>(13 - k)));
+  put_text(s, std::string_view(b + k, idx(13 - k)));
 }
 [[gnu::noinline, gnu::cold]] inline void put_text(std::string& s, dim const& d) {
   if (d.name && !(d.name == d.sym && d.n == 1)) { put_text(s, d.name); put_text(s, "="); }

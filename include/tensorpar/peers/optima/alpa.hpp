@@ -2,6 +2,7 @@
 // 1) times the slowest
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/peers/profiles/alpa_price.hpp>
 #include <utility>
@@ -29,23 +30,23 @@ class alpa_search {
   };
   std::vector<std::vector<item>> from_;  // by first layer: all stages, by rising time
 
-  std::size_t cell(int first, int used) const { return uz(first) * uz(devices_ + 1) + uz(used); }
+  std::size_t cell(int first, int used) const { return idx(first) * idx(devices_ + 1) + idx(used); }
 
  public:
   std::vector<double> times;  // every distinct stage time, ascending
 
   alpa_search(alpa_table const& t, int devices)
-      : t_(t), n_(t.layers), devices_(devices), from_(uz(t.layers)) {
+      : t_(t), n_(t.layers), devices_(devices), from_(idx(t.layers)) {
     for (int i = 0; i < n_; ++i) {
       for (int j = i; j < n_; ++j)
         for (int m = 0; m < static_cast<int>(t.submeshes.size()); ++m) {
           auto const& list = t.at(i, j, m);
-          for (int c = 0; c < static_cast<int>(list.size()) && t.submeshes[uz(m)] <= devices; ++c) {
-            from_[uz(i)].push_back({list[uz(c)].seconds, j, m, c, list[uz(c)].max_later});
-            times.push_back(list[uz(c)].seconds);
+          for (int c = 0; c < static_cast<int>(list.size()) && t.submeshes[idx(m)] <= devices; ++c) {
+            from_[idx(i)].push_back({list[idx(c)].seconds, j, m, c, list[idx(c)].max_later});
+            times.push_back(list[idx(c)].seconds);
           }
         }
-      std::stable_sort(from_[uz(i)].begin(), from_[uz(i)].end(),
+      std::stable_sort(from_[idx(i)].begin(), from_[idx(i)].end(),
                        [](item const& a, item const& b) { return a.seconds < b.seconds; });
     }
     std::sort(times.begin(), times.end());
@@ -54,13 +55,13 @@ class alpa_search {
 
   /// The least sum without regard to memory: a lower bound. `chain` gets the stages. O(stages * devices).
   double relaxed(double limit, std::vector<alpa_stage>* chain) const {
-    std::vector<double> best(uz(n_ + 1) * uz(devices_ + 1), infinity);
+    std::vector<double> best(idx(n_ + 1) * idx(devices_ + 1), infinity);
     std::vector<item const*> how(best.size(), nullptr);
     best[cell(n_, 0)] = 0;
     for (int i = n_ - 1; i >= 0; --i)
-      for (item const& x : from_[uz(i)]) {
+      for (item const& x : from_[idx(i)]) {
         if (x.seconds > limit) break;
-        int const width = t_.submeshes[uz(x.submesh)];
+        int const width = t_.submeshes[idx(x.submesh)];
         for (int d = width; d <= devices_; ++d)
           if (double const sum = x.seconds + best[cell(x.last + 1, d - width)]; sum < best[cell(i, d)]) {
             best[cell(i, d)] = sum;
@@ -73,7 +74,7 @@ class alpa_search {
       for (int i = 0, d = devices_; i < n_;) {
         item const& x = *how[cell(i, d)];
         chain->push_back({i, x.last, x.submesh, x.candidate});
-        d -= t_.submeshes[uz(x.submesh)];
+        d -= t_.submeshes[idx(x.submesh)];
         i = x.last + 1;
       }
     }
@@ -83,21 +84,21 @@ class alpa_search {
   /// The least sum with the limit on later stages, counting stages. O(layers * stages * devices).
   double exact(double limit, std::vector<alpa_stage>& chain) const {
     int const most = std::min(n_, devices_);
-    std::vector<std::vector<double>> best(uz(most + 1),
-                                          std::vector<double>(uz(n_ + 1) * uz(devices_ + 1), infinity));
+    std::vector<std::vector<double>> best(idx(most + 1),
+                                          std::vector<double>(idx(n_ + 1) * idx(devices_ + 1), infinity));
     std::vector<std::vector<item const*>> how(
-        uz(most + 1), std::vector<item const*>(uz(n_ + 1) * uz(devices_ + 1), nullptr));
+        idx(most + 1), std::vector<item const*>(idx(n_ + 1) * idx(devices_ + 1), nullptr));
     best[0][cell(n_, 0)] = 0;
     int stages = 0;
     for (int s = 1; s <= most; ++s)
       for (int i = n_ - 1; i >= 0; --i)
-        for (item const& x : from_[uz(i)]) {
+        for (item const& x : from_[idx(i)]) {
           if (x.seconds > limit) break;
           if (x.max_later < s - 1) continue;
-          int const width = t_.submeshes[uz(x.submesh)];
-          double const* const rest = best[uz(s - 1)].data() + cell(x.last + 1, 0);
-          double* const mine = best[uz(s)].data() + cell(i, 0);
-          item const** const by = how[uz(s)].data() + cell(i, 0);
+          int const width = t_.submeshes[idx(x.submesh)];
+          double const* const rest = best[idx(s - 1)].data() + cell(x.last + 1, 0);
+          double* const mine = best[idx(s)].data() + cell(i, 0);
+          item const** const by = how[idx(s)].data() + cell(i, 0);
           for (int d = width; d <= devices_; ++d)
             if (double const sum = x.seconds + rest[d - width]; sum < mine[d]) {
               mine[d] = sum;
@@ -105,13 +106,13 @@ class alpa_search {
             }
         }
     for (int s = 1; s <= most; ++s)
-      if (best[uz(s)][cell(0, devices_)] < best[uz(stages)][cell(0, devices_)]) stages = s;
-    double const r = best[uz(stages)][cell(0, devices_)];
+      if (best[idx(s)][cell(0, devices_)] < best[idx(stages)][cell(0, devices_)]) stages = s;
+    double const r = best[idx(stages)][cell(0, devices_)];
     chain.clear();
     for (int i = 0, d = devices_, s = stages; i < n_ && r < infinity; --s) {
-      item const& x = *how[uz(s)][cell(i, d)];
+      item const& x = *how[idx(s)][cell(i, d)];
       chain.push_back({i, x.last, x.submesh, x.candidate});
-      d -= t_.submeshes[uz(x.submesh)];
+      d -= t_.submeshes[idx(x.submesh)];
       i = x.last + 1;
     }
     return r;

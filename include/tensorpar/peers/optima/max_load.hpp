@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/downsets.hpp>
 #include <tensorpar/peers/optima/max_load_space.hpp>
@@ -32,22 +33,21 @@ class max_load_objective {
   max_load_objective(dnn_partitioning_profile const& g, max_load_space const& space,
                      max_load_limits const& limits)
       : limits_(limits), accelerator_(space.nodes.size(), 0.0), cpu_(accelerator_), bytes_(accelerator_) {
-    using detail::uz;
-    std::vector<std::vector<int>> readers(uz(g.node_count()));
+        std::vector<std::vector<int>> readers(idx(g.node_count()));
     for (int v = 0; v < g.node_count(); ++v) {
-      auto const k = uz(space.group[uz(v)]);
-      accelerator_[k] += g.on_accelerator[uz(v)] ? g.accelerator[uz(v)] : infinity;
-      cpu_[k] += g.cpu[uz(v)];
-      bytes_[k] += g.size[uz(v)];
-      for (int u : g.predecessors(v)) readers[uz(u)].push_back(space.group[uz(v)]);
+      auto const k = idx(space.group[idx(v)]);
+      accelerator_[k] += g.on_accelerator[idx(v)] ? g.accelerator[idx(v)] : infinity;
+      cpu_[k] += g.cpu[idx(v)];
+      bytes_[k] += g.size[idx(v)];
+      for (int u : g.predecessors(v)) readers[idx(u)].push_back(space.group[idx(v)]);
     }
     std::map<std::vector<int>, double> alike;  // equal sets of groups are cut together
     for (int u = 0; u < g.node_count(); ++u) {
-      auto& net = readers[uz(u)];
-      net.push_back(space.group[uz(u)]);
+      auto& net = readers[idx(u)];
+      net.push_back(space.group[idx(u)]);
       std::sort(net.begin(), net.end());
       net.erase(std::unique(net.begin(), net.end()), net.end());
-      if (net.size() > 1 && g.send[uz(u)] > 0) alike[net] += g.send[uz(u)];
+      if (net.size() > 1 && g.send[idx(u)] > 0) alike[net] += g.send[idx(u)];
     }
     for (auto& [net, cost] : alike) {
       nets_.push_back(net);
@@ -58,14 +58,14 @@ class max_load_objective {
   int ways() const { return limits_.cpus > 0 ? 2 : 1; }
   stage_way way(int w) const { return w == 0 ? stage_way{1, 0, 0, 1} : stage_way{0, 1, 1, 1}; }
   int tables() const { return ways(); }
-  double work(int t, int v) const { return (t == 0 ? accelerator_ : cpu_)[detail::uz(v)]; }
+  double work(int t, int v) const { return (t == 0 ? accelerator_ : cpu_)[idx(v)]; }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
   net_charge charge(int t, int h) const {
-    double const c = t == 0 ? charge_[detail::uz(h)] : 0.0;
+    double const c = t == 0 ? charge_[idx(h)] : 0.0;
     return {c, c, c};
   }
   int measures() const { return 1; }
-  double measure(int, int v) const { return bytes_[detail::uz(v)]; }
+  double measure(int, int v) const { return bytes_[idx(v)]; }
   double seconds(downset_stage const& s, int w, int) const {
     return w == 0 && s.sum(0) > limits_.memory ? infinity : s.work + s.boundary;
   }
@@ -98,7 +98,7 @@ inline max_load_optimum min_max_load(dnn_partitioning_profile const& g, max_load
   for (downset_part const& s : r.pipeline.stages) {
     auto& list = (s.way == 0 ? r.split.accelerators : r.split.cpus).emplace_back();
     for (int k : s.nodes)
-      list.insert(list.end(), space.nodes[detail::uz(k)].begin(), space.nodes[detail::uz(k)].end());
+      list.insert(list.end(), space.nodes[idx(k)].begin(), space.nodes[idx(k)].end());
     std::sort(list.begin(), list.end());
   }
   r.seconds = price_max_load(g, r.split, limits.memory).seconds;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/dnn_partitioning.hpp>
 #include <tuple>
 #include <utility>
@@ -17,14 +18,14 @@ namespace detail {
 /// Sets that merge; the smallest member names a set. Near O(1) amortised.
 struct merged_sets {
   std::vector<int> up;
-  explicit merged_sets(int n) : up(uz(n)) { std::iota(up.begin(), up.end(), 0); }
+  explicit merged_sets(int n) : up(idx(n)) { std::iota(up.begin(), up.end(), 0); }
   int find(int x) {
-    while (up[uz(x)] != x) x = up[uz(x)] = up[uz(up[uz(x)])];
+    while (up[idx(x)] != x) x = up[idx(x)] = up[idx(up[idx(x)])];
     return x;
   }
   void join(int x, int y) {
     x = find(x), y = find(y);
-    up[uz(std::max(x, y))] = std::min(x, y);
+    up[idx(std::max(x, y))] = std::min(x, y);
   }
 };
 
@@ -34,36 +35,36 @@ inline std::vector<int> strong_components(std::vector<std::vector<int>> const& n
   int const n = static_cast<int>(next.size());
   std::vector<std::vector<int>> back(next.size());
   for (int v = 0; v < n; ++v)
-    for (int w : next[uz(v)]) back[uz(w)].push_back(v);
+    for (int w : next[idx(v)]) back[idx(w)].push_back(v);
   std::vector<int> order, part(next.size(), -1);
   std::vector<char> seen(next.size(), 0);
   std::vector<std::pair<int, std::size_t>> stack;
   for (int start = 0; start < n; ++start) {
-    if (seen[uz(start)]) continue;
-    seen[uz(start)] = 1;
+    if (seen[idx(start)]) continue;
+    seen[idx(start)] = 1;
     stack.push_back({start, 0});
     while (!stack.empty()) {
       auto& [v, i] = stack.back();
-      if (i == next[uz(v)].size()) {
+      if (i == next[idx(v)].size()) {
         order.push_back(v);
         stack.pop_back();
         continue;
       }
-      int const w = next[uz(v)][i++];
-      if (!std::exchange(seen[uz(w)], 1)) stack.push_back({w, 0});
+      int const w = next[idx(v)][i++];
+      if (!std::exchange(seen[idx(w)], 1)) stack.push_back({w, 0});
     }
   }
   int parts = 0;
   std::vector<int> work;
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    if (part[uz(*it)] >= 0) continue;
-    part[uz(*it)] = parts;
+    if (part[idx(*it)] >= 0) continue;
+    part[idx(*it)] = parts;
     for (work.push_back(*it); !work.empty();) {
       int const v = work.back();
       work.pop_back();
-      for (int w : back[uz(v)])
-        if (part[uz(w)] < 0) {
-          part[uz(w)] = parts;
+      for (int w : back[idx(v)])
+        if (part[idx(w)] < 0) {
+          part[idx(w)] = parts;
           work.push_back(w);
         }
     }
@@ -86,54 +87,53 @@ struct max_load_space : profile_graph {
 
 /// O((V + E) log V) per round of joining.
 inline max_load_space space_of(dnn_partitioning_profile const& g) {
-  using detail::uz;
-  int const n = g.node_count();
-  std::vector<char> forward(uz(g.colours), 0);
+    int const n = g.node_count();
+  std::vector<char> forward(idx(g.colours), 0);
   for (int v = 0; v < n; ++v)
-    if (!g.backward[uz(v)]) forward[uz(g.colour[uz(v)])] = 1;
+    if (!g.backward[idx(v)]) forward[idx(g.colour[idx(v)])] = 1;
   std::vector<std::tuple<int, int, bool>> order;  // of colours, in the forward pass; is it a mirror image?
-  std::vector<char> reads_backward(uz(g.colours), 0);
+  std::vector<char> reads_backward(idx(g.colours), 0);
   for (int v = 0; v < n; ++v)
     for (int u : g.predecessors(v)) {
-      int const a = g.colour[uz(u)], b = g.colour[uz(v)];
-      if (!g.backward[uz(u)] && g.backward[uz(v)]) reads_backward[uz(a)] = 1;
-      if (!g.backward[uz(u)] && !g.backward[uz(v)]) order.push_back({a, b, false});
-      if (g.backward[uz(u)] && g.backward[uz(v)] && (!forward[uz(a)] || !forward[uz(b)]))
+      int const a = g.colour[idx(u)], b = g.colour[idx(v)];
+      if (!g.backward[idx(u)] && g.backward[idx(v)]) reads_backward[idx(a)] = 1;
+      if (!g.backward[idx(u)] && !g.backward[idx(v)]) order.push_back({a, b, false});
+      if (g.backward[idx(u)] && g.backward[idx(v)] && (!forward[idx(a)] || !forward[idx(b)]))
         order.push_back({b, a, true});
     }
   detail::merged_sets sets(g.colours);
-  std::vector<std::vector<int>> next(uz(g.colours));
-  for (auto const& [a, b, mirror] : order) next[uz(a)].push_back(b);
+  std::vector<std::vector<int>> next(idx(g.colours));
+  for (auto const& [a, b, mirror] : order) next[idx(a)].push_back(b);
   std::vector<int> const part = detail::strong_components(next);
-  std::vector<int> first(uz(g.colours), -1);
+  std::vector<int> first(idx(g.colours), -1);
   for (int c = 0; c < g.colours; ++c) {
-    int& f = first[uz(part[uz(c)])];
+    int& f = first[idx(part[idx(c)])];
     if (f < 0) f = c;
     sets.join(f, c);
   }
   for (bool again = true; again;) {
     again = false;
-    std::vector<double> forward_time(uz(g.colours), 0.0), forward_cpu(forward_time),
+    std::vector<double> forward_time(idx(g.colours), 0.0), forward_cpu(forward_time),
         backward_time(forward_time);
-    std::vector<char> busy(uz(g.colours), 0), exists(uz(g.colours), 0);
+    std::vector<char> busy(idx(g.colours), 0), exists(idx(g.colours), 0);
     for (int v = 0; v < n; ++v) {
-      auto const c = uz(sets.find(g.colour[uz(v)]));
+      auto const c = idx(sets.find(g.colour[idx(v)]));
       exists[c] = 1;
-      (g.backward[uz(v)] ? backward_time : forward_time)[c] += g.accelerator[uz(v)];
-      (g.backward[uz(v)] ? backward_time : forward_cpu)[c] += g.cpu[uz(v)];
+      (g.backward[idx(v)] ? backward_time : forward_time)[c] += g.accelerator[idx(v)];
+      (g.backward[idx(v)] ? backward_time : forward_cpu)[c] += g.cpu[idx(v)];
     }
     for (int c = 0; c < g.colours; ++c)
-      if (reads_backward[uz(c)]) busy[uz(sets.find(c))] = 1;
+      if (reads_backward[idx(c)]) busy[idx(sets.find(c))] = 1;
     std::set<std::tuple<int, int, bool>> distinct;
     for (auto const& [a, b, mirror] : order)
       if (sets.find(a) != sets.find(b)) distinct.insert({sets.find(a), sets.find(b), mirror});
-    std::vector<std::vector<int>> neighbours(uz(g.colours));
+    std::vector<std::vector<int>> neighbours(idx(g.colours));
     for (auto const& [a, b, mirror] : distinct) {
-      neighbours[uz(a)].push_back(b);
-      neighbours[uz(b)].push_back(a);
+      neighbours[idx(a)].push_back(b);
+      neighbours[idx(b)].push_back(a);
     }
     for (int c = 0; c < g.colours; ++c) {
-      auto const i = uz(c);
+      auto const i = idx(c);
       if (!exists[i] || sets.find(c) != c || busy[i] || neighbours[i].size() != 1) continue;
       if (forward_time[i] >= 1e-6 || forward_cpu[i] >= 1e-6 || backward_time[i] >= 1e-6) continue;
       sets.join(c, neighbours[i][0]);
@@ -141,20 +141,20 @@ inline max_load_space space_of(dnn_partitioning_profile const& g) {
     }
   }
   max_load_space r;
-  std::vector<int> number(uz(g.colours), -1);
+  std::vector<int> number(idx(g.colours), -1);
   for (int v = 0; v < n; ++v) {
-    int& k = number[uz(sets.find(g.colour[uz(v)]))];
+    int& k = number[idx(sets.find(g.colour[idx(v)]))];
     if (k < 0) {
       k = static_cast<int>(r.nodes.size());
       r.nodes.emplace_back();
     }
     r.group.push_back(k);
-    r.nodes[uz(k)].push_back(v);
+    r.nodes[idx(k)].push_back(v);
   }
   r.inputs.resize(r.nodes.size());
   for (auto const& [a, b, mirror] : order) {
-    int const u = number[uz(sets.find(a))], v = number[uz(sets.find(b))];
-    if (u != v) r.inputs[uz(v)].push_back(u);
+    int const u = number[idx(sets.find(a))], v = number[idx(sets.find(b))];
+    if (u != v) r.inputs[idx(v)].push_back(u);
   }
   for (auto& list : r.inputs) {
     std::sort(list.begin(), list.end());

@@ -2,6 +2,7 @@
 // levels
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/peers/optima/pipedream_wide.hpp>
 #include <vector>
@@ -33,15 +34,15 @@ class pipedream_search {
   // one machine of the next level
   std::vector<std::vector<double>> span_;
 
-  std::size_t at(int from, int to) const { return uz(from) * uz(n_) + uz(to); }
+  std::size_t at(int from, int to) const { return idx(from) * idx(n_) + idx(to); }
   double compute(int from, int to) const {
-    return states_[uz(to)].seconds - (from ? states_[uz(from - 1)].seconds : 0.0);
+    return states_[idx(to)].seconds - (from ? states_[idx(from - 1)].seconds : 0.0);
   }
   double parameters(int from, int to) const {
-    return states_[uz(to)].parameters - (from ? states_[uz(from - 1)].parameters : 0.0);
+    return states_[idx(to)].parameters - (from ? states_[idx(from - 1)].parameters : 0.0);
   }
   double bytes(int from, int to) const {
-    return states_[uz(to)].activations - (from ? states_[uz(from - 1)].activations : 0.0) +
+    return states_[idx(to)].activations - (from ? states_[idx(from - 1)].activations : 0.0) +
            parameters(from, to);
   }
 
@@ -50,32 +51,32 @@ class pipedream_search {
   std::vector<cell> level(std::size_t depth, int from) const {
     pipedream_level const& l = setup_.levels[depth];
     int const most = l.machines, within = depth == 0 ? 1 : setup_.levels[depth - 1].machines;
-    std::vector<cell> r(uz(n_) * uz(most));
-    std::vector<char> inside(uz(n_), from == 0);
+    std::vector<cell> r(idx(n_) * idx(most));
+    std::vector<char> inside(idx(n_), from == 0);
     if (from > 0)
       for (int j = from; j < n_; ++j)
-        inside[uz(j)] = pipedream_layers::within(states_[uz(from - 1)].layers, states_[uz(j)].layers);
-    if (from > 0) inside[uz(from - 1)] = 0;
-    std::vector<double> last(uz(most));
+        inside[idx(j)] = pipedream_layers::within(states_[idx(from - 1)].layers, states_[idx(j)].layers);
+    if (from > 0) inside[idx(from - 1)] = 0;
+    std::vector<double> last(idx(most));
     for (int j = 0; j < n_; ++j) {
-      if (!inside[uz(j)]) continue;
-      cell* const mine = r.data() + uz(j) * uz(most);
+      if (!inside[idx(j)]) continue;
+      cell* const mine = r.data() + idx(j) * idx(most);
       double const whole = span_[depth][at(from, j)], p = parameters(from, j), b = bytes(from, j);
       for (int m = 1; m <= (setup_.straight ? 1 : most); ++m)
         if (whole < infinity && pipedream_fits(setup_, most, m, m, b))
           mine[m - 1] = {pipedream_whole(l, within, whole, p, m), -1, m};
-      double const output = j == n_ - 1 ? 0.0 : states_[uz(j)].output;
-      for (int k : below_[uz(j)]) {
-        if (!inside[uz(k)]) continue;
+      double const output = j == n_ - 1 ? 0.0 : states_[idx(j)].output;
+      for (int k : below_[idx(j)]) {
+        if (!inside[idx(k)]) continue;
         double const span = span_[depth][at(k + 1, j)];
         if (!(span < infinity)) continue;
         double const q = parameters(k + 1, j), kept = bytes(k + 1, j);
         for (int m = 1; m < most; ++m)
-          last[uz(m)] = pipedream_last(setup_, l, span, q, m, states_[uz(k)].output, output);
-        cell const* const front = r.data() + uz(k) * uz(most);
+          last[idx(m)] = pipedream_last(setup_, l, span, q, m, states_[idx(k)].output, output);
+        cell const* const front = r.data() + idx(k) * idx(most);
         for (int m = 2; m <= most; ++m)
           for (int here = 1; here <= (setup_.straight ? 1 : m - 1); ++here) {
-            double const t = std::max(front[m - here - 1].seconds, last[uz(here)]);
+            double const t = std::max(front[m - here - 1].seconds, last[idx(here)]);
             if (t < mine[m - 1].seconds && pipedream_fits(setup_, most, m, here, kept))
               mine[m - 1] = {t, k, here};
           }
@@ -86,8 +87,8 @@ class pipedream_search {
 
   std::vector<int> layers(int from, int to) const {
     std::vector<int> r;
-    auto const in = [&](int state, int v) { return pipedream_layers::has(states_[uz(state)].layers, v); };
-    for (int v = 0, n = static_cast<int>(states_[uz(to)].layers.size()) * 64; v < n; ++v)
+    auto const in = [&](int state, int v) { return pipedream_layers::has(states_[idx(state)].layers, v); };
+    for (int v = 0, n = static_cast<int>(states_[idx(to)].layers.size()) * 64; v < n; ++v)
       if (in(to, v) && !(from && in(from - 1, v))) r.push_back(v);
     return r;
   }
@@ -97,7 +98,7 @@ class pipedream_search {
     std::vector<pipedream_stage> r;
     int m = setup_.levels[depth].machines;
     for (int j = to; j >= 0;) {
-      cell const& c = table[uz(j) * uz(setup_.levels[depth].machines) + uz(m - 1)];
+      cell const& c = table[idx(j) * idx(setup_.levels[depth].machines) + idx(m - 1)];
       int const start = c.split < 0 ? from : c.split + 1;
       r.push_back({layers(start, j), c.machines,
                    depth ? unfold(depth - 1, start, j) : std::vector<pipedream_stage>{}});
@@ -113,26 +114,26 @@ class pipedream_search {
       : setup_(setup),
         states_(pipedream_states(g, max_states)),
         n_(static_cast<int>(states_.size())),
-        below_(uz(n_)) {
+        below_(idx(n_)) {
     for (int j = 0; j < n_; ++j)
       for (int i = 0; i < j; ++i)
-        if (pipedream_layers::within(states_[uz(i)].layers, states_[uz(j)].layers))
-          below_[uz(j)].push_back(i);
+        if (pipedream_layers::within(states_[idx(i)].layers, states_[idx(j)].layers))
+          below_[idx(j)].push_back(i);
   }
 
   pipedream_optimum operator()() {
-    std::vector<double> first(uz(n_ + 1) * uz(n_), infinity);
+    std::vector<double> first(idx(n_ + 1) * idx(n_), infinity);
     for (int j = 0; j < n_; ++j) {
       first[at(0, j)] = compute(0, j);
-      for (int i : below_[uz(j)]) first[at(i + 1, j)] = compute(i + 1, j);
+      for (int i : below_[idx(j)]) first[at(i + 1, j)] = compute(i + 1, j);
     }
     span_.push_back(std::move(first));
     for (std::size_t depth = 0; depth + 1 < setup_.levels.size(); ++depth) {
       int const most = setup_.levels[depth].machines;
-      std::vector<double> next(uz(n_ + 1) * uz(n_), infinity);
+      std::vector<double> next(idx(n_ + 1) * idx(n_), infinity);
       for (int i = 0; i < n_; ++i) {
         std::vector<cell> const table = level(depth, i);
-        for (int j = 0; j < n_; ++j) next[at(i, j)] = table[uz(j) * uz(most) + uz(most - 1)].seconds;
+        for (int j = 0; j < n_; ++j) next[at(i, j)] = table[idx(j) * idx(most) + idx(most - 1)].seconds;
       }
       span_.push_back(std::move(next));
     }
@@ -140,7 +141,7 @@ class pipedream_search {
     int const most = setup_.levels[top].machines;
     pipedream_optimum r;
     r.states = n_;
-    r.seconds = level(top, 0)[uz(n_ - 1) * uz(most) + uz(most - 1)].seconds;
+    r.seconds = level(top, 0)[idx(n_ - 1) * idx(most) + idx(most - 1)].seconds;
     r.feasible = r.seconds < infinity;
     if (r.feasible) r.stages = unfold(top, 0, n_ - 1);
     return r;
@@ -172,7 +173,7 @@ inline pipedream_optimum min_pipedream(pipedream_profile const& g, pipedream_set
   pipedream_optimum r{best.feasible, best.seconds, {}, best.downsets - 1};
   for (downset_part const& s : best.stages) {
     r.stages.push_back({{}, s.way + 1, {}});
-    for (int v : s.nodes) r.stages.back().nodes.push_back(o.layer()[detail::uz(v)]);
+    for (int v : s.nodes) r.stages.back().nodes.push_back(o.layer()[idx(v)]);
   }
   return r;
 }

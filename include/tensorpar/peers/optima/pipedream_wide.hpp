@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cmath>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/downsets.hpp>
 #include <tensorpar/peers/profiles/pipedream_price.hpp>
@@ -23,11 +24,11 @@ class pipedream_objective {
   mutable std::vector<double> output_;       // by downset, bytes; negative where not yet known
 
   double output(downset_lattice const& l, int d) const {
-    if (output_.empty()) output_.assign(detail::uz(l.count()), -1.0);
-    double& r = output_[detail::uz(d)];
+    if (output_.empty()) output_.assign(idx(l.count()), -1.0);
+    double& r = output_[idx(d)];
     if (r < 0) {
-      std::vector<u64> set(detail::uz(layers_.words), 0);
-      l.each_between(0, d, [&](int v) { layers_.put(set, layer_[detail::uz(v)]); });
+      std::vector<u64> set(idx(layers_.words), 0);
+      l.each_between(0, d, [&](int v) { layers_.put(set, layer_[idx(v)]); });
       r = layers_.state(std::move(set)).output;
     }
     return r;
@@ -42,14 +43,14 @@ class pipedream_objective {
       : layers_(layers), setup_(setup) {
     std::vector<int> number(layers.kept.size(), -1);
     for (int v = 0; v < layers.g.node_count(); ++v)
-      if (layers.kept[detail::uz(v)]) {
-        number[detail::uz(v)] = static_cast<int>(layer_.size());
+      if (layers.kept[idx(v)]) {
+        number[idx(v)] = static_cast<int>(layer_.size());
         layer_.push_back(v);
       }
     for (int v : layer_) {
       inputs_.emplace_back();
-      for (int u : layers.g.inputs[detail::uz(v)])
-        if (number[detail::uz(u)] >= 0) inputs_.back().push_back(number[detail::uz(u)]);
+      for (int u : layers.g.inputs[idx(v)])
+        if (number[idx(u)] >= 0) inputs_.back().push_back(number[idx(u)]);
     }
   }
   /// The graph of those layers, as predecessor lists, and the layer of each node.
@@ -63,14 +64,14 @@ class pipedream_objective {
   stage_way way(int w) const { return {w + 1, w + 1, 0, w + 1.0}; }
   int tables() const { return 1; }
   double work(int, int v) const {
-    auto const i = detail::uz(layer_[detail::uz(v)]);
+    auto const i = idx(layer_[idx(v)]);
     return layers_.g.forward[i] + layers_.g.backward[i];
   }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
   net_charge charge(int, int) const { return {}; }
   int measures() const { return 3; }
   double measure(int k, int v) const {
-    auto const i = detail::uz(layer_[detail::uz(v)]);
+    auto const i = idx(layer_[idx(v)]);
     return k == 0 ? layers_.g.parameter[i] : k == 1 ? layers_.g.activation[i] : work(0, v);
   }
   bool fits(double const* low, double const* high, int w, int later) const {

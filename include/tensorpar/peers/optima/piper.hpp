@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/downsets.hpp>
 #include <tensorpar/peers/profiles/configurations.hpp>
@@ -49,8 +50,8 @@ class piper_objective {
     int const i =
         static_cast<int>(std::upper_bound(mesh_.begin(), mesh_.end(), in_flight) - mesh_.begin()) - 1;
     if (i + 1 >= static_cast<int>(mesh_.size())) return {i, 0};
-    return {i, static_cast<double>(in_flight - mesh_[detail::uz(i)]) /
-                   (mesh_[detail::uz(i + 1)] - mesh_[detail::uz(i)])};
+    return {i, static_cast<double>(in_flight - mesh_[idx(i)]) /
+                   (mesh_[idx(i + 1)] - mesh_[idx(i)])};
   }
   int first_of(int table, mesh_place p) const { return table * table_measures() + 3 + p.at * (1 + prices); }
   double on_mesh(double const* low, double const* high, int table, mesh_place p, int k) const {
@@ -72,8 +73,7 @@ class piper_objective {
   }
 
   void add_degree(piper_profile const& g, int degree) {
-    using detail::uz;
-    degrees_.push_back(degree);
+        degrees_.push_back(degree);
     auto& nodes = nodes_.emplace_back();
     auto& parameters = parameters_.emplace_back();
     for (int v = 0; v < g.node_count(); ++v) {
@@ -83,20 +83,22 @@ class piper_objective {
       if (!at) continue;
       auto const& ways = at->ways;
       int const fast = ways.size() > 1 && ways[1].seconds < ways[0].seconds ? 1 : 0;
-      x = {ways[uz(fast)].seconds,
-           ways[uz(fast)].per_sample,
-           ways[uz(fast)].fixed,
+      x = {ways[idx(fast)].seconds,
+           ways[idx(fast)].per_sample,
+           ways[idx(fast)].fixed,
            infinity,
            0,
            0,
            fast,
            -1};
-      parameters.back() = ways[uz(fast)].parameters;
+      parameters.back() = ways[idx(fast)].parameters;
       if (ways.size() < 2) continue;
-      piper_configuration const &a = ways[uz(fast)], &b = ways[uz(1 - fast)];
+      piper_configuration const &a = ways[idx(fast)], &b = ways[idx(1 - fast)];
       if (a.sync_in != b.sync_in || a.sync_out != b.sync_out || a.parameters != b.parameters)
-        throw error("the configurations of node " + std::to_string(g.id[uz(v)]) + " differ in what they send",
-                    "Piper profile", "configurations of a degree that differ in time and memory only");
+        throw error("the configurations of node " + std::to_string(g.id[idx(v)]) +
+                        " differ in what they send",
+                    "Piper profile",
+                    "configurations of a degree that differ in time and memory only");
       x.other = b.seconds, x.other_per_sample = b.per_sample, x.other_fixed = b.fixed, x.second = 1 - fast;
     }
     auto& charges = charges_.emplace_back();
@@ -105,32 +107,32 @@ class piper_objective {
     for (int v = 0; v < g.node_count(); ++v) {
       piper_degree const* const at = detail::piper_find_degree(g, v, degree);
       if (!at) continue;
-      auto const &in = g.in[uz(v)], &out = g.out[uz(v)];
+      auto const &in = g.in[idx(v)], &out = g.out[idx(v)];
       for (std::size_t k = 0; k < in.size(); ++k)
-        charges[uz(in[k])].in += 2 * at->ways[0].sync_in[k] / setup_.bandwidth;
+        charges[idx(in[k])].in += 2 * at->ways[0].sync_in[k] / setup_.bandwidth;
       for (std::size_t k = 0; k < out.size(); ++k)
-        charges[uz(out[k])].out += 2 * at->ways[0].sync_out[k] / setup_.bandwidth;
+        charges[idx(out[k])].out += 2 * at->ways[0].sync_out[k] / setup_.bandwidth;
     }
   }
 
   /// What a node of table t saves by its other configuration with `in_flight` micro-batches; saved <= 0:
   /// nothing.
   memory_swap swap_of(int t, int v, int in_flight) const {
-    node_choice_of const& x = nodes_[detail::uz(t)][detail::uz(v)];
+    node_choice_of const& x = nodes_[idx(t)][idx(v)];
     if (x.second < 0) return {};
     return {(x.per_sample - x.other_per_sample) * in_flight + (x.fixed - x.other_fixed), x.other - x.fast};
   }
 
   /// The price with the fastest configurations, and by how many bytes they exceed the memory.
   double without_swaps(downset_stage const& s, int w, int later, double& over) const {
-    stage_way const& x = ways_[detail::uz(w)];
+    stage_way const& x = ways_[idx(w)];
     int const k = table_measures() * x.table;
     over = s.sum(k + 1) * detail::piper_in_flight(x.copies, later) + s.sum(k + 2) - setup_.memory;
     double const sync = detail::piper_sync_bytes(s.sum(k), x.copies, setup_.micro_batches) / setup_.bandwidth;
     return (s.work + s.boundary) / x.share + sync;
   }
   std::vector<memory_swap> swaps_of(downset_stage const& s, int w, int later) const {
-    stage_way const& x = ways_[detail::uz(w)];
+    stage_way const& x = ways_[idx(w)];
     int const in_flight = detail::piper_in_flight(x.copies, later);
     std::vector<memory_swap> r;
     s.each([&](int v) {
@@ -165,22 +167,22 @@ class piper_objective {
   }
 
   int ways() const { return static_cast<int>(ways_.size()); }
-  stage_way way(int w) const { return ways_[detail::uz(w)]; }
+  stage_way way(int w) const { return ways_[idx(w)]; }
   int tables() const { return static_cast<int>(degrees_.size()); }
-  int degree(int t) const { return degrees_[detail::uz(t)]; }
-  double work(int t, int v) const { return nodes_[detail::uz(t)][detail::uz(v)].fast; }
+  int degree(int t) const { return degrees_[idx(t)]; }
+  double work(int t, int v) const { return nodes_[idx(t)][idx(v)].fast; }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
-  net_charge charge(int t, int h) const { return charges_[detail::uz(t)][detail::uz(h)]; }
+  net_charge charge(int t, int h) const { return charges_[idx(t)][idx(h)]; }
   int measures() const { return table_measures() * tables(); }
   double measure(int k, int v) const {
     int const t = k / table_measures(), i = k % table_measures();
-    node_choice_of const& x = nodes_[detail::uz(t)][detail::uz(v)];
-    if (i == 0) return parameters_[detail::uz(t)][detail::uz(v)];
+    node_choice_of const& x = nodes_[idx(t)][idx(v)];
+    if (i == 0) return parameters_[idx(t)][idx(v)];
     if (i < 3) return i == 1 ? x.per_sample : x.fixed;
-    int const in_flight = mesh_[detail::uz((i - 3) / (1 + prices))], price = (i - 3) % (1 + prices);
+    int const in_flight = mesh_[idx((i - 3) / (1 + prices))], price = (i - 3) % (1 + prices);
     memory_swap const y = swap_of(t, v, in_flight);
     if (price == 0) return x.per_sample * in_flight + x.fixed - std::max(y.saved, 0.0);
-    return std::max(price_[detail::uz(t)][detail::uz(price - 1)] * y.saved - y.extra, 0.0);
+    return std::max(price_[idx(t)][idx(price - 1)] * y.saved - y.extra, 0.0);
   }
   double seconds(downset_stage const& s, int w, int later) const {
     double over = 0;
@@ -190,7 +192,7 @@ class piper_objective {
       return infinity;
     swap_choice const choice = min_swaps(swaps_of(s, w, later), over);
     inexact_ += choice.exact ? 0 : 1;
-    return choice.feasible ? base + choice.extra / ways_[detail::uz(w)].share : infinity;
+    return choice.feasible ? base + choice.extra / ways_[idx(w)].share : infinity;
   }
   /// Decided from below by prices of a byte and by the fractional knapsack, from above by the greedy choice.
   /// (Lagrange: at any price p, extra time is at least p * bytes - the gain of all swaps at p.) Only between
@@ -201,12 +203,12 @@ class piper_objective {
     double const base = without_swaps(s, w, later, over);
     if (base > target) return false;
     if (over <= 0) return true;
-    stage_way const& x = ways_[detail::uz(w)];
+    stage_way const& x = ways_[idx(w)];
     double const room = (target - base) * x.share;
     mesh_place const at = place(detail::piper_in_flight(x.copies, later));
     for (int i = 0; i < prices; ++i)
       if (double const gain = on_mesh(s.low, s.high, x.table, at, 1 + i),
-          value = price_[detail::uz(x.table)][detail::uz(i)] * over;
+          value = price_[idx(x.table)][idx(i)] * over;
           value - gain > room + 1e-9 * value)
         return false;
     priced_swaps const swaps(swaps_of(s, w, later));
@@ -219,22 +221,21 @@ class piper_objective {
   }
   /// The least bytes are concave in the micro-batches in flight, hence at least the line between mesh points.
   std::array<measure_limit, 1> limits(int w, int later, double) const {
-    stage_way const& x = ways_[detail::uz(w)];
+    stage_way const& x = ways_[idx(w)];
     mesh_place const p = place(detail::piper_in_flight(x.copies, later));
     int const at = first_of(x.table, p);
     return {{{at, p.part > 0 ? at + 1 + prices : at, 1 - p.part, p.part, setup_.memory * (1 + 1e-9)}}};
   }
   /// The stage of these nodes, ascending, as Piper's, with the configurations that `seconds` chooses.
   piper_stage stage(std::vector<int> const& nodes, int w, int later) const {
-    using detail::uz;
-    stage_way const& x = ways_[uz(w)];
-    piper_stage r{nodes, x.copies, degrees_[uz(x.table)], {}};
+        stage_way const& x = ways_[idx(w)];
+    piper_stage r{nodes, x.copies, degrees_[idx(x.table)], {}};
     int const in_flight = detail::piper_in_flight(x.copies, later);
     double over = -setup_.memory;
     std::vector<memory_swap> swaps;
     std::vector<std::size_t> whose;
     for (int v : nodes) {
-      node_choice_of const& c = nodes_[uz(x.table)][uz(v)];
+      node_choice_of const& c = nodes_[idx(x.table)][idx(v)];
       over += c.per_sample * in_flight + c.fixed;
       if (memory_swap const y = swap_of(x.table, v, in_flight); y.saved > 0) {
         swaps.push_back(y);
@@ -243,7 +244,7 @@ class piper_objective {
       r.configuration.push_back(c.first);
     }
     for (int i : min_swaps(swaps, over).taken)
-      r.configuration[whose[uz(i)]] = nodes_[uz(x.table)][uz(nodes[whose[uz(i)]])].second;
+      r.configuration[whose[idx(i)]] = nodes_[idx(x.table)][idx(nodes[whose[idx(i)]])].second;
     return r;
   }
   int devices() const { return setup_.devices; }

@@ -1,6 +1,7 @@
 // tensorpar/peers/optima/stage_numbers.hpp - a profile's numbers as a stage model's: what `additive_stages`
 // takes
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/optima/max_load_space.hpp>
 #include <tensorpar/peers/profiles/pipedream.hpp>
 #include <tensorpar/peers/profiles/piper.hpp>
@@ -50,7 +51,7 @@ inline profiled_stages stages_of(piper_profile const& p) {
     r.operators.push_back(x);
     std::size_t const own = r.tensors.size();            // this node's tensors stand from here
     for (int e : p.out[v]) {
-      piper_edge const& edge = p.edges[static_cast<std::size_t>(e)];
+      piper_edge const& edge = p.edges[idx(e)];
       stage_tensor* same = nullptr;
       for (std::size_t t = own; t < r.tensors.size(); ++t)
         if (r.tensors[t].bytes == edge.bytes) same = &r.tensors[t];
@@ -76,47 +77,48 @@ struct partitioning_operators {
 inline partitioning_operators merged_operators(dnn_partitioning_profile const& p) {
   int const n = p.node_count();
   // mate: what a colour's backward nodes belong to
-  std::vector<int> mate(uz(p.colours), -1), entry(uz(n), -1);
-  std::vector<char> alone(uz(p.colours), 0);                         // has it no forward node?
+  std::vector<int> mate(idx(p.colours), -1), entry(idx(n), -1);
+  std::vector<char> alone(idx(p.colours), 0);                         // has it no forward node?
   int entries = 0;
   for (int v = 0; v < n; ++v) {
-    if (p.backward[uz(v)]) continue;
-    entry[uz(v)] = entries++;
-    if (int& c = mate[uz(p.colour[uz(v)])]; c < 0) c = entry[uz(v)];
+    if (p.backward[idx(v)]) continue;
+    entry[idx(v)] = entries++;
+    if (int& c = mate[idx(p.colour[idx(v)])]; c < 0) c = entry[idx(v)];
   }
   for (int v = 0; v < n; ++v) {
-    if (!p.backward[uz(v)]) continue;
-    int& c = mate[uz(p.colour[uz(v)])];
+    if (!p.backward[idx(v)]) continue;
+    int& c = mate[idx(p.colour[idx(v)])];
     if (c < 0) {
-      alone[uz(p.colour[uz(v)])] = 1;
+      alone[idx(p.colour[idx(v)])] = 1;
       c = entries++;
     }
-    entry[uz(v)] = c;
+    entry[idx(v)] = c;
   }
   std::vector<std::pair<int, int>> order;
   for (int v = 0; v < n; ++v)
-    for (int u : p.inputs[uz(v)]) {
-      bool const apart = alone[uz(p.colour[uz(u)])] || alone[uz(p.colour[uz(v)])];
-      if (!p.backward[uz(u)] && (!p.backward[uz(v)] || apart)) order.push_back({entry[uz(u)], entry[uz(v)]});
-      if (p.backward[uz(u)] && apart) order.push_back({entry[uz(v)], entry[uz(u)]});
+    for (int u : p.inputs[idx(v)]) {
+      bool const apart = alone[idx(p.colour[idx(u)])] || alone[idx(p.colour[idx(v)])];
+      if (!p.backward[idx(u)] && (!p.backward[idx(v)] || apart))
+        order.push_back({entry[idx(u)], entry[idx(v)]});
+      if (p.backward[idx(u)] && apart) order.push_back({entry[idx(v)], entry[idx(u)]});
     }
-  std::vector<std::vector<int>> next(uz(entries));
-  for (auto const& [u, v] : order) next[uz(u)].push_back(v);
+  std::vector<std::vector<int>> next(idx(entries));
+  for (auto const& [u, v] : order) next[idx(u)].push_back(v);
   std::vector<int> const part = strong_components(next);
-  std::vector<int> number(uz(entries), -1);                          // of components, by their first entry
+  std::vector<int> number(idx(entries), -1);                          // of components, by their first entry
   std::vector<int> of_entry;
   partitioning_operators r;
   for (int k = 0; k < entries; ++k) {
-    int& i = number[uz(part[uz(k)])];
+    int& i = number[idx(part[idx(k)])];
     if (i < 0) i = r.count++;
     of_entry.push_back(i);
   }
   for (int v = 0; v < n; ++v) {
-    r.of.push_back(of_entry[uz(entry[uz(v)])]);
-    r.apart.push_back(alone[uz(p.colour[uz(v)])]);
+    r.of.push_back(of_entry[idx(entry[idx(v)])]);
+    r.apart.push_back(alone[idx(p.colour[idx(v)])]);
   }
   for (auto const& [u, v] : order)
-    if (of_entry[uz(u)] != of_entry[uz(v)]) r.order.push_back({of_entry[uz(u)], of_entry[uz(v)]});
+    if (of_entry[idx(u)] != of_entry[idx(v)]) r.order.push_back({of_entry[idx(u)], of_entry[idx(v)]});
   return r;
 }
 
@@ -130,31 +132,31 @@ inline partitioning_operators merged_operators(dnn_partitioning_profile const& p
 inline profiled_stages stages_of(dnn_partitioning_profile const& p) {
   detail::partitioning_operators const all = detail::merged_operators(p);
   profiled_stages r;
-  r.operators.resize(detail::uz(all.count));
-  r.graph.resize(detail::uz(all.count));
+  r.operators.resize(idx(all.count));
+  r.graph.resize(idx(all.count));
   std::vector<std::vector<int>> readers(p.inputs.size());
   for (int v = 0; v < p.node_count(); ++v) {
-    operator_numbers& x = r.operators[detail::uz(all.of[detail::uz(v)])];
-    (p.backward[detail::uz(v)] ? x.backward : x.forward) += p.accelerator[detail::uz(v)];
-    if (!p.backward[detail::uz(v)]) x.parameters += p.size[detail::uz(v)];
-    for (int u : p.inputs[detail::uz(v)]) readers[detail::uz(u)].push_back(v);
+    operator_numbers& x = r.operators[idx(all.of[idx(v)])];
+    (p.backward[idx(v)] ? x.backward : x.forward) += p.accelerator[idx(v)];
+    if (!p.backward[idx(v)]) x.parameters += p.size[idx(v)];
+    for (int u : p.inputs[idx(v)]) readers[idx(u)].push_back(v);
   }
-  for (auto const& [u, v] : all.order) r.graph[detail::uz(v)].push_back(u);
+  for (auto const& [u, v] : all.order) r.graph[idx(v)].push_back(u);
   for (auto& list : r.graph) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
   for (int v = 0; v < p.node_count(); ++v) {
-    int const own = all.of[detail::uz(v)];
+    int const own = all.of[idx(v)];
     std::vector<int> to;
-    for (int u : readers[detail::uz(v)])
-      if (int const k = all.of[detail::uz(u)];
-          k != own && (!p.backward[detail::uz(u)] || all.apart[detail::uz(u)]))
+    for (int u : readers[idx(v)])
+      if (int const k = all.of[idx(u)];
+          k != own && (!p.backward[idx(u)] || all.apart[idx(u)]))
         to.push_back(k);
-    if (p.backward[detail::uz(v)] || to.empty()) continue;
+    if (p.backward[idx(v)] || to.empty()) continue;
     std::sort(to.begin(), to.end());
     to.erase(std::unique(to.begin(), to.end()), to.end());
-    r.tensors.push_back({own, p.send[detail::uz(v)], std::move(to)});
+    r.tensors.push_back({own, p.send[idx(v)], std::move(to)});
   }
   return r;
 }

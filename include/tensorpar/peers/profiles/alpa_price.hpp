@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/piper.hpp>
 #include <vector>
 
@@ -24,8 +25,8 @@ struct alpa_table {
   std::vector<std::vector<alpa_candidate>> candidates;  ///< see at()
 
   std::vector<alpa_candidate> const& at(int first, int last, int submesh) const {
-    return candidates[(detail::uz(first) * detail::uz(layers) + detail::uz(last)) * submeshes.size() +
-                      detail::uz(submesh)];
+    return candidates[(idx(first) * idx(layers) + idx(last)) * submeshes.size() +
+                      idx(submesh)];
   }
 };
 /// A stage: layers [first, last], a submesh and a candidate by their indices in the table.
@@ -49,15 +50,15 @@ inline alpa_price price_alpa(alpa_table const& t, std::vector<alpa_stage> const&
   for (std::size_t i = 0; i < stages.size(); ++i) {
     alpa_stage const& s = stages[i];
     if (s.first != next || s.last < s.first || s.last >= t.layers || s.submesh < 0 ||
-        detail::uz(s.submesh) >= t.submeshes.size() || s.candidate < 0 ||
-        detail::uz(s.candidate) >= t.at(s.first, s.last, s.submesh).size())
+        idx(s.submesh) >= t.submeshes.size() || s.candidate < 0 ||
+        idx(s.candidate) >= t.at(s.first, s.last, s.submesh).size())
       throw error("stage " + std::to_string(i) + " does not follow the one before, or is not in the table",
                   "pipeline", "a run of layers");
-    alpa_candidate const& c = t.at(s.first, s.last, s.submesh)[detail::uz(s.candidate)];
+    alpa_candidate const& c = t.at(s.first, s.last, s.submesh)[idx(s.candidate)];
     r.sum += c.seconds;
     r.slowest = std::max(r.slowest, c.seconds);
     r.fits = r.fits && static_cast<int>(stages.size() - i) - 1 <= c.max_later;
-    used += t.submeshes[detail::uz(s.submesh)];
+    used += t.submeshes[idx(s.submesh)];
     next = s.last + 1;
   }
   if (next != t.layers)
@@ -72,29 +73,28 @@ inline alpa_price price_alpa(alpa_table const& t, std::vector<alpa_stage> const&
 /// their second. Time is the sum of the nodes' (no communication). With `memory` bytes, A activations per
 /// micro-batch and B fixed bytes, floor((memory - B) / A - 1) stages may follow. O(layers^2 * degrees).
 inline alpa_table alpa_table_of(piper_profile const& g, double memory) {
-  using detail::uz;
-  alpa_table t;
+    alpa_table t;
   std::vector<int> const order = topological_order(g);
   t.layers = g.node_count();
   for (piper_degree const& d : g.degrees[0]) t.submeshes.push_back(d.degree);
-  t.candidates.resize(uz(t.layers) * uz(t.layers) * t.submeshes.size());
+  t.candidates.resize(idx(t.layers) * idx(t.layers) * t.submeshes.size());
   for (std::size_t m = 0; m < t.submeshes.size(); ++m)
     for (int way = 0; way < 2; ++way)
       for (int i = 0; i < t.layers; ++i) {
         double seconds = 0, activations = 0, fixed = 0;
         for (int j = i; j < t.layers; ++j) {
           piper_degree const* d = nullptr;
-          for (piper_degree const& x : g.degrees[uz(order[uz(j)])])
-            if (x.degree == t.submeshes[m] && uz(way) < x.ways.size()) d = &x;
+          for (piper_degree const& x : g.degrees[idx(order[idx(j)])])
+            if (x.degree == t.submeshes[m] && idx(way) < x.ways.size()) d = &x;
           if (!d) break;
-          seconds += d->ways[uz(way)].seconds;
-          activations += d->ways[uz(way)].per_sample;
-          fixed += d->ways[uz(way)].fixed;
+          seconds += d->ways[idx(way)].seconds;
+          activations += d->ways[idx(way)].per_sample;
+          fixed += d->ways[idx(way)].fixed;
           double const later = activations > 0   ? std::floor((memory - fixed) / activations - 1)
                                : fixed <= memory ? 1e6
                                                  : -1.0;
           if (later < 0) continue;
-          auto& list = t.candidates[(uz(i) * uz(t.layers) + uz(j)) * t.submeshes.size() + m];
+          auto& list = t.candidates[(idx(i) * idx(t.layers) + idx(j)) * t.submeshes.size() + m];
           list.push_back({seconds, static_cast<int>(std::min(later, 1e6))});
         }
       }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/core/numbers.hpp>
 #include <utility>
@@ -29,7 +30,7 @@ inline std::vector<int> swaps_by_price(std::vector<memory_swap> const& swaps) {
   std::vector<int> order(swaps.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return swaps[uz(a)].extra * swaps[uz(b)].saved < swaps[uz(b)].extra * swaps[uz(a)].saved;
+    return swaps[idx(a)].extra * swaps[idx(b)].saved < swaps[idx(b)].extra * swaps[idx(a)].saved;
   });
   return order;
 }
@@ -49,8 +50,8 @@ inline swap_choice greedy_swaps(priced_swaps const& s, double needed) {
   swap_choice r{true, false, 0, {}};
   for (int i : s.order) {
     if (needed <= 0) break;
-    needed -= s.swaps[detail::uz(i)].saved;
-    r.extra += s.swaps[detail::uz(i)].extra;
+    needed -= s.swaps[idx(i)].saved;
+    r.extra += s.swaps[idx(i)].extra;
     r.taken.push_back(i);
   }
   std::sort(r.taken.begin(), r.taken.end());
@@ -70,7 +71,7 @@ inline swap_bounds bounds_of_swaps(priced_swaps const& s, double needed) {
   if (needed <= 0) return {0, 0};
   double extra = 0;
   for (int i : s.order) {
-    memory_swap const& x = s.swaps[detail::uz(i)];
+    memory_swap const& x = s.swaps[idx(i)];
     if (x.saved >= needed) return {extra + x.extra * (needed / x.saved), extra + x.extra};
     needed -= x.saved;
     extra += x.extra;
@@ -86,8 +87,7 @@ inline swap_bounds bounds_of_swaps(priced_swaps const& s, double needed) {
 /// choice found so far is returned with `exact == false` (never worse than `greedy_swaps`). O(n * states *
 /// log states).
 inline swap_choice min_swaps(priced_swaps const& s, double needed, int max_states = 20'000) {
-  using detail::uz;
-  if (needed <= 0) return {true, true, 0, {}};
+    if (needed <= 0) return {true, true, 0, {}};
   swap_choice best = greedy_swaps(s, needed);
   best.exact = true;
   if (!best.feasible) return best;
@@ -95,8 +95,8 @@ inline swap_choice min_swaps(priced_swaps const& s, double needed, int max_state
   std::size_t const n = order.size();
   std::vector<double> bytes(n + 1, 0.0), seconds(n + 1, 0.0);  // of the first i swaps
   for (std::size_t i = 0; i < n; ++i) {
-    bytes[i + 1] = bytes[i] + swaps[uz(order[i])].saved;
-    seconds[i + 1] = seconds[i] + swaps[uz(order[i])].extra;
+    bytes[i + 1] = bytes[i] + swaps[idx(order[i])].saved;
+    seconds[i + 1] = seconds[i] + swaps[idx(order[i])].extra;
   }
   struct state {
     double saved, extra;
@@ -106,24 +106,24 @@ inline swap_choice min_swaps(priced_swaps const& s, double needed, int max_state
   std::vector<int> front{0}, next;
   for (std::size_t i = 0; i < n; ++i) {
     next.clear();
-    memory_swap const& x = swaps[uz(order[i])];
+    memory_swap const& x = swaps[idx(order[i])];
     auto const bound = [&](double saved, double extra) {  // the rest at the best prices, the last one in part
       double const rest = needed - saved;
       auto const from = bytes.begin() + static_cast<std::ptrdiff_t>(i) + 1;
       auto const hint =
-          static_cast<std::size_t>(std::lower_bound(from, bytes.end(), bytes[i + 1] + rest) - bytes.begin());
+          idx(std::lower_bound(from, bytes.end(), bytes[i + 1] + rest) - bytes.begin());
       if (hint > n) return infinity;
-      double const part = (bytes[i + 1] + rest - bytes[hint - 1]) / swaps[uz(order[hint - 1])].saved;
-      return extra + seconds[hint - 1] - seconds[i + 1] + part * swaps[uz(order[hint - 1])].extra;
+      double const part = (bytes[i + 1] + rest - bytes[hint - 1]) / swaps[idx(order[hint - 1])].saved;
+      return extra + seconds[hint - 1] - seconds[i + 1] + part * swaps[idx(order[hint - 1])].extra;
     };
     for (int k : front) {
-      state const y = all[uz(k)];
+      state const y = all[idx(k)];
       double const saved = y.saved + x.saved, extra = y.extra + x.extra;
       if (saved >= needed) {
         if (extra < best.extra) {
           best.extra = extra;
           best.taken = {order[i]};
-          for (int q = k; all[uz(q)].swap >= 0; q = all[uz(q)].from) best.taken.push_back(all[uz(q)].swap);
+          for (int q = k; all[idx(q)].swap >= 0; q = all[idx(q)].from) best.taken.push_back(all[idx(q)].swap);
           std::sort(best.taken.begin(), best.taken.end());
         }
       } else if (bound(saved, extra) < best.extra) {
@@ -133,14 +133,14 @@ inline swap_choice min_swaps(priced_swaps const& s, double needed, int max_state
       if (bound(y.saved, y.extra) < best.extra) next.push_back(k);
     }
     std::sort(next.begin(), next.end(), [&](int a, int b) {
-      state const &y = all[uz(a)], &z = all[uz(b)];
+      state const &y = all[idx(a)], &z = all[idx(b)];
       return y.saved != z.saved ? y.saved > z.saved : y.extra != z.extra ? y.extra < z.extra : a < b;
     });
     front.clear();
     double cheapest = infinity;
     for (int k : next)
-      if (all[uz(k)].extra < cheapest) {
-        cheapest = all[uz(k)].extra;
+      if (all[idx(k)].extra < cheapest) {
+        cheapest = all[idx(k)].extra;
         front.push_back(k);
       }
     if (static_cast<int>(all.size()) > max_states) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/source.hpp>
 #include <utility>
 #include <vector>
@@ -58,39 +59,39 @@ inline dnn_partitioning_profile decode_dnn_partitioning(json const& from, std::s
     g.on_accelerator.push_back(x["supportedOnFpga"].flag());
     if (x.has("colorClass")) classes.push_back({x["colorClass"].integer(-(i64{1} << 53), i64{1} << 53), v});
   }
-  g.colour.assign(detail::uz(n), -1);
+  g.colour.assign(idx(n), -1);
   std::sort(classes.begin(), classes.end());
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (i > 0 && classes[i].first != classes[i - 1].first) ++g.colours;
-    g.colour[detail::uz(classes[i].second)] = g.colours;
+    g.colour[idx(classes[i].second)] = g.colours;
   }
   if (!classes.empty()) ++g.colours;
   for (int& c : g.colour)
     if (c < 0) c = g.colours++;
-  g.inputs.resize(detail::uz(n));
-  g.send.assign(detail::uz(n), 0.0);
-  std::vector<char> sends(detail::uz(n), 0);
+  g.inputs.resize(idx(n));
+  g.send.assign(idx(n), 0.0);
+  std::vector<char> sends(idx(n), 0);
   for (int k = 0; k < m; ++k) {
     detail::profile_value const e = edges[k];
     int const u = detail::profile_edge_end(e, "sourceId", ids),
               v = detail::profile_edge_end(e, "destId", ids);
     double const cost = e["cost"].number();
-    if (g.backward[detail::uz(u)] && !g.backward[detail::uz(v)])
+    if (g.backward[idx(u)] && !g.backward[idx(v)])
       e.fail("an edge from a backward to a forward node", "forward nodes that depend on forward nodes only");
-    if (sends[detail::uz(u)] && std::abs(g.send[detail::uz(u)] - cost) > 1e-6)
-      e["cost"].fail("another edge out of node " + std::to_string(g.id[detail::uz(u)]) + " costs " +
-                         json(g.send[detail::uz(u)]).dump(),
+    if (sends[idx(u)] && std::abs(g.send[idx(u)] - cost) > 1e-6)
+      e["cost"].fail("another edge out of node " + std::to_string(g.id[idx(u)]) + " costs " +
+                         json(g.send[idx(u)]).dump(),
                      "the same cost for all edges out of a node");
-    if (!sends[detail::uz(u)]) g.send[detail::uz(u)] = cost;
-    sends[detail::uz(u)] = 1;
-    g.inputs[detail::uz(v)].push_back(u);
+    if (!sends[idx(u)]) g.send[idx(u)] = cost;
+    sends[idx(u)] = 1;
+    g.inputs[idx(v)].push_back(u);
   }
   for (auto& list : g.inputs) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
   detail::finish_profile_graph(g, where + ": edges",
-                               [&](int v) { return std::to_string(g.id[detail::uz(v)]); });
+                               [&](int v) { return std::to_string(g.id[idx(v)]); });
   return g;
 }
 /// The profile written in `text`; errors also say line and column where the text is not JSON.

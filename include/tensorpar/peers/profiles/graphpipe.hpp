@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/source.hpp>
 #include <tensorpar/peers/profiles/text.hpp>
 #include <vector>
@@ -75,7 +76,8 @@ struct graphpipe_expression {
         edges += static_cast<i64>(next.first.size()) * static_cast<i64>(r.last.size());
         if (edges > profile_max_edges)
           x.fail("too many dependencies", "at most " + std::to_string(profile_max_edges));
-        for (int v : next.first) g.inputs[uz(v)].insert(g.inputs[uz(v)].end(), r.last.begin(), r.last.end());
+        for (int v : next.first)
+          g.inputs[idx(v)].insert(g.inputs[idx(v)].end(), r.last.begin(), r.last.end());
         r.last = next.last;
       } else {
         r.first.insert(r.first.end(), next.first.begin(), next.first.end());
@@ -127,9 +129,9 @@ inline bool graphpipe_label(profile_line& x, std::string_view label) {
 
 inline graphpipe_log graphpipe_read_log(std::vector<profile_line> lines, std::size_t from, int operators) {
   graphpipe_log g;
-  g.inputs.resize(uz(operators));
+  g.inputs.resize(idx(operators));
   bool graph = false, bottleneck = false, total = false, table = false;
-  std::vector<char> placed(uz(operators), 0);
+  std::vector<char> placed(idx(operators), 0);
   for (std::size_t i = from; i < lines.size(); ++i) {
     profile_line x = lines[i];
     x.blanks();
@@ -149,7 +151,7 @@ inline graphpipe_log graphpipe_read_log(std::vector<profile_line> lines, std::si
            ++i) {
         g.stages.push_back(graphpipe_row(lines[i + 1], operators));
         for (int v : g.stages.back().nodes)
-          if (std::exchange(placed[uz(v)], 1))
+          if (std::exchange(placed[idx(v)], 1))
             lines[i + 1].fail("operator " + std::to_string(v) + " is in two stages",
                               "each operator in one stage");
       }

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/graphpipe.hpp>
 #include <vector>
 
@@ -29,47 +30,46 @@ struct graphpipe_price {
 /// no stage, stages form a cycle, or k b differs between neighbours, where row 7 does not hold. O(operators +
 /// edges + stages).
 inline graphpipe_price price_graphpipe(graphpipe_log const& g, i64 mini_batch) {
-  using detail::uz;
-  int const n = static_cast<int>(g.stages.size());
-  std::vector<int> stage(uz(g.node_count()), -1);
+    int const n = static_cast<int>(g.stages.size());
+  std::vector<int> stage(idx(g.node_count()), -1);
   for (int s = 0; s < n; ++s)
-    for (int v : g.stages[uz(s)].nodes) stage[uz(v)] = s;
-  std::vector<std::vector<int>> before(uz(n));
+    for (int v : g.stages[idx(s)].nodes) stage[idx(v)] = s;
+  std::vector<std::vector<int>> before(idx(n));
   graphpipe_price r;
-  r.next.resize(uz(n));
+  r.next.resize(idx(n));
   for (int v = 0; v < g.node_count(); ++v)
     for (int u : g.predecessors(v)) {
-      int const a = stage[uz(u)], b = stage[uz(v)];
+      int const a = stage[idx(u)], b = stage[idx(v)];
       if (a < 0 || b < 0)
         throw error("operator " + std::to_string(a < 0 ? u : v) + " is in no stage", "GraphPipe log",
                     "a stage each");
       if (a == b) continue;
-      before[uz(b)].push_back(a);
-      r.next[uz(a)].push_back(b);
+      before[idx(b)].push_back(a);
+      r.next[idx(a)].push_back(b);
     }
   for (auto& list : r.next) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
   std::vector<int> const order = topological_order(before);
-  std::vector<double> path(uz(n), 0.0);
-  r.in_flight.assign(uz(n), 0);
+  std::vector<double> path(idx(n), 0.0);
+  r.in_flight.assign(idx(n), 0);
   double longest = 0;
   for (std::size_t i = order.size(); i-- > 0;) {
     int const s = order[i];
-    graphpipe_log_stage const& x = g.stages[uz(s)];
-    for (int t : r.next[uz(s)]) {
-      graphpipe_log_stage const& y = g.stages[uz(t)];
+    graphpipe_log_stage const& x = g.stages[idx(s)];
+    for (int t : r.next[idx(s)]) {
+      graphpipe_log_stage const& y = g.stages[idx(t)];
       if (x.k != y.k || std::max(x.micro_batch, y.micro_batch) > x.k)
         throw error(
             "stages " + std::to_string(s) + " and " + std::to_string(t) + " differ in samples per turn",
             "GraphPipe log", "equal k b");
-      path[uz(s)] = std::max(path[uz(s)], path[uz(t)]);
-      r.in_flight[uz(s)] = std::max(r.in_flight[uz(s)], r.in_flight[uz(t)]);
+      path[idx(s)] = std::max(path[idx(s)], path[idx(t)]);
+      r.in_flight[idx(s)] = std::max(r.in_flight[idx(s)], r.in_flight[idx(t)]);
     }
-    path[uz(s)] += static_cast<double>(x.micro_batch) * x.time_per_sample;
-    r.in_flight[uz(s)] += x.k;
-    longest = std::max(longest, path[uz(s)]);
+    path[idx(s)] += static_cast<double>(x.micro_batch) * x.time_per_sample;
+    r.in_flight[idx(s)] += x.k;
+    longest = std::max(longest, path[idx(s)]);
     r.slowest_stage = std::max(r.slowest_stage, x.time_per_sample);
   }
   for (graphpipe_log_stage const& x : g.stages) r.memory.push_back(x.weights + x.activations);

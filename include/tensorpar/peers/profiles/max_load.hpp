@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/dnn_partitioning.hpp>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct max_load_price {
 /// `error` for a node that does not exist, stands in two lists or in none. O(V + E + lists).
 inline max_load_price price_max_load(dnn_partitioning_profile const& g, device_split const& s,
                                      double memory) {
-  std::vector<int> device(detail::uz(g.node_count()), -1);
+  std::vector<int> device(idx(g.node_count()), -1);
   int const accelerators = static_cast<int>(s.accelerators.size()),
             all = accelerators + static_cast<int>(s.cpus.size());
   max_load_price r;
@@ -33,39 +34,39 @@ inline max_load_price price_max_load(dnn_partitioning_profile const& g, device_s
   r.bytes.assign(s.accelerators.size(), 0.0);
   r.cpus.assign(s.cpus.size(), 0.0);
   auto const load = [&](int d) -> double& {
-    return d < accelerators ? r.accelerators[detail::uz(d)] : r.cpus[detail::uz(d - accelerators)];
+    return d < accelerators ? r.accelerators[idx(d)] : r.cpus[idx(d - accelerators)];
   };
   for (int d = 0; d < all; ++d)
-    for (int v : d < accelerators ? s.accelerators[detail::uz(d)] : s.cpus[detail::uz(d - accelerators)]) {
+    for (int v : d < accelerators ? s.accelerators[idx(d)] : s.cpus[idx(d - accelerators)]) {
       if (v < 0 || v >= g.node_count())
         throw error("node " + std::to_string(v) + " does not exist", "split",
                     "nodes 0 to " + std::to_string(g.node_count() - 1));
-      if (device[detail::uz(v)] >= 0)
+      if (device[idx(v)] >= 0)
         throw error("node " + std::to_string(v) + " stands in two lists", "split", "each node once");
-      device[detail::uz(v)] = d;
-      load(d) += d < accelerators ? g.accelerator[detail::uz(v)] : g.cpu[detail::uz(v)];
+      device[idx(v)] = d;
+      load(d) += d < accelerators ? g.accelerator[idx(v)] : g.cpu[idx(v)];
       if (d < accelerators) {
-        r.bytes[detail::uz(d)] += g.size[detail::uz(v)];
-        r.fits = r.fits && g.on_accelerator[detail::uz(v)];
+        r.bytes[idx(d)] += g.size[idx(v)];
+        r.fits = r.fits && g.on_accelerator[idx(v)];
       }
     }
   // by source: the other devices that read it
-  std::vector<std::vector<int>> away(detail::uz(g.node_count()));
+  std::vector<std::vector<int>> away(idx(g.node_count()));
   for (int v = 0; v < g.node_count(); ++v) {
-    if (device[detail::uz(v)] < 0)
+    if (device[idx(v)] < 0)
       throw error("node " + std::to_string(v) + " stands in no list", "split", "each node once");
     for (int u : g.predecessors(v))
-      if (device[detail::uz(u)] != device[detail::uz(v)])
-        away[detail::uz(u)].push_back(device[detail::uz(v)]);
+      if (device[idx(u)] != device[idx(v)])
+        away[idx(u)].push_back(device[idx(v)]);
   }
   for (int u = 0; u < g.node_count(); ++u) {
-    auto& list = away[detail::uz(u)];
+    auto& list = away[idx(u)];
     if (list.empty()) continue;
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
-    list.push_back(device[detail::uz(u)]);
+    list.push_back(device[idx(u)]);
     for (int d : list)
-      if (d < accelerators) load(d) += g.send[detail::uz(u)];
+      if (d < accelerators) load(d) += g.send[idx(u)];
   }
   for (int d = 0; d < all; ++d) r.seconds = std::max(r.seconds, load(d));
   for (double b : r.bytes) r.fits = r.fits && b <= memory;

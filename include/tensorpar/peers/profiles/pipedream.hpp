@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/source.hpp>
 #include <tensorpar/peers/profiles/text.hpp>
 #include <utility>
@@ -25,7 +26,7 @@ struct pipedream_profile : profile_graph {
   std::vector<std::vector<int>> successors_of_all() const {
     std::vector<std::vector<int>> r(inputs.size());
     for (int v = 0; v < node_count(); ++v)
-      for (int u : inputs[detail::uz(v)]) r[detail::uz(u)].push_back(v);
+      for (int u : inputs[idx(v)]) r[idx(u)].push_back(v);
     return r;
   }
 };
@@ -101,7 +102,7 @@ inline pipedream_profile parse_pipedream(std::string_view text, std::string cons
   for (std::size_t i = 1; i < ids.size(); ++i)
     if (ids[i].first == ids[i - 1].first)
       throw error("the id \"" + std::string(ids[i].first) + "\" stands twice",
-                  where + ":" + std::to_string(line_of[detail::uz(ids[i].second)]) + ":1",
+                  where + ":" + std::to_string(line_of[idx(ids[i].second)]) + ":1",
                   "one line per node");
   for (detail::profile_line x : edges) {
     x.at = 1;
@@ -113,13 +114,13 @@ inline pipedream_profile parse_pipedream(std::string_view text, std::string cons
               v = detail::pipedream_find(ids, to);
     if (u >= 0) x.at = middle + 4;
     if (u < 0 || v < 0) x.fail("no node has the id " + x.shown(), "the id of a node");
-    g.inputs[detail::uz(v)].push_back(u);
+    g.inputs[idx(v)].push_back(u);
   }
   for (auto& list : g.inputs) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
-  detail::finish_profile_graph(g, where, [&](int v) { return g.id[detail::uz(v)]; });
+  detail::finish_profile_graph(g, where, [&](int v) { return g.id[idx(v)]; });
   return g;
 }
 inline pipedream_profile read_pipedream(std::string const& path) {

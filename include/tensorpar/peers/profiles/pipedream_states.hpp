@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/pipedream.hpp>
 #include <utility>
 #include <vector>
@@ -29,8 +30,8 @@ struct pipedream_layers {
   // /< by layer: it and all before it; layers before it that are counted with its output
   std::vector<std::vector<u64>> above, extra;
 
-  static bool has(std::vector<u64> const& s, int v) { return (s[uz(v / 64)] >> (v % 64)) & 1; }
-  static void put(std::vector<u64>& s, int v) { s[uz(v / 64)] |= u64{1} << (v % 64); }
+  static bool has(std::vector<u64> const& s, int v) { return (s[idx(v / 64)] >> (v % 64)) & 1; }
+  static void put(std::vector<u64>& s, int v) { s[idx(v / 64)] |= u64{1} << (v % 64); }
   static bool within(std::vector<u64> const& a, std::vector<u64> const& b) {
     for (std::size_t i = 0; i < a.size(); ++i)
       if (a[i] & ~b[i]) return false;
@@ -40,31 +41,31 @@ struct pipedream_layers {
   explicit pipedream_layers(pipedream_profile const& profile)
       : g(profile),
         words((profile.node_count() + 63) / 64),
-        kept(uz(profile.node_count()), 1),
+        kept(idx(profile.node_count()), 1),
         next(profile.successors_of_all()) {
     int const n = g.node_count();
     for (int v = 0; v < n; ++v)
-      if (g.inputs[uz(v)].empty() && g.description[uz(v)].starts_with("Input")) kept[uz(v)] = 0;
+      if (g.inputs[idx(v)].empty() && g.description[idx(v)].starts_with("Input")) kept[idx(v)] = 0;
     std::vector<char> const sources(kept);
     for (int v = 0; v < n; ++v) {
-      bool sink = sources[uz(v)];
-      for (int w : next[uz(v)]) sink = sink && !sources[uz(w)];
-      if (sink && g.description[uz(v)].starts_with("__getitem__")) kept[uz(v)] = 0;
+      bool sink = sources[idx(v)];
+      for (int w : next[idx(v)]) sink = sink && !sources[idx(w)];
+      if (sink && g.description[idx(v)].starts_with("__getitem__")) kept[idx(v)] = 0;
     }
-    above.assign(uz(n), std::vector<u64>(uz(words), 0));
+    above.assign(idx(n), std::vector<u64>(idx(words), 0));
     extra = above;
     for (int v : topological_order(g)) {
-      if (!kept[uz(v)]) continue;
-      for (int u : g.inputs[uz(v)])
-        if (kept[uz(u)])
-          for (int k = 0; k < words; ++k) above[uz(v)][uz(k)] |= above[uz(u)][uz(k)];
-      put(above[uz(v)], v);
+      if (!kept[idx(v)]) continue;
+      for (int u : g.inputs[idx(v)])
+        if (kept[idx(u)])
+          for (int k = 0; k < words; ++k) above[idx(v)][idx(k)] |= above[idx(u)][idx(k)];
+      put(above[idx(v)], v);
     }
     for (int v = 0; v < n; ++v)
-      for (int u = 0; u < n && kept[uz(v)]; ++u) {
-        if (u == v || !has(above[uz(v)], u)) continue;
-        for (int w : next[uz(u)])
-          if (kept[uz(w)] && !has(above[uz(v)], w)) put(extra[uz(v)], u);
+      for (int u = 0; u < n && kept[idx(v)]; ++u) {
+        if (u == v || !has(above[idx(v)], u)) continue;
+        for (int w : next[idx(u)])
+          if (kept[idx(w)] && !has(above[idx(v)], w)) put(extra[idx(v)], u);
       }
   }
 
@@ -72,20 +73,20 @@ struct pipedream_layers {
   /// once.
   pipedream_state state(std::vector<u64> layers) const {
     pipedream_state s{std::move(layers), 0, 0, 0, 0};
-    std::vector<u64> out(uz(words), 0);
+    std::vector<u64> out(idx(words), 0);
     for (int v = 0; v < g.node_count(); ++v) {
       if (!has(s.layers, v)) continue;
-      s.seconds += g.forward[uz(v)] + g.backward[uz(v)];
-      s.activations += g.activation[uz(v)];
-      s.parameters += g.parameter[uz(v)];
+      s.seconds += g.forward[idx(v)] + g.backward[idx(v)];
+      s.activations += g.activation[idx(v)];
+      s.parameters += g.parameter[idx(v)];
       bool last = true;
-      for (int w : next[uz(v)]) last = last && !(kept[uz(w)] && has(s.layers, w));
+      for (int w : next[idx(v)]) last = last && !(kept[idx(w)] && has(s.layers, w));
       if (!last) continue;
       put(out, v);
-      for (int k = 0; k < words; ++k) out[uz(k)] |= extra[uz(v)][uz(k)];
+      for (int k = 0; k < words; ++k) out[idx(k)] |= extra[idx(v)][idx(k)];
     }
     for (int v = 0; v < g.node_count(); ++v)
-      if (has(out, v)) s.output += g.activation[uz(v)];
+      if (has(out, v)) s.output += g.activation[idx(v)];
     return s;
   }
 };
@@ -99,25 +100,24 @@ struct pipedream_layers {
 /// one, even if that is in the state (Narayanan et al. 2019, section 3.1, as its optimiser computes it).
 /// Throws `error` if no layer is left, and beyond `most` states. O(states * V (degree + words)).
 inline std::vector<pipedream_state> pipedream_states(pipedream_profile const& g, int most = 50'000) {
-  using detail::uz;
-  detail::pipedream_layers const layers(g);
+    detail::pipedream_layers const layers(g);
   int first = -1;
   for (int v = g.node_count() - 1; v >= 0; --v) {
-    bool source = layers.kept[uz(v)];
-    for (int u : g.inputs[uz(v)]) source = source && !layers.kept[uz(u)];
+    bool source = layers.kept[idx(v)];
+    for (int u : g.inputs[idx(v)]) source = source && !layers.kept[idx(u)];
     if (source) first = v;
   }
   if (first < 0) throw error("no layer is left to plan for", "PipeDream profile", "layers beside inputs");
-  std::vector<std::vector<u64>> found{layers.above[uz(first)]};
+  std::vector<std::vector<u64>> found{layers.above[idx(first)]};
   std::map<std::vector<u64>, int> number{{found[0], 0}};
   for (std::size_t i = 0; i < found.size(); ++i)
     for (int v = 0; v < g.node_count(); ++v) {
-      if (!layers.kept[uz(v)] || layers.has(found[i], v)) continue;
+      if (!layers.kept[idx(v)] || layers.has(found[i], v)) continue;
       bool next = false;
-      for (int u : g.inputs[uz(v)]) next = next || (layers.kept[uz(u)] && layers.has(found[i], u));
+      for (int u : g.inputs[idx(v)]) next = next || (layers.kept[idx(u)] && layers.has(found[i], u));
       if (!next) continue;
       std::vector<u64> grown = found[i];
-      for (std::size_t k = 0; k < grown.size(); ++k) grown[k] |= layers.above[uz(v)][k];
+      for (std::size_t k = 0; k < grown.size(); ++k) grown[k] |= layers.above[idx(v)][k];
       if (!number.try_emplace(grown, static_cast<int>(found.size())).second) continue;
       if (static_cast<int>(found.size()) >= most)
         throw error("the graph has more than " + std::to_string(most) + " states", "PipeDream profile",
@@ -140,12 +140,12 @@ inline std::vector<pipedream_state> pipedream_states(pipedream_profile const& g,
 /// closed under predecessors. O(V^2 + E).
 inline pipedream_state pipedream_prefix(detail::pipedream_layers const& layers,
                                         std::vector<int> const& nodes) {
-  std::vector<u64> set(detail::uz(layers.words), 0);
+  std::vector<u64> set(idx(layers.words), 0);
   for (int v : nodes)
-    if (layers.kept[detail::uz(v)]) layers.put(set, v);
+    if (layers.kept[idx(v)]) layers.put(set, v);
   for (int v : nodes)
-    if (layers.kept[detail::uz(v)] && !layers.within(layers.above[detail::uz(v)], set))
-      throw error("a layer before " + layers.g.id[detail::uz(v)] + " is missing", "prefix",
+    if (layers.kept[idx(v)] && !layers.within(layers.above[idx(v)], set))
+      throw error("a layer before " + layers.g.id[idx(v)] + " is missing", "prefix",
                   "a set of layers closed under predecessors");
   return layers.state(std::move(set));
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/source.hpp>
 #include <vector>
 
@@ -54,8 +55,8 @@ inline std::vector<double> piper_sync(profile_value const& from, piper_profile c
   from.object();
   std::vector<double> r;
   for (int e : list) {
-    piper_edge const& x = g.edges[uz(e)];
-    std::string const other = std::to_string(g.id[uz(incoming ? x.from : x.to)]);
+    piper_edge const& x = g.edges[idx(e)];
+    std::string const other = std::to_string(g.id[idx(incoming ? x.from : x.to)]);
     r.push_back(from[other].number());
   }
   return r;
@@ -72,8 +73,8 @@ inline piper_degree piper_one_degree(profile_value const& from, int degree, pipe
     w.parameters = c["parameterSize"].number();
     w.per_sample = c["memoryUsageA"].number();
     w.fixed = c["memoryUsageB"].number();
-    w.sync_in = piper_sync(c["syncTimeFw"], g, g.in[uz(v)], true);
-    w.sync_out = piper_sync(c["syncTimeBw"], g, g.out[uz(v)], false);
+    w.sync_in = piper_sync(c["syncTimeFw"], g, g.in[idx(v)], true);
+    w.sync_out = piper_sync(c["syncTimeBw"], g, g.out[idx(v)], false);
     r.ways.push_back(std::move(w));
   }
   return r;
@@ -111,20 +112,20 @@ inline piper_profile decode_piper(json const& from, std::string const& where, pr
   detail::profile_value const nodes = top["nodes"], edges = top["edges"];
   int const n = nodes.array(1, profile_max_nodes), m = edges.array(0, profile_max_edges);
   detail::profile_ids const ids = detail::profile_node_ids(nodes, n);
-  g.inputs.resize(detail::uz(n));
-  g.in.resize(detail::uz(n));
-  g.out.resize(detail::uz(n));
+  g.inputs.resize(idx(n));
+  g.in.resize(idx(n));
+  g.out.resize(idx(n));
   for (int k = 0; k < m; ++k) {
     detail::profile_value const e = edges[k];
     int const u = detail::profile_edge_end(e, "sourceId", ids),
               v = detail::profile_edge_end(e, "destId", ids);
-    for (int other : g.out[detail::uz(u)])
-      if (g.edges[detail::uz(other)].to == v)
+    for (int other : g.out[idx(u)])
+      if (g.edges[idx(other)].to == v)
         e.fail("a second edge between two nodes", "at most one edge from a node to another");
     g.edges.push_back({u, v, e["communicationCost"].number()});
-    g.inputs[detail::uz(v)].push_back(u);
-    g.out[detail::uz(u)].push_back(k);
-    g.in[detail::uz(v)].push_back(k);
+    g.inputs[idx(v)].push_back(u);
+    g.out[idx(u)].push_back(k);
+    g.in[idx(v)].push_back(k);
   }
   for (int v = 0; v < n; ++v) {
     detail::profile_value const x = nodes[v];
@@ -146,7 +147,7 @@ inline piper_profile decode_piper(json const& from, std::string const& where, pr
     g.degrees.push_back(std::move(list));
   }
   detail::finish_profile_graph(g, where + ": edges",
-                               [&](int v) { return std::to_string(g.id[detail::uz(v)]); });
+                               [&](int v) { return std::to_string(g.id[idx(v)]); });
   return g;
 }
 /// The profile written in `text`; errors also say line and column where the text is not JSON.

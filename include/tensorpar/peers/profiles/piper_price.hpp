@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/peers/profiles/configurations.hpp>
 #include <tensorpar/peers/profiles/piper.hpp>
 #include <utility>
@@ -40,7 +41,7 @@ struct piper_stage_price {
 namespace detail {
 
 inline piper_degree const* piper_find_degree(piper_profile const& g, int v, int tensor) {
-  for (piper_degree const& d : g.degrees[uz(v)])
+  for (piper_degree const& d : g.degrees[idx(v)])
     if (d.degree == tensor) return &d;
   return nullptr;
 }
@@ -61,13 +62,12 @@ inline double piper_sync_bytes(double parameters, int data, i64 micro_batches) {
 /// Throws `error` for nodes or configurations that do not exist. O(nodes * degrees + edges).
 inline piper_stage_price price_piper_stage(piper_profile const& g, piper_stage const& s,
                                            piper_setup const& setup, int later) {
-  using detail::uz;
-  std::vector<char> inside(uz(g.node_count()), 0);
+    std::vector<char> inside(idx(g.node_count()), 0);
   for (int v : s.nodes) {
-    if (v < 0 || v >= g.node_count() || inside[uz(v)])
+    if (v < 0 || v >= g.node_count() || inside[idx(v)])
       throw error("node " + std::to_string(v) + " does not exist or stands twice", "stage",
                   "nodes 0 to " + std::to_string(g.node_count() - 1) + ", each once");
-    inside[uz(v)] = 1;
+    inside[idx(v)] = 1;
   }
   if (s.configuration.size() != s.nodes.size() || s.data < 1)
     throw error("a stage without configurations or copies", "stage", "one per node");
@@ -76,19 +76,19 @@ inline piper_stage_price price_piper_stage(piper_profile const& g, piper_stage c
   for (std::size_t i = 0; i < s.nodes.size(); ++i) {
     int const v = s.nodes[i], c = s.configuration[i];
     piper_degree const* const at = detail::piper_find_degree(g, v, s.tensor);
-    if (!at || c < 0 || uz(c) >= at->ways.size())
-      throw error("node " + std::to_string(g.id[uz(v)]) + " has no such configuration on " +
+    if (!at || c < 0 || idx(c) >= at->ways.size())
+      throw error("node " + std::to_string(g.id[idx(v)]) + " has no such configuration on " +
                       std::to_string(s.tensor) + " devices",
                   "stage", "a configuration of the profile");
-    piper_configuration const& x = at->ways[uz(c)];
+    piper_configuration const& x = at->ways[idx(c)];
     r.compute += x.seconds;
     r.memory += x.per_sample * r.in_flight + x.fixed;
     r.sync_bytes += detail::piper_sync_bytes(x.parameters, s.data, setup.micro_batches);
-    for (std::size_t k = 0; k < g.in[uz(v)].size(); ++k)
-      if (piper_edge const& e = g.edges[uz(g.in[uz(v)][k])]; !inside[uz(e.from)])
+    for (std::size_t k = 0; k < g.in[idx(v)].size(); ++k)
+      if (piper_edge const& e = g.edges[idx(g.in[idx(v)][k])]; !inside[idx(e.from)])
         r.edge_bytes += 2 * (e.bytes + x.sync_in[k]);
-    for (std::size_t k = 0; k < g.out[uz(v)].size(); ++k)
-      if (piper_edge const& e = g.edges[uz(g.out[uz(v)][k])]; !inside[uz(e.to)])
+    for (std::size_t k = 0; k < g.out[idx(v)].size(); ++k)
+      if (piper_edge const& e = g.edges[idx(g.out[idx(v)][k])]; !inside[idx(e.to)])
         r.edge_bytes += 2 * (e.bytes + x.sync_out[k]);
   }
   r.seconds = (r.compute + r.edge_bytes / setup.bandwidth) / s.data + r.sync_bytes / setup.bandwidth;
@@ -111,18 +111,18 @@ inline piper_stage greedy_piper_stage(piper_profile const& g, std::vector<int> c
       throw error("a node cannot run on " + std::to_string(tensor) + " devices", "stage",
                   "a degree of the profile");
     int const fast = at->ways.size() > 1 && at->ways[1].seconds < at->ways[0].seconds ? 1 : 0;
-    piper_configuration const& a = at->ways[detail::uz(fast)];
+    piper_configuration const& a = at->ways[idx(fast)];
     s.configuration.push_back(fast);
     over += a.per_sample * in_flight + a.fixed;
     if (at->ways.size() < 2) continue;
-    piper_configuration const& b = at->ways[detail::uz(1 - fast)];
+    piper_configuration const& b = at->ways[idx(1 - fast)];
     double const saved = (a.per_sample - b.per_sample) * in_flight + (a.fixed - b.fixed);
     if (saved <= 0) continue;
     swaps.push_back({saved, b.seconds - a.seconds});
     whose.push_back(i);
   }
   for (int i : greedy_swaps(swaps, over).taken) {
-    int& c = s.configuration[whose[detail::uz(i)]];
+    int& c = s.configuration[whose[idx(i)]];
     c = 1 - c;
   }
   return s;
@@ -142,7 +142,7 @@ inline piper_price price_piper(piper_profile const& g, std::vector<piper_stage> 
                                piper_setup const& setup) {
   piper_price r;
   int later = 0;
-  std::vector<char> placed(detail::uz(g.node_count()), 0);
+  std::vector<char> placed(idx(g.node_count()), 0);
   for (std::size_t i = stages.size(); i-- > 0;) {
     piper_stage const& s = stages[i];
     r.stages.push_back(price_piper_stage(g, s, setup, later));
@@ -151,7 +151,7 @@ inline piper_price price_piper(piper_profile const& g, std::vector<piper_stage> 
     r.seconds = std::max(r.seconds, r.stages.back().seconds);
     r.fits = r.fits && r.stages.back().memory <= setup.memory && setup.micro_batches % s.data == 0;
     for (int v : s.nodes)
-      if (std::exchange(placed[detail::uz(v)], 1))
+      if (std::exchange(placed[idx(v)], 1))
         throw error("node " + std::to_string(v) + " is in two stages", "pipeline", "each once");
   }
   for (char p : placed)

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/core/numbers.hpp>
 #include <tensorpar/graph/order.hpp>
@@ -17,7 +18,7 @@ struct profile_graph {
   std::vector<std::vector<int>> inputs;  ///< by node, ascending
 
   int node_count() const { return static_cast<int>(inputs.size()); }
-  std::vector<int> const& predecessors(int v) const { return inputs[detail::uz(v)]; }
+  std::vector<int> const& predecessors(int v) const { return inputs[idx(v)]; }
   friend bool operator==(profile_graph const&, profile_graph const&) = default;
 };
 
@@ -52,10 +53,10 @@ struct profile_value {
     if (it == at->end()) fail("the key \"" + std::string(name) + "\" is missing", "an object that has it");
     return {&*it, file, this, name, -1};
   }
-  profile_value operator[](int i) const { return {&(*at)[uz(i)], file, this, {}, i}; }
+  profile_value operator[](int i) const { return {&(*at)[idx(i)], file, this, {}, i}; }
   int array(int least, int most) const {
     if (!at->is_array()) fail("not a list", "a list");
-    if (at->size() < uz(least) || at->size() > uz(most))
+    if (at->size() < idx(least) || at->size() > idx(most))
       fail("a list of " + std::to_string(at->size()),
            "from " + std::to_string(least) + " to " + std::to_string(most) + " entries");
     return static_cast<int>(at->size());

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/numbers.hpp>
 #include <tensorpar/core/read_file.hpp>
 #include <vector>
@@ -51,7 +52,7 @@ struct profile_line {
     if (!digit || problem != std::errc() || !(x >= 0 && x <= most))
       fail(done() ? "a number is missing" : "no such number: " + shown(),
            "a number from 0 to " + std::to_string(most));
-    at += static_cast<std::size_t>(stop - first);
+    at += idx(stop - first);
     return x;
   }
   i64 integer(i64 least, i64 most) {
@@ -61,7 +62,7 @@ struct profile_line {
     if (problem != std::errc() || x < least || x > most)
       fail(done() ? "a number is missing" : "no such number: " + shown(),
            "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
-    at += static_cast<std::size_t>(stop - first);
+    at += idx(stop - first);
     return x;
   }
 };

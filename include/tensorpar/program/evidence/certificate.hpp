@@ -2,6 +2,7 @@
 // declared graph to the tasks that run
 #pragma once
 #include <tensorpar/check/check.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/program/program_hash.hpp>
 #include <tensorpar/program/rewritten.hpp>
@@ -16,7 +17,7 @@ namespace detail {
 inline std::map<int, std::vector<int>> kinds_of_devices(program const& q, int devices) {
   std::vector<int> const like = alike_devices(q, devices);
   std::map<int, std::vector<int>> kinds;
-  for (int d = 0; d < devices; ++d) kinds[like[static_cast<std::size_t>(d)]].push_back(d);
+  for (int d = 0; d < devices; ++d) kinds[like[idx(d)]].push_back(d);
   return kinds;
 }
 
@@ -39,7 +40,7 @@ struct program_seal {
   std::vector<i64> arena;
   void add(program const& q, int device, std::vector<int> const& members) {
     arena.resize(q.arena.size());
-    for (int d : members) arena[static_cast<std::size_t>(d)] = q.arena[static_cast<std::size_t>(device)];
+    for (int d : members) arena[idx(d)] = q.arena[idx(device)];
     tasks = task_hash(q);
     offsets.add(device).add(members.size()).add(offset_hash(q, device));
   }
@@ -139,7 +140,7 @@ std::vector<finding> check_certificate(computation_graph const& declared, plan c
   else if (std::string text = detail::scratch_disagreement(p, scratch); !text.empty())
     say(fault::malformed, std::move(text));
   if (!out.empty()) return out.take();
-  std::size_t const devices = static_cast<std::size_t>(std::max(0, p.cluster.size()));
+  std::size_t const devices = idx(std::max(0, p.cluster.size()));
   if (!p.tasks || p.peak_bytes.size() != devices) {
     say(fault::malformed,
         "the plan is not sealed: it names no program (program/evidence/certificate.hpp, seal)");

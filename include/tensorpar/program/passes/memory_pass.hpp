@@ -2,6 +2,7 @@
 // into the graph of its step
 #pragma once
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/sharded_update.hpp>
 #include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/plan/plan.hpp>
@@ -32,21 +33,20 @@ class recomputation {
   std::vector<int> again_;                         // by value: its copy, or -1
   std::vector<char> wanted_;                       // by value: some operator of the backward pass reads it
 
-  static std::size_t z(int i) { return static_cast<std::size_t>(i); }
   bool recomputed(int value) const {
     int const p = t_.graph.value(value).producer;
-    return p >= 0 && p < t_.forward_nodes && plan_.nodes[z(p)].recompute;
+    return p >= 0 && p < t_.forward_nodes && plan_.nodes[idx(p)].recompute;
   }
   void find_wanted() {
     wanted_.assign(t_.graph.values.size(), 0);
     for (int v = t_.graph.node_count() - 1; v >= 0; --v) {
       graph_node const& n = t_.graph.node(v);
       bool reads = n.phase == step_phase::backward;
-      if (v < t_.forward_nodes) for (int y : n.out) reads = reads || wanted_[z(y)];
-      if (reads) for (int x : n.in) if (recomputed(x)) wanted_[z(x)] = 1;
+      if (v < t_.forward_nodes) for (int y : n.out) reads = reads || wanted_[idx(y)];
+      if (reads) for (int x : n.in) if (recomputed(x)) wanted_[idx(x)] = 1;
     }
   }
-  void read_copies(graph_node& n) const { for (int& x : n.in) if (again_[z(x)] >= 0) x = again_[z(x)]; }
+  void read_copies(graph_node& n) const { for (int& x : n.in) if (again_[idx(x)] >= 0) x = again_[idx(x)]; }
   void append(graph_node n) {
     int const id = r_.graph.node_count();
     for (int y : n.out) r_.graph.value(y).producer = id;
@@ -54,7 +54,7 @@ class recomputation {
   }
   /// The copy of forward operator v, and before it of those that it reads.
   void compute_again(int v) {
-    for (int u : behind(v, t_.graph, [&](int x) { return recomputed(x) && again_[z(x)] < 0; })) {
+    for (int u : behind(v, t_.graph, [&](int x) { return recomputed(x) && again_[idx(x)] < 0; })) {
       graph_node n = t_.graph.node(u);
       n.phase = step_phase::backward;
       n.origin = u;
@@ -63,9 +63,9 @@ class recomputation {
       for (int& y : n.out) {
         graph_value x = t_.graph.value(y);
         x.name.clear();
-        again_[z(y)] = static_cast<int>(r_.graph.values.size());
+        again_[idx(y)] = static_cast<int>(r_.graph.values.size());
         r_.graph.values.push_back(std::move(x));
-        y = again_[z(y)];
+        y = again_[idx(y)];
       }
       append(std::move(n));
     }
@@ -76,13 +76,14 @@ class recomputation {
       : t_(t), plan_(p), r_(t), again_(t.graph.values.size(), -1) {}
   training_graph run() {
     find_wanted();
-    r_.graph.nodes.resize(z(t_.forward_nodes));
+    r_.graph.nodes.resize(idx(t_.forward_nodes));
     for (int v = t_.forward_nodes; v < t_.graph.node_count(); ++v) {
       graph_node n = t_.graph.node(v);
       if (n.phase == step_phase::backward) {
-        for (int x : n.in) if (wanted_[z(x)] && again_[z(x)] < 0) compute_again(t_.graph.value(x).producer);
+        for (int x : n.in)
+          if (wanted_[idx(x)] && again_[idx(x)] < 0) compute_again(t_.graph.value(x).producer);
         read_copies(n);
-        n.refetch_operands = n.origin >= 0 && plan_.nodes[z(n.origin)].recompute;
+        n.refetch_operands = n.origin >= 0 && plan_.nodes[idx(n.origin)].recompute;
       }
       append(std::move(n));
     }
@@ -99,7 +100,7 @@ inline void shard_update(training_graph& t, int update, sharding const& mesh, ze
   graph_node& n = t.graph.node(update);
   if (s == zero_stage::none || n.letters.empty()) return;
   n.letters = sharded_letters(space_of(t.graph, update), std::move(n.letters), mesh);
-  if (s == zero_stage::weights && is_update(n.op)) t.home[static_cast<std::size_t>(n.in[0])] = update;
+  if (s == zero_stage::weights && is_update(n.op)) t.home[idx(n.in[0])] = update;
 }
 
 /// Writes what a plan's choices save into the graph of its step. Operators with `recompute` run once more in
@@ -121,7 +122,7 @@ inline planned_step memory_pass(training_graph const& t, plan p) {
   r.graph.expanded_from = training_hash(t);
   for (int v = t.forward_nodes; v < r.graph.graph.node_count(); ++v)
     if (graph_node const& n = r.graph.graph.node(v); n.phase == step_phase::update && n.origin >= 0) {
-      op_strategy const& c = r.plan.nodes[static_cast<std::size_t>(n.origin)];
+      op_strategy const& c = r.plan.nodes[idx(n.origin)];
       shard_update(r.graph, v, c.sharding, c.zero);
     }
   for (op_strategy& c : r.plan.nodes) c = {c.sharding};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
 
@@ -39,18 +40,17 @@ inline std::vector<int> order_in_pass(computation_graph const& g, std::vector<in
 /// waits for one that can never come before it. O(nodes * log).
 inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pass_entry> const& passes,
                                      pipeline const& pipe) {
-  auto z = [](i64 i) { return static_cast<std::size_t>(i); };
   std::vector<int> order;
   std::map<std::vector<int>, std::vector<int>> nodes;                  // pass -> its nodes
   auto key = [](pass_entry const& p) {
     return std::vector<int>{p.stage, static_cast<int>(p.what), p.micro_batch};
   };
-  for (int v = 0; v < g.node_count(); ++v) nodes[key(passes[z(v)])].push_back(v);
+  for (int v = 0; v < g.node_count(); ++v) nodes[key(passes[idx(v)])].push_back(v);
   std::vector<bool> there(g.nodes.size(), false);
   auto waits_for = [&](std::vector<int> const& all, pass_entry const& me) {
     for (int v : all)
       for (int x : g.node(v).in)
-        if (int const p = g.value(x).producer; p >= 0 && !there[z(p)] && !(passes[z(p)] == me)) return p;
+        if (int const p = g.value(x).producer; p >= 0 && !there[idx(p)] && !(passes[idx(p)] == me)) return p;
     return -1;
   };
   std::vector<std::size_t> next(pipe.schedule.size(), 0);
@@ -63,20 +63,20 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
       while (next[i] < pipe.schedule[i].size()) {
         pass_entry const& e = pipe.schedule[i][next[i]];
         std::string const here = "order of group " + std::to_string(i) + ", entry " + std::to_string(next[i]);
-        if (e.stage < 0 || z(e.stage) >= pipe.stages.size() || z(pipe.stages[z(e.stage)].group) != i)
+        if (e.stage < 0 || idx(e.stage) >= pipe.stages.size() || idx(pipe.stages[idx(e.stage)].group) != i)
           bad_pipeline("stage " + std::to_string(e.stage), here, "a stage of this group");
         if (e.micro_batch < 0 || e.micro_batch >= pipe.micro_batches(e.stage) ||
-            (e.what == pass::weights && !pipe.stages[z(e.stage)].split_backward))
+            (e.what == pass::weights && !pipe.stages[idx(e.stage)].split_backward))
           bad_pipeline(spelled(e), here, "a pass of this stage");
         auto const it = nodes.find(key(e));
         if (it != nodes.end() && waits_for(it->second, e) >= 0) break;
         if (!seen.insert(key(e)).second) bad_pipeline(spelled(e) + " comes twice", here, "every pass once");
-        if (int& after = done[z(e.stage)][z(static_cast<int>(e.what))]; after++ != e.micro_batch)
+        if (int& after = done[idx(e.stage)][idx(static_cast<int>(e.what))]; after++ != e.micro_batch)
           bad_pipeline(spelled(e) + " comes before its micro-batch's turn", here,
                        "passes of each kind in the order of micro-batches (C4)");
         if (it != nodes.end())
           for (int v : order_in_pass(g, it->second)) {
-            there[z(v)] = true;
+            there[idx(v)] = true;
             order.push_back(v);
           }
         ++next[i];
@@ -87,21 +87,21 @@ inline std::vector<int> merge_orders(computation_graph const& g, std::vector<pas
     if (next[i] < pipe.schedule[i].size()) {
       pass_entry const& e = pipe.schedule[i][next[i]];
       int const v = waits_for(nodes.at(key(e)), e);
-      bad_pipeline(spelled(e) + " waits for " + spelled(passes[z(v)]) + ", which can never come before it",
+      bad_pipeline(spelled(e) + " waits for " + spelled(passes[idx(v)]) + ", which can never come before it",
                    "order of group " + std::to_string(i), "orders in which every pass follows what it reads");
     }
   for (std::size_t s = 0; s < pipe.stages.size(); ++s)
     for (pass what : {pass::forward, pass::backward, pass::weights}) {
-      int const had = done[s][z(static_cast<int>(what))];
+      int const had = done[s][idx(static_cast<int>(what))];
       if ((what != pass::weights || pipe.stages[s].split_backward) &&
           had < pipe.micro_batches(static_cast<int>(s)))
         bad_pipeline(spelled({static_cast<int>(s), what, had}) + " is missing", "order",
                      "every pass of every stage once");
     }
   for (int v = 0; v < g.node_count(); ++v) {
-    if (there[z(v)]) continue;
-    if (passes[z(v)].stage >= 0)
-      bad_pipeline(spelled(passes[z(v)]) + " is missing", "order", "every pass of every stage once");
+    if (there[idx(v)]) continue;
+    if (passes[idx(v)].stage >= 0)
+      bad_pipeline(spelled(passes[idx(v)]) + " is missing", "order", "every pass of every stage once");
     order.push_back(v);
   }
   return order;

@@ -2,6 +2,7 @@
 // and the order in which its operators run
 #pragma once
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/ir/training_hash.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
@@ -31,15 +32,15 @@ class pipeline_expander {
   planned_step r_;
   step_phase phase_ = step_phase::forward;
 
-  static std::size_t z(i64 i) { return static_cast<std::size_t>(i); }
-  pipeline_stage const& stage(int s) const { return pipe_.stages[z(s)]; }
+  pipeline_stage const& stage(int s) const { return pipe_.stages[idx(s)]; }
   /// Is forward operator v run once more in the backward pass?
   bool recomputed(int v) const {
-    return v < forward_.node_count() && (stage(steps_.stage[z(v)]).recompute || plan_.nodes[z(v)].recompute);
+    return v < forward_.node_count() &&
+           (stage(steps_.stage[idx(v)]).recompute || plan_.nodes[idx(v)].recompute);
   }
   zero_stage zero_of(int update) const {
-    zero_stage const own = plan_.nodes[z(any().graph.node(update).origin)].zero;
-    return own == zero_stage::none && stage(steps_.stage[z(update)]).shard_optimizer
+    zero_stage const own = plan_.nodes[idx(any().graph.node(update).origin)].zero;
+    return own == zero_stage::none && stage(steps_.stage[idx(update)]).shard_optimizer
                ? zero_stage::updates
                : own;
   }
@@ -54,12 +55,12 @@ class pipeline_expander {
     return static_cast<int>(out().values.size()) - 1;
   }
   void belongs(int node, pass_entry p) {
-    r_.passes.resize(z(out().node_count()), {-1, pass::weights, 0});
-    r_.passes[z(node)] = p;
+    r_.passes.resize(idx(out().node_count()), {-1, pass::weights, 0});
+    r_.passes[idx(node)] = p;
   }
   pass_entry pass_of(int v, int s, int j) const {
     if (any().graph.node(v).phase == step_phase::forward) return {s, pass::forward, j};
-    return {s, stage(s).split_backward && steps_.weight_part[z(v)] ? pass::weights : pass::backward, j};
+    return {s, stage(s).split_backward && steps_.weight_part[idx(v)] ? pass::weights : pass::backward, j};
   }
 
   /// Old node v of stage s on micro-batch j, reading new values.
@@ -74,7 +75,7 @@ class pipeline_expander {
     n.micro_batches = count(s);
     if (!update && count(s) > 1 && !n.name.empty()) n.name += "#" + std::to_string(j);
     if (n.phase == step_phase::forward && phase_ == step_phase::forward) n.origin = id;
-    else if (n.origin >= 0) n.origin = node_[z(n.origin)][z(update ? 0 : j)];
+    else if (n.origin >= 0) n.origin = node_[idx(n.origin)][idx(update ? 0 : j)];
     if (!update) n.phase = phase_;
     std::vector<int> const old = std::move(n.out);
     n.out.clear();
@@ -82,10 +83,10 @@ class pipeline_expander {
       graph_value x = of(s).graph.value(old[k]);
       x.producer = id;
       x.slot = static_cast<int>(k);
-      if (x.stored_in >= 0) x.stored_in = value_[z(x.stored_in)][0];
+      if (x.stored_in >= 0) x.stored_in = value_[idx(x.stored_in)][0];
       int const y = new_value(std::move(x));
       n.out.push_back(y);
-      results[z(old[k])].push_back(y);
+      results[idx(old[k])].push_back(y);
     }
     out().nodes.push_back(std::move(n));
     return id;
@@ -94,7 +95,7 @@ class pipeline_expander {
   /// Old value x as operator `reader` of stage s reads it on micro-batch j. `late`: in the backward pass.
   int need(int x, int reader, int s, int j, bool late) {
     graph_value const& v = of(s).graph.value(x);
-    if (v.role == value_role::parameter || v.role == value_role::state) return value_[z(x)][0];
+    if (v.role == value_role::parameter || v.role == value_role::state) return value_[idx(x)][0];
     if (v.role == value_role::input) {
       auto const [it, fresh] = view_.insert({{x, -1, size(s), j}, 0});
       if (fresh) {
@@ -105,14 +106,14 @@ class pipeline_expander {
       }
       return it->second;
     }
-    int const p = steps_.stage[z(v.producer)];
+    int const p = steps_.stage[idx(v.producer)];
     graph_node const& maker = any().graph.node(v.producer);
-    if (maker.phase == step_phase::update) return value_[z(x)][0];
-    if (late && read_again(x, s)) return again_[z(x)][z(j)];
-    if (size(p) == size(s)) return value_[z(x)][z(j)];
-    if (maker.phase == step_phase::forward && steps_.of_weights[z(v.producer)])
-      return value_[z(x)][z(j * size(s) / size(p))];
-    if (maker.phase == step_phase::backward && steps_.of_weights[z(any().graph.node(reader).origin)])
+    if (maker.phase == step_phase::update) return value_[idx(x)][0];
+    if (late && read_again(x, s)) return again_[idx(x)][idx(j)];
+    if (size(p) == size(s)) return value_[idx(x)][idx(j)];
+    if (maker.phase == step_phase::forward && steps_.of_weights[idx(v.producer)])
+      return value_[idx(x)][idx(j * size(s) / size(p))];
+    if (maker.phase == step_phase::backward && steps_.of_weights[idx(any().graph.node(reader).origin)])
       return share_of_sum(x, p, s, j);
     return rebatched(x, p, s, j);
   }
@@ -132,8 +133,8 @@ class pipeline_expander {
       out().value(y).type.type = type.type;
       return it->second = y;
     }
-    int sum = value_[z(x)][z(first)];
-    for (i64 i = first + 1; i < end; ++i) sum = added_view(add{}, {sum, value_[z(x)][z(i)]}, "sum", s, j);
+    int sum = value_[idx(x)][idx(first)];
+    for (i64 i = first + 1; i < end; ++i) sum = added_view(add{}, {sum, value_[idx(x)][idx(i)]}, "sum", s, j);
     return it->second = sum;
   }
   int added_view(any_op op, std::vector<int> const& in, char const* name, int s, int j) {
@@ -146,7 +147,7 @@ class pipeline_expander {
     graph_node& n = out().node(id);
     n.micro_batch = j;
     n.phase = step_phase::backward;
-    n.origin = node_[z(stage(s).nodes.front())][z(j)];
+    n.origin = node_[idx(stage(s).nodes.front())][idx(j)];
     n.letters.assign(space_of(out(), id).loops.size(), '\0');
     belongs(id, {s, pass::backward, j});
   }
@@ -174,17 +175,17 @@ class pipeline_expander {
     if (!fresh) return it->second;
     int const where = joins ? s : p, part = joins ? j : static_cast<int>(j / times);
     std::vector<int> from;
-    if (joins) for (i64 i = 0; i < times; ++i) from.push_back(value_[z(x)][z(j * times + i)]);
-    else from.push_back(value_[z(x)][z(part)]);
+    if (joins) for (i64 i = 0; i < times; ++i) from.push_back(value_[idx(x)][idx(j * times + i)]);
+    else from.push_back(value_[idx(x)][idx(part)]);
     i64 const length = b.d[axis].n;
     any_op const op = joins ? any_op(concat{axis}) : any_op(slice_axis{axis, j % times * length, length});
     int const id =
         out().add(op, std::move(from), std::string(joins ? "join" : "cut") + "#" + std::to_string(j));
     if (phase_ == step_phase::forward) {
       out().node(id).micro_batch = part;
-      r_.plan.nodes.resize(z(id) + 1);
+      r_.plan.nodes.resize(idx(id) + 1);
       // on one device of the group
-      r_.plan.nodes[z(id)].sharding = {pipe_.groups[z(stage(where).group)].first, {}};
+      r_.plan.nodes[idx(id)].sharding = {pipe_.groups[idx(stage(where).group)].first, {}};
       belongs(id, {where, pass::forward, part});
     } else place_view(id, where, part);
     return it->second = out().node(id).out.front();
@@ -196,64 +197,64 @@ class pipeline_expander {
 
   /// Every micro-batch of node v.
   void copies_of(int v) {
-    int const s = steps_.stage[z(v)], origin = any().graph.node(v).origin;
+    int const s = steps_.stage[idx(v)], origin = any().graph.node(v).origin;
     if (phase_ == step_phase::backward)
       for (int x : any().graph.node(v).in)
-        if (read_again(x, s) && again_[z(x)].empty()) compute_again(any().graph.value(x).producer);
+        if (read_again(x, s) && again_[idx(x)].empty()) compute_again(any().graph.value(x).producer);
     for (int j = 0; j < count(s); ++j) {
       std::vector<int> in;
       for (int x : any().graph.node(v).in) in.push_back(need(x, v, s, j, phase_ != step_phase::forward));
       int const id = copy_node(v, s, j, std::move(in), value_);
       if (phase_ == step_phase::forward) {
-        node_[z(v)].push_back(id);
-        r_.plan.nodes.resize(z(id) + 1);
-        r_.plan.nodes[z(id)] = {plan_.nodes[z(v)].sharding};
-      } else out().node(id).refetch_operands = plan_.nodes[z(origin)].recompute;
+        node_[idx(v)].push_back(id);
+        r_.plan.nodes.resize(idx(id) + 1);
+        r_.plan.nodes[idx(id)] = {plan_.nodes[idx(v)].sharding};
+      } else out().node(id).refetch_operands = plan_.nodes[idx(origin)].recompute;
       belongs(id, pass_of(v, s, j));
     }
   }
   /// Does stage s read old value x in its backward pass as it is computed anew there?
   bool read_again(int x, int s) const {
     int const p = any().graph.value(x).producer;
-    return p >= 0 && steps_.stage[z(p)] == s && recomputed(p);
+    return p >= 0 && steps_.stage[idx(p)] == s && recomputed(p);
   }
   /// Forward operator v once more, on every micro-batch, and before it those that it reads and that are not
   /// kept.
   void compute_again(int v) {
     computation_graph const& g = any().graph;
-    int const s = steps_.stage[z(v)];
-    for (int u : behind(v, g, [&](int x) { return read_again(x, s) && again_[z(x)].empty(); }))
+    int const s = steps_.stage[idx(v)];
+    for (int u : behind(v, g, [&](int x) { return read_again(x, s) && again_[idx(x)].empty(); }))
       for (int j = 0; j < count(s); ++j) {
         std::vector<int> in;
         for (int x : g.node(u).in) in.push_back(need(x, u, s, j, true));
         int const id = copy_node(u, s, j, std::move(in), again_);
-        out().node(id).origin = node_[z(u)][z(j)];
+        out().node(id).origin = node_[idx(u)][idx(j)];
         out().node(id).recomputed = true;
-        out().node(id).refetch_operands = plan_.nodes[z(u)].recompute;
+        out().node(id).refetch_operands = plan_.nodes[idx(u)].recompute;
         belongs(id, {s, pass::backward, j});
       }
   }
   /// Gradient x added over all micro-batches, each addition in the pass that brings the next summand.
   int total(int x) {
-    int const v = any().graph.value(x).producer, s = steps_.stage[z(v)];
+    int const v = any().graph.value(x).producer, s = steps_.stage[idx(v)];
     if (auto const it = sum_.find({x, s}); it != sum_.end()) return it->second;
     // after all passes: each stage adds its own up, and sends the sum once
-    if (steps_.joins[z(v)]) {
+    if (steps_.joins[idx(v)]) {
       graph_node const& old = any().graph.node(v);
       int const a = total(old.in[0]), b = total(old.in[1]), id = out().add(add{}, {a, b}, old.name);
       graph_node& n = out().node(id);
       n.phase = step_phase::backward;
-      n.origin = node_[z(old.origin)][0];
+      n.origin = node_[idx(old.origin)][0];
       n.letters = old.letters;
       belongs(id, {-1, pass::weights, 0});
       return sum_[{x, s}] = n.out.front();
     }
-    int sum = value_[z(x)][0];
+    int sum = value_[idx(x)][0];
     for (int j = 1; j < count(s); ++j) {
-      int const id = out().add(add{}, {sum, value_[z(x)][z(j)]}, any().graph.node(v).name);
+      int const id = out().add(add{}, {sum, value_[idx(x)][idx(j)]}, any().graph.node(v).name);
       graph_node& n = out().node(id);
       n.phase = step_phase::backward;
-      n.origin = out().node(out().value(value_[z(x)][z(j)]).producer).origin;
+      n.origin = out().node(out().value(value_[idx(x)][idx(j)]).producer).origin;
       n.letters.assign(space_of(out(), id).loops.size(), '\0');
       n.micro_batch = j;
       n.in_place = true;
@@ -272,11 +273,12 @@ class pipeline_expander {
       std::vector<int> in;
       for (int x : n.in) {
         int const p = t.graph.value(x).producer;
-        in.push_back(p >= 0 && t.graph.node(p).phase == step_phase::backward ? total(x) : value_[z(x)][0]);
+        in.push_back(p >= 0 && t.graph.node(p).phase == step_phase::backward ? total(x) : value_[idx(x)][0]);
       }
-      int const id = copy_node(v, steps_.stage[z(v)] < 0 ? 0 : steps_.stage[z(v)], 0, std::move(in), value_);
+      int const id =
+          copy_node(v, steps_.stage[idx(v)] < 0 ? 0 : steps_.stage[idx(v)], 0, std::move(in), value_);
       if (n.origin < 0) out().node(id).origin = -1;
-      else shard_update(r_.graph, id, r_.plan.nodes[z(out().node(id).origin)].sharding, zero_of(v));
+      else shard_update(r_.graph, id, r_.plan.nodes[idx(out().node(id).origin)].sharding, zero_of(v));
       belongs(id, {-1, pass::weights, 0});
     }
   }
@@ -292,7 +294,7 @@ class pipeline_expander {
     training_graph const& t = any();
     value_.resize(t.graph.values.size());
     again_.resize(t.graph.values.size());
-    node_.resize(z(t.forward_nodes));
+    node_.resize(idx(t.forward_nodes));
     for (std::size_t x = 0; x < t.gradient.size(); ++x)
       if (t.graph.values[x].role == value_role::parameter) value_[x] = {new_value(t.graph.values[x])};
     for (int v = 0; v < t.forward_nodes; ++v) copies_of(v);
@@ -300,21 +302,21 @@ class pipeline_expander {
     std::size_t const forward_values = out().values.size();
     phase_ = step_phase::backward;
     for (int v = t.forward_nodes; v < t.graph.node_count(); ++v)
-      if (t.graph.node(v).phase == step_phase::backward && !steps_.joins[z(v)]) copies_of(v);
+      if (t.graph.node(v).phase == step_phase::backward && !steps_.joins[idx(v)]) copies_of(v);
     phase_ = step_phase::update;
     r_.graph.home.assign(forward_values, -1);
     for (std::size_t x = 0; x < t.home.size(); ++x)
-      if (t.home[x] >= 0) r_.graph.home[z(value_[x][0])] = node_[z(t.home[x])][0];
+      if (t.home[x] >= 0) r_.graph.home[idx(value_[x][0])] = node_[idx(t.home[x])][0];
     updates();
     r_.graph.gradient.assign(forward_values, -1);
     for (std::size_t x = 0; x < t.gradient.size(); ++x)
       if (t.graph.values[x].role == value_role::parameter && t.gradient[x] >= 0)
-        r_.graph.gradient[z(value_[x][0])] = total(t.gradient[x]);
+        r_.graph.gradient[idx(value_[x][0])] = total(t.gradient[x]);
     r_.graph.expanded_from = training_hash(t);
-    r_.graph.losses = value_[z(t.loss)];
+    r_.graph.losses = value_[idx(t.loss)];
     r_.graph.loss = r_.graph.losses.front();
     for (graph_port const& o : forward_.outputs)
-      for (int y : value_[z(o.value)]) out().append_output(o.name, y);
+      for (int y : value_[idx(o.value)]) out().append_output(o.name, y);
     r_.order = merge_orders(out(), r_.passes, pipe_);
     return std::move(r_);
   }

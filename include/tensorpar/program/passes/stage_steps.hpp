@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/plan/pipeline_form.hpp>
@@ -41,13 +42,13 @@ struct stage_steps {
       o.optimizer = p.optimizer;
       o.reduction = reduction;
       // the gradient starts there, whatever the sizes elsewhere
-      o.micro_batches = last < 0 ? 1 : pipe.micro_batches(stage[z(last)]);
+      o.micro_batches = last < 0 ? 1 : pipe.micro_batches(stage[idx(last)]);
       made.emplace(s.micro_batch, differentiate(rebatch(forward, s.micro_batch / pipe.unit), o));
     }
     computation_graph const& g = any().graph;
     for (int v = forward.node_count(); v < g.node_count(); ++v) {
       int const o = g.node(v).origin;
-      stage.push_back(o < 0 ? -1 : stage[z(o)]);
+      stage.push_back(o < 0 ? -1 : stage[idx(o)]);
     }
     weight_part = weight_parts(any());
     of_weights = made_of_parameters(forward);
@@ -55,14 +56,14 @@ struct stage_steps {
     joins.assign(g.nodes.size(), false);
     for (int v = 0; v < g.node_count(); ++v)
       for (int x : g.node(v).in)
-        if (int const maker = g.value(x).producer; weight_part[z(v)] && g.node(v).op.is<add>() && maker >= 0)
-          joins[z(v)] = joins[z(v)] || joins[z(maker)] || stage[z(maker)] != stage[z(v)];
+        if (int const maker = g.value(x).producer;
+            weight_part[idx(v)] && g.node(v).op.is<add>() && maker >= 0)
+          joins[idx(v)] = joins[idx(v)] || joins[idx(maker)] || stage[idx(maker)] != stage[idx(v)];
   }
 
   training_graph const& any() const { return made.begin()->second; }
 
  private:
-  static std::size_t z(i64 i) { return static_cast<std::size_t>(i); }
 
   /// What several operators of one stage give to the gradient of a value from another stage is added in
   /// theirs and sent once. The other stage would come to it in an order of its own, which theirs would have
@@ -71,15 +72,16 @@ struct stage_steps {
     computation_graph const& g = any().graph;
     for (int v = forward_nodes; v < g.node_count(); ++v) {
       graph_node const& n = g.node(v);
-      if (n.phase != step_phase::backward || weight_part[z(v)] || !n.op.is<add>()) continue;
+      if (n.phase != step_phase::backward || weight_part[idx(v)] || !n.op.is<add>()) continue;
       int const a = g.value(n.in[0]).producer, b = g.value(n.in[1]).producer;
-      if (a < forward_nodes || b < forward_nodes || stage[z(a)] != stage[z(b)] || stage[z(a)] == stage[z(v)])
+      if (a < forward_nodes || b < forward_nodes || stage[idx(a)] != stage[idx(b)] ||
+          stage[idx(a)] == stage[idx(v)])
         continue;
       auto const before = summed.find(a);
       int const origin = before != summed.end() ? before->second.first : g.node(a).origin;
       std::string const& theirs = before != summed.end() ? before->second.second : g.node(a).letters;
       if (origin < 0) continue;
-      stage[z(v)] = stage[z(a)];
+      stage[idx(v)] = stage[idx(a)];
       summed[v] = {origin, letters_from(g, v, a, theirs)};
     }
   }

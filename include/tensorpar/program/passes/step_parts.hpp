@@ -2,6 +2,7 @@
 // pipeline may put off, and what it need not cut
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
@@ -13,22 +14,22 @@ namespace tensorpar::detail {
 /// may wait until all gradients of activations have gone on (Qi et al. 2024: W). One whose result an
 /// activation's gradient is made from, too, may not. O(operands).
 inline std::vector<bool> weight_parts(training_graph const& t) {
-  auto z = [](int i) { return static_cast<std::size_t>(i); };
   computation_graph const& g = t.graph;
   std::vector<int> readers(g.values.size(), 0), adds(g.values.size(), 0);        // not counting updates
   std::vector<bool> goal(g.values.size(), false), r(g.nodes.size(), false);
   for (std::size_t x = 0; x < t.gradient.size(); ++x)
-    if (g.values[x].role == value_role::parameter && t.gradient[x] >= 0) goal[z(t.gradient[x])] = true;
+    if (g.values[x].role == value_role::parameter && t.gradient[x] >= 0) goal[idx(t.gradient[x])] = true;
   for (int v = g.node_count() - 1; v >= 0; --v) {
     graph_node const& n = g.node(v);
     if (n.phase == step_phase::update) continue;
     if (n.phase == step_phase::backward) {
       bool all = true;
-      for (int x : n.out) all = all && (goal[z(x)] || readers[z(x)] > 0) && adds[z(x)] == readers[z(x)];
-      r[z(v)] = all;
+      for (int x : n.out)
+        all = all && (goal[idx(x)] || readers[idx(x)] > 0) && adds[idx(x)] == readers[idx(x)];
+      r[idx(v)] = all;
     }
-    bool const passes_on = r[z(v)] && n.op.is<add>();
-    for (int x : n.in) { ++readers[z(x)]; adds[z(x)] += passes_on; }
+    bool const passes_on = r[idx(v)] && n.op.is<add>();
+    for (int x : n.in) { ++readers[idx(x)]; adds[idx(x)] += passes_on; }
   }
   return r;
 }
@@ -44,9 +45,9 @@ inline std::vector<bool> made_of_parameters(computation_graph const& forward) {
     for (int x : forward.node(v).in) {
       graph_value const& y = forward.value(x);
       all = all &&
-            (y.role == value_role::parameter || (y.producer >= 0 && r[static_cast<std::size_t>(y.producer)]));
+            (y.role == value_role::parameter || (y.producer >= 0 && r[idx(y.producer)]));
     }
-    r[static_cast<std::size_t>(v)] = all;
+    r[idx(v)] = all;
   }
   return r;
 }
@@ -55,7 +56,7 @@ inline std::vector<bool> made_of_parameters(computation_graph const& forward) {
 /// `theirs` if there are any. 0 where it has none.
 inline std::string letters_from(computation_graph const& g, int v, int maker, std::string const& theirs) {
   iteration_space const from = space_of(g, maker);
-  auto const slot = static_cast<std::size_t>(g.value(g.node(v).in[0]).slot);
+  auto const slot = idx(g.value(g.node(v).in[0]).slot);
   std::string letters;
   for (node_loop const& l : space_of(g, v).loops) {
     char c = '\0';

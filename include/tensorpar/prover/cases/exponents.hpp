@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <random>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/cases/sharding_system.hpp>
 
 namespace tensorpar {
@@ -99,7 +100,7 @@ class exponent_search {
     std::size_t const mark = trail_.size();
     auto undo = [&] {
       while (trail_.size() > mark) {
-        x_[static_cast<std::size_t>(trail_.back())] = -1;
+        x_[idx(trail_.back())] = -1;
         trail_.pop_back();
       }
     };
@@ -119,7 +120,7 @@ class exponent_search {
       std::size_t const here = trail_.size();
       give(i, from + (first + k) % choices);
       if (search(draw)) return true;
-      while (trail_.size() > here) { x_[static_cast<std::size_t>(trail_.back())] = -1; trail_.pop_back(); }
+      while (trail_.size() > here) { x_[idx(trail_.back())] = -1; trail_.pop_back(); }
     }
     undo();
     return false;

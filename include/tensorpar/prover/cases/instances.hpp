@@ -2,6 +2,7 @@
 // or all of them
 #pragma once
 #include <random>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/cases/drawn_numbers.hpp>
 #include <tensorpar/prover/cases/exponents.hpp>
 
@@ -35,8 +36,8 @@ inline std::vector<bool> reaching(rule const& r, std::initializer_list<std::stri
       for (std::string_view o : operators) named = named || (n.op && n.op->name == o);
       for (std::size_t k = 0; k < n.in.size(); ++k) {
         if (!(named ? k == operand : node[i])) continue;
-        if (n.in[k].node < 0) is[static_cast<std::size_t>(n.in[k].slot)] = true;
-        else node[static_cast<std::size_t>(n.in[k].node)] = true;
+        if (n.in[k].node < 0) is[idx(n.in[k].slot)] = true;
+        else node[idx(n.in[k].node)] = true;
       }
     }
   }
@@ -48,7 +49,7 @@ inline bool holds_on_axes(rule const& r, rule_setting const& at, std::vector<sha
     if (c.kind != condition_kind::different && c.kind != condition_kind::inner) continue;
     auto const a = term_value(c.a, false, tensors, at.parameter);
     if (c.kind == condition_kind::inner) {
-      i64 const rank = at.rank[static_cast<std::size_t>(c.tensor)];
+      i64 const rank = at.rank[idx(c.tensor)];
       if ((*a < 0 ? *a + rank : *a) >= rank - c.b.number) return false;
     } else if (*a == *term_value(c.b, false, tensors, at.parameter)) {
       return false;
@@ -64,7 +65,7 @@ inline std::optional<degree_form> form_of(rule_term const& t, sharding_system co
   for (rule_factor f : t.factors) {
     if (f.kind == term_kind::extent) return std::nullopt;
     if (f.kind == term_kind::degree) {
-      int const a = axis_value(f, at.rank[static_cast<std::size_t>(f.index)], at.parameter);
+      int const a = axis_value(f, at.rank[idx(f.index)], at.parameter);
       if (a < 0) return std::nullopt;
       f = {term_kind::degree, f.index, a, -1};
     }
@@ -102,7 +103,7 @@ inline bool has_idle_sums(sharding_system const& s) {
         ++count;
       }
     idle = idle ||
-           (q.equal && count == 1 && s.unknowns[static_cast<std::size_t>(lone)].kind == term_kind::sums);
+           (q.equal && count == 1 && s.unknowns[idx(lone)].kind == term_kind::sums);
   }
   return idle;
 }
@@ -290,15 +291,15 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
     if (k > drawn->most) return std::nullopt;
     rule_factor const& f = c.shardings.unknowns[u];
     if (f.kind == term_kind::parameter) {
-      g.at.parameter[static_cast<std::size_t>(f.index)] = k;
+      g.at.parameter[idx(f.index)] = k;
       continue;
     }
-    parallel_shape& s = g.tensors[static_cast<std::size_t>(f.index)];
+    parallel_shape& s = g.tensors[idx(f.index)];
     if (f.kind == term_kind::degree) s.degree[f.axis] = k;
     else (f.kind == term_kind::copies ? s.copy : s.sum) = k;
   }
   // every axis a multiple of all degrees in which it is split somewhere
-  std::vector<i64> extent(static_cast<std::size_t>(c.extents.count()), 1);
+  std::vector<i64> extent(idx(c.extents.count()), 1);
   for (i64& e : extent) e = 1 + static_cast<i64>(draw() % 3);
   auto needs = [&](int axis_class, i64 k) {
     i64& e = detail::nth(extent, axis_class);
@@ -320,7 +321,7 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
   for (std::size_t x = 0; x < g.tensors.size(); ++x) {
     shape& s = g.tensors[x].type;
     for (int d = 0; d < s.rank; ++d)
-      s.d[d] = dim(extent[static_cast<std::size_t>(c.extents.of(static_cast<int>(x), d))]);
+      s.d[d] = dim(extent[idx(c.extents.of(static_cast<int>(x), d))]);
     if (s.elements() > max_elements) return std::nullopt;
     types.push_back(s);
   }

@@ -1,6 +1,7 @@
 // tensorpar/prover/cases/setting.hpp - ranks, axes and numbers under which both sides of a rule make sense
 #pragma once
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
@@ -41,7 +42,7 @@ inline std::vector<op_info const*> const& functions_of(vocabulary const& words) 
 
 /// An axis number of a term, from the left; -1: there is none such.
 inline int axis_value(rule_factor const& f, int rank, std::vector<i64> const& parameter) {
-  i64 a = f.axis_parameter >= 0 ? parameter[static_cast<std::size_t>(f.axis_parameter)] : f.axis;
+  i64 a = f.axis_parameter >= 0 ? parameter[idx(f.axis_parameter)] : f.axis;
   if (a < 0) a += rank;
   return a >= 0 && a < rank ? static_cast<int>(a) : -1;
 }
@@ -53,10 +54,10 @@ inline std::optional<i64> term_value(rule_term const& t, bool real, std::vector<
   double x = t.factors.empty() && real ? std::bit_cast<double>(t.number) : 1;
   for (rule_factor const& f : t.factors) {
     if (f.kind == term_kind::parameter) {
-      if (real) x *= std::bit_cast<double>(parameter[static_cast<std::size_t>(f.index)]);
-      else n *= parameter[static_cast<std::size_t>(f.index)];
+      if (real) x *= std::bit_cast<double>(parameter[idx(f.index)]);
+      else n *= parameter[idx(f.index)];
     } else if (f.kind == term_kind::extent) {
-      shape const& s = tensors[static_cast<std::size_t>(f.index)];
+      shape const& s = tensors[idx(f.index)];
       int const a = axis_value(f, s.rank, parameter);
       if (a < 0) return std::nullopt;
       n *= s.d[a].n;
@@ -119,7 +120,7 @@ inline std::optional<typed_pattern> type_pattern(pattern_graph const& g, std::ve
     op_info const* o = n.op;
     if (!o) {
       auto const& f = functions_of(words);
-      o = f[static_cast<std::size_t>(parameter[static_cast<std::size_t>(n.function)]) % f.size()];
+      o = f[idx(parameter[idx(n.function)]) % f.size()];
     }
     auto y = type_operator(*o, n, in, tensors, parameter);
     if (!y) return std::nullopt;
@@ -140,14 +141,14 @@ class extent_classes {
   by_node sides_[2];
 
   int find(int c) const {
-    while (parent_[static_cast<std::size_t>(c)] != c) c = parent_[static_cast<std::size_t>(c)];
+    while (parent_[idx(c)] != c) c = parent_[idx(c)];
     return c;
   }
   int fresh() { parent_.push_back(static_cast<int>(parent_.size())); return parent_.back(); }
   void unite(int a, int b) {
     a = find(a);
     b = find(b);
-    parent_[static_cast<std::size_t>(a > b ? a : b)] = a > b ? b : a;
+    parent_[idx(a > b ? a : b)] = a > b ? b : a;
   }
   std::vector<int> const& of(pattern_value v, int side) const {
     return value_of(v, tensors_, sides_[side]);
@@ -168,7 +169,7 @@ class extent_classes {
         for (pattern_value v : g.nodes[i].in) types.push_back(t.at(v, tensors));
         any_op const& o = t.op[i];
         auto& out = sides_[side].emplace_back();
-        for (shape const& y : t.value[i]) out.emplace_back(static_cast<std::size_t>(y.rank), -1);
+        for (shape const& y : t.value[i]) out.emplace_back(idx(y.rank), -1);
         if (is_parallel(o)) {
           out[0] = of(g.nodes[i].in[0], side);
           continue;
@@ -179,7 +180,7 @@ class extent_classes {
           int c = -1;
           for (std::size_t k = 0; k < types.size(); ++k) {
             if (l.in[k] < 0 || own) continue;
-            int const mine = of(g.nodes[i].in[k], side)[static_cast<std::size_t>(l.in[k])];
+            int const mine = of(g.nodes[i].in[k], side)[idx(l.in[k])];
             if (c < 0) c = mine;
             else unite(c, mine);
           }
@@ -188,7 +189,7 @@ class extent_classes {
               bool same = c >= 0;   // a window's extent is not its operand's
               for (std::size_t j = 0; j < types.size(); ++j)
                 if (l.in[j] >= 0 && types[j].d[l.in[j]].n != t.value[i][k].d[d].n) same = false;
-              out[k][static_cast<std::size_t>(d)] = same ? c : fresh();
+              out[k][idx(d)] = same ? c : fresh();
             }
         }
         for (auto& y : out) for (int& c : y) if (c < 0) c = fresh();
@@ -201,12 +202,12 @@ class extent_classes {
   }
   int count() const { return static_cast<int>(parent_.size()); }
   std::vector<int> of_node(int side, int node, int slot) const {
-    std::vector<int> r = sides_[side][static_cast<std::size_t>(node)][static_cast<std::size_t>(slot)];
+    std::vector<int> r = sides_[side][idx(node)][idx(slot)];
     for (int& c : r) c = find(c);
     return r;
   }
   int of(int tensor, int axis) const {
-    return find(tensors_[static_cast<std::size_t>(tensor)][static_cast<std::size_t>(axis)]);
+    return find(tensors_[idx(tensor)][idx(axis)]);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/parallel_inference.hpp>
 #include <tensorpar/prover/cases/setting.hpp>
 
@@ -148,9 +149,9 @@ class sharding_builder {
   }
   degrees_of<degree_form> tensor(int x) {
     degrees_of<degree_form> d;
-    for (int a = 0; a < at_.rank[static_cast<std::size_t>(x)]; ++a)
+    for (int a = 0; a < at_.rank[idx(x)]; ++a)
       d.axis.push_back(unknown({term_kind::degree, x, a, -1}));
-    if (!at_.integer[static_cast<std::size_t>(x)] && sums_[static_cast<std::size_t>(x)])
+    if (!at_.integer[idx(x)] && sums_[idx(x)])
       d.sum = unknown({term_kind::sums, x, 0, -1});
     d.copy = unknown({term_kind::copies, x, 0, -1});
     return d;

@@ -1,6 +1,7 @@
 // tensorpar/prover/find/candidates.hpp - from pairs of equal terms to rules in a canonical form
 #pragma once
 #include <set>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/find/enumerate.hpp>
 
 namespace tensorpar {
@@ -14,7 +15,7 @@ class candidate_writer {
   std::vector<int> tensor_, parameter_;   // the family's number -> the rule's, -1: not yet
 
   int tensor(int x) {
-    int& t = tensor_[static_cast<std::size_t>(x)];
+    int& t = tensor_[idx(x)];
     if (t < 0) {
       static constexpr char const* names[] = {"x", "y", "z", "u", "v", "w"};
       t = static_cast<int>(r_.tensors.size());
@@ -23,9 +24,9 @@ class candidate_writer {
     return t;
   }
   int parameter(int p) {
-    int& q = parameter_[static_cast<std::size_t>(p)];
+    int& q = parameter_[idx(p)];
     if (q < 0) {
-      rule_parameter what = f_.parameters[static_cast<std::size_t>(p)].what;
+      rule_parameter what = f_.parameters[idx(p)].what;
       int before = 0;
       for (rule_parameter const& o : r_.parameters) before += o.kind == what.kind;
       static constexpr char const *degrees[] = {"k", "m", "n"}, *axes[] = {"d", "e", "h"},
@@ -41,9 +42,9 @@ class candidate_writer {
   }
   /// Adds a term after its operands, each once.
   pattern_value add(int t, pattern_graph& g, std::map<int, int>& done) {
-    family_term const& term = e_.terms[static_cast<std::size_t>(t)];
+    family_term const& term = e_.terms[idx(t)];
     if (term.step < 0) return {-1, tensor(term.in[0])};
-    family_step const& s = f_.steps[static_cast<std::size_t>(term.step)];
+    family_step const& s = f_.steps[idx(term.step)];
     if (auto const it = done.find(t); it != done.end()) return {it->second, s.slot};
     pattern_node n = s.node;
     if (n.function >= 0) n.function = parameter(n.function);

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <random>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/find/family.hpp>
 #include <tensorpar/prover/values/evaluate.hpp>
 #include <tensorpar/prover/values/field_numbers.hpp>
@@ -86,9 +87,9 @@ class enumerator {
   bool apply(family_step const& s, int const* in, worth& out) {
     out.value.clear();
     out.sharding.clear();
-    auto const n = static_cast<std::size_t>(s.operands);
-    auto operand = [&](std::size_t k) -> worth const& { return worth_[static_cast<std::size_t>(in[k])]; };
-    for (std::size_t m = 0; m < static_cast<std::size_t>(samples_); ++m) {
+    auto const n = idx(s.operands);
+    auto operand = [&](std::size_t k) -> worth const& { return worth_[idx(in[k])]; };
+    for (std::size_t m = 0; m < idx(samples_); ++m) {
       std::vector<shape> types;
       std::vector<degrees_of<i64>> shardings;
       for (std::size_t k = 0; k < n; ++k) {
@@ -99,9 +100,9 @@ class enumerator {
       op_info const* o = s.node.op;
       if (!o)
         o = functions_of(
-            words_)[static_cast<std::size_t>(parameter[static_cast<std::size_t>(s.node.function)])];
+            words_)[idx(parameter[idx(s.node.function)])];
       auto const typed = type_operator(*o, s.node, types, tensors_[m], parameter);
-      auto const slot = static_cast<std::size_t>(s.slot);
+      auto const slot = idx(s.slot);
       if (!typed || typed->out.size() <= slot) return false;
       any_op const& op = typed->op;
       std::vector<shape> const& result = typed->out;
@@ -109,7 +110,7 @@ class enumerator {
       if (s.shardings) {
         i64 k = 0;
         for (rule_factor const& f : s.node.attr.back().factors)
-          k += degree_[static_cast<std::size_t>(f.index)];
+          k += degree_[idx(f.index)];
         out.sharding.push_back(
             infer_parallel(d, *o, o->attrs == 2 ? static_cast<int>(op.attr[0]) : 0, k, shardings[0]));
         if (!d.ok) return false;
@@ -139,11 +140,11 @@ class enumerator {
   /// Adds the applications of operand k to those of the operands before; false if they are too many for a
   /// step of `most` in all.
   bool gather(family_term& t, int k, int most) const {
-    family_term const& u = e_.terms[static_cast<std::size_t>(t.in[k])];
-    bool const once = f_.steps[static_cast<std::size_t>(t.step)].once;
+    family_term const& u = e_.terms[idx(t.in[k])];
+    bool const once = f_.steps[idx(t.step)].once;
     for (int i = 0; i < u.operators; ++i)
       if (!contains(t, u.part[i])) {
-        if (t.operators + 1 >= most || (once && e_.terms[static_cast<std::size_t>(u.part[i])].step == t.step))
+        if (t.operators + 1 >= most || (once && e_.terms[idx(u.part[i])].step == t.step))
           return false;
         t.part[static_cast<int>(t.operators++)] = u.part[i];
       }
@@ -165,7 +166,7 @@ class enumerator {
       std::vector<i64> p;
       for (family_parameter const& q : f_.parameters) {
         i64 v = 1;
-        if (!q.values.empty()) v = q.values[static_cast<std::size_t>(m) % q.values.size()];
+        if (!q.values.empty()) v = q.values[idx(m) % q.values.size()];
         else if (q.what.kind == parameter_kind::function)
           v = static_cast<i64>(p.size()) % static_cast<i64>(functions_of(words_).size());
         else if (q.what.kind == parameter_kind::number)
@@ -176,7 +177,7 @@ class enumerator {
     }
     for (family_parameter const& q : f_.parameters)
       degree_.push_back(q.what.kind == parameter_kind::degree ? 10 + static_cast<i64>(draw() % 300) : 0);
-    tensors_.resize(static_cast<std::size_t>(samples_));
+    tensors_.resize(idx(samples_));
     i64 const replicas = 5000 + static_cast<i64>(draw() % 1000),
               sums = 3000 + static_cast<i64>(draw() % 1000);
     i64 counted = 0;
@@ -196,16 +197,16 @@ class enumerator {
         sharding.axis.push_back(one ? split[axis[0]] : 0);
       }
       if (t.beside_sums) sharding.copy += sums;
-      w.sharding.assign(static_cast<std::size_t>(samples_), sharding);
+      w.sharding.assign(idx(samples_), sharding);
       for (int m = 0; m < samples_; ++m) {
         shape type{};
         type.type = t.integer ? dtype::i64 : dtype::f32;
         for (std::string const& axis : t.axes) {
           i64 n = 0;
-          for (char c : axis) n += extents[c][static_cast<std::size_t>(m)];
+          for (char c : axis) n += extents[c][idx(m)];
           type.d[type.rank++] = dim(n);
         }
-        tensors_[static_cast<std::size_t>(m)].push_back(type);
+        tensors_[idx(m)].push_back(type);
         w.value.push_back(random_elements(type, draw, 4));
       }
       first_.emplace(fingerprint(w), static_cast<int>(x));
@@ -238,7 +239,7 @@ class enumerator {
             family_term mine = t;
             mine.part[static_cast<int>(mine.operators++)] = id;
             e_.terms.push_back(mine);
-            if (!fresh && e_.terms[static_cast<std::size_t>(it->second)].operators <= f_.min_side)
+            if (!fresh && e_.terms[idx(it->second)].operators <= f_.min_side)
               e_.pairs.push_back({it->second, id});
             if (size < f_.max_operators && fresh) worth_.push_back(w);
             else worth_.emplace_back();
@@ -246,7 +247,7 @@ class enumerator {
           }
           int const from = step.commutative && k == 1 ? t.in[0] : 0;
           for (int x = from; x < known; ++x) {
-            if (worth_[static_cast<std::size_t>(x)].value.empty()) continue;   // an equal one stands for it
+            if (worth_[idx(x)].value.empty()) continue;   // an equal one stands for it
             t.in[k] = x;
             signed char const before = t.operators;
             if (gather(t, k, size)) self(self, k + 1);

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
@@ -117,7 +118,7 @@ inline family_step family_step_of(std::string_view w, family const& f, vocabular
   if (r.source.nodes.size() != 1 + beside)
     throw error("more than one operator in " + std::string(w), "family " + f.name, "one operator");
   auto rename = [&](int p) {
-    rule_parameter const& q = r.parameters[static_cast<std::size_t>(p)];
+    rule_parameter const& q = r.parameters[idx(p)];
     for (std::size_t i = 0; i < f.parameters.size(); ++i)
       if (f.parameters[i].what == q) return static_cast<int>(i);
     throw error("there is no parameter " + q.name + " of its kind", "family " + f.name,
@@ -129,7 +130,7 @@ inline family_step family_step_of(std::string_view w, family const& f, vocabular
         x.index = rename(x.index);
         continue;
       }
-      std::string const& of = r.tensors[static_cast<std::size_t>(x.index)];
+      std::string const& of = r.tensors[idx(x.index)];
       auto const found = std::find_if(f.tensors.begin(), f.tensors.end(),
                                       [&](family_tensor const& u) { return u.name == of; });
       x.index = static_cast<int>(found - f.tensors.begin());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/prover/find/candidates.hpp>
 #include <tensorpar/prover/find/sharding_rules.hpp>
@@ -79,9 +80,9 @@ inline double prove_all(std::vector<made_rule>& these, int rank, making_options 
   proof_options few = options.proofs;
   few.cases.max_rank = std::min(rank, few.cases.max_rank);
   thread_pool team(options.threads);
-  std::vector<std::optional<two_provers>> provers(static_cast<std::size_t>(team.size()));
+  std::vector<std::optional<two_provers>> provers(idx(team.size()));
   team.run(static_cast<int>(these.size()), [&](int i, int member) {
-    made_rule& r = these[static_cast<std::size_t>(i)];
+    made_rule& r = these[idx(i)];
     rule const asked = r.what;
     u64 const key = options.store ? proof_key(asked, few) : 0;
     if (auto known = options.store ? options.store->find(key, asked) : std::nullopt) {
@@ -89,7 +90,7 @@ inline double prove_all(std::vector<made_rule>& these, int rank, making_options 
       r.what = std::move(known->what);
       return;
     }
-    std::optional<two_provers>& own = provers[static_cast<std::size_t>(member)];
+    std::optional<two_provers>& own = provers[idx(member)];
     if (!own) own.emplace(words, few, options.proofs);
     r.proved = own->few.prove_restricted(r.what);
     if (r.proved.status == proof_status::impossible) r.proved = own->all.prove_restricted(r.what);

@@ -1,6 +1,7 @@
 // tensorpar/prover/find/term_closure.hpp - which enumerated terms the rules found so far already make equal
 #pragma once
 #include <array>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/find/enumerate.hpp>
 
 namespace tensorpar {
@@ -46,7 +47,7 @@ class term_closure {
   std::array<int, 4> key(int step, int const* in) const {
     std::array<int, 4> k{step, -1, -1, -1};
     for (int i = 0; i < detail::nth(f_.steps, step).operands; ++i)
-      k[static_cast<std::size_t>(i) + 1] = find(in[i]);
+      k[idx(i) + 1] = find(in[i]);
     if (detail::nth(f_.steps, step).commutative && k[1] > k[2]) std::swap(k[1], k[2]);
     return k;
   }
@@ -209,8 +210,8 @@ class term_closure {
   term_closure(family const& f, enumeration const& e) : f_(f), e_(e), members_(e.terms.size()) {
     for (int t = 0; t < static_cast<int>(e.terms.size()); ++t) {
       parent_.push_back(t);
-      least_.push_back(e.terms[static_cast<std::size_t>(t)].operators);
-      members_[static_cast<std::size_t>(t)] = {t};
+      least_.push_back(e.terms[idx(t)].operators);
+      members_[idx(t)] = {t};
     }
     close();
   }

@@ -1,6 +1,7 @@
 // tensorpar/prover/values/evaluate.hpp - what an operator computes, element by element, over any kind of
 // number: fields, doubles, symbols
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/prover/values/evaluate_attention.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
@@ -40,7 +41,7 @@ template <number_algebra A> class operator_evaluator {
       std::vector<i64> step;
     };
     walk const still{1, std::vector<i64>(in_.size(), 0)};
-    std::vector<walk> kept(static_cast<std::size_t>(out_[0].type.rank), still), reduced;
+    std::vector<walk> kept(idx(out_[0].type.rank), still), reduced;
     for (node_loop const& l : space_of(o_, in, {out_[0].type}).loops) {
       walk w = still;
       for (std::size_t k = 0; k < in.size(); ++k)
@@ -50,7 +51,7 @@ template <number_algebra A> class operator_evaluator {
           for (int d = in[k].rank - 1; d > l.in[k]; --d) s *= in[k].d[d].n;
           w.step[k] = s;
         }
-      if (l.out[0] >= 0) kept[static_cast<std::size_t>(l.out[0])] = w;
+      if (l.out[0] >= 0) kept[idx(l.out[0])] = w;
       else reduced.push_back(w);
     }
     i64 terms = 1;
@@ -67,12 +68,12 @@ template <number_algebra A> class operator_evaluator {
         i64 rest = t;
         for (std::size_t r = reduced.size(); r-- > 0; rest /= reduced[r].extent)
           for (std::size_t k = 0; k < factors; ++k) p[k] += rest % reduced[r].extent * reduced[r].step[k];
-        T x = in_[0].data[static_cast<std::size_t>(p[0])];
+        T x = in_[0].data[idx(p[0])];
         for (std::size_t k = 1; k < factors; ++k)
-          x = a_.times(x, in_[k].data[static_cast<std::size_t>(p[k])]);
+          x = a_.times(x, in_[k].data[idx(p[k])]);
         s = t == 0 ? x : sum(s, x);
       }
-      out_[0].data[i] = added ? sum(s, in_[factors].data[static_cast<std::size_t>(at[factors])]) : s;
+      out_[0].data[i] = added ? sum(s, in_[factors].data[idx(at[factors])]) : s;
     });
   }
   void convolution() {
@@ -93,7 +94,7 @@ template <number_algebra A> class operator_evaluator {
             s = first ? p : sum(s, p);
             first = false;
           }
-      out_[0].data[i] = in_.size() > 2 ? sum(s, in_[2].data[static_cast<std::size_t>(at[1])]) : s;
+      out_[0].data[i] = in_.size() > 2 ? sum(s, in_[2].data[idx(at[1])]) : s;
     });
   }
   void pool() {
@@ -173,13 +174,13 @@ template <number_algebra A> class operator_evaluator {
   void look_up(bool bag) {
     i64 const width = in_[1].type.d[1].n, rows = in_[1].type.d[0].n, length = bag ? in_[0].type.last().n : 1;
     each([&](std::size_t i) {
-      std::size_t const at = i / static_cast<std::size_t>(width),
-                        column = i % static_cast<std::size_t>(width);
+      std::size_t const at = i / idx(width),
+                        column = i % idx(width);
       T s = a_.integer(0);
       for (i64 l = 0; l < length; ++l) {
-        i64 const row = in_[0].index[at * static_cast<std::size_t>(length) + static_cast<std::size_t>(l)] -
+        i64 const row = in_[0].index[at * idx(length) + idx(l)] -
                         in_[1].origin[0];
-        if (row >= 0 && row < rows) s = sum(s, in_[1].data[static_cast<std::size_t>(row * width) + column]);
+        if (row >= 0 && row < rows) s = sum(s, in_[1].data[idx(row * width) + column]);
       }
       return s;
     });
@@ -188,7 +189,7 @@ template <number_algebra A> class operator_evaluator {
   void rows(auto&& f) {
     i64 const n = in_[0].type.last().n;
     for (i64 r = 0; r < in_[0].type.elements() / n; ++r)
-      f(static_cast<std::size_t>(r * n), static_cast<std::size_t>(n));
+      f(idx(r * n), idx(n));
   }
   void soft_maximum() {
     rows([&](std::size_t at, std::size_t n) {
@@ -291,8 +292,8 @@ std::vector<elements<typename A::value>> evaluate(A& a, any_op const& o,
   for (shape const& s : out) {
     elements<typename A::value> e;
     e.type = s;
-    if (is_integer(s.type)) e.index.assign(static_cast<std::size_t>(s.elements()), 0);
-    else e.data.assign(static_cast<std::size_t>(s.elements()), a.integer(0));
+    if (is_integer(s.type)) e.index.assign(idx(s.elements()), 0);
+    else e.data.assign(idx(s.elements()), a.integer(0));
     r.push_back(std::move(e));
   }
   if (!detail::operator_evaluator<A>(a, o, in, r).run()) r.clear();

@@ -2,6 +2,7 @@
 // kind of number
 #pragma once
 #include <cmath>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/attention/attention.hpp>
 #include <tensorpar/op/attention/packed.hpp>
 #include <tensorpar/op/attention/parts.hpp>
@@ -17,8 +18,8 @@ T score_of(A& a, elements<T> const& q, std::size_t at_query, elements<T> const& 
            i64 width) {
   T s = a.integer(0);
   for (i64 c = 0; c < width; ++c)
-    s = a.plus(s, a.times(q.data[at_query + static_cast<std::size_t>(c)],
-                          k.data[at_key + static_cast<std::size_t>(c)]));
+    s = a.plus(s, a.times(q.data[at_query + idx(c)],
+                          k.data[at_key + idx(c)]));
   return a.times(s, a.real(1 / std::sqrt(static_cast<double>(width))));
 }
 
@@ -58,7 +59,7 @@ template <class T> elements<T> unpacked(elements<T> const& x, i64 heads, i64 whi
   r.type.d[2] = dim(width);
   r.data.clear();
   for (i64 e = 0; e < r.type.elements(); ++e)
-    r.data.push_back(x.data[static_cast<std::size_t>((e / head * 3 + which) * head + e % head)]);
+    r.data.push_back(x.data[idx((e / head * 3 + which) * head + e % head)]);
   return r;
 }
 template <number_algebra A, class T = typename A::value>
@@ -123,7 +124,7 @@ void put_together(A& a, any_op const& o, std::vector<elements<T>> const& in, ele
           };
           T top = state(0)[columns - 1];
           for (i64 p = 1; p < size; ++p) top = a.maximum(top, state(p)[columns - 1]);
-          std::vector<T> y(static_cast<std::size_t>(columns - 1), a.integer(0));
+          std::vector<T> y(idx(columns - 1), a.integer(0));
           for (i64 p = 0; p < size; ++p) {
             T const f = rescaling(a, state(p)[columns - 1], top);
             for (std::size_t c = 0; c < y.size(); ++c) y[c] = a.plus(y[c], a.times(f, state(p)[c]));
@@ -137,7 +138,7 @@ void put_together(A& a, any_op const& o, std::vector<elements<T>> const& in, ele
           }
           for (i64 c = 0; c < columns - 2; ++c) {
             i64 const to[3] = {b, i, h * (columns - 2) + c};
-            out.data[offset_of(out.type, to)] = a.over(y[static_cast<std::size_t>(c)], y.back());
+            out.data[offset_of(out.type, to)] = a.over(y[idx(c)], y.back());
           }
         }
 }

@@ -2,6 +2,7 @@
 // number, and tensors of them
 #pragma once
 #include <concepts>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/core/shape.hpp>
 #include <vector>
 
@@ -37,7 +38,7 @@ namespace detail {
 inline void each_element(shape const& s, auto&& visit) {
   i64 c[shape::max_rank] = {};
   for (i64 i = 0, n = s.elements(); i < n; ++i) {
-    visit(static_cast<i64 const*>(c), static_cast<std::size_t>(i));
+    visit(static_cast<i64 const*>(c), idx(i));
     for (int d = s.rank; d-- > 0;) {
       if (++c[d] < s.d[d].n) break;
       c[d] = 0;
@@ -47,7 +48,7 @@ inline void each_element(shape const& s, auto&& visit) {
 inline std::size_t offset_of(shape const& s, i64 const* c) {
   i64 r = 0;
   for (int d = 0; d < s.rank; ++d) r = r * s.d[d].n + c[d];
-  return static_cast<std::size_t>(r);
+  return idx(r);
 }
 
 }  // namespace detail

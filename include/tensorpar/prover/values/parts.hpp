@@ -1,5 +1,6 @@
 // tensorpar/prover/values/parts.hpp - runs operators as devices do: block by block, with partial sums
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/parallel_inference.hpp>
 #include <tensorpar/prover/values/evaluate.hpp>
 #include <utility>
@@ -54,7 +55,7 @@ elements<T> block_of(elements<T> const& x, std::vector<i64> const& degree, std::
   elements<T> b;
   b.type = x.type;
   for (int d = 0; d < x.type.rank; ++d) {
-    auto const i = static_cast<std::size_t>(d);
+    auto const i = idx(d);
     b.type.d[d].n /= degree[i];
     b.origin[d] = at[i] * b.type.d[d].n;
   }
@@ -77,7 +78,7 @@ sharding_elements<T> parallel_on_parts(A& a, any_op const& o, sharding_elements<
                                        parallel_shape const& out) {
   sharding_elements<T> y{out, x.part};
   if (!o.is<parallel::reduce>()) return y;
-  std::size_t const k = static_cast<std::size_t>(o.as<parallel::reduce>().degree), n = x.part.size() / k;
+  std::size_t const k = idx(o.as<parallel::reduce>().degree), n = x.part.size() / k;
   y.part.resize(n);
   for (std::size_t i = 0; i < n; ++i) {
     y.part[i] = x.part[i * k];
@@ -116,9 +117,9 @@ std::vector<sharding_elements<T>> run_on_parts(A& a, any_op const& o,
   for (parallel_shape const& y : out) {
     elements<T> zero;
     zero.type = y.type;
-    if (is_integer(y.type.type)) zero.index.assign(static_cast<std::size_t>(y.type.elements()), 0);
-    else zero.data.assign(static_cast<std::size_t>(y.type.elements()), a.integer(0));
-    r.push_back({y, std::vector<elements<T>>(static_cast<std::size_t>(y.sum), zero)});
+    if (is_integer(y.type.type)) zero.index.assign(idx(y.type.elements()), 0);
+    else zero.data.assign(idx(y.type.elements()), a.integer(0));
+    r.push_back({y, std::vector<elements<T>>(idx(y.sum), zero)});
   }
   for (i64 task = 0; task < tasks; ++task) {
     std::vector<i64> at(split.size(), 0);
@@ -127,14 +128,14 @@ std::vector<sharding_elements<T>> run_on_parts(A& a, any_op const& o,
     i64 const sum = rest;
     std::vector<elements<T>> blocks;
     for (std::size_t k = 0; k < in.size(); ++k) {
-      std::vector<i64> degree(static_cast<std::size_t>(types[k].rank), 1), where(degree);
+      std::vector<i64> degree(idx(types[k].rank), 1), where(degree);
       i64 part = pass.rule == sum_rule::together || in[k].where.sum == sums ? sum : 0;
       if (in[k].where.sum == 1) part = 0;
       for (std::size_t i = 0; i < split.size(); ++i) {
         node_loop const& l = space.loops[i];
         if (l.in[k] >= 0) {
-          degree[static_cast<std::size_t>(l.in[k])] = split[i];
-          where[static_cast<std::size_t>(l.in[k])] = at[i];
+          degree[idx(l.in[k])] = split[i];
+          where[idx(l.in[k])] = at[i];
         }
       }
       if (biased && k == 2) {
@@ -142,7 +143,7 @@ std::vector<sharding_elements<T>> run_on_parts(A& a, any_op const& o,
         for (std::size_t i = 0; i < split.size(); ++i)
           if (space.loops[i].reduced && space.loops[i].in[k] < 0) part = part * split[i] + at[i];
       }
-      blocks.push_back(detail::block_of(in[k].part[static_cast<std::size_t>(part)], degree, where));
+      blocks.push_back(detail::block_of(in[k].part[idx(part)], degree, where));
     }
     std::vector<shape> local;
     for (std::size_t k = 0; k < out.size(); ++k) {
@@ -162,7 +163,7 @@ std::vector<sharding_elements<T>> run_on_parts(A& a, any_op const& o,
         if (d >= 0) origin[d] = at[i] * local[k].d[d].n;
         else part = part * split[i] + at[i];
       }
-      elements<T>& y = r[k].part[static_cast<std::size_t>(part)];
+      elements<T>& y = r[k].part[idx(part)];
       detail::each_element(local[k], [&](i64 const* c, std::size_t i) {
         i64 to[shape::max_rank];
         for (int d = 0; d < local[k].rank; ++d) to[d] = origin[d] + c[d];

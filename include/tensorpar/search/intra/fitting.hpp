@@ -1,6 +1,7 @@
 // tensorpar/search/intra/fitting.hpp - memory as the executor will take it: arenas of what was found correct
 // the estimate it was found by
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/program/unroll.hpp>
@@ -28,16 +29,16 @@ class arena_sizes {
     machine const& on = like_.cluster;
     plan p = like_;
     p.nodes = std::move(nodes);
-    std::vector<char> begins(detail::idx(on.size()), 0);
+    std::vector<char> begins(idx(on.size()), 0);
     begins[0] = 1;
-    for (op_strategy const& n : p.nodes) begins[detail::idx(n.sharding.start)] = 1;
+    for (op_strategy const& n : p.nodes) begins[idx(n.sharding.start)] = 1;
     planned_step const step = memory_pass(t_, std::move(p));
-    std::vector<i64> r(detail::idx(on.size()), 0), of_kind(on.kinds.size(), -1);
+    std::vector<i64> r(idx(on.size()), 0), of_kind(on.kinds.size(), -1);
     for (int d = 0; d < on.size(); ++d) {
-      if (begins[detail::idx(d)]) of_kind.assign(on.kinds.size(), -1);
-      i64& same = of_kind[detail::idx(on.device[detail::idx(d)])];
+      if (begins[idx(d)]) of_kind.assign(on.kinds.size(), -1);
+      i64& same = of_kind[idx(on.device[idx(d)])];
       if (same < 0) same = arena_on(d, step.graph, step.plan, workspace_);
-      r[detail::idx(d)] = same;
+      r[idx(d)] = same;
     }
     return r;
   }

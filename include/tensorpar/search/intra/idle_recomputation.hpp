@@ -1,6 +1,7 @@
 // tensorpar/search/intra/idle_recomputation.hpp - operators that a plan says are computed again although no
 // backward pass needs that
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/program/program_hash.hpp>
 #include <tensorpar/program/unroll.hpp>
@@ -19,14 +20,14 @@ inline int drop_idle_recomputation(training_graph const& t, plan& p) {
   planned_step const step = memory_pass(t, p);
   std::vector<char> again(p.nodes.size(), 0);
   for (graph_node const& n : step.graph.graph.nodes)
-    if (n.recomputed && n.origin >= 0) again[static_cast<std::size_t>(n.origin)] = 1;
-  std::erase_if(idle, [&](int v) { return again[static_cast<std::size_t>(v)] != 0; });
+    if (n.recomputed && n.origin >= 0) again[idx(n.origin)] = 1;
+  std::erase_if(idle, [&](int v) { return again[idx(v)] != 0; });
   if (idle.empty()) return 0;
   u64 const whole = task_hash(unroll(step.graph, step.plan, {.device = 0}));
   int dropped = 0;
   auto const drop = [&](auto const& self, std::size_t from, std::size_t to) -> void {
     plan q = p;
-    for (std::size_t i = from; i < to; ++i) q.nodes[static_cast<std::size_t>(idle[i])].recompute = false;
+    for (std::size_t i = from; i < to; ++i) q.nodes[idx(idle[i])].recompute = false;
     planned_step const s = memory_pass(t, q);
     if (task_hash(unroll(s.graph, s.plan, {.device = 0})) == whole) {
       p.nodes = std::move(q.nodes);

@@ -2,6 +2,7 @@
 // which of them are worth a search
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/machine/machine.hpp>
@@ -29,7 +30,7 @@ inline machine part_of(machine const& on, device_range d) {
 inline std::vector<device_range> ranges_by_kind(machine const& on) {
   std::vector<device_range> runs;
   for (int d = 0; d < on.size(); ++d)
-    if (d > 0 && on.device[static_cast<std::size_t>(d)] == on.device[static_cast<std::size_t>(d) - 1])
+    if (d > 0 && on.device[idx(d)] == on.device[idx(d) - 1])
       ++runs.back().count;
     else runs.push_back({d, 1});
   std::size_t const together = runs.size() <= 4 ? runs.size() : 1;
@@ -92,7 +93,7 @@ std::vector<double> seconds_alone(training_graph const& t, machine const& on, M 
 inline double shared_evenly(std::vector<double> const& alone, machine const& on, device_range d) {
   double rate = 0;
   for (int k = d.first; k < d.first + d.count; ++k)
-    rate += 1 / alone[static_cast<std::size_t>(on.device[static_cast<std::size_t>(k)])];
+    rate += 1 / alone[idx(on.device[idx(k)])];
   return 1 / rate;
 }
 

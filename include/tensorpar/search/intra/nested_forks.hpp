@@ -1,5 +1,6 @@
 // tensorpar/search/intra/nested_forks.hpp - does a branch of a network fork again?
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/sp/relaxation.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/search/solve/dealt_tree.hpp>
@@ -13,20 +14,20 @@ namespace tensorpar::detail {
 /// A branch that forks again may be best on a fast and a slow one.
 /// O(operators + edges) for series-parallel networks.
 inline bool has_nested_forks(computation_graph const& g) {
-  std::vector<std::vector<int>> before(static_cast<std::size_t>(g.node_count()));
-  for (int v = 0; v < g.node_count(); ++v) before[static_cast<std::size_t>(v)] = g.predecessors(v);
+  std::vector<std::vector<int>> before(idx(g.node_count()));
+  for (int v = 0; v < g.node_count(); ++v) before[idx(v)] = g.predecessors(v);
   auto const r = relax(before, [](int) { return 1; });
   if (!r.added.empty()) return true;
-  std::vector<char> forks(static_cast<std::size_t>(r.tree.size()), 0);
+  std::vector<char> forks(idx(r.tree.size()), 0);
   for (int i = 0; i < r.tree.size(); ++i) {
     if (r.tree.kind(i) == sp_kind::leaf) continue;
     bool within = false;
-    for (int p : r.tree.parts(i)) within = within || forks[static_cast<std::size_t>(p)];
+    for (int p : r.tree.parts(i)) within = within || forks[idx(p)];
     bool const parallel = r.tree.kind(i) == sp_kind::parallel;
     // halves fork again
-    bool const dealt_out = static_cast<std::size_t>(r.tree.parts(i).size()) > max_in_a_row;
+    bool const dealt_out = idx(r.tree.parts(i).size()) > max_in_a_row;
     if (parallel && (within || dealt_out)) return true;
-    forks[static_cast<std::size_t>(i)] = parallel || within;
+    forks[idx(i)] = parallel || within;
   }
   return false;
 }

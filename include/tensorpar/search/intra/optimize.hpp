@@ -1,6 +1,7 @@
 // tensorpar/search/intra/optimize.hpp - from a graph and a machine to a plan
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/search/intra/idle_recomputation.hpp>
@@ -42,9 +43,9 @@ inline double kept_bytes(training_graph const& t, i64 scalar_bytes) {
 /// Seconds of some good assignment within the limits, whether it fits into memory or not.
 inline double quick_bar(mapping_problem const& p, sharding_limits const& l, mapping_options const& o) {
   smaller_problem const q = with_choices(p, [&](int set, int i) {
-    choice_set const& s = p.sets[detail::idx(set)];         // replicas fill all devices, so some choice does
-    return s.shardings[detail::idx(i)].start == 0 &&
-           allows_size(l, s.sizes[detail::idx(i)], p.devices, p.devices);
+    choice_set const& s = p.sets[idx(set)];         // replicas fill all devices, so some choice does
+    return s.shardings[idx(i)].start == 0 &&
+           allows_size(l, s.sizes[idx(i)], p.devices, p.devices);
   });
   std::vector<std::vector<double>> seconds;
   for (choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);

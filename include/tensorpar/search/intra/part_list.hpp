@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <tuple>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/intra/machine_parts.hpp>
 
 namespace tensorpar::detail {
@@ -46,23 +47,23 @@ inline machine fastest_first(machine on, std::vector<double> const& alone) {
   std::vector<int> by(on.kinds.size());
   for (std::size_t k = 0; k < by.size(); ++k) by[k] = static_cast<int>(k);
   auto const key = [&](int k) {
-    return speed_of(on.kinds[static_cast<std::size_t>(k)], alone[static_cast<std::size_t>(k)]);
+    return speed_of(on.kinds[idx(k)], alone[idx(k)]);
   };
   std::sort(by.begin(), by.end(), [&](int a, int b) { return std::pair(key(a), a) < std::pair(key(b), b); });
   std::vector<int> rank(by.size());
   for (std::size_t i = 0; i < by.size(); ++i) {
     bool const same = i > 0 && key(by[i]) == key(by[i - 1]);
-    rank[static_cast<std::size_t>(by[i])] =
-        same ? rank[static_cast<std::size_t>(by[i - 1])] : static_cast<int>(i);
+    rank[idx(by[i])] =
+        same ? rank[idx(by[i - 1])] : static_cast<int>(i);
   }
   std::vector<block> blocks;
-  for (int k : on.device) blocks.push_back({rank[static_cast<std::size_t>(k)]});
+  for (int k : on.device) blocks.push_back({rank[idx(k)]});
   std::size_t inner = 1;                                            // devices of a block
   std::vector<i64> groups;
   for (link_level const& l : on.links) groups.push_back(l.group);
   if (groups.empty() || groups.back() < on.size()) groups.push_back(on.size());
   for (i64 g : groups) {
-    auto const size = static_cast<std::size_t>(std::min<i64>(g, on.size()));
+    auto const size = idx(std::min<i64>(g, on.size()));
     if (size <= inner || size % inner) continue;
     std::size_t const each = size / inner;
     std::vector<block> outer;
@@ -78,7 +79,7 @@ inline machine fastest_first(machine on, std::vector<double> const& alone) {
     inner = size;
   }
   on.device.clear();
-  for (block const& b : blocks) for (int r : b) on.device.push_back(by[static_cast<std::size_t>(r)]);
+  for (block const& b : blocks) for (int r : b) on.device.push_back(by[idx(r)]);
   return on;
 }
 
@@ -112,7 +113,7 @@ inline std::vector<machine> equal_shares(machine const& on) {
       m.links.push_back(on.links[k]);
       m.links.back().group = n *= take[k];
     }
-    m.device.assign(static_cast<std::size_t>(n), on.device.front());
+    m.device.assign(idx(n), on.device.front());
     if (n > 1 && n < on.size() && !further_in) r.push_back(std::move(m));
     for (level = 0; level < take.size() && ++take[level] > most[level]; ++level) take[level] = 1;
   }

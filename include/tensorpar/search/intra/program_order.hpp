@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/program/training.hpp>
 #include <tensorpar/program/unroll.hpp>
@@ -27,31 +28,30 @@ struct operator_pass {
 /// Law: every operator stands behind those that it waits for. O(operators * ready ones * lanes).
 inline std::vector<int> list_schedule(operator_pass const& pass, std::vector<int> const& sorted,
                                       std::vector<std::vector<int>> const& places, int lanes) {
-  auto z = [](int i) { return static_cast<std::size_t>(i); };
   std::size_t const n = sorted.size();
-  std::vector<double> way(n, 0), there(n, 0), free(z(lanes), 0);
+  std::vector<double> way(n, 0), there(n, 0), free(idx(lanes), 0);
   std::vector<std::vector<std::pair<int, double>>> users(n);
   std::vector<std::size_t> missing(n);
   for (std::size_t v = 0; v < n; ++v) {
     missing[v] = pass.after[v].size();
-    for (auto const& [u, s] : pass.after[v]) users[z(u)].push_back({static_cast<int>(v), s});
+    for (auto const& [u, s] : pass.after[v]) users[idx(u)].push_back({static_cast<int>(v), s});
   }
   for (std::size_t i = n; i-- > 0;) {
-    std::size_t const v = z(sorted[i]);
-    for (auto const& [u, s] : users[v]) way[v] = std::max(way[v], s + way[z(u)]);
+    std::size_t const v = idx(sorted[i]);
+    for (auto const& [u, s] : users[v]) way[v] = std::max(way[v], s + way[idx(u)]);
     way[v] += pass.seconds[v];
   }
   std::vector<int> ready, order;
-  for (int v : sorted) if (missing[z(v)] == 0) ready.push_back(v);
+  for (int v : sorted) if (missing[idx(v)] == 0) ready.push_back(v);
   while (!ready.empty()) {
     std::size_t best = 0;
     double first = 0;
     for (std::size_t i = 0; i < ready.size(); ++i) {
       int const v = ready[i], b = ready[best];
-      double start = there[z(v)];
-      for (int l : places[z(v)]) start = std::max(start, free[z(l)]);
+      double start = there[idx(v)];
+      for (int l : places[idx(v)]) start = std::max(start, free[idx(l)]);
       if (i == 0 || start < first ||
-          (start == first && (way[z(v)] > way[z(b)] || (way[z(v)] == way[z(b)] && v < b)))) {
+          (start == first && (way[idx(v)] > way[idx(b)] || (way[idx(v)] == way[idx(b)] && v < b)))) {
         best = i;
         first = start;
       }
@@ -59,11 +59,11 @@ inline std::vector<int> list_schedule(operator_pass const& pass, std::vector<int
     int const v = ready[best];
     ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(best));
     order.push_back(v);
-    double const end = first + pass.seconds[z(v)];
-    for (int l : places[z(v)]) free[z(l)] = end;
-    for (auto const& [u, s] : users[z(v)]) {
-      there[z(u)] = std::max(there[z(u)], end + s);
-      if (--missing[z(u)] == 0) ready.push_back(u);
+    double const end = first + pass.seconds[idx(v)];
+    for (int l : places[idx(v)]) free[idx(l)] = end;
+    for (auto const& [u, s] : users[idx(v)]) {
+      there[idx(u)] = std::max(there[idx(u)], end + s);
+      if (--missing[idx(u)] == 0) ready.push_back(u);
     }
   }
   return order;
@@ -82,10 +82,10 @@ struct operator_places {
       std::sort(d.begin(), d.end());
       of.push_back(sets.try_emplace(std::move(d)).first);
     }
-    std::vector<std::vector<bool>> member(static_cast<std::size_t>(p.cluster.size()));
+    std::vector<std::vector<bool>> member(idx(p.cluster.size()));
     for (auto const& [devices, unused] : sets)
       for (int d = 0; d < p.cluster.size(); ++d)
-        member[static_cast<std::size_t>(d)].push_back(std::binary_search(devices.begin(), devices.end(), d));
+        member[idx(d)].push_back(std::binary_search(devices.begin(), devices.end(), d));
     std::map<std::vector<bool>, int> lane;
     for (std::vector<bool> const& m : member) {
       auto const [at, fresh] = lane.try_emplace(m, count);
@@ -103,7 +103,7 @@ struct operator_places {
 struct step_passes {
   operator_pass forward, backward;
   step_passes(training_graph const& t, program const& q, machine const& on, task_prices const& price) {
-    std::size_t const n = static_cast<std::size_t>(t.forward_nodes);
+    std::size_t const n = idx(t.forward_nodes);
     for (operator_pass* p : {&forward, &backward}) {
       p->seconds.assign(n, 0);
       p->after.resize(n);
@@ -112,8 +112,8 @@ struct step_passes {
     for (int v = 0; v < t.forward_nodes; ++v)
       for (int x : t.graph.node(v).in)
         if (int const u = t.graph.value(x).producer; u >= 0) {
-          forward.after[static_cast<std::size_t>(v)][u];
-          backward.after[static_cast<std::size_t>(u)][v];
+          forward.after[idx(v)][u];
+          backward.after[idx(u)][v];
         }
     for (std::size_t k = 0; k < q.tasks.size(); ++k) {
       task const& x = q.tasks[k];
@@ -121,15 +121,15 @@ struct step_passes {
       int const v = origin(x.node);
       if (v < 0) continue;
       double s = 0;
-      for (int d : x.devices) s = std::max(s, price.of(k, on.device[static_cast<std::size_t>(d)]));
+      for (int d : x.devices) s = std::max(s, price.of(k, on.device[idx(d)]));
       operator_pass& pass = phase == step_phase::forward ? forward : backward;
-      if (x.kind == task_kind::compute) { pass.seconds[static_cast<std::size_t>(v)] += s; continue; }
+      if (x.kind == task_kind::compute) { pass.seconds[idx(v)] += s; continue; }
       // nobody waits for the reshards of gradients until the end of the step
       if (phase == step_phase::update) continue;
       int const p =
-          t.graph.value(q.buffers[static_cast<std::size_t>((x.in.empty() ? x.out : x.in).front())].value)
+          t.graph.value(q.buffers[idx((x.in.empty() ? x.out : x.in).front())].value)
               .producer;
-      std::map<int, double>& after = pass.after[static_cast<std::size_t>(v)];
+      std::map<int, double>& after = pass.after[idx(v)];
       if (auto const at = after.find(p < 0 ? -1 : origin(p)); at != after.end()) at->second += s;
     }
   }
@@ -197,7 +197,7 @@ program_order greedy_order(training_graph const& t, plan p, M const& model, doub
     program const q = unroll(step.graph, step.plan, {w});
     bool fits = true;
     for (int d = 0; d < on.size(); ++d)
-      fits = fits && q.arena[static_cast<std::size_t>(d)] <= on.kind_of(d).memory;
+      fits = fits && q.arena[idx(d)] <= on.kind_of(d).memory;
     if (!fits) continue;
     double const seconds = simulate(q, on, price(q, on, model), plain).seconds;
     if (seconds >= r.seconds || seconds >= r.by_number * (1 - min_gain)) continue;

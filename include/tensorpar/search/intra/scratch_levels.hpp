@@ -2,6 +2,7 @@
 // much of it ever fewer are left
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/program/core/scratch.hpp>
@@ -17,16 +18,16 @@ namespace tensorpar {
 inline std::vector<std::vector<i64>> scratch_by_choice(training_graph const& t, mapping_problem const& p,
                                                        workspace_rule w, i64 scalar_bytes) {
   computation_graph const& g = t.graph;
-  std::vector<std::vector<int>> groups(detail::idx(t.forward_nodes));
+  std::vector<std::vector<int>> groups(idx(t.forward_nodes));
   for (int v = 0; v < g.node_count(); ++v)
-    if (int const f = g.node(v).origin; f >= 0) groups[detail::idx(f)].push_back(v);
+    if (int const f = g.node(v).origin; f >= 0) groups[idx(f)].push_back(v);
   std::vector<std::vector<i64>> r(p.sets.size());
   for (int f = 0; f < p.operators(); ++f) {
-    std::vector<i64>& most = r[detail::idx(p.set_of[detail::idx(f)])];
+    std::vector<i64>& most = r[idx(p.set_of[idx(f)])];
     choice_set const& c = p.choices(f);
     if (!most.empty() || c.count() == 0) continue;
-    most.assign(detail::idx(c.count()), 0);
-    for (int v : groups[detail::idx(f)]) {
+    most.assign(idx(c.count()), 0);
+    for (int v : groups[idx(f)]) {
       graph_node const& n = g.node(v);
       iteration_space const space = space_of(g, v);
       std::vector<shape> in(n.in.size()), out(n.out.size());
@@ -98,8 +99,8 @@ mapping_result fit_arenas(mapping_problem const& p, mapping_options const& o, Ar
   std::vector<i64> const least = detail::min_scratch(p, scratch);
   for (i64 const level : detail::scratch_levels(p, scratch)) {
     smaller_problem const q = with_choices(p, [&](int s, int i) {
-      auto const& of = scratch[detail::idx(s)];
-      return of.empty() || of[detail::idx(i)] <= std::max(level, least[detail::idx(s)]);
+      auto const& of = scratch[idx(s)];
+      return of.empty() || of[idx(i)] <= std::max(level, least[idx(s)]);
     });
     auto const need = [&](assignment const& a) { return arenas(q.back(a)); };
     double const bar = best.found() ? best.cost.seconds : infinity;

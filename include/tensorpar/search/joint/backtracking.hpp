@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/rewrite/canonical.hpp>
 #include <tensorpar/search/joint/distribution.hpp>
@@ -99,30 +100,30 @@ class substitution_search {
     consider(open_graph(unsharded(first)), {}, first.node_count() + o_.growth);
     while (!open.empty() && r.exhausted) {
       auto const at = std::min_element(open.begin(), open.end(), [&](int a, int b) {
-        double const x = states[detail::idx(a)].least, y = states[detail::idx(b)].least;
+        double const x = states[idx(a)].least, y = states[idx(b)].least;
         return x != y ? x < y : a < b;
       });
       int const i = *at;
       open.erase(at);
-      if (states[detail::idx(i)].least > best * o_.alpha) continue;
+      if (states[idx(i)].least > best * o_.alpha) continue;
       for (std::size_t k = 0; k < rules_.size() && r.exhausted; ++k) {
         rule const& what = rules_[k];
         if (activates(what)) continue;                   // decided with the shardings: see piece_prices
-        for (rule_match const& m : find_matches(what, states[detail::idx(i)].graph)) {
+        for (rule_match const& m : find_matches(what, states[idx(i)].graph)) {
           if (std::any_of(m.node.begin(), m.node.end(), stays) || !all_bound(what, m)) continue;
-          int const most = states[detail::idx(i)].most;
-          open_graph g = states[detail::idx(i)].graph;
+          int const most = states[idx(i)].most;
+          open_graph g = states[idx(i)].graph;
           if (!apply_rule(what, m, g).done() || g.alive() > most) continue;
-          std::vector<rewrite_step> steps = states[detail::idx(i)].variant.steps;
+          std::vector<rewrite_step> steps = states[idx(i)].variant.steps;
           steps.push_back({&what, m});
           consider(std::move(g), std::move(steps), most);
         }
         int const joint = o_.distribute ? joined_in_vain(what) : -1;
         if (joint < 0) continue;
-        for (int v : std::vector<int>(states[detail::idx(i)].graph.nodes_of(name_hash(concat::name)))) {
-          open_graph g = states[detail::idx(i)].graph;
+        for (int v : std::vector<int>(states[idx(i)].graph.nodes_of(name_hash(concat::name)))) {
+          open_graph g = states[idx(i)].graph;
           if (!g.node(v).alive || g.node(v).in.size() < 3) continue;      // two are the rule's own business
-          std::vector<rewrite_step> steps = states[detail::idx(i)].variant.steps;
+          std::vector<rewrite_step> steps = states[idx(i)].variant.steps;
           if (distribute(g, v, what, joint, steps, stays)) {
             int const most = g.alive() + o_.growth;
             consider(std::move(g), std::move(steps), most);

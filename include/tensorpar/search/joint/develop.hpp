@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <numeric>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/rewritten.hpp>
 #include <tensorpar/search/intra/optimize.hpp>

@@ -1,6 +1,7 @@
 // tensorpar/search/joint/distribution.hpp - a rule for two joined tensors, applied to all tensors of a long
 // concatenation at once
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/kinds/structural.hpp>
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/nesting.hpp>
@@ -61,7 +62,7 @@ bool distribute(open_graph& g, int v, rule const& r, int joint, std::vector<rewr
     }
     bool done = false;
     for (rule_match const& m : find_matches(r, g)) {
-      if (m.node[static_cast<std::size_t>(joint)] != outer || !all_bound(r, m)) continue;
+      if (m.node[idx(joint)] != outer || !all_bound(r, m)) continue;
       if (std::any_of(m.node.begin(), m.node.end(), stays) || !apply_rule(r, m, g).done()) continue;
       steps.push_back({&r, m});
       done = true;

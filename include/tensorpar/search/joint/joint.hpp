@@ -3,6 +3,7 @@
 #pragma once
 #include <limits>
 #include <numeric>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/program/rewritten.hpp>
 #include <tensorpar/search/joint/develop.hpp>

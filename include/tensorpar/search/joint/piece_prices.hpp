@@ -1,6 +1,7 @@
 // tensorpar/search/joint/piece_prices.hpp - what a part of a network costs, by the choices of the operators
 // at its two ends
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/op/kinds/loss.hpp>
 #include <tensorpar/op/kinds/pointwise.hpp>
@@ -20,7 +21,7 @@ struct piece_table {
   // everything on all devices in sequence; a lower bound of that where tables would grow too large
   std::vector<double> seconds;
   std::vector<double> bound;           // no less is possible, whatever runs side by side; empty: `seconds`
-  double at(int i, int j) const { return seconds[detail::idx(i) * detail::idx(cols) + detail::idx(j)]; }
+  double at(int i, int j) const { return seconds[idx(i) * idx(cols) + idx(j)]; }
   double least() const { return *std::min_element(seconds.begin(), seconds.end()); }
   std::vector<double> const& bounds() const { return bound.empty() ? seconds : bound; }
 };
@@ -67,7 +68,7 @@ template <cost_model M> class piece_prices {
     if (ends.readers) kept.push_back(ends.last);
     std::vector<double> met{0.0}, own{0.0};
     if (ends.anchor >= 0) met = meeting(h, p, ends);
-    if (ends.readers) own = seconds_[detail::idx(p.sets[detail::idx(ends.last)])];
+    if (ends.readers) own = seconds_[idx(p.sets[idx(ends.last)])];
     auto const with_ends = [&](std::vector<double>& cells) {
       std::size_t cell = 0;
       for (double m : met) for (double o : own) cells[cell++] += m + o;
@@ -76,7 +77,7 @@ template <cost_model M> class piece_prices {
     piece_table r{static_cast<int>(met.size()), static_cast<int>(own.size()), std::move(x.seconds), {}};
     with_ends(r.seconds);
     bool branches = false;
-    for (int s : p.sets) branches = branches || branching_[detail::idx(s)];
+    for (int s : p.sets) branches = branches || branching_[idx(s)];
     if (branches) {
       std::vector<operator_pair> on_parts;
       for (operator_pair const& q : p.pairs) on_parts.push_back(scaled_(q));
@@ -140,13 +141,13 @@ template <cost_model M> class piece_prices {
                                        activation_sites(h, operators, activating_, beyond));
     problem p{build.choose(), {}, build.tree()};
     p.pairs = build.pairs(p.sets);
-    p.sets.resize(detail::idx(operators));
+    p.sets.resize(idx(operators));
     std::erase_if(p.pairs, [&](operator_pair const& q) { return q.second >= operators; });
     while (seconds_.size() < book_.tables.sets.size()) note(static_cast<int>(seconds_.size()));
     return p;
   }
   void note(int set) {
-    choice_set const& c = book_.tables.sets[detail::idx(set)];
+    choice_set const& c = book_.tables.sets[idx(set)];
     least_.push_back(book_.min_ranges(set));
     bool const part = *std::min_element(least_.back().begin(), least_.back().end()) < book_.on().size();
     branching_.push_back(part);
@@ -190,8 +191,8 @@ template <cost_model M> class piece_prices {
     one.add(h.node(ends.anchor).op, in, h.node(ends.anchor).name);
     end_with_loss(one, 0, ends.anchor_readers);
     problem const q = problem_of(one, 1, -1);
-    std::vector<double> r = seconds_[detail::idx(p.sets[detail::idx(ends.anchor)])];
-    std::vector<double> const& alone = seconds_[detail::idx(q.sets[0])];
+    std::vector<double> r = seconds_[idx(p.sets[idx(ends.anchor)])];
+    std::vector<double> const& alone = seconds_[idx(q.sets[0])];
     for (std::size_t i = 0; i < r.size(); ++i) r[i] -= alone[i];
     return r;
   }

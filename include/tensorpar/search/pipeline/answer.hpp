@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 #include <tensorpar/search/pipeline/stages/engine.hpp>
@@ -46,7 +47,7 @@ struct stage_options {
 enum class stage_source : int { tree, line, every_partition, exchange, nested };
 constexpr std::string_view name_of(stage_source s) {
   constexpr std::string_view names[] = {"tree", "line", "every partition", "exchange", "nested downsets"};
-  return names[static_cast<std::size_t>(s)];
+  return names[idx(s)];
 }
 
 struct stage_result {
@@ -93,7 +94,7 @@ void bring_together(M const& m, std::vector<found_stage>& stages, bool sequentia
   std::vector<char> shares(stages.size(), 0);
   for (std::size_t s = 0; s < stages.size(); ++s)
     if (int const from = cost.shared.from[s]; from >= 0)
-      shares[s] = shares[static_cast<std::size_t>(from)] = 1;
+      shares[s] = shares[idx(from)] = 1;
   bool moved = true;
   for (int round = 0; moved && round < 4; ++round) {
     moved = false;
@@ -118,18 +119,18 @@ void bring_together(M const& m, std::vector<found_stage>& stages, bool sequentia
 template <stage_model M> void write_pipeline(M const& m, priced_stages p, bool sequential, stage_result& r) {
   std::vector<found_stage> sorted;
   for (int s : quotient_order(p.cost.next))
-    sorted.push_back(std::move(p.stages[static_cast<std::size_t>(s)]));
+    sorted.push_back(std::move(p.stages[idx(s)]));
   if (m.uniform()) {  // largest first: groups of powers of two then straddle no larger power of two
     std::vector<int> by_size;
     for (std::size_t s = 0; s < sorted.size(); ++s) by_size.push_back(static_cast<int>(s));
     std::stable_sort(by_size.begin(), by_size.end(), [&](int a, int b) {
-      return sorted[static_cast<std::size_t>(a)].choice.devices() >
-             sorted[static_cast<std::size_t>(b)].choice.devices();
+      return sorted[idx(a)].choice.devices() >
+             sorted[idx(b)].choice.devices();
     });
     int first = 0;
     for (int s : by_size) {
-      sorted[static_cast<std::size_t>(s)].first = first;
-      first += sorted[static_cast<std::size_t>(s)].choice.devices();
+      sorted[idx(s)].first = first;
+      first += sorted[idx(s)].choice.devices();
     }
   }
   r.cost = cost_of(m, sorted, sequential);

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/batch_axes.hpp - which axes of a graph's values grow with the number of samples
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
 #include <vector>
 
@@ -14,12 +15,12 @@ class batch_axes {
   i64 own_ = 1;
 
   int root(int i) {
-    while (up_[static_cast<std::size_t>(i)] != i)
-      i = up_[static_cast<std::size_t>(i)] = up_[static_cast<std::size_t>(up_[static_cast<std::size_t>(i)])];
+    while (up_[idx(i)] != i)
+      i = up_[idx(i)] = up_[idx(up_[idx(i)])];
     return i;
   }
-  int id(int value, int axis) const { return start_[static_cast<std::size_t>(value)] + axis; }
-  void join(int a, int b) { up_[static_cast<std::size_t>(root(b))] = root(a); }
+  int id(int value, int axis) const { return start_[idx(value)] + axis; }
+  void join(int a, int b) { up_[idx(root(b))] = root(a); }
 
  public:
   /// Throws `error` where inputs differ in their first axis, or where it is an axis of a parameter too.
@@ -71,7 +72,7 @@ class batch_axes {
     }
   }
   i64 own() const { return own_; }
-  i64 mask(int value) const { return mask_[static_cast<std::size_t>(value)]; }
+  i64 mask(int value) const { return mask_[idx(value)]; }
   bool is_batch(int value, int axis) const { return mask(value) >> axis & 1; }
   bool has_batch(int value) const { return mask(value) != 0; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/adjacency.hpp>
 #include <tensorpar/search/pipeline/stages/partial_pipelines.hpp>
 #include <tensorpar/search/pipeline/stages/prices.hpp>
@@ -15,14 +16,14 @@ namespace tensorpar::detail {
 inline std::vector<u64> up_sets(adjacency const& a, std::size_t most) {
   int const n = a.node_count();
   if (n > 62) return {};
-  std::vector<u64> after(static_cast<std::size_t>(n), 0), now{0}, all{0};
+  std::vector<u64> after(idx(n), 0), now{0}, all{0};
   for (int v = 0; v < n; ++v)
-    for (int w : a.successors(v)) after[static_cast<std::size_t>(v)] |= u64{1} << w;
+    for (int w : a.successors(v)) after[idx(v)] |= u64{1} << w;
   for (int size = 0; size < n; ++size) {
     std::vector<u64> next;
     for (u64 u : now)
       for (int v = 0; v < n; ++v)
-        if (!(u >> v & 1) && (after[static_cast<std::size_t>(v)] & ~u) == 0) next.push_back(u | u64{1} << v);
+        if (!(u >> v & 1) && (after[idx(v)] & ~u) == 0) next.push_back(u | u64{1} << v);
     std::sort(next.begin(), next.end());
     next.erase(std::unique(next.begin(), next.end()), next.end());
     all.insert(all.end(), next.begin(), next.end());
@@ -106,7 +107,7 @@ template <stage_model M> class every_partition {
       auto const nodes = members(stage);
       for (int v : nodes)
         it->second.intervals.push_back(
-            {place_[static_cast<std::size_t>(v)], place_[static_cast<std::size_t>(v)] + 1, 1});
+            {place_[idx(v)], place_[idx(v)] + 1, 1});
       it->second.border = tree_.border_of(nodes);
     }
     return it->second;
@@ -122,9 +123,9 @@ template <stage_model M> class every_partition {
         prices_(prices),
         needs_(needs),
         sets_(sets),
-        place_(static_cast<std::size_t>(graph.node_count()), 0) {
+        place_(idx(graph.node_count()), 0) {
     for (std::size_t i = 0; i < tree.order().size(); ++i)
-      place_[static_cast<std::size_t>(tree.order()[i])] = static_cast<int>(i);
+      place_[idx(tree.order()[i])] = static_cast<int>(i);
   }
 
   /// A pipeline within the limit of `prices` on the fewest devices, or none. `gave_up` is set if there were
@@ -143,7 +144,7 @@ template <stage_model M> class every_partition {
         if (stage == 0) continue;
         shape_of_stage const& shape = shape_for(stage);
         for (int id : at[a]) {
-          label const from = pool[static_cast<std::size_t>(id)];
+          label const from = pool[idx(id)];
           partial_pipeline so_far;
           so_far.devices = from.devices;
           so_far.area = from.area;
@@ -178,9 +179,9 @@ template <stage_model M> class every_partition {
               return true;
             };
             bool needless = false;
-            for (int o : at[b]) needless = needless || as_good(pool[static_cast<std::size_t>(o)], to);
+            for (int o : at[b]) needless = needless || as_good(pool[idx(o)], to);
             if (needless) continue;
-            std::erase_if(at[b], [&](int o) { return as_good(to, pool[static_cast<std::size_t>(o)]); });
+            std::erase_if(at[b], [&](int o) { return as_good(to, pool[idx(o)]); });
             at[b].push_back(static_cast<int>(pool.size()));
             pool.push_back(std::move(to));
             if (pool.size() > most) {
@@ -193,10 +194,10 @@ template <stage_model M> class every_partition {
     }
     std::vector<found_stage> r;
     if (at.back().empty()) return r;
-    for (int id = at.back().front(); pool[static_cast<std::size_t>(id)].choice >= 0;
-         id = pool[static_cast<std::size_t>(id)].prev) {
-      label const& l = pool[static_cast<std::size_t>(id)];
-      r.push_back({members(l.stage), prices_.choices()[static_cast<std::size_t>(l.choice)], n - l.devices});
+    for (int id = at.back().front(); pool[idx(id)].choice >= 0;
+         id = pool[idx(id)].prev) {
+      label const& l = pool[idx(id)];
+      r.push_back({members(l.stage), prices_.choices()[idx(l.choice)], n - l.devices});
     }
     return r;
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/adjacency.hpp>
 #include <tensorpar/search/pipeline/stages/engine.hpp>
 #include <utility>
@@ -30,22 +31,21 @@ template <stage_model M> class stage_exchange {
   std::vector<double> time_;      // by stage
   std::vector<std::pair<int, double>> change_;
 
-  static std::size_t z(int i) { return static_cast<std::size_t>(i); }
 
   /// Adds what tensor t costs the stages that it crosses, times `sign`.
   void charge(int t, double sign) {
     stage_tensor const& x = uses_.tensor(t);
-    int const from = at_[z(x.producer)];
+    int const from = at_[idx(x.producer)];
     bool leaves = false;
     for (std::size_t i = 0; i < x.consumers.size(); ++i) {
-      int const to = at_[z(x.consumers[i])];
+      int const to = at_[idx(x.consumers[i])];
       bool seen = to == from;
-      for (std::size_t j = 0; j < i && !seen; ++j) seen = at_[z(x.consumers[j])] == to;
+      for (std::size_t j = 0; j < i && !seen; ++j) seen = at_[idx(x.consumers[j])] == to;
       if (seen) continue;
       leaves = true;
-      add(to, sign * (x.bytes * price_[z(to)].byte_in + price_[z(to)].tensor_in));
+      add(to, sign * (x.bytes * price_[idx(to)].byte_in + price_[idx(to)].tensor_in));
     }
-    if (leaves) add(from, sign * (x.bytes * price_[z(from)].byte_out + price_[z(from)].tensor_out));
+    if (leaves) add(from, sign * (x.bytes * price_[idx(from)].byte_out + price_[idx(from)].tensor_out));
   }
   void add(int stage, double seconds) {
     for (auto& [s, t] : change_)
@@ -58,22 +58,22 @@ template <stage_model M> class stage_exchange {
   /// Moves v and leaves in change_ what that costs each stage.
   void move(int v, int to) {
     change_.clear();
-    int const from = at_[z(v)];
+    int const from = at_[idx(v)];
     for (int t : uses_.made(v)) charge(t, -1);
     for (int t : uses_.read(v)) charge(t, -1);
-    at_[z(v)] = to;
+    at_[idx(v)] = to;
     for (int t : uses_.made(v)) charge(t, 1);
     for (int t : uses_.read(v)) charge(t, 1);
-    add(from, -price_[z(from)].work[z(v)]);
-    add(to, price_[z(to)].work[z(v)]);
+    add(from, -price_[idx(from)].work[idx(v)]);
+    add(to, price_[idx(to)].work[idx(v)]);
   }
   double slowest() const { return *std::max_element(time_.begin(), time_.end()); }
 
  public:
   /// `stages`: a partition whose quotient is acyclic, in a topological order of it.
   stage_exchange(adjacency const& a, M const& m, std::vector<found_stage> stages)
-      : a_(a), m_(m), uses_(m.tensors(), m.operators()), stages_(std::move(stages)), at_(z(m.operators())) {
-    std::vector<double> known(z(m.operators()));
+      : a_(a), m_(m), uses_(m.tensors(), m.operators()), stages_(std::move(stages)), at_(idx(m.operators())) {
+    std::vector<double> known(idx(m.operators()));
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       found_stage const& x = stages_[s];
       auto per_sample = [&](stage_work const& w) {
@@ -84,19 +84,19 @@ template <stage_model M> class stage_exchange {
           {{}, border({1, 0, 0, 0}), border({0, 1, 0, 0}), border({0, 0, 1, 0}), border({0, 0, 0, 1})});
       std::fill(known.begin(), known.end(), -1);
       for (int v = 0; v < m.operators(); ++v) {
-        double& k = known[z(m.kind(v))];
+        double& k = known[idx(m.kind(v))];
         if (k < 0) k = per_sample(m.work(v, x.choice, x.first));
         price_.back().work.push_back(k);
       }
       time_.push_back(0);
       for (int v : x.nodes) {
-        at_[z(v)] = static_cast<int>(s);
-        time_.back() += price_.back().work[z(v)];
+        at_[idx(v)] = static_cast<int>(s);
+        time_.back() += price_.back().work[idx(v)];
       }
     }
     change_.clear();
     for (int t = 0; t < uses_.count(); ++t) charge(t, 1);
-    for (auto [s, t] : change_) time_[z(s)] += t;
+    for (auto [s, t] : change_) time_[idx(s)] += t;
   }
 
   /// So many steps; the partition with the fastest slowest stage that was met, stages in their sequence,
@@ -109,28 +109,29 @@ template <stage_model M> class stage_exchange {
     double least = slowest(), aim = least / 2;
     auto over = [&](double t) { return t > aim ? (t - aim) * (t - aim) : 0; };
     double largest = 0;  // operator
-    for (int v = 0; v < m_.operators(); ++v) largest = std::max(largest, price_[z(at_[z(v)])].work[z(v)]);
+    for (int v = 0; v < m_.operators(); ++v)
+      largest = std::max(largest, price_[idx(at_[idx(v)])].work[idx(v)]);
     double const hot = 0.02 * least * least + 0.1 * largest * largest;
     double heat = hot;
     for (int i = 0; i < steps && stages > 1; ++i) {
       if (i % 256 == 0) heat = hot * std::pow(cold, static_cast<double>(i) / steps);
       u64 const draw = mix(seed + static_cast<u64>(i));
       int const v = static_cast<int>((draw & 0xffffffff) % static_cast<u64>(m_.operators())),
-                from = at_[z(v)];
+                from = at_[idx(v)];
       int low = 0, high = stages - 1;
-      for (int u : a_.predecessors(v)) low = std::max(low, at_[z(u)]);
-      for (int u : a_.successors(v)) high = std::min(high, at_[z(u)]);
+      for (int u : a_.predecessors(v)) low = std::max(low, at_[idx(u)]);
+      for (int u : a_.successors(v)) high = std::min(high, at_[idx(u)]);
       if (low == high) continue;
       int to = low + static_cast<int>((draw >> 32) % static_cast<u64>(high - low));
       if (to >= from) ++to;
       move(v, to);
       double delta = 0;
-      for (auto [s, t] : change_) delta += over(time_[z(s)] + t) - over(time_[z(s)]);
+      for (auto [s, t] : change_) delta += over(time_[idx(s)] + t) - over(time_[idx(s)]);
       if (delta > 0 && static_cast<double>(mix(draw) >> 11) * 0x1p-53 >= std::exp(-delta / heat)) {
-        at_[z(v)] = from;
+        at_[idx(v)] = from;
         continue;
       }
-      for (auto [s, t] : change_) time_[z(s)] += t;
+      for (auto [s, t] : change_) time_[idx(s)] += t;
       if (double const now = slowest(); now < least * (1 - 1e-9)) {
         least = now;
         aim = least / 2;
@@ -139,7 +140,7 @@ template <stage_model M> class stage_exchange {
     }
     std::vector<found_stage> r = stages_;
     for (found_stage& s : r) s.nodes.clear();
-    for (int v = 0; v < m_.operators(); ++v) r[z(best[z(v)])].nodes.push_back(v);
+    for (int v = 0; v < m_.operators(); ++v) r[idx(best[idx(v)])].nodes.push_back(v);
     std::erase_if(r, [](found_stage const& s) { return s.nodes.empty(); });
     return r;
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/program/unroll.hpp>
@@ -31,10 +32,10 @@ namespace detail {
 
 /// By device, what a pipeline's stages are estimated to take.
 inline std::vector<double> estimated_bytes(stage_result const& r, int devices) {
-  std::vector<double> bytes(static_cast<std::size_t>(devices), 0);
+  std::vector<double> bytes(idx(devices), 0);
   for (std::size_t s = 0; s < r.choices.size(); ++s) {
-    device_range const g = r.pipeline.groups[static_cast<std::size_t>(r.pipeline.stages[s].group)];
-    for (int d = g.first; d < g.first + g.count; ++d) bytes[static_cast<std::size_t>(d)] += r.cost.bytes[s];
+    device_range const g = r.pipeline.groups[idx(r.pipeline.stages[s].group)];
+    for (int d = g.first; d < g.first + g.count; ++d) bytes[idx(d)] += r.cost.bytes[s];
   }
   return bytes;
 }
@@ -45,7 +46,7 @@ template <stage_model M> stage_result with_stages(M const& m, stage_result found
   for (std::size_t s = 0; s < other.choices.size(); ++s) {
     pipeline_stage const& x = other.pipeline.stages[s];
     stages.push_back(
-        {x.nodes, other.choices[s], other.pipeline.groups[static_cast<std::size_t>(x.group)].first});
+        {x.nodes, other.choices[s], other.pipeline.groups[idx(x.group)].first});
   }
   found.pipeline = other.pipeline;
   found.choices = other.choices;
@@ -113,7 +114,7 @@ template <cost_model C> class program_judge final : public step_judge {
     }
     int const n = static_cast<int>(found.size());
     workers_.run(n, [&](int k, int) {
-      std::size_t const i = static_cast<std::size_t>(k);
+      std::size_t const i = idx(k);
       graph_stage_options const& asked = model_.options();
       attempt(i, [&](program_of& p) {
         programs[i] = unroll(pipeline_pass(forward_, p.plan, asked.loss), {asked.scratch.rule});
@@ -122,7 +123,7 @@ template <cost_model C> class program_judge final : public step_judge {
     for (std::size_t i = 0; i < found.size(); ++i)
       attempt(i, [&](program_of&) { prices[i] = price(*programs[i], on_, model_.prices()); });
     workers_.run(n, [&](int k, int) {
-      std::size_t const i = static_cast<std::size_t>(k);
+      std::size_t const i = idx(k);
       attempt(i, [&](program_of& p) {
         p.seconds = simulate(*programs[i], on_, prices[i], {true, false}).seconds;
         p.arena = std::move(programs[i]->arena);
@@ -146,7 +147,7 @@ template <cost_model C> class program_judge final : public step_judge {
       : forward_(forward), on_(on), model_(model), kind_(kind), room_(on.memories()),
         workers_(members(threads)) {}
   /// The fastest that fits, of those asked about.
-  program_of const* best() const { return best_ < 0 ? nullptr : &all_[static_cast<std::size_t>(best_)]; }
+  program_of const* best() const { return best_ < 0 ? nullptr : &all_[idx(best_)]; }
   int unrolled() const {
     return static_cast<int>(
         std::count_if(all_.begin(), all_.end(), [](program_of const& p) { return !p.refused; }));
@@ -161,7 +162,7 @@ template <cost_model C> class program_judge final : public step_judge {
       stage_choice const& c = r.choices[s];
       if (c.tensor > 1 || c.recompute) continue;
       double sum = 0;
-      int const first = r.pipeline.groups[static_cast<std::size_t>(r.pipeline.stages[s].group)].first;
+      int const first = r.pipeline.groups[idx(r.pipeline.stages[s].group)].first;
       for (int v : r.pipeline.stages[s].nodes) sum += model_.min_seconds(v, c, first);
       most = std::max(most,
                       sum * static_cast<double>(r.pipeline.mini_batch) / static_cast<double>(c.micro_batch));
@@ -175,7 +176,7 @@ template <cost_model C> class program_judge final : public step_judge {
     std::vector<stage_result const*> some;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!known(all[i]) && !hopeless(all[i])) some.push_back(&all[i]);
-      if (some.size() < static_cast<std::size_t>(at_once) && i + 1 < all.size()) continue;
+      if (some.size() < idx(at_once) && i + 1 < all.size()) continue;
       if (workers_.size() > 1) unroll_all(some);
       else for (stage_result const* r : some) unroll_all({r});
       some.clear();

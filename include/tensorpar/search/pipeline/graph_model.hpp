@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
@@ -82,7 +83,7 @@ template <class C> class graph_stages {
     shape s = t_.graph.type(x);
     for (int d = 0; d < s.rank; ++d)
       if (batch_.is_batch(x, d)) s.d[d].n = std::max<i64>(1, s.d[d].n * samples / batch_.own());
-    char const letter = node(u).origin >= 0 ? split_[static_cast<std::size_t>(node(u).origin)] : '\0';
+    char const letter = node(u).origin >= 0 ? split_[idx(node(u).origin)] : '\0';
     if (t > 1 && letter)
       for (std::size_t i = 0; i < space.loops.size(); ++i) {
         char const c = node(u).letters.empty() ? space.loops[i].letter : node(u).letters[i];
@@ -117,14 +118,14 @@ template <class C> class graph_stages {
   }
   /// Where collectives among n devices, a power of two, are priced in a stage on devices from `first` on.
   int place(int n, int first) const {
-    return uniform_ ? worst_[static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(n)) - 1)] : first;
+    return uniform_ ? worst_[idx(std::bit_width(static_cast<unsigned>(n)) - 1)] : first;
   }
   bool is_parameter(int x) const { return t_.graph.value(x).role == value_role::parameter; }
   double bytes(int x) const { return bytes_of(t_.graph.type(x), o_.scalar_bytes); }
 
   i64 split_units(int v) const {
     iteration_space const space = space_of(t_.graph, v);
-    node_loop const* const l = space.find(split_[static_cast<std::size_t>(v)]);
+    node_loop const* const l = space.find(split_[idx(v)]);
     return l ? l->units : 1;
   }
 
@@ -144,16 +145,16 @@ template <class C> class graph_stages {
                       std::to_string(batch_.own()),
                   "graph_stages", "a multiple of the graph's batch");
     uniform_ = on_.uniform();
-    std::size_t const n = static_cast<std::size_t>(t_.forward_nodes);
+    std::size_t const n = idx(t_.forward_nodes);
     nodes_.resize(n);
     for (int u = 0; u < t_.graph.node_count(); ++u)
-      if (int const f = node(u).origin; f >= 0) nodes_[static_cast<std::size_t>(f)].push_back(u);
+      if (int const f = node(u).origin; f >= 0) nodes_[idx(f)].push_back(u);
     for_weights_ = detail::serving_weights(t_);
     std::tie(tensors_, kept_) = detail::stage_tensors_of(t_, batch_, o_.scalar_bytes);
     split_.assign(n, '\0');
     if (o_.max_tensor > 1)
       for (int v = 0; v < t_.forward_nodes; ++v)
-        split_[static_cast<std::size_t>(v)] = detail::tensor_parallel_loop(t_.graph, v, batch_);
+        split_[idx(v)] = detail::tensor_parallel_loop(t_.graph, v, batch_);
     number_kinds();
     for (int t = 1; t <= o_.max_tensor && t <= devices(); t *= 2)
       for (int d = 1; d <= o_.max_data && d * t <= devices(); d *= 2)
@@ -172,7 +173,7 @@ template <class C> class graph_stages {
     return c.micro_batch % c.data == 0 && c.micro_batch % batch_.own() == 0 &&
            o_.mini_batch % (c.micro_batch * c.k) == 0;
   }
-  int kind(int v) const { return kind_[static_cast<std::size_t>(v)]; }
+  int kind(int v) const { return kind_[idx(v)]; }
   bool uniform() const { return uniform_; }
   i64 mini_batch() const { return o_.mini_batch; }
   i64 own_batch() const { return batch_.own(); }
@@ -200,8 +201,8 @@ template <class C> class graph_stages {
   /// The loop of operator v that tensor parallelism in so many parts splits; '\0': none, every device does
   /// the same.
   char split_loop(int v, int parts) const {
-    return parts > 1 && split_[static_cast<std::size_t>(v)] && split_units(v) % parts == 0
-               ? split_[static_cast<std::size_t>(v)]
+    return parts > 1 && split_[idx(v)] && split_units(v) % parts == 0
+               ? split_[idx(v)]
                : '\0';
   }
   /// The loop of operator v along which samples run, or '\0'.
@@ -219,9 +220,9 @@ template <class C> class graph_stages {
               device = uniform_ ? on_.device.front() : detail::slowest_kind(on_, f, c.devices());
     auto const [it, fresh] = known_.try_emplace(key_of(v, c, first), base{});
     base& b = it->second;
-    auto const& group = nodes_[static_cast<std::size_t>(v)];
+    auto const& group = nodes_[idx(v)];
     if (fresh) {
-      device_kind const& k = on_.kinds[static_cast<std::size_t>(device)];
+      device_kind const& k = on_.kinds[idx(device)];
       b = {};
       for (int u : group) {
         double const s = seconds(u, samples, t, k);
@@ -229,27 +230,27 @@ template <class C> class graph_stages {
         if (node(u).phase != step_phase::update && !adds) b.least += s;
         (u == v                                      ? b.forward
          : node(u).phase == step_phase::update       ? b.update
-         : for_weights_[static_cast<std::size_t>(u)] ? b.weights
+         : for_weights_[idx(u)] ? b.weights
                                                      : b.backward) += s;
         iteration_space const space = space_of(t_.graph, u);
         for (std::size_t slot = 0; slot < node(u).out.size(); ++slot) {
           double const made = bytes_of(part(u, slot, true, samples, u == v ? 1 : t, space), o_.scalar_bytes);
           if (u == v) b.result += made;
-          else if (node(u).phase == step_phase::backward && for_weights_[static_cast<std::size_t>(u)])
+          else if (node(u).phase == step_phase::backward && for_weights_[idx(u)])
             b.fresh = std::max(b.fresh, made);
           else if (node(u).phase == step_phase::backward && !node(u).op.template is<add>())
             b.gradients += made;
         }
       }
     }
-    bool const split = t > 1 && split_[static_cast<std::size_t>(v)] && split_units(v) % t == 0;
+    bool const split = t > 1 && split_[idx(v)] && split_units(v) % t == 0;
     stage_work w;
     w.forward = b.forward;
     w.backward = b.backward;
     w.weights = b.weights;
     if (split) {
       iteration_space const space = space_of(t_.graph, v);
-      node_loop const& l = *space.find(split_[static_cast<std::size_t>(v)]);
+      node_loop const& l = *space.find(split_[idx(v)]);
       w.forward += collective(reshard_kind::all_gather, part(v, 0, true, samples, 1, space), place(t, f), t,
                               1, l.out.front());
       if (!is_parameter(node(v).in.front()) && !is_integer(t_.graph.type(node(v).in.front()).type))
@@ -264,20 +265,20 @@ template <class C> class graph_stages {
         if (t_.graph.value(x).role == value_role::state) states += bytes(x);
     for (std::size_t k = 0; k < node(v).in.size(); ++k) {
       int const x = node(v).in[k];
-      if (!is_parameter(x) || t_.home[static_cast<std::size_t>(x)] != v) continue;
+      if (!is_parameter(x) || t_.home[idx(x)] != v) continue;
       own += bytes(x);
-      int const gradient = t_.gradient[static_cast<std::size_t>(x)];
+      int const gradient = t_.gradient[idx(x)];
       if (gradient < 0) continue;                           // the loss does not reach it
       shape s = t_.graph.type(x);
       if (split) s = part(v, k, false, samples, t, space_of(t_.graph, v));
       s.type = t_.graph.type(gradient).type;
       w.once += collective(reshard_kind::all_reduce, s, place(c.devices(), f), c.data, t, -1);
-      w.weights += sums * seconds_to_add(s, on_.kinds[static_cast<std::size_t>(device)]);
+      w.weights += sums * seconds_to_add(s, on_.kinds[idx(device)]);
     }
     w.once += b.update / (c.shard_optimizer ? c.data : 1);
     double const share = split ? t : 1;
     w.fixed = (2 * own + states / (c.shard_optimizer ? c.data : 1)) / share;
-    double const kept = kept_[static_cast<std::size_t>(v)];
+    double const kept = kept_[idx(v)];
     if (c.recompute) {
       w.backward += w.forward;
       w.fixed += kept * static_cast<double>(samples);
@@ -311,10 +312,10 @@ template <class C> class graph_stages {
     return shared_.price(
         t_, of, static_cast<int>(places.size()), o_.scalar_bytes,
         [&](int v) {
-          stage_place const& p = places[static_cast<std::size_t>(of[static_cast<std::size_t>(v)])];
+          stage_place const& p = places[idx(of[idx(v)])];
           return sharding_of(v, p.choice, p.first);
         },
-        [&](int s) { return places[static_cast<std::size_t>(s)].choice.micro_batch < o_.mini_batch; },
+        [&](int s) { return places[idx(s)].choice.micro_batch < o_.mini_batch; },
         [&](reshard_step const& step, shape const& s) {
           return detail::ask(cost_, reshard_query{step, s, o_.scalar_bytes, on_});
         });
@@ -333,12 +334,12 @@ template <class C> class graph_stages {
     std::map<std::vector<i64>, int> first;
     for (int v = 0; v < t_.forward_nodes; ++v) {
       std::vector<i64> key = flows.key_of(v);
-      for (int u : nodes_[static_cast<std::size_t>(v)]) {
-        key.push_back(for_weights_[static_cast<std::size_t>(u)]);
+      for (int u : nodes_[idx(v)]) {
+        key.push_back(for_weights_[idx(u)]);
         for (int x : node(u).in) key.push_back(batch_.mask(x));
         for (int x : node(u).out) key.push_back(batch_.mask(x));
       }
-      key.push_back(static_cast<i64>(kept_[static_cast<std::size_t>(v)] * 8));
+      key.push_back(static_cast<i64>(kept_[idx(v)] * 8));
       kind_.push_back(first.try_emplace(std::move(key), v).first->second);
     }
   }

@@ -2,6 +2,7 @@
 // that may lose
 #pragma once
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/stages.hpp>
 
 namespace tensorpar {
@@ -30,21 +31,21 @@ template <stage_model M> class grouped_stages {
         throw error("group " + std::to_string(g), "grouped_stages", "numbers from 0");
       count = std::max(count, g + 1);
     }
-    members_.resize(static_cast<std::size_t>(count));
+    members_.resize(idx(count));
     before_.resize(members_.size());
     for (int v = 0; v < m.operators(); ++v)
-      members_[static_cast<std::size_t>(group_of[static_cast<std::size_t>(v)])].push_back(v);
+      members_[idx(group_of[idx(v)])].push_back(v);
     std::map<std::vector<int>, int> kinds;
     for (int g = 0; g < count; ++g) {
-      auto const& all = members_[static_cast<std::size_t>(g)];
+      auto const& all = members_[idx(g)];
       if (all.empty())
         throw error("group " + std::to_string(g) + " is empty", "grouped_stages", "at least one operator");
       std::vector<int> key;
       for (int v : all) {
         key.push_back(m.kind(v));
         for (int u : a.predecessors(v))
-          if (int const from = group_of[static_cast<std::size_t>(u)]; from != g)
-            before_[static_cast<std::size_t>(g)].push_back(from);
+          if (int const from = group_of[idx(u)]; from != g)
+            before_[idx(g)].push_back(from);
       }
       std::sort(key.begin(), key.end());
       kind_.push_back(kinds.try_emplace(std::move(key), g).first->second);
@@ -53,16 +54,16 @@ template <stage_model M> class grouped_stages {
       throw error("group " + std::to_string(cycle.front()) + " waits for itself", "grouped_stages",
                   "groups whose quotient is acyclic");
     for (stage_tensor const& t : m.tensors()) {
-      stage_tensor x{group_of[static_cast<std::size_t>(t.producer)], t.bytes, {}};
+      stage_tensor x{group_of[idx(t.producer)], t.bytes, {}};
       for (int v : t.consumers)
-        if (int const g = group_of[static_cast<std::size_t>(v)]; g != x.producer) x.consumers.push_back(g);
+        if (int const g = group_of[idx(v)]; g != x.producer) x.consumers.push_back(g);
       std::sort(x.consumers.begin(), x.consumers.end());
       x.consumers.erase(std::unique(x.consumers.begin(), x.consumers.end()), x.consumers.end());
       if (!x.consumers.empty()) tensors_.push_back(std::move(x));
     }
     for (auto const& all : detail::sharers_of(m)) {
       std::vector<int> x;
-      for (int v : all) x.push_back(group_of[static_cast<std::size_t>(v)]);
+      for (int v : all) x.push_back(group_of[idx(v)]);
       std::sort(x.begin(), x.end());
       x.erase(std::unique(x.begin(), x.end()), x.end());
       if (x.size() > 1) sharers_.push_back(std::move(x));
@@ -70,14 +71,14 @@ template <stage_model M> class grouped_stages {
   }
   /// The groups as a graph.
   std::vector<std::vector<int>> const& graph() const { return before_; }
-  std::vector<int> const& members(int group) const { return members_[static_cast<std::size_t>(group)]; }
+  std::vector<int> const& members(int group) const { return members_[idx(group)]; }
 
   int operators() const { return static_cast<int>(members_.size()); }
   int devices() const { return m_->devices(); }
   std::vector<stage_tensor> const& tensors() const { return tensors_; }
   std::vector<stage_choice> degrees() const { return m_->degrees(); }
   bool admits(stage_choice const& c) const { return m_->admits(c); }
-  int kind(int g) const { return kind_[static_cast<std::size_t>(g)]; }
+  int kind(int g) const { return kind_[idx(g)]; }
   stage_work work(int g, stage_choice const& c, int first) const {
     stage_work w;
     for (int v : members(g)) w += m_->work(v, c, first);
@@ -93,7 +94,7 @@ template <stage_model M> class grouped_stages {
   std::vector<std::vector<int>> const& sharers() const { return sharers_; }
   stage_sharing sharing(std::vector<int> const& of, std::vector<stage_place> const& places) const {
     std::vector<int> each;
-    for (int g : group_of_) each.push_back(of[static_cast<std::size_t>(g)]);
+    for (int g : group_of_) each.push_back(of[idx(g)]);
     return detail::sharing_of(*m_, each, places);
   }
 };
@@ -108,16 +109,16 @@ template <topology G, stage_model M> std::vector<int> light_chains(G const& grap
   double const most = share * detail::bottleneck_bound(m, batchings);
   stage_choice c;
   c.micro_batch = batchings.back().micro_batch;
-  std::vector<int> r(static_cast<std::size_t>(m.operators()), -1);
+  std::vector<int> r(idx(m.operators()), -1);
   std::vector<double> weight;
   for (int v : topological_order(a)) {
     double const w = m.work(v, c, 0).per_sample(c.micro_batch, m.mini_batch());
     auto const before = a.predecessors(v);
-    int& mine = r[static_cast<std::size_t>(v)];
+    int& mine = r[idx(v)];
     if (before.size() == 1 && a.successors(before[0]).size() == 1) {
-      int const g = r[static_cast<std::size_t>(before[0])];
-      if (weight[static_cast<std::size_t>(g)] + w <= most) {
-        weight[static_cast<std::size_t>(g)] += w;
+      int const g = r[idx(before[0])];
+      if (weight[idx(g)] + w <= most) {
+        weight[idx(g)] += w;
         mine = g;
         continue;
       }

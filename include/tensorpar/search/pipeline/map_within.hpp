@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/map_within.hpp - inside every stage of a pipeline the shardings that the mapping
 // search finds fastest
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/rebatch.hpp>
 #include <tensorpar/search/intra/machine_parts.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
@@ -12,7 +13,7 @@ namespace detail {
 
 /// The problem of these operators alone, in a row.
 inline mapping_problem problem_of(mapping_problem p, std::vector<int> const& operators) {
-  std::vector<int> number(static_cast<std::size_t>(p.operators()), -1), set_of, order;
+  std::vector<int> number(idx(p.operators()), -1), set_of, order;
   std::vector<std::string> names;
   for (int v : operators) {
     number[idx(v)] = static_cast<int>(set_of.size());
@@ -64,7 +65,7 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
   pipeline const& line = p.pipeline;
   for (std::size_t s = 0; s < line.stages.size(); ++s) {
     pipeline_stage const& stage = line.stages[s];
-    device_range const group = line.groups[static_cast<std::size_t>(stage.group)];
+    device_range const group = line.groups[idx(stage.group)];
     r.before.push_back(0);
     r.after.push_back(0);
     if (group.count < 2) continue;
@@ -78,7 +79,7 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
         detail::problem_of(build.make(o.shardings ? *o.shardings : usual_limits(group.count)), stage.nodes);
     assignment now;
     for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
-      sharding x = p.nodes[static_cast<std::size_t>(stage.nodes[i])].sharding;
+      sharding x = p.nodes[idx(stage.nodes[i])].sharding;
       x.start -= group.first;
       now.push_back(find_choice(problem, static_cast<int>(i), x));
     }
@@ -89,9 +90,9 @@ mapped_stages map_within(computation_graph const& forward, plan p, M const& mode
     if (!m.found() || m.cost.seconds >= r.before.back() * (1 - 1e-9)) continue;
     r.after.back() = m.cost.seconds;
     for (std::size_t i = 0; i < stage.nodes.size(); ++i) {
-      sharding x = problem.choices(static_cast<int>(i)).shardings[static_cast<std::size_t>(m.choices[i])];
+      sharding x = problem.choices(static_cast<int>(i)).shardings[idx(m.choices[i])];
       x.start += group.first;
-      p.nodes[static_cast<std::size_t>(stage.nodes[i])].sharding = std::move(x);
+      p.nodes[idx(stage.nodes[i])].sharding = std::move(x);
     }
   }
   r.plan = std::move(p);

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/downsets/downsets.hpp>
 #include <tensorpar/search/pipeline/answer.hpp>
@@ -41,17 +42,17 @@ template <stage_model M> class downset_stages {
       net_tensor_.push_back(t);
     }
   }
-  stage_choice const& choice(int w) const { return ways_[static_cast<std::size_t>(w)]; }
+  stage_choice const& choice(int w) const { return ways_[idx(w)]; }
   int ways() const { return static_cast<int>(ways_.size()); }
   stage_way way(int w) const { return {choice(w).devices(), 1, w, 1}; }
   int tables() const { return ways(); }
   double work(int t, int v) const {
-    return work_[static_cast<std::size_t>(t)][static_cast<std::size_t>(v)].per_sample(samples_,
+    return work_[idx(t)][idx(v)].per_sample(samples_,
                                                                                       m_.mini_batch());
   }
   std::vector<std::vector<int>> const& nets() const { return nets_; }
   net_charge charge(int t, int h) const {
-    double const bytes = uses_.tensor(net_tensor_[static_cast<std::size_t>(h)]).bytes;
+    double const bytes = uses_.tensor(net_tensor_[idx(h)]).bytes;
     auto price = [&](stage_border const& b) {
       return m_.transfer(b, choice(t), 0).per_sample(samples_, m_.mini_batch());
     };
@@ -63,7 +64,7 @@ template <stage_model M> class downset_stages {
   }
   int measures() const { return 2 * ways(); }
   double measure(int k, int v) const {
-    stage_work const& w = work_[static_cast<std::size_t>(k / 2)][static_cast<std::size_t>(v)];
+    stage_work const& w = work_[idx(k / 2)][idx(v)];
     return k % 2 ? w.kept : w.fixed;
   }
   i64 in_flight(int later) const { return std::min(m_.mini_batch(), samples_ * (later + 1)); }
@@ -79,7 +80,7 @@ template <stage_model M> class downset_stages {
     double scratch = 0;
     s.each([&](int v) {
       border_.add(v);
-      scratch = std::max(scratch, work_[static_cast<std::size_t>(w)][static_cast<std::size_t>(v)].scratch);
+      scratch = std::max(scratch, work_[idx(w)][idx(v)].scratch);
     });
     bytes += scratch + m_.transfer(border_.value(), choice(w), 0).bytes(in_flight(later));
     return bytes > room ? infinity : s.work + s.boundary;

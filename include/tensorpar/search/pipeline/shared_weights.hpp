@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/ir/iteration_space.hpp>
@@ -43,7 +44,7 @@ class shared_weights {
     stage_sharing r;
 
     graph_node const& node(int u) const { return t.graph.node(u); }
-    int stage(int u) const { return of[static_cast<std::size_t>(node(u).origin)]; }
+    int stage(int u) const { return of[idx(node(u).origin)]; }
     layout operand(int u, int k) const {
       return operand_layout(space_of(t.graph, u), node(u).letters, sharding_of(node(u).origin), k);
     }
@@ -65,7 +66,7 @@ class shared_weights {
         layout from = operand(w.home, w.operand);
         for (auto const& [where, x] : have)
           if (where == s) from = x;
-        std::size_t const at = static_cast<std::size_t>(s);
+        std::size_t const at = idx(s);
         r.from[at] = home;
         r.wait[at] += way(from, l, w.value);
         r.bytes[at] += bytes(l, w.value);
@@ -76,7 +77,7 @@ class shared_weights {
     /// and then the sum besides.
     void add_up_inside(weight const& w, std::vector<int> const& readers) {
       std::vector<int> count(r.after.size(), 0);
-      for (int v : readers) ++count[static_cast<std::size_t>(of[static_cast<std::size_t>(v)])];
+      for (int v : readers) ++count[idx(of[idx(v)])];
       for (std::size_t s = 0; s < count.size(); ++s) {
         if (count[s] < 2) continue;
         auto const here = [&](auto const& read) { return stage(read.first) == static_cast<int>(s); };
@@ -92,13 +93,13 @@ class shared_weights {
       if (!n.op.is<add>() || n.in.size() != 2) {
         layout l =
             result_layout(space_of(t.graph, v), n.letters, sharding_of(n.origin), t.graph.value(x).slot);
-        if (s != stage(w.home)) r.bytes[static_cast<std::size_t>(s)] += bytes(l, x);
+        if (s != stage(w.home)) r.bytes[idx(s)] += bytes(l, x);
         return {std::move(l), s, false};
       }
       summand const a = sum_of(n.in[0], w), b = sum_of(n.in[1], w);
       bool const joined = a.joined || b.joined || a.stage != s || b.stage != s;
       if (a.where == b.where) return {a.where, a.stage, joined};
-      std::size_t const at = static_cast<std::size_t>(s);
+      std::size_t const at = idx(s);
       for (int k : {0, 1}) {
         summand const& y = k == 0 ? a : b;
         layout const l = operand(v, k);
@@ -119,7 +120,7 @@ class shared_weights {
       if (n.phase == step_phase::update) continue;
       for (std::size_t k = 0; k < n.in.size(); ++k) {
         int const x = n.in[k];
-        if (t.graph.value(x).role != value_role::parameter || t.home[static_cast<std::size_t>(x)] < 0)
+        if (t.graph.value(x).role != value_role::parameter || t.home[idx(x)] < 0)
           continue;
         weight& w = all[x];
         if (u < t.forward_nodes) readers[x].push_back(u);
@@ -148,7 +149,7 @@ class shared_weights {
   template <class Spread, class Several, class Seconds>
   stage_sharing price(training_graph const& t, std::vector<int> const& of, int stages, i64 scalar_bytes,
                       Spread const& sharding_of, Several const& several, Seconds const& seconds) const {
-    std::size_t const n = static_cast<std::size_t>(stages);
+    std::size_t const n = idx(stages);
     std::vector<double> const none(n, 0);
     pricing<Spread, Several, Seconds> p{t,
                                         of,
@@ -160,12 +161,12 @@ class shared_weights {
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       weight const& w = weights_[i];
       bool const apart = std::any_of(readers_[i].begin(), readers_[i].end(), [&](int v) {
-        return of[static_cast<std::size_t>(v)] != of[static_cast<std::size_t>(w.home)];
+        return of[idx(v)] != of[idx(w.home)];
       });
       p.add_up_inside(w, readers_[i]);
       if (!apart) continue;
       p.sharding_out(w);
-      if (int const x = t.gradient[static_cast<std::size_t>(w.value)]; x >= 0) p.sum_of(x, w);
+      if (int const x = t.gradient[idx(w.value)]; x >= 0) p.sum_of(x, w);
     }
     return std::move(p.r);
   }

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/stage_tensors.hpp - what operators of a training step pass on, what they keep,
 // and which serve weights alone
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <tensorpar/search/pipeline/batch_axes.hpp>
@@ -15,14 +16,14 @@ namespace tensorpar::detail {
 inline std::vector<char> serving_weights(training_graph const& t) {
   std::vector<std::vector<int>> readers(t.graph.values.size());
   for (int u = 0; u < t.graph.node_count(); ++u)
-    for (int x : t.graph.node(u).in) readers[static_cast<std::size_t>(x)].push_back(u);
+    for (int x : t.graph.node(u).in) readers[idx(x)].push_back(u);
   std::vector<char> serves(t.graph.nodes.size(), 1);
   for (int u = t.graph.node_count() - 1; u >= t.forward_nodes; --u)
     for (int x : t.graph.node(u).out)
-      for (int r : readers[static_cast<std::size_t>(x)]) {
+      for (int r : readers[idx(x)]) {
         graph_node const& reader = t.graph.node(r);
-        bool const another = reader.origin != t.graph.node(u).origin || !serves[static_cast<std::size_t>(r)];
-        if (reader.phase == step_phase::backward && another) serves[static_cast<std::size_t>(u)] = 0;
+        bool const another = reader.origin != t.graph.node(u).origin || !serves[idx(r)];
+        if (reader.phase == step_phase::backward && another) serves[idx(u)] = 0;
       }
   return serves;
 }
@@ -33,20 +34,20 @@ inline std::pair<std::vector<stage_tensor>, std::vector<double>> stage_tensors_o
                                                                                   batch_axes const& batch,
                                                                                   i64 scalar_bytes) {
   std::vector<stage_tensor> tensors;
-  std::vector<double> kept(static_cast<std::size_t>(t.forward_nodes), 0);
+  std::vector<double> kept(idx(t.forward_nodes), 0);
   std::vector<std::vector<int>> consumers(t.graph.values.size());
   std::vector<char> saved(t.graph.values.size(), 0);
   for (int u = 0; u < t.graph.node_count(); ++u)
     for (int x : t.graph.node(u).in) {
-      if (u >= t.forward_nodes) saved[static_cast<std::size_t>(x)] = 1;
-      else if (auto& c = consumers[static_cast<std::size_t>(x)]; c.empty() || c.back() != u) c.push_back(u);
+      if (u >= t.forward_nodes) saved[idx(x)] = 1;
+      else if (auto& c = consumers[idx(x)]; c.empty() || c.back() != u) c.push_back(u);
     }
   for (int v = 0; v < t.forward_nodes; ++v)
     for (int x : t.graph.node(v).out) {
       double const each = bytes_of(t.graph.type(x), scalar_bytes) / static_cast<double>(batch.own());
-      if (saved[static_cast<std::size_t>(x)] && batch.has_batch(x)) kept[static_cast<std::size_t>(v)] += each;
-      if (!consumers[static_cast<std::size_t>(x)].empty())
-        tensors.push_back({v, each, consumers[static_cast<std::size_t>(x)]});
+      if (saved[idx(x)] && batch.has_batch(x)) kept[idx(v)] += each;
+      if (!consumers[idx(x)].empty())
+        tensors.push_back({v, each, consumers[idx(x)]});
     }
   return {std::move(tensors), std::move(kept)};
 }

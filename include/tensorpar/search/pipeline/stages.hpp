@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/stages.hpp - from a graph, devices and a stage model to a pipeline whose stages
 // follow the graph
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/answer.hpp>
 #include <tensorpar/search/pipeline/every.hpp>
@@ -126,7 +127,7 @@ void exchange_operators(adjacency const& a, M const& m, stage_options const& o, 
   one.shard_optimizer = false;
   std::vector<found_stage> sorted;
   for (int s : quotient_order(best.best->cost.next))
-    sorted.push_back(best.best->stages[static_cast<std::size_t>(s)]);
+    sorted.push_back(best.best->stages[idx(s)]);
   attempt(sorted, 1, 1e-3);
   auto const degrees = m.degrees();
   bool const offered = std::any_of(degrees.begin(), degrees.end(), [&](stage_choice c) {
@@ -309,7 +310,7 @@ stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}
   if (thorough)
     for (auto& x : other_orders(a, orders.front())) orders.push_back(std::move(x));
   std::optional<priced_stages> sequential = search_lines(m, o, orders, order, coarse, fine, best, r);
-  std::size_t const max_sets = static_cast<std::size_t>(std::max(o.max_up_sets, 0));
+  std::size_t const max_sets = idx(std::max(o.max_up_sets, 0));
   std::vector<u64> sets = thesis ? std::vector<u64>{} : up_sets(a, max_sets);
   bool const every = !sets.empty() && o.mixed;
   if (sets.empty() && thorough && !thesis && max_sets > 0 && gap_left())

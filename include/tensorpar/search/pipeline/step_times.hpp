@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/step_times.hpp - what a pipeline takes when its passes are simulated, and which
 // of several is best
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/answer.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
@@ -13,7 +14,7 @@ namespace tensorpar {
 inline stage_edges edges_of(stage_result const& r) {
   stage_edges e(r.cost.next.size());
   for (std::size_t s = 0; s < e.size(); ++s)
-    for (int y : r.cost.next[s]) e[static_cast<std::size_t>(y)].push_back(static_cast<int>(s));
+    for (int y : r.cost.next[s]) e[idx(y)].push_back(static_cast<int>(s));
   return e;
 }
 

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/to_plan.hpp - what the stage partitioner found, as a plan that can be scheduled,
 // unrolled and executed
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/search/pipeline/graph_model.hpp>
 #include <tensorpar/search/pipeline/stages.hpp>
@@ -26,9 +27,9 @@ plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C
   r.nodes.resize(forward.nodes.size());
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     stage_choice const& c = choices[s];
-    int const first = p.groups[static_cast<std::size_t>(p.stages[s].group)].first;
+    int const first = p.groups[idx(p.stages[s].group)].first;
     for (int v : p.stages[s].nodes)
-      r.nodes[static_cast<std::size_t>(v)].sharding = m.sharding_of(v, c, first);
+      r.nodes[idx(v)].sharding = m.sharding_of(v, c, first);
   }
   r.batch = p.mini_batch;
   r.scratch = require_scratch(m.options().scratch, r.scalar_bytes, "stages").policy;

@@ -1,6 +1,7 @@
 // tensorpar/search/problem/activate.hpp - a plan's operators and the functions of their results made one, by
 // rules
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/replay.hpp>
@@ -22,8 +23,7 @@ struct activated_graph {
 inline activated_graph activate(open_graph g, std::vector<int> const& number,
                                 std::vector<activation_site> const& sites,
                                 std::vector<op_strategy> const& nodes) {
-  using detail::idx;
-  activated_graph r;
+    activated_graph r;
   std::vector<std::pair<rule const*, rule_match>> where(sites.size());
   std::map<std::pair<int, int>, std::size_t> wanted;
   std::vector<rule const*> rules;

@@ -1,6 +1,7 @@
 // tensorpar/search/problem/activation_sites.hpp - operators that a function of their result may be computed
 // with
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 
@@ -49,13 +50,13 @@ std::vector<activation_site> activation_sites(computation_graph const& g, int no
   std::vector<activation_site> r;
   if (rules.empty()) return r;
   std::vector<int> readers(g.values.size(), 0);
-  for (int v = 0; v < nodes; ++v) for (int x : g.node(v).in) ++readers[static_cast<std::size_t>(x)];
-  for (graph_port const& o : g.outputs) if (!beyond(o.name)) ++readers[static_cast<std::size_t>(o.value)];
+  for (int v = 0; v < nodes; ++v) for (int x : g.node(v).in) ++readers[idx(x)];
+  for (graph_port const& o : g.outputs) if (!beyond(o.name)) ++readers[idx(o.value)];
   for (int u = 0; u < nodes; ++u) {
     graph_node const& f = g.node(u);
     if (f.in.size() != 1) continue;
     int const x = f.in[0], v = g.value(x).producer;
-    if (v < 0 || readers[static_cast<std::size_t>(x)] != 1 || g.node(v).out.size() != 1) continue;
+    if (v < 0 || readers[idx(x)] != 1 || g.node(v).out.size() != 1) continue;
     for (rule const* one : rules) {
       pattern_node const &op = one->source.nodes[0], &then = one->source.nodes[1],
                          &both = one->target.nodes[0];

@@ -1,6 +1,7 @@
 // tensorpar/search/problem/choice_book.hpp - choices of operators and prices between them, made once however
 // many graphs ask
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/choice_sets.hpp>
 
@@ -38,10 +39,10 @@ template <cost_model M> class choice_book : public choice_sets<M> {
   /// Is a function computed with its operator where these are their choices? Precondition: what they exchange
   /// was asked for since `start`.
   bool together(int op_set, int op, int function_set, int function) const {
-    auto const &a = kinds_[detail::idx(op_set)], &b = kinds_[detail::idx(function_set)];
-    int const made = (*a.layouts.at({0, 0, true}))[detail::idx(op)];
-    return made == (*b.layouts.at({0, 0, false}))[detail::idx(function)] &&
-           a.function[detail::idx(op)] <= b.own[detail::idx(function)] &&
+    auto const &a = kinds_[idx(op_set)], &b = kinds_[idx(function_set)];
+    int const made = (*a.layouts.at({0, 0, true}))[idx(op)];
+    return made == (*b.layouts.at({0, 0, false}))[idx(function)] &&
+           a.function[idx(op)] <= b.own[idx(function)] &&
            prices_.layout_of(made).degree(part_kind::partial) == 1;
   }
 
@@ -52,9 +53,9 @@ template <cost_model M> class choice_book : public choice_sets<M> {
     flows.put(key, all);
     int const id = flows_id_(key);
     if (id == static_cast<int>(priced_.size())) priced_.push_back(cost_id_(layouts_of(all, sa, sb)));
-    int const same = priced_[detail::idx(id)];
+    int const same = priced_[idx(id)];
     if (same == static_cast<int>(pairs_.size())) pairs_.push_back(price_pair(all, sa, sb));
-    auto const& [cost, rows, cols] = pairs_[detail::idx(same)];
+    auto const& [cost, rows, cols] = pairs_[idx(same)];
     return {ab.first, ab.second, cost, rows, cols};
   }
 
@@ -88,7 +89,7 @@ template <cost_model M> class choice_book : public choice_sets<M> {
     for (value_flow const& f : all) slots.push_back(slots_of(set, f, first));
     std::vector<i64> key;
     std::vector<int> ids;
-    for (std::size_t i = 0, n = detail::idx(tables.sets[detail::idx(set)].count()); i < n; ++i) {
+    for (std::size_t i = 0, n = idx(tables.sets[idx(set)].count()); i < n; ++i) {
       key.clear();
       for (layout_columns const& l : slots) {
         if (l.size() == 1) { key.push_back((*l[0])[i]); continue; }
@@ -122,7 +123,7 @@ template <cost_model M> class choice_book : public choice_sets<M> {
                      &to = f.from_first ? here.second : here.first;
       here.price(f.from_first, f.times, [&](int t, std::vector<double>& sum) {
         auto const apart = [&](std::size_t i) {
-          return bar && from.least[i] + to.least[detail::idx(t)] > slack_;
+          return bar && from.least[i] + to.least[idx(t)] > slack_;
         };
         for (int const* w = to.begin(t); w != to.end(t); ++w)
           prices_.add_seconds(f.shape_id, from.layouts(), *w, sum, apart);
@@ -139,8 +140,8 @@ template <cost_model M> class choice_book : public choice_sets<M> {
       for (std::size_t x = 0; x < ra.size() && f.activation; ++x)
         for (std::size_t y = 0; y < rb.size(); ++y)
           c.seconds[x * rb.size() + y] += together(sa, ra[x], sb, rb[y])
-                                              ? kinds_[detail::idx(sa)].function[detail::idx(ra[x])]
-                                              : kinds_[detail::idx(sb)].own[detail::idx(rb[y])];
+                                              ? kinds_[idx(sa)].function[idx(ra[x])]
+                                              : kinds_[idx(sb)].own[idx(rb[y])];
     tables.costs.push_back(std::move(c));
     return {static_cast<int>(tables.costs.size()) - 1, rows, cols};
   }
@@ -148,20 +149,20 @@ template <cost_model M> class choice_book : public choice_sets<M> {
     return f.from_first == first ? layout_columns{&layouts(set, f.from)} : columns_of(set, f.to);
   }
   std::vector<double> min_excess(int classes) const {
-    choice_classes const& c = tables.classes[detail::idx(classes)];
-    std::vector<double> r(detail::idx(c.count), infinity);
+    choice_classes const& c = tables.classes[idx(classes)];
+    std::vector<double> r(idx(c.count), infinity);
     if (!excess_.empty())
       for (std::size_t i = 0; i < c.of.size(); ++i) {
-        double& x = r[detail::idx(c.of[i])];
-        x = std::min(x, excess_[detail::idx(c.set)][i]);
+        double& x = r[idx(c.of[i])];
+        x = std::min(x, excess_[idx(c.set)][i]);
       }
     return r;
   }
   std::vector<int> representatives(int classes) const {
-    choice_classes const& c = tables.classes[detail::idx(classes)];
-    std::vector<int> r(detail::idx(c.count), -1);
+    choice_classes const& c = tables.classes[idx(classes)];
+    std::vector<int> r(idx(c.count), -1);
     for (std::size_t i = 0; i < c.of.size(); ++i)
-      if (int& x = r[detail::idx(c.of[i])]; x < 0) x = static_cast<int>(i);
+      if (int& x = r[idx(c.of[i])]; x < 0) x = static_cast<int>(i);
     return r;
   }
 };

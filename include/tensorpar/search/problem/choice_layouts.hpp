@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/problem/flow_lines.hpp>
@@ -100,16 +101,16 @@ template <cost_model M> class choice_layouts {
   }
   /// May the copies of a node share its work, each choice in its own way?
   bool in_parts(int set, int local) const {
-    return kinds_[detail::idx(set)].update[detail::idx(local)] &&
-           !tables.sets[detail::idx(set)].savings.empty();
+    return kinds_[idx(set)].update[idx(local)] &&
+           !tables.sets[idx(set)].savings.empty();
   }
   std::vector<int> const& layouts(int set, value_slot const& s) {
-    kind_of_group& k = kinds_[detail::idx(set)];
+    kind_of_group& k = kinds_[idx(set)];
     auto const [at, fresh] = k.layouts.try_emplace({s.local, s.port, s.result}, nullptr);
     if (!fresh) return *at->second;
-    choice_set const& all = tables.sets[detail::idx(set)];
-    auto const& space = k.spaces[detail::idx(s.local)];
-    auto const& own = k.letters[detail::idx(s.local)];
+    choice_set const& all = tables.sets[idx(set)];
+    auto const& space = k.spaces[idx(s.local)];
+    auto const& own = k.letters[idx(s.local)];
     auto const id = [&](layout const& l) { return prices_.id(l); };
     if (!in_parts(set, s.local)) {
       at->second = &k.choices->lists.at(all.shardings, k.choices->loops, space, own, s.port, s.result, id);
@@ -117,7 +118,7 @@ template <cost_model M> class choice_layouts {
     }
     std::vector<int> list;
     for (int i = 0; i < all.count(); ++i) {
-      sharding const& c = all.shardings[detail::idx(i)];
+      sharding const& c = all.shardings[idx(i)];
       std::string const letters =
           all.saving(i).zero != zero_stage::none ? sharded_letters(space, own, c) : own;
       list.push_back(id(s.result ? result_layout(space, letters, c, s.port)
@@ -144,8 +145,8 @@ template <cost_model M> class choice_layouts {
   }
   /// Choice -> number of those with parts of the same sizes.
   std::vector<int> const& alike_in(int set) {
-    sharding_list& k = *kinds_[detail::idx(set)].choices;
-    return k.lists.alike(tables.sets[detail::idx(set)].shardings, k.loops);
+    sharding_list& k = *kinds_[idx(set)].choices;
+    return k.lists.alike(tables.sets[idx(set)].shardings, k.loops);
   }
 
   /// The layouts at these slots, lists that slots share once.

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/ir/machine/machine_check.hpp>
@@ -40,14 +41,14 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
               std::vector<device_range> const& ranges) {
     int const whole = set_for(t, flows, f, ranges, choice_saving{});
     bool updates = false;
-    for (int v : flows.groups[detail::idx(f)].nodes)
+    for (int v : flows.groups[idx(f)].nodes)
       updates = updates || t.graph.node(v).phase == step_phase::update;
     if (!o_.shard_updates || !updates) return whole;
     int const parts = set_for(t, flows, f, ranges, {zero_stage::updates, false});
     int const set = set_id_({-1, whole, parts});
     if (set < static_cast<int>(tables.sets.size())) return set;
-    choice_set c = tables.sets[detail::idx(whole)];
-    choice_set const& other = tables.sets[detail::idx(parts)];
+    choice_set c = tables.sets[idx(whole)];
+    choice_set const& other = tables.sets[idx(parts)];
     c.savings.assign(c.shardings.size(), {});
     for (std::size_t i = 0; i < c.shardings.size(); ++i) {
       if (!(other.seconds[i] < c.seconds[i] * (1 - 1e-12))) continue;
@@ -56,7 +57,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
       c.savings[i] = other.savings[i];
     }
     tables.sets.push_back(std::move(c));
-    kinds_.push_back(kinds_[detail::idx(whole)]);
+    kinds_.push_back(kinds_[idx(whole)]);
     for (auto i = kinds_.back().layouts.begin(); i != kinds_.back().layouts.end();)
       i = in_parts(set, i->first[0]) ? kinds_.back().layouts.erase(i) : std::next(i);
     return set;
@@ -69,7 +70,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
     for (device_range r : ranges) key.push_back(static_cast<i64>(r.first) * (1 << 20) + r.count);
     int const set = set_id_(key);
     if (set < static_cast<int>(tables.sets.size())) return set;
-    operator_group const& q = flows.groups[detail::idx(f)];
+    operator_group const& q = flows.groups[idx(f)];
     kind_of_group k;
     for (int v : q.nodes) {
       k.spaces.push_back(space_of(t.graph, v));
@@ -116,12 +117,12 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
 
   /// The devices of the smallest range in which each choice of a set can stand.
   std::vector<int> min_ranges(int set) const {
-    choice_set const& c = tables.sets[detail::idx(set)];
+    choice_set const& c = tables.sets[idx(set)];
     std::vector<int> r;
     for (int i = 0; i < c.count(); ++i) {
       int least = on_.size();
-      for (device_range x : kinds_[detail::idx(set)].ranges)
-        if (c.shardings[detail::idx(i)].start == x.first && c.sizes[detail::idx(i)] <= x.count)
+      for (device_range x : kinds_[idx(set)].ranges)
+        if (c.shardings[idx(i)].start == x.first && c.sizes[idx(i)] <= x.count)
           least = std::min(least, x.count);
       r.push_back(least);
     }
@@ -158,7 +159,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
     double worst = 0;
     std::vector<char> asked(on_.kinds.size(), 0);
     for (int d = start; d < start + size; ++d) {
-      auto const kind = detail::idx(on_.device[detail::idx(d)]);
+      auto const kind = idx(on_.device[idx(d)]);
       if (asked[kind]) continue;
       asked[kind] = 1;
       double const s = detail::ask(model_, compute_query{op,
@@ -174,8 +175,8 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
 
   void price(training_graph const& t, int set, operator_group const& q) {
     computation_graph const& g = t.graph;
-    choice_set& c = tables.sets[detail::idx(set)];
-    auto const n = detail::idx(c.count());
+    choice_set& c = tables.sets[idx(set)];
+    auto const n = idx(c.count());
     c.seconds.assign(n, 0);
     c.bytes.assign(n, 0);
     std::vector<shape> in, out;
@@ -203,7 +204,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
           return compute_seconds(op, in, out, c.shardings[i].start, c.sizes[i]);
         }, [&](std::size_t i, double seconds) { visit(i, times * seconds); });
       };
-      kind_of_group& kind = kinds_[detail::idx(set)];
+      kind_of_group& kind = kinds_[idx(set)];
       bool const forward = local == 0;
       if (forward && q.with_function) {
         any_op both = node.op;
@@ -237,10 +238,10 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
   /// Gradients of later micro-batches are added to the first one's where they are made, whoever reads the
   /// sum.
   void add_sums(training_graph const& t, int set, operator_group const& q) {
-    choice_set& c = tables.sets[detail::idx(set)];
+    choice_set& c = tables.sets[idx(set)];
     for (value_slot const& s : q.summed) {
       std::vector<int> const& made = layouts(set, s);
-      shape const whole = t.graph.type(t.graph.node(q.nodes[detail::idx(s.local)]).out[detail::idx(s.port)]);
+      shape const whole = t.graph.type(t.graph.node(q.nodes[idx(s.local)]).out[idx(s.port)]);
       each_kind(on_.kinds.size() == 1 ? &alike_in(set) : nullptr, c.seconds.size(), [&](std::size_t i) {
         shape const part = part_of(prices_.layout_of(made[i]), whole);
         return compute_seconds(add{}, {part, part}, {part}, c.shardings[i].start, c.sizes[i]);
@@ -255,7 +256,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
   /// but the inputs that it reads.
   void add_bytes(training_graph const& t, int set, operator_group const& q) {
     computation_graph const& g = t.graph;
-    choice_set& c = tables.sets[detail::idx(set)];
+    choice_set& c = tables.sets[idx(set)];
     bool const recompute = c.count() > 0 && c.saving(0).recompute;
     std::vector<int> counted;
     auto const put = [&](int x, value_slot const& s, i64 times) {
@@ -278,7 +279,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
       int const operand =
           static_cast<int>(std::find(forward.in.begin(), forward.in.end(), x) - forward.in.begin());
       value_slot const whole{0, operand, false};
-      add(x, t.home[detail::idx(x)] == q.nodes[k] ? value_slot{local, 0, false} : whole, 1);
+      add(x, t.home[idx(x)] == q.nodes[k] ? value_slot{local, 0, false} : whole, 1);
       // of micro-batches, gradients are added up first
       put(x, o_.micro_batches > 1 ? whole : value_slot{local, 1, false}, 1);
       for (std::size_t s = 2; s < n.in.size(); ++s)
@@ -299,7 +300,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
   static void each_kind(std::vector<int> const* alike, std::size_t n, Make const& make, Visit const& visit) {
     std::vector<decltype(make(n))> known(n, -1);
     for (std::size_t i = 0; i < n; ++i) {
-      auto& x = known[alike ? detail::idx((*alike)[i]) : i];
+      auto& x = known[alike ? idx((*alike)[i]) : i];
       if (x < 0) x = make(i);
       visit(i, x);
     }

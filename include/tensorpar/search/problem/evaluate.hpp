@@ -1,5 +1,6 @@
 // tensorpar/search/problem/evaluate.hpp - what an assignment costs, by the definition in problem.hpp
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/problem.hpp>
 
@@ -9,24 +10,24 @@ namespace tensorpar {
 /// By pair the entry of the tree where its operators first lie together. O(pairs * depth + tree).
 inline std::vector<int> meetings(sp_binary const& tree, std::vector<operator_pair> const& pairs) {
   // leaf: by operator, of which there are fewer
-  std::vector<int> up(detail::idx(tree.size()), -1), leaf(up.size(), -1), r;
+  std::vector<int> up(idx(tree.size()), -1), leaf(up.size(), -1), r;
   for (int i = 0; i < tree.size(); ++i) {
-    if (tree[i].kind == sp_kind::leaf) leaf[detail::idx(tree[i].left)] = i;
-    else up[detail::idx(tree[i].left)] = up[detail::idx(tree[i].right)] = i;
+    if (tree[i].kind == sp_kind::leaf) leaf[idx(tree[i].left)] = i;
+    else up[idx(tree[i].left)] = up[idx(tree[i].right)] = i;
   }
   for (operator_pair const& q : pairs) {
-    int a = leaf[detail::idx(q.first)], b = leaf[detail::idx(q.second)];
+    int a = leaf[idx(q.first)], b = leaf[idx(q.second)];
     // a whole has a larger number than its parts
-    while (a != b) (a < b ? a : b) = up[detail::idx(a < b ? a : b)];
+    while (a != b) (a < b ? a : b) = up[idx(a < b ? a : b)];
     r.push_back(a);
   }
   return r;
 }
 /// For every entry of the tree the pairs (indices into p.pairs) that meet there.
 inline std::vector<std::vector<int>> pairs_at(mapping_problem const& p) {
-  std::vector<std::vector<int>> r(detail::idx(p.tree.size()));
+  std::vector<std::vector<int>> r(idx(p.tree.size()));
   std::vector<int> const where = meetings(p.tree, p.pairs);
-  for (std::size_t k = 0; k < where.size(); ++k) r[detail::idx(where[k])].push_back(static_cast<int>(k));
+  for (std::size_t k = 0; k < where.size(); ++k) r[idx(where[k])].push_back(static_cast<int>(k));
   return r;
 }
 
@@ -39,12 +40,12 @@ struct assignment_cost {
 
 /// Bytes per device of an assignment. O(operators * devices).
 inline std::vector<i64> assignment_bytes(mapping_problem const& p, assignment const& a) {
-  std::vector<i64> b(detail::idx(p.devices), 0);
+  std::vector<i64> b(idx(p.devices), 0);
   for (int v = 0; v < p.operators(); ++v) {
     choice_set const& c = p.choices(v);
-    auto const i = detail::idx(a[detail::idx(v)]);
+    auto const i = idx(a[idx(v)]);
     for (int k = 0; k < c.sizes[i]; ++k) {
-      i64& on = b[detail::idx(c.shardings[i].start + k)];
+      i64& on = b[idx(c.shardings[i].start + k)];
       on = saturating_add(on, c.bytes[i]);
     }
   }
@@ -60,9 +61,9 @@ class evaluator {
 
   double between(int entry, assignment const& a) const {
     double t = 0;
-    for (int k : pairs_[detail::idx(entry)]) {
-      operator_pair const& q = p_.pairs[detail::idx(k)];
-      t += p_.seconds(q, a[detail::idx(q.first)], a[detail::idx(q.second)]);
+    for (int k : pairs_[idx(entry)]) {
+      operator_pair const& q = p_.pairs[idx(k)];
+      t += p_.seconds(q, a[idx(q.first)], a[idx(q.second)]);
     }
     return t;
   }
@@ -73,27 +74,27 @@ class evaluator {
     for (int i = 0; i < p_.tree.size(); ++i) {
       auto const& e = p_.tree[i];
       if (e.kind == sp_kind::leaf) {
-        auto const c = detail::idx(a[detail::idx(e.left)]);
+        auto const c = idx(a[idx(e.left)]);
         int const first = p_.choices(e.left).shardings[c].start;
         r.push_back({first, first + p_.choices(e.left).sizes[c] - 1});
         continue;
       }
-      extent const x = r[detail::idx(e.left)], y = r[detail::idx(e.right)];
+      extent const x = r[idx(e.left)], y = r[idx(e.right)];
       r.push_back({x.first < y.first ? x.first : y.first, x.last < y.last ? y.last : x.last});
     }
     return r;
   }
   double best(int entry, device_range r, assignment const& a, std::vector<extent> const& where) const {
-    extent const w = where[detail::idx(entry)];
+    extent const w = where[idx(entry)];
     // some operator of every sub-tree starts where its range starts
     if (w.first != r.first || w.last >= r.first + r.count) return infinity;
     auto const& e = p_.tree[entry];
-    if (e.kind == sp_kind::leaf) return p_.choices(e.left).seconds[detail::idx(a[detail::idx(e.left)])];
+    if (e.kind == sp_kind::leaf) return p_.choices(e.left).seconds[idx(a[idx(e.left)])];
     double t = best(e.left, r, a, where);
     if (t < infinity) t += best(e.right, r, a, where);
     if (e.kind == sp_kind::parallel)
       for (auto const& [x, y] : divisions(r, p_.grain)) {
-        if (where[detail::idx(e.left)].first != x.first || where[detail::idx(e.right)].first != y.first)
+        if (where[idx(e.left)].first != x.first || where[idx(e.right)].first != y.first)
           continue;
         double const left = best(e.left, x, a, where), right = best(e.right, y, a, where),
                      both = left < right ? right : left;

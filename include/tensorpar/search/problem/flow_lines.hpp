@@ -2,6 +2,7 @@
 // different layouts of each value
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/problem/layout_prices.hpp>
@@ -43,24 +44,24 @@ class flow_end {
     least.clear();
     interner many;
     for (std::size_t k = 0; k < choices.size(); ++k) {
-      different(at, detail::idx(choices[k]), some_);
+      different(at, idx(choices[k]), some_);
       if (at.size() == 1) {                              // most often: layouts are small numbers
-        if (detail::idx(some_[0]) >= number_.size()) number_.resize(detail::idx(some_[0]) + 1, -1);
-        int& n = number_[detail::idx(some_[0])];
+        if (idx(some_[0]) >= number_.size()) number_.resize(idx(some_[0]) + 1, -1);
+        int& n = number_[idx(some_[0])];
         if (n < 0) n = size();
-        of.push_back(fresh(detail::idx(n)));
+        of.push_back(fresh(idx(n)));
       } else {
-        of.push_back(fresh(detail::idx(many({some_.begin(), some_.end()}))));
+        of.push_back(fresh(idx(many({some_.begin(), some_.end()}))));
       }
-      double& x = least[detail::idx(of.back())];
+      double& x = least[idx(of.back())];
       x = std::min(x, excess[k]);
     }
-    if (at.size() == 1) for (int id : ids_) number_[detail::idx(id)] = -1;
+    if (at.size() == 1) for (int id : ids_) number_[idx(id)] = -1;
   }
   int size() const { return static_cast<int>(least.size()); }
   /// Of the combination with this number.
-  int const* begin(int n) const { return ids_.data() + first_[detail::idx(n)]; }
-  int const* end(int n) const { return ids_.data() + first_[detail::idx(n) + 1]; }
+  int const* begin(int n) const { return ids_.data() + first_[idx(n)]; }
+  int const* end(int n) const { return ids_.data() + first_[idx(n) + 1]; }
   /// Of all numbers. Precondition: combinations of one.
   std::vector<int> const& layouts() const { return ids_; }
 };
@@ -77,28 +78,28 @@ class flow_lines {
   /// of the receiver.
   template <class Add> void price(bool from_first, double times, Add const& add) {
     flow_end const &from = from_first ? first : second, &to = from_first ? second : first;
-    auto const n = detail::idx(from.size()), cols = second.of.size();
-    lines_.resize(detail::idx(first.size()) * cols);
-    price_.resize(from_first ? n * detail::idx(to.size()) : 0);
+    auto const n = idx(from.size()), cols = second.of.size();
+    lines_.resize(idx(first.size()) * cols);
+    price_.resize(from_first ? n * idx(to.size()) : 0);
     std::vector<double> sum;
     for (int t = 0; t < to.size(); ++t) {
       sum.assign(n, 0);
       add(t, sum);
       for (double& x : sum) x *= times;
       if (from_first)
-        std::copy(sum.begin(), sum.end(), price_.begin() + static_cast<std::ptrdiff_t>(detail::idx(t) * n));
+        std::copy(sum.begin(), sum.end(), price_.begin() + static_cast<std::ptrdiff_t>(idx(t) * n));
       else
         for (std::size_t y = 0; y < cols; ++y)
-          lines_[detail::idx(t) * cols + y] = sum[detail::idx(second.of[y])];
+          lines_[idx(t) * cols + y] = sum[idx(second.of[y])];
     }
     if (!from_first) return;
     for (std::size_t y0 = 0; y0 < cols; y0 += 8)         // turned round in blocks that stay in the cache
       for (std::size_t i = 0; i < n; ++i)
         for (std::size_t y = y0; y < std::min(y0 + 8, cols); ++y)
-          lines_[i * cols + y] = price_[detail::idx(second.of[y]) * n + i];
+          lines_[i * cols + y] = price_[idx(second.of[y]) * n + i];
   }
   double const* line(std::size_t choice) const {
-    return lines_.data() + detail::idx(first.of[choice]) * second.of.size();
+    return lines_.data() + idx(first.of[choice]) * second.of.size();
   }
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <vector>
 
@@ -62,13 +63,13 @@ class training_flows {
     graph_value const& v = g_.value(x);
     int node = v.producer;
     if (v.role == value_role::parameter)
-      node = x < static_cast<int>(t_.home.size()) ? t_.home[static_cast<std::size_t>(x)] : -1;
+      node = x < static_cast<int>(t_.home.size()) ? t_.home[idx(x)] : -1;
     if (v.role == value_role::state) node = first_reader;
     if (v.role == value_role::input || node < 0 || g_.node(node).origin < 0) return {-1, {}};
     bool const made = v.producer >= 0;
     auto const& in = g_.node(node).in;
     int const port = made ? v.slot : static_cast<int>(std::find(in.begin(), in.end(), x) - in.begin());
-    return {g_.node(node).origin, {local_[static_cast<std::size_t>(node)], port, made}};
+    return {g_.node(node).origin, {local_[idx(node)], port, made}};
   }
 
   bool read_by_update(std::vector<std::pair<int, int>> const& reads) const {
@@ -91,27 +92,27 @@ class training_flows {
   /// `kept`: what operators that run again read of others does not travel once more for them, as if they
   /// alone were kept.
   training_flows(training_graph const& t, int micro_batches, bool kept = false) : t_(t), g_(t.graph) {
-    groups.resize(static_cast<std::size_t>(t_.forward_nodes));
+    groups.resize(idx(t_.forward_nodes));
     local_.assign(g_.nodes.size(), 0);
     std::vector<std::vector<std::pair<int, int>>> readers(g_.values.size());    // (node, operand)
     for (int v = 0; v < g_.node_count(); ++v) {
       if (int const f = g_.node(v).origin; f >= 0) {
-        auto& nodes = groups[static_cast<std::size_t>(f)].nodes;
-        local_[static_cast<std::size_t>(v)] = static_cast<int>(nodes.size());
+        auto& nodes = groups[idx(f)].nodes;
+        local_[idx(v)] = static_cast<int>(nodes.size());
         nodes.push_back(v);
       }
       for (std::size_t k = 0; k < g_.node(v).in.size(); ++k)
-        readers[static_cast<std::size_t>(g_.node(v).in[k])].push_back({v, static_cast<int>(k)});
+        readers[idx(g_.node(v).in[k])].push_back({v, static_cast<int>(k)});
     }
     for (int x = 0; x < static_cast<int>(g_.values.size()); ++x) {
-      auto const& reads = readers[static_cast<std::size_t>(x)];
+      auto const& reads = readers[idx(x)];
       if (reads.empty()) continue;
       auto const [a, from] = source_of(x, reads.front().first);
       if (a < 0) continue;
       if (from.result && g_.node(g_.value(x).producer).phase == step_phase::backward && read_by_update(reads))
-        groups[static_cast<std::size_t>(a)].summed.push_back(from);
+        groups[idx(a)].summed.push_back(from);
       bool const in_parts =
-          x < static_cast<int>(t_.home.size()) && t_.home[static_cast<std::size_t>(x)] >= t_.forward_nodes;
+          x < static_cast<int>(t_.home.size()) && t_.home[idx(x)] >= t_.forward_nodes;
       // by (group, how often it moves, backward?)
       std::map<std::array<int, 3>, value_flow> to;
       for (auto const& [v, k] : reads) {
@@ -119,17 +120,17 @@ class training_flows {
         step_phase const phase = g_.node(v).phase;
         int const times = (from.result || in_parts) && phase != step_phase::update ? micro_batches : 1;
         if (kept && b != a && g_.node(v).recomputed) continue;
-        if (b < 0) { groups[static_cast<std::size_t>(a)].everywhere.push_back({from, x, -1}); continue; }
+        if (b < 0) { groups[idx(a)].everywhere.push_back({from, x, -1}); continue; }
         bool const anew = g_.node(v).refetch_operands && g_.value(x).producer >= 0 &&
                           g_.node(g_.value(x).producer).phase == step_phase::forward;
         bool const apart = phase == step_phase::backward && (in_parts || anew);
         value_flow& f =
             to.try_emplace({b, times, apart}, value_flow{x, -1, a <= b, from, {}, times}).first->second;
-        f.to.push_back({local_[static_cast<std::size_t>(v)], k, false});
+        f.to.push_back({local_[idx(v)], k, false});
       }
       for (auto& [where, f] : to) {
         int const b = where[0];
-        if (a == b) groups[static_cast<std::size_t>(a)].inner.push_back(std::move(f));
+        if (a == b) groups[idx(a)].inner.push_back(std::move(f));
         else between[{std::min(a, b), std::max(a, b)}].push_back(std::move(f));
       }
     }
@@ -137,11 +138,11 @@ class training_flows {
       for (std::size_t k = 0; k < g_.node(v).out.size(); ++k) {
         int const y = g_.node(v).out[k], x = g_.value(y).stored_in;
         if (x < 0 || g_.value(x).role != value_role::parameter || g_.node(v).origin < 0) continue;
-        groups[static_cast<std::size_t>(g_.node(v).origin)].inner.push_back(
+        groups[idx(g_.node(v).origin)].inner.push_back(
             {y,
              -1,
              true,
-             {local_[static_cast<std::size_t>(v)], static_cast<int>(k), true},
+             {local_[idx(v)], static_cast<int>(k), true},
              {home_slot(x)},
              1});
       }
@@ -150,8 +151,8 @@ class training_flows {
   /// Notes that a function may be computed with the operator that makes what it alone reads. Before anything
   /// is asked.
   void activate(int op, int function, op_info const* both) {
-    groups[static_cast<std::size_t>(op)].with_function = both;
-    groups[static_cast<std::size_t>(function)].apart = true;
+    groups[idx(op)].with_function = both;
+    groups[idx(function)].apart = true;
     int const x = g_.node(op).out[0];
     for (value_flow& f : between.at({op, function})) f.activation = f.activation || f.value == x;
   }
@@ -173,7 +174,7 @@ class training_flows {
   /// Operators with equal keys have equal choices and costs on equal devices: all that these depend on is in
   /// the key.
   std::vector<i64> key_of(int f) const {
-    operator_group const& q = groups[static_cast<std::size_t>(f)];
+    operator_group const& q = groups[idx(f)];
     std::vector<i64> key;
     // values by first sight, so equal wiring reads equal
     std::map<int, int> seen;
@@ -187,7 +188,7 @@ class training_flows {
         put(key, g_.type(x));
         key.push_back(seen.try_emplace(x, static_cast<int>(seen.size())).first->second);
         value_role const role = g_.value(x).role;
-        int const home = role == value_role::parameter ? t_.home[static_cast<std::size_t>(x)] : -1;
+        int const home = role == value_role::parameter ? t_.home[idx(x)] : -1;
         key.push_back(static_cast<i64>(role) * 4 + (home == f ? 1
                                                     : home >= t_.forward_nodes && g_.node(home).origin == f
                                                         ? 2

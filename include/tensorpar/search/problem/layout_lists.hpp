@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/layout.hpp>
 #include <utility>
 #include <vector>
@@ -32,13 +33,13 @@ class layout_lists {
     std::vector<int> key;
     for (char c : loops) {
       node_loop const* const p = followed(own, letters, c);
-      int const d = p ? (result ? p->out : p->in)[static_cast<std::size_t>(port)] : -1;
+      int const d = p ? (result ? p->out : p->in)[idx(port)] : -1;
       auto& m = makes[static_cast<unsigned char>(c)];
       m = {d >= 0 ? part_kind::shard : p && result ? part_kind::partial : part_kind::replicate, d};
       key.push_back(d >= 0 ? d : -1 - static_cast<int>(m.first));
     }
     auto const [where, fresh] = known_.try_emplace(std::move(key), static_cast<int>(lists_.size()));
-    if (!fresh) return lists_[static_cast<std::size_t>(where->second)];
+    if (!fresh) return lists_[idx(where->second)];
     std::vector<int> list;
     list.reserve(shardings.size());
     for (sharding const& s : shardings) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/cost/ask.hpp>
 #include <tensorpar/cost/concepts.hpp>
 #include <tensorpar/search/problem/move_book.hpp>
@@ -22,8 +23,8 @@ class interner {
     return h.value();
   }
   std::size_t find(std::vector<i64> const& key) const {
-    std::size_t i = static_cast<std::size_t>(hash_of(key)) & (slots_.size() - 1);
-    while (slots_[i] >= 0 && keys_[static_cast<std::size_t>(slots_[i])] != key)
+    std::size_t i = idx(hash_of(key)) & (slots_.size() - 1);
+    while (slots_[i] >= 0 && keys_[idx(slots_[i])] != key)
       i = (i + 1) & (slots_.size() - 1);
     return i;
   }
@@ -36,7 +37,7 @@ class interner {
     keys_.push_back(key);
     if (2 * keys_.size() > slots_.size()) {
       slots_.assign(4 * slots_.size(), -1);
-      for (int k = 0; k < size(); ++k) slots_[find(keys_[static_cast<std::size_t>(k)])] = k;
+      for (int k = 0; k < size(); ++k) slots_[find(keys_[idx(k)])] = k;
     }
     return size() - 1;
   }
@@ -57,25 +58,25 @@ class triple_table {
   std::vector<std::size_t> columns_;                   // of `add`
 
   static int& place(std::vector<int>& of, int x) {
-    auto const i = static_cast<std::size_t>(x);
+    auto const i = idx(x);
     if (i >= of.size()) of.resize(i + 1, -1);
     return of[i];
   }
 
   plane& plane_of(int a) {
-    if (static_cast<std::size_t>(a) >= planes_.size()) planes_.resize(static_cast<std::size_t>(a) + 1);
-    return planes_[static_cast<std::size_t>(a)];
+    if (idx(a) >= planes_.size()) planes_.resize(idx(a) + 1);
+    return planes_[idx(a)];
   }
   static std::size_t column_of(plane& p, int b) {
     int& column = place(p.column, b);
     if (column < 0) column = p.columns++;
-    return static_cast<std::size_t>(column);
+    return idx(column);
   }
   static std::vector<double>& row_of(plane& p, int c) {
     int& row = place(p.row, c);
     if (row < 0) { row = static_cast<int>(p.value.size()); p.value.emplace_back(); }
-    std::vector<double>& r = p.value[static_cast<std::size_t>(row)];
-    if (r.size() < static_cast<std::size_t>(p.columns)) r.resize(static_cast<std::size_t>(p.columns), -1.0);
+    std::vector<double>& r = p.value[idx(row)];
+    if (r.size() < idx(p.columns)) r.resize(idx(p.columns), -1.0);
     return r;
   }
 
@@ -145,7 +146,7 @@ template <cost_model M> class layout_prices {
   }
   /// How a step's groups lie does not depend on shapes, and steps of many kinds and axes share it.
   std::vector<group_levels> const& ways(int step) {
-    auto const i = static_cast<std::size_t>(step);
+    auto const i = idx(step);
     if (i >= place_.size()) place_.resize(i + 1, -1);
     if (place_[i] < 0) {
       reshard_step const& m = moves_.step(step);
@@ -159,26 +160,26 @@ template <cost_model M> class layout_prices {
       place_[i] = place_id_(key_);
       if (place_[i] == static_cast<int>(lie_.size())) lie_.push_back(ways_to_lie(m, on_));
     }
-    return lie_[static_cast<std::size_t>(place_[i])];
+    return lie_[idx(place_[i])];
   }
 
   double seconds_of_step(int shape_id, shape const& s, int step) {
-    auto& known = step_seconds_[static_cast<std::size_t>(shape_id)];
-    auto const i = static_cast<std::size_t>(step);
+    auto& known = step_seconds_[idx(shape_id)];
+    auto const i = idx(step);
     if (i >= known.size()) known.resize(i + 1, -1.0);
     if (known[i] < 0)
       known[i] = detail::ask(model_, reshard_query{moves_.step(step), s, scalar_bytes_, on_, &ways(step)});
     return known[i];
   }
   double seconds_of_movement(int shape_id, int from, int to) {
-    shape const& s = shapes_[static_cast<std::size_t>(shape_id)];
+    shape const& s = shapes_[idx(shape_id)];
     move_book::moves const m = moves_.at(from, layout_of(from), to, layout_of(to), s);
     if (m.count == 0) {
       whole_.kind = m.whole;
       whole_.before = layout_of(from);
       if (whole_to_ != to) whole_.after = layout_of(to);
       whole_to_ = to;
-      auto const extents = [&](int i) { return &extents_[static_cast<std::size_t>(i)]; };
+      auto const extents = [&](int i) { return &extents_[idx(i)]; };
       return detail::ask(model_,
                          reshard_query{whole_, s, scalar_bytes_, on_, nullptr, extents(from), extents(to)});
     }
@@ -214,7 +215,7 @@ template <cost_model M> class layout_prices {
     }
     return i;
   }
-  layout const& layout_of(int i) const { return layouts_[static_cast<std::size_t>(i)]; }
+  layout const& layout_of(int i) const { return layouts_[idx(i)]; }
   i64 bytes(int layout_id, shape const& s) const {
     return saturating_mul(part_of(layout_of(layout_id), s).elements(), bytes_of(s.type, scalar_bytes_));
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <deque>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/reshard.hpp>
 #include <vector>
 
@@ -43,7 +44,7 @@ class move_book {
   }
   /// Where it is or belongs.
   std::size_t find(reshard_step const& m) const {
-    std::size_t i = static_cast<std::size_t>(hash_of(m)) & (slots_.size() - 1);
+    std::size_t i = idx(hash_of(m)) & (slots_.size() - 1);
     while (slots_[i] && !(step(slots_[i] - 1) == m)) i = (i + 1) & (slots_.size() - 1);
     return i;
   }
@@ -76,7 +77,7 @@ class move_book {
   /// From layout number `a` to layout number `b`, another one. `s`: any shape with such layouts. The answer
   /// is valid until the next question.
   moves at(int a, layout const& from, int b, layout const& to, shape const& s) {
-    auto const row = static_cast<std::size_t>(b), column = static_cast<std::size_t>(a);
+    auto const row = idx(b), column = idx(a);
     if (row >= known_.size()) known_.resize(row + 1);
     if (column >= known_[row].size()) known_[row].resize(column + 1, unknown);
     int& e = known_[row][column];
@@ -85,7 +86,7 @@ class move_book {
     int const* const list = lists_.data() + (e - listed);
     return {list + 1, list[0], {}};
   }
-  reshard_step const& step(int i) const { return steps_[static_cast<std::size_t>(i)]; }
+  reshard_step const& step(int i) const { return steps_[idx(i)]; }
 };
 
 }  // namespace tensorpar

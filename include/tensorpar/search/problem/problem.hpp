@@ -2,6 +2,7 @@
 // operator and per pair of operators
 #pragma once
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/sp/binary.hpp>
 #include <tensorpar/ir/machine/device_range.hpp>
 #include <tensorpar/ir/sharded_update.hpp>
@@ -10,7 +11,6 @@
 namespace tensorpar {
 
 namespace detail {
-constexpr std::size_t idx(int i) { return static_cast<std::size_t>(i); }
 }  // namespace detail
 
 /// What a choice saves besides (program/passes/memory_pass.hpp).
@@ -29,7 +29,7 @@ struct choice_set {
   std::vector<double> seconds;
   std::vector<i64> bytes;               // on each of its devices
   int count() const { return static_cast<int>(shardings.size()); }
-  choice_saving saving(int i) const { return savings.empty() ? choice_saving{} : savings[detail::idx(i)]; }
+  choice_saving saving(int i) const { return savings.empty() ? choice_saving{} : savings[idx(i)]; }
 };
 
 /// Choices of one choice set seen from one side of a pair: those with the same layouts are one class.
@@ -45,7 +45,7 @@ struct choice_classes {
 struct pair_cost {
   int rows = 0, cols = 0;
   std::vector<double> seconds;
-  double at(int r, int c) const { return seconds[detail::idx(r) * detail::idx(cols) + detail::idx(c)]; }
+  double at(int r, int c) const { return seconds[idx(r) * idx(cols) + idx(c)]; }
 };
 
 /// Operators first < second exchange tensors.
@@ -62,8 +62,8 @@ struct mapping_tables {
   std::vector<choice_classes> classes;
   std::vector<pair_cost> costs;
   double seconds(operator_pair const& p, int a, int b) const {
-    return costs[detail::idx(p.cost)].at(classes[detail::idx(p.rows)].of[detail::idx(a)],
-                                         classes[detail::idx(p.cols)].of[detail::idx(b)]);
+    return costs[idx(p.cost)].at(classes[idx(p.rows)].of[idx(a)],
+                                         classes[idx(p.cols)].of[idx(b)]);
   }
 };
 
@@ -93,10 +93,10 @@ struct problem_frame {
 /// Bytes: on every device the sum over the operators that use it must not exceed its capacity.
 struct mapping_problem : mapping_tables, problem_frame {
   int operators() const { return static_cast<int>(set_of.size()); }
-  choice_set const& choices(int v) const { return sets[detail::idx(set_of[detail::idx(v)])]; }
+  choice_set const& choices(int v) const { return sets[idx(set_of[idx(v)])]; }
   bool fits(int v, int choice, device_range r) const {
     choice_set const& c = choices(v);
-    auto const i = detail::idx(choice);
+    auto const i = idx(choice);
     return c.shardings[i].start == r.first && c.sizes[i] <= r.count;
   }
 };
@@ -119,23 +119,23 @@ inline std::vector<std::pair<device_range, device_range>> divisions(device_range
 /// For every entry of a tree, the ranges in which it may have to be solved, ascending by (start, size).
 /// O(tree * ranges * divisions).
 inline std::vector<std::vector<device_range>> reachable_ranges(sp_binary const& t, int devices, int grain) {
-  std::vector<std::vector<device_range>> r(detail::idx(t.size()));
+  std::vector<std::vector<device_range>> r(idx(t.size()));
   auto const put = [](std::vector<device_range>& s, device_range x) {
     std::size_t i = 0;
     while (i < s.size() && (s[i].first < x.first || (s[i].first == x.first && s[i].count < x.count))) ++i;
     if (i == s.size() || !(s[i] == x)) s.insert(s.begin() + static_cast<std::ptrdiff_t>(i), x);
   };
-  r[detail::idx(t.root())].push_back({0, devices});
+  r[idx(t.root())].push_back({0, devices});
   for (int i = t.root(); i >= 0; --i) {
     if (t[i].kind == sp_kind::leaf) continue;
-    auto const mine = r[detail::idx(i)];
+    auto const mine = r[idx(i)];
     for (device_range x : mine) {
-      put(r[detail::idx(t[i].left)], x);
-      put(r[detail::idx(t[i].right)], x);
+      put(r[idx(t[i].left)], x);
+      put(r[idx(t[i].right)], x);
       if (t[i].kind == sp_kind::parallel)
         for (auto const& [a, b] : divisions(x, grain)) {
-          put(r[detail::idx(t[i].left)], a);
-          put(r[detail::idx(t[i].right)], b);
+          put(r[idx(t[i].left)], a);
+          put(r[idx(t[i].right)], b);
         }
     }
   }

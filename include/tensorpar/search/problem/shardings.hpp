@@ -1,6 +1,7 @@
 // tensorpar/search/problem/shardings.hpp - which shardings a node may have
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/layout.hpp>
 #include <utility>
 #include <vector>
@@ -39,7 +40,7 @@ inline std::pair<i64, i64> left_out_between(sharding_limits const& l, i64 room) 
       divisors += d * d == room ? 1 : 2;
     }
   if (l.max_divisors < 2 || divisors <= l.max_divisors) return {room, room};
-  i64 const low = lesser[static_cast<std::size_t>(l.max_divisors / 2 - 1)];
+  i64 const low = lesser[idx(l.max_divisors / 2 - 1)];
   return {low, room / low};
 }
 

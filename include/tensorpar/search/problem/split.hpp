@@ -2,6 +2,7 @@
 // searched one by one
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/differentiate.hpp>
 #include <vector>
 
@@ -15,9 +16,9 @@ class node_sets {
 
  public:
   node_sets(int sets, int nodes)
-      : words_((static_cast<std::size_t>(nodes) + 63) / 64), bits_(static_cast<std::size_t>(sets) * words_) {}
-  u64* operator[](int i) { return bits_.data() + static_cast<std::size_t>(i) * words_; }
-  u64 const* operator[](int i) const { return bits_.data() + static_cast<std::size_t>(i) * words_; }
+      : words_((idx(nodes) + 63) / 64), bits_(idx(sets) * words_) {}
+  u64* operator[](int i) { return bits_.data() + idx(i) * words_; }
+  u64 const* operator[](int i) const { return bits_.data() + idx(i) * words_; }
   void put(int i, int v) { (*this)[i][v / 64] |= u64{1} << (v % 64); }
   bool has(int i, int v) const { return (*this)[i][v / 64] >> (v % 64) & 1; }
   void join(int i, int j) { for (std::size_t w = 0; w < words_; ++w) (*this)[i][w] |= (*this)[j][w]; }
@@ -37,14 +38,14 @@ inline std::vector<char> learning_values(computation_graph const& g) {
   for (graph_value const& v : g.values) r.push_back(v.role == value_role::parameter);
   for (graph_node const& n : g.nodes) {
     bool some = false;
-    for (int x : n.in) some = some || r[static_cast<std::size_t>(x)];
-    for (int x : n.out) if (some && n.op.op->derive) r[static_cast<std::size_t>(x)] = 1;
+    for (int x : n.in) some = some || r[idx(x)];
+    for (int x : n.out) if (some && n.op.op->derive) r[idx(x)] = 1;
   }
   return r;
 }
 /// Is the gradient of v's result made by v's derivatives, or read by them alone?
 inline bool keeps_gradient(training_graph const& t, int v) {
-  int const d = t.gradient[static_cast<std::size_t>(t.graph.node(v).out[0])];
+  int const d = t.gradient[idx(t.graph.node(v).out[0])];
   if (d < 0) return false;
   int const maker = t.graph.value(d).producer;
   if (maker >= 0 && t.graph.node(maker).origin == v) return true;
@@ -67,26 +68,26 @@ inline std::vector<int> cut_candidates(computation_graph const& g, training_grap
   std::vector<char> const learns = detail::learning_values(g);
   std::vector<std::vector<int>> readers(g.values.size());
   for (int v = 0; v < n; ++v)
-    for (int x : g.node(v).in) readers[static_cast<std::size_t>(x)].push_back(v);
+    for (int x : g.node(v).in) readers[idx(x)].push_back(v);
   // before: itself too; read: who reads a result of what is strictly before
   detail::node_sets before(n, n), read(n, n), after(n, n);
   for (int v = 0; v < n; ++v) {
     for (int u : g.predecessors(v)) {
       before.join(v, u);
       read.join(v, u);
-      for (int x : g.node(u).out) for (int w : readers[static_cast<std::size_t>(x)]) read.put(v, w);
+      for (int x : g.node(u).out) for (int w : readers[idx(x)]) read.put(v, w);
     }
     before.put(v, v);
   }
   for (int v = n - 1; v >= 0; --v) {
     after.put(v, v);
-    for (int x : g.node(v).out) for (int w : readers[static_cast<std::size_t>(x)]) after.join(v, w);
+    for (int x : g.node(v).out) for (int w : readers[idx(x)]) after.join(v, w);
   }
   std::vector<int> r;
   for (int v = 0; v < n; ++v) {
     auto const& out = g.node(v).out;
-    if (out.size() != 1 || readers[static_cast<std::size_t>(out[0])].empty() ||
-        !learns[static_cast<std::size_t>(out[0])])
+    if (out.size() != 1 || readers[idx(out[0])].empty() ||
+        !learns[idx(out[0])])
       continue;
     if (out[0] == t.loss) continue;                        // what is done with a loss is not trained
     if (is_integer(g.type(out[0]).type) || before.count(v) + after.count(v) != n + 1) continue;
@@ -114,9 +115,9 @@ inline std::vector<int> choose_cuts(computation_graph const& g, training_graph c
       while (!open.empty()) {
         int const v = open.back();
         open.pop_back();
-        if (reached[static_cast<std::size_t>(v)]) continue;
-        reached[static_cast<std::size_t>(v)] = 1;
-        place[static_cast<std::size_t>(v)] = static_cast<int>(c);
+        if (reached[idx(v)]) continue;
+        reached[idx(v)] = 1;
+        place[idx(v)] = static_cast<int>(c);
         ++seen;
         for (int u : g.predecessors(v)) open.push_back(u);
       }
@@ -127,10 +128,10 @@ inline std::vector<int> choose_cuts(computation_graph const& g, training_graph c
   for (auto const& group : groups) {
     int first = static_cast<int>(all.size()), last = 0;
     for (int v : group) {
-      first = std::min(first, place[static_cast<std::size_t>(v)]);
-      last = std::max(last, place[static_cast<std::size_t>(v)]);
+      first = std::min(first, place[idx(v)]);
+      last = std::max(last, place[idx(v)]);
     }
-    for (int c = first; c < last; ++c) ++disturbed[static_cast<std::size_t>(c)];
+    for (int c = first; c < last; ++c) ++disturbed[idx(c)];
   }
   std::vector<int> cuts;
   int done = 0;                                                // operators before the last cut
@@ -174,9 +175,9 @@ inline std::vector<int> parts_between(computation_graph const& g, std::vector<in
     while (!open.empty()) {
       int const v = open.back();
       open.pop_back();
-      if (reached[static_cast<std::size_t>(v)]) continue;
-      reached[static_cast<std::size_t>(v)] = 1;
-      part[static_cast<std::size_t>(v)] = static_cast<int>(c);
+      if (reached[idx(v)]) continue;
+      reached[idx(v)] = 1;
+      part[idx(v)] = static_cast<int>(c);
       for (int u : g.predecessors(v)) open.push_back(u);
     }
   }
@@ -195,14 +196,14 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
   std::vector<int> home(g.values.size(), -1), first(g.values.size(), -1);
   for (int v = 0; v < g.node_count(); ++v)
     for (int x : g.node(v).in) {
-      int& h = home[static_cast<std::size_t>(x)];
-      if (first[static_cast<std::size_t>(x)] < 0) first[static_cast<std::size_t>(x)] = v;
-      if (h < 0 || part[static_cast<std::size_t>(v)] < h) h = part[static_cast<std::size_t>(v)];
+      int& h = home[idx(x)];
+      if (first[idx(x)] < 0) first[idx(x)] = v;
+      if (h < 0 || part[idx(v)] < h) h = part[idx(v)];
     }
   std::vector<int> readers(g.values.size(), 0);
-  for (graph_node const& n : g.nodes) for (int x : n.in) ++readers[static_cast<std::size_t>(x)];
+  for (graph_node const& n : g.nodes) for (int x : n.in) ++readers[idx(x)];
   auto const readers_of = [&](int v) {
-    return std::min(2, readers[static_cast<std::size_t>(g.node(v).out[0])]);
+    return std::min(2, readers[idx(g.node(v).out[0])]);
   };
   std::vector<graph_piece> r(cuts.size() + 1);
   for (std::size_t k = 0; k < r.size(); ++k) {
@@ -211,34 +212,34 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
     auto leaf = [&](int x, bool of_anchor) {
       graph_value const& v = g.value(x);
       bool const made = v.producer >= 0,
-                 foreign = !of_anchor && home[static_cast<std::size_t>(x)] < static_cast<int>(k);
+                 foreign = !of_anchor && home[idx(x)] < static_cast<int>(k);
       std::string const name = v.name.empty() ? "value " + std::to_string(x) : v.name;
-      bool const learns_here = learns[static_cast<std::size_t>(x)] && (made || !foreign);
+      bool const learns_here = learns[idx(x)] && (made || !foreign);
       value_role const role = v.role == value_role::state ? v.role
                               : learns_here               ? value_role::parameter
                                                           : value_role::input;
       // anchors may read one twice
       int const y = p.graph.append_value(role, name, v.type, learns_here ? v.start : init::zeros);
       p.value.resize(p.graph.values.size(), -1);
-      p.value[static_cast<std::size_t>(y)] = x;
+      p.value[idx(y)] = x;
       // what an anchor reads of a parameter that lives elsewhere is no home for its readers here
-      if (!of_anchor || made || first[static_cast<std::size_t>(x)] == cuts[k - 1])
-        here[static_cast<std::size_t>(x)] = y;
+      if (!of_anchor || made || first[idx(x)] == cuts[k - 1])
+        here[idx(x)] = y;
       return y;
     };
     auto put = [&](int v) {
       std::vector<int> in;
       for (int x : g.node(v).in) {
-        int const y = here[static_cast<std::size_t>(x)];
+        int const y = here[idx(x)];
         in.push_back(y >= 0 ? y : leaf(x, k > 0 && v == cuts[k - 1]));
       }
       int const w = p.graph.add(g.node(v).op, std::move(in), g.node(v).name);
       p.node.push_back(v);
       for (std::size_t i = 0; i < g.node(v).out.size(); ++i) {
         int const y = p.graph.node(w).out[i];
-        here[static_cast<std::size_t>(g.node(v).out[i])] = y;
+        here[idx(g.node(v).out[i])] = y;
         p.value.resize(p.graph.values.size(), -1);
-        p.value[static_cast<std::size_t>(y)] = g.node(v).out[i];
+        p.value[idx(y)] = g.node(v).out[i];
       }
       return w;
     };
@@ -248,12 +249,12 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
     }
     if (k < cuts.size()) p.ends.readers = readers_of(cuts[k]);
     for (int v = 0; v < g.node_count(); ++v)
-      if (part[static_cast<std::size_t>(v)] == static_cast<int>(k)) p.ends.last = put(v);
+      if (part[idx(v)] == static_cast<int>(k)) p.ends.last = put(v);
     if (k < cuts.size())
       for (int w = 0; w < p.graph.node_count(); ++w)
-        if (p.node[static_cast<std::size_t>(w)] == cuts[k]) p.ends.last = w;
+        if (p.node[idx(w)] == cuts[k]) p.ends.last = w;
     for (graph_port const& o : g.outputs)
-      if (int const y = here[static_cast<std::size_t>(o.value)];
+      if (int const y = here[idx(o.value)];
           y >= 0 && p.graph.value(y).producer >= (k > 0 ? 1 : 0))
         p.graph.append_output(o.name, y);
   }

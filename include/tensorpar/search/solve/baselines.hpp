@@ -2,6 +2,7 @@
 // tensor parallelism
 #pragma once
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/plan/plan.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
@@ -21,16 +22,16 @@ struct baseline {
 inline std::vector<op_strategy> op_strategies(mapping_problem const& p, assignment const& a) {
   std::vector<op_strategy> r;
   for (int v = 0; v < p.operators(); ++v) {
-    int const i = a[detail::idx(v)];
+    int const i = a[idx(v)];
     choice_saving const s = p.choices(v).saving(i);
-    r.push_back({p.choices(v).shardings[detail::idx(i)], s.zero, s.recompute});
+    r.push_back({p.choices(v).shardings[idx(i)], s.zero, s.recompute});
   }
   return r;
 }
 /// The choice that is this sharding and saves this, or -1 if the space has it not. O(choices).
 inline int find_choice(mapping_problem const& p, int v, sharding const& s, choice_saving const& what = {}) {
   for (int i = 0; i < p.choices(v).count(); ++i)
-    if (p.choices(v).shardings[detail::idx(i)] == s && p.choices(v).saving(i) == what) return i;
+    if (p.choices(v).shardings[idx(i)] == s && p.choices(v).saving(i) == what) return i;
   return -1;
 }
 /// The assignment that a plan's choices are, or nothing if one of them is outside the space. O(operators *
@@ -40,7 +41,7 @@ inline std::optional<assignment> assignment_of(mapping_problem const& p,
   if (static_cast<int>(nodes.size()) != p.operators()) return std::nullopt;
   assignment a;
   for (int v = 0; v < p.operators(); ++v) {
-    op_strategy const& n = nodes[detail::idx(v)];
+    op_strategy const& n = nodes[idx(v)];
     a.push_back(find_choice(p, v, n.sharding, {n.zero, n.recompute}));
     if (a.back() < 0) return std::nullopt;
   }
@@ -59,11 +60,11 @@ inline std::string batch_loops(computation_graph const& g, int operators) {
     node_loop const* batch = nullptr;
     for (node_loop const& l : s.loops)
       for (std::size_t k = 0; k < g.node(v).in.size() && !batch; ++k)
-        if (int const a = axis[detail::idx(g.node(v).in[k])]; a >= 0 && l.in[k] == a) batch = &l;
+        if (int const a = axis[idx(g.node(v).in[k])]; a >= 0 && l.in[k] == a) batch = &l;
     r.push_back(batch ? batch->letter : '\0');
     if (batch)
       for (std::size_t k = 0; k < g.node(v).out.size(); ++k)
-        axis[detail::idx(g.node(v).out[k])] = batch->out[k];
+        axis[idx(g.node(v).out[k])] = batch->out[k];
   }
   return r;
 }
@@ -82,7 +83,7 @@ inline assignment data_parallel(mapping_problem const& p, std::string const& bat
   for (i64 d = p.devices; d > 1; --d) {
     assignment a;
     for (int v = 0; v < p.operators(); ++v) {
-      char const c = batch[detail::idx(v)];
+      char const c = batch[idx(v)];
       a.push_back(find_choice(p, v, {0, {{c, d, 1}}}));
       if (a.back() < 0) break;
     }
@@ -101,17 +102,17 @@ inline assignment tensor_parallel(mapping_problem const& p, std::string const& b
   double least = infinity;
   std::vector<char> batch_of(p.sets.size(), 0);
   for (int v = p.operators() - 1; v >= 0; --v)
-    batch_of[detail::idx(p.set_of[detail::idx(v)])] = batch[detail::idx(v)];
+    batch_of[idx(p.set_of[idx(v)])] = batch[idx(v)];
   for (i64 d = p.devices; d > 1; --d) {
     auto const keep = [&](int set, int i) {
-      sharding const& s = p.sets[detail::idx(set)].shardings[detail::idx(i)];
+      sharding const& s = p.sets[idx(set)].shardings[idx(i)];
       return s.start == 0 && s.axes.size() == 1 && s.axes[0].degree == d &&
-             (!s.axes[0].letter || s.axes[0].letter != batch_of[detail::idx(set)]);
+             (!s.axes[0].letter || s.axes[0].letter != batch_of[idx(set)]);
     };
     bool all = true;
     for (int s = 0; s < static_cast<int>(p.sets.size()) && all; ++s) {
       bool some = false;
-      for (int i = 0; i < p.sets[detail::idx(s)].count() && !some; ++i) some = keep(s, i);
+      for (int i = 0; i < p.sets[idx(s)].count() && !some; ++i) some = keep(s, i);
       all = some;
     }
     if (!all) continue;

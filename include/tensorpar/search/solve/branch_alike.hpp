@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <vector>
 
@@ -42,7 +43,6 @@ class branch_likeness {
 
   // operators of an entry; larger ones are alike to none
   static constexpr int max_compared = 4096;
-  static std::size_t at(int i) { return idx(i); }
 
   void describe(int e, int whole, int f, int x, std::vector<int>& key) const {
     sp_binary::entry const& n = (*p_.tree)[e];
@@ -52,9 +52,9 @@ class branch_likeness {
       describe(n.right, whole, f, x, key);
       return;
     }
-    key.push_back((*p_.set_of)[at(n.left)]);
-    key.push_back(static_cast<int>(links_[at(n.left)].size()));
-    for (link const& l : links_[at(n.left)]) {
+    key.push_back((*p_.set_of)[idx(n.left)]);
+    key.push_back(static_cast<int>(links_[idx(n.left)].size()));
+    for (link const& l : links_[idx(n.left)]) {
       int const who = l.partner == f            ? -1
                       : l.partner == x          ? -2
                       : among(whole, l.partner) ? 2 * (place(l.partner) - first_of(whole))
@@ -64,12 +64,12 @@ class branch_likeness {
   }
   std::vector<int> const& joined(int op, std::vector<int> classes) {
     std::vector<int> const some = classes;
-    classes.push_back((*p_.set_of)[at(op)]);
+    classes.push_back((*p_.set_of)[idx(op)]);
     auto const [i, fresh] = joined_.try_emplace(std::move(classes));
     std::map<std::vector<int>, int> first;
-    for (int c = 0; c < p_.tables->sets[at((*p_.set_of)[at(op)])].count() && fresh; ++c) {
+    for (int c = 0; c < p_.tables->sets[idx((*p_.set_of)[idx(op)])].count() && fresh; ++c) {
       std::vector<int> key;
-      for (int k : some) key.push_back(p_.tables->classes[at(k)].of[at(c)]);
+      for (int k : some) key.push_back(p_.tables->classes[idx(k)].of[idx(c)]);
       i->second.push_back(first.try_emplace(std::move(key), c).first->second);
     }
     return i->second;
@@ -80,39 +80,39 @@ class branch_likeness {
   branch_likeness(branch_problem const& p, std::vector<int> const& where)
       : p_(p),
         place_(p.set_of->size(), 0),
-        within_(at(p.tree->size())),
+        within_(idx(p.tree->size())),
         links_(p.set_of->size()),
         met_(p.set_of->size()) {
     auto const visit = [&](auto const& self, int e) -> void {
       int const first = static_cast<int>(op_at_.size());
       if (sp_binary::entry const& n = (*p_.tree)[e]; n.kind == sp_kind::leaf) {
-        if (n.left < static_cast<int>(place_.size())) place_[at(n.left)] = first;
+        if (n.left < static_cast<int>(place_.size())) place_[idx(n.left)] = first;
         op_at_.push_back(n.left);
       } else {
         self(self, n.left);
         self(self, n.right);
       }
-      within_[at(e)] = {first, static_cast<int>(op_at_.size())};
+      within_[idx(e)] = {first, static_cast<int>(op_at_.size())};
     };
     visit(visit, p.tree->root());
     for (std::size_t k = 0; k < p.pairs->size(); ++k) {
       operator_pair const& q = (*p.pairs)[k];
-      met_[at(q.first)].push_back({place(q.second), q.rows});
-      met_[at(q.second)].push_back({place(q.first), q.cols});
+      met_[idx(q.first)].push_back({place(q.second), q.rows});
+      met_[idx(q.second)].push_back({place(q.first), q.cols});
       if ((*p.tree)[where[k]].kind == sp_kind::parallel) continue;
       bool const ascending = place(q.first) < place(q.second);
-      links_[at(q.first)].push_back({q.second, q.cost, q.rows, q.cols, true, ascending});
-      links_[at(q.second)].push_back({q.first, q.cost, q.rows, q.cols, false, !ascending});
+      links_[idx(q.first)].push_back({q.second, q.cost, q.rows, q.cols, true, ascending});
+      links_[idx(q.second)].push_back({q.first, q.cost, q.rows, q.cols, false, !ascending});
     }
     for (auto& all : met_)
       std::sort(all.begin(), all.end(), [](meeting const& a, meeting const& b) { return a.place < b.place; });
   }
 
-  int place(int op) const { return place_[at(op)]; }
-  int op_at(int place) const { return op_at_[at(place)]; }
-  int first_of(int e) const { return within_[at(e)].first; }
+  int place(int op) const { return place_[idx(op)]; }
+  int op_at(int place) const { return op_at_[idx(place)]; }
+  int first_of(int e) const { return within_[idx(e)].first; }
   bool among(int e, int op) const {
-    return e >= 0 && place(op) >= first_of(e) && place(op) < within_[at(e)].second;
+    return e >= 0 && place(op) >= first_of(e) && place(op) < within_[idx(e)].second;
   }
 
   /// Entries between f and x with equal numbers have equal answers, operator by operator along the tree.
@@ -121,7 +121,7 @@ class branch_likeness {
     auto const [i, fresh] = kind_.try_emplace({e, f, x}, -1);
     if (fresh) {
       std::vector<int> key;
-      if (within_[at(e)].second - first_of(e) <= max_compared) describe(e, e, f, x, key);
+      if (within_[idx(e)].second - first_of(e) <= max_compared) describe(e, e, f, x, key);
       else key = {-1, e, f, x};
       i->second = kinds_.try_emplace(std::move(key), static_cast<int>(kinds_.size())).first->second;
     }
@@ -135,16 +135,16 @@ class branch_likeness {
     if (fresh) {
       std::vector<int> some;
       auto const from = [&](int place) {
-        return std::lower_bound(met_[at(op)].begin(), met_[at(op)].end(), place,
+        return std::lower_bound(met_[idx(op)].begin(), met_[idx(op)].end(), place,
                                 [](meeting const& m, int x) { return m.place < x; });
       };
-      for (auto m = from(first_of(e)), end = from(within_[at(e)].second); m != end; ++m)
+      for (auto m = from(first_of(e)), end = from(within_[idx(e)].second); m != end; ++m)
         some.push_back(m->classes);
       std::sort(some.begin(), some.end());
       some.erase(std::unique(some.begin(), some.end()), some.end());
       i->second = &joined(op, std::move(some));
     }
-    return (*i->second)[at(choice)];
+    return (*i->second)[idx(choice)];
   }
 };
 

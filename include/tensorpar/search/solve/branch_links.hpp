@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/solve/branch_alike.hpp>
 #include <utility>
@@ -32,26 +33,25 @@ class branch_links {
     for (std::size_t k = 0; k < p.pairs->size(); ++k) {
       operator_pair const& q = (*p.pairs)[k];
       pair_[{q.first, q.second}] = static_cast<int>(k);
-      pair_cost const& c = p.tables->costs[at(q.cost)];
+      pair_cost const& c = p.tables->costs[idx(q.cost)];
       // of branches that stand side by side: left out
       if (kind(where[k]) == sp_kind::parallel) continue;
       bool const rows = like_.place(q.first) < like_.place(q.second);
       auto const [known, fresh] = least.try_emplace({q.cost, rows ? q.rows : q.cols, rows});
       if (fresh) {
-        std::vector<double> line(at(rows ? c.rows : c.cols), infinity);
+        std::vector<double> line(idx(rows ? c.rows : c.cols), infinity);
         for (int i = 0; i < c.rows; ++i)
           for (int j = 0; j < c.cols; ++j)
-            line[at(rows ? i : j)] = std::min(line[at(rows ? i : j)], c.at(i, j));
-        for (int i : p.tables->classes[at(rows ? q.rows : q.cols)].of) known->second.push_back(line[at(i)]);
+            line[idx(rows ? i : j)] = std::min(line[idx(rows ? i : j)], c.at(i, j));
+        for (int i : p.tables->classes[idx(rows ? q.rows : q.cols)].of) known->second.push_back(line[idx(i)]);
       }
-      later_[at(rows ? q.first : q.second)].push_back({rows ? q.second : q.first, known->second});
+      later_[idx(rows ? q.first : q.second)].push_back({rows ? q.second : q.first, known->second});
     }
   }
 
-  static std::size_t at(int i) { return idx(i); }
-  choice_set const& choices(int v) const { return p_.tables->sets[at((*p_.set_of)[at(v)])]; }
+  choice_set const& choices(int v) const { return p_.tables->sets[idx((*p_.set_of)[idx(v)])]; }
   bool fits(int v, int c, device_range r) const {
-    return choices(v).shardings[at(c)].start == r.first && choices(v).sizes[at(c)] <= r.count;
+    return choices(v).shardings[idx(c)].start == r.first && choices(v).sizes[idx(c)] <= r.count;
   }
   sp_kind kind(int e) const { return (*p_.tree)[e].kind; }
   int op_of(int e) const { return (*p_.tree)[e].left; }
@@ -59,7 +59,7 @@ class branch_links {
   /// What two operators exchange, if anything.
   operator_pair const* link(int a, int b) const {
     auto const i = pair_.find({std::min(a, b), std::max(a, b)});
-    return i == pair_.end() ? nullptr : &(*p_.pairs)[at(i->second)];
+    return i == pair_.end() ? nullptr : &(*p_.pairs)[idx(i->second)];
   }
   double over(operator_pair const* q, bool ascending, int ca, int cb) const {
     return !q ? 0 : ascending ? p_.tables->seconds(*q, ca, cb) : p_.tables->seconds(*q, cb, ca);

@@ -2,6 +2,7 @@
 // decisions that lead to them
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <vector>

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/solve/branch_links.hpp>
 #include <tensorpar/search/solve/branch_points.hpp>
@@ -47,9 +48,7 @@ class branch_mapper : branch_links {
   std::vector<draft> ends_;                              // of the entry at hand
   struct answer { points const* of; int entry; };
   std::map<std::array<int, 5>, answer> alike_;           // (kind of entry, range, class of f, class of x)
-
-  // by entry: how many times too dear its points may be, where some are left out
-  std::vector<double> slack_;
+  std::vector<double> slack_;   // by entry: how many times too dear points may be, where some are left out
 
   /// An operator by itself, with the operators f and x outside.
   points alone(int v, device_range r, int f, int fc, int x, int xc) {
@@ -57,8 +56,8 @@ class branch_mapper : branch_links {
     ends_.clear();
     for (int c : fitting(v, r)) {
       double out = over(qf, v < f, c, fc) + over(qx, v < x, c, xc);
-      for (partner const& q : later_[at(v)]) if (q.op != f && q.op != x) out += q.least[at(c)];
-      ends_.push_back({choices(v).seconds[at(c)], out, -1, -1, c});
+      for (partner const& q : later_[idx(v)]) if (q.op != f && q.op != x) out += q.least[idx(c)];
+      ends_.push_back({choices(v).seconds[idx(c)], out, -1, -1, c});
     }
     return best_of(ends_, v);
   }
@@ -76,7 +75,7 @@ class branch_mapper : branch_links {
     if (auto const i = alike_.find(kind_key); i != alike_.end()) {
       left_ -= static_cast<i64>(i->second.of->size());
       int const other = i->second.entry;
-      slack_[at(e)] = std::max(slack_[at(e)], slack_[at(other)]);
+      slack_[idx(e)] = std::max(slack_[idx(e)], slack_[idx(other)]);
       return solved_.emplace(key, kept_.moved(*i->second.of, like_.first_of(e) - like_.first_of(other)))
           .first->second;
     }
@@ -103,12 +102,12 @@ class branch_mapper : branch_links {
       if (left_ >= 0) made = kept_.best_of(some);
       left_ -= pairs;
       double const own = max_points_ < made.size() ? thin(made, max_points_) : 1;
-      slack_[at(e)] = std::max(slack_[at(e)], own * std::max(slack_[at(a)], slack_[at(b)]));
+      slack_[idx(e)] = std::max(slack_[idx(e)], own * std::max(slack_[idx(a)], slack_[idx(b)]));
     } else {
       made = series(e, r, f, fc, x, xc);
       auto const& [parts, tail] = split_.at(e);
       for (auto const* some : {&parts, &tail})
-        for (int part : *some) slack_[at(e)] = std::max(slack_[at(e)], slack_[at(part)]);
+        for (int part : *some) slack_[idx(e)] = std::max(slack_[idx(e)], slack_[idx(part)]);
     }
     points const& kept = solved_.emplace(key, std::move(made)).first->second;
     if (left_ >= 0) alike_.emplace(kind_key, answer{&kept, e});
@@ -156,22 +155,23 @@ class branch_mapper : branch_links {
   void join_level(std::vector<points> const& now, operator_pair const* met, bool ascending,
                   Entrants const& enter, int v, std::vector<points>& next) {
     auto const classes = [&](bool rows) -> choice_classes const& {
-      return p_.tables->classes[at(rows ? met->rows : met->cols)];
+      return p_.tables->classes[idx(rows ? met->rows : met->cols)];
     };
-    std::vector<points> of_class(met ? at(classes(ascending).count) : 1);
+    std::vector<points> of_class(met ? idx(classes(ascending).count) : 1);
     double p = 0;
     for (std::size_t i = 0; i < now.size(); ++i)
       for (point const& y : now[i]) {
-        of_class[met ? at(classes(ascending).of[i]) : 0].push_back(y);
+        of_class[met ? idx(classes(ascending).of[i]) : 0].push_back(y);
         p = y.p;
       }
     // of class k and the j-th entrant: base[k * step + other[j]]
     double const nothing = 0;
-    double const* const base = met ? p_.tables->costs[at(met->cost)].seconds.data() : &nothing;
-    std::size_t const cols = met ? at(p_.tables->costs[at(met->cost)].cols) : 0, step = ascending ? cols : 1;
+    double const* const base = met ? p_.tables->costs[idx(met->cost)].seconds.data() : &nothing;
+    std::size_t const cols = met ? idx(p_.tables->costs[idx(met->cost)].cols) : 0;
+    std::size_t const step = ascending ? cols : 1;
     std::vector<std::size_t> other(enter.size(), 0);
     for (std::size_t j = 0; j < enter.size() && met; ++j)
-      other[j] = at(classes(!ascending).of[at(enter[j].choice)]) * (ascending ? 1 : cols);
+      other[j] = idx(classes(!ascending).of[idx(enter[j].choice)]) * (ascending ? 1 : cols);
     // points, of which each entrant leaves some out
     i64 all = 0;
     struct state { double t = infinity; std::size_t kind = 0; bool ties = false; i64 left_out = 0; };
@@ -201,7 +201,7 @@ class branch_mapper : branch_links {
         double const between = base[k * step + other[j]];
         for (point const& y : of_class[k]) if (y.t + between + own == b.t) trace = std::min(trace, y.trace);
       }
-      next[at(c)].push_back({b.t, p + out, kept_.decide(v, c, trace, -1)});
+      next[idx(c)].push_back({b.t, p + out, kept_.decide(v, c, trace, -1)});
     }
   }
 
@@ -231,16 +231,16 @@ class branch_mapper : branch_links {
         for (int q : tail) if (ends && like_.among(q, u)) return true;
         return false;
       };
-      std::vector<points> next(at(choices(v).count()));
+      std::vector<points> next(idx(choices(v).count()));
       std::vector<draft> all;
       operator_pair const* const met = last < 0 ? nullptr : link(last, v);
       struct entrant { int choice; double own, out; };
       std::vector<entrant> enter;
       operator_pair const* const qf = f < 0 ? nullptr : link(v, f);
       for (int c : fitting(v, r)) {
-        double own = choices(v).seconds[at(c)], out = over(qf, v < f, c, fc);
-        for (partner const& u : later_[at(v)])
-          if (!counted(u.op)) (like_.among(e, u.op) ? own : out) += u.least[at(c)];
+        double own = choices(v).seconds[idx(c)], out = over(qf, v < f, c, fc);
+        for (partner const& u : later_[idx(v)])
+          if (!counted(u.op)) (like_.among(e, u.op) ? own : out) += u.least[idx(c)];
         enter.push_back({c, own, out});
       }
       if (forks.empty() && level(now)) join_level(now, met, last < v, std::exchange(enter, {}), v, next);
@@ -255,7 +255,7 @@ class branch_mapper : branch_links {
           for (point const& y : now[i])
             all.push_back({y.t + between + own, y.p + out, y.trace, fork.trace, c});
         }
-        next[at(c)] = best_of(all, v);
+        next[idx(c)] = best_of(all, v);
       }
       now = std::move(next);
       last = v;
@@ -301,7 +301,7 @@ class branch_mapper : branch_links {
   branch_mapper(branch_problem const& p, i64 budget, std::size_t max_points = every_point)
       : branch_mapper(p, budget, max_points, meetings(*p.tree, *p.pairs)) {}
   branch_mapper(branch_problem const& p, i64 budget, std::size_t max_points, std::vector<int> const& where)
-      : branch_links(p, where), left_(budget), max_points_(max_points), slack_(at(p.tree->size()), 1) {}
+      : branch_links(p, where), left_(budget), max_points_(max_points), slack_(idx(p.tree->size()), 1) {}
   /// Bounds of all up to an operator of the outermost chain, by its choice, its own seconds counted;
   /// operators after it do not count. Nothing where the budget does not suffice.
   std::optional<std::vector<double>> up_to(int last) {

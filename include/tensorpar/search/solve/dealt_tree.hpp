@@ -2,6 +2,7 @@
 // work
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/sp/binary.hpp>
 
 namespace tensorpar::detail {
@@ -14,38 +15,37 @@ inline constexpr std::size_t max_in_a_row = 32;
 /// alike. `work(operator)`: any number.
 /// Law: nary(dealt_binary(t, work)) == t but for the order of branches. O(size log size).
 template <class Work> sp_binary dealt_binary(sp_tree const& t, Work const& work) {
-  auto const z = [](int i) { return static_cast<std::size_t>(i); };
   sp_binary r;
-  std::vector<int> made(z(t.size()), -1), size(z(t.size()), 1);
-  std::vector<double> sum(z(t.size()), 0);
+  std::vector<int> made(idx(t.size()), -1), size(idx(t.size()), 1);
+  std::vector<double> sum(idx(t.size()), 0);
   for (int i = 0; i < t.size(); ++i) {
     sp_kind const k = t.kind(i);
     if (k == sp_kind::leaf) {
-      made[z(i)] = r.add({k, t.node(i), -1});
-      sum[z(i)] = static_cast<double>(work(t.node(i)));
+      made[idx(i)] = r.add({k, t.node(i), -1});
+      sum[idx(i)] = static_cast<double>(work(t.node(i)));
       continue;
     }
     std::vector<int> parts(t.parts(i).begin(), t.parts(i).end());
     for (int p : parts) {
-      sum[z(i)] += sum[z(p)];
-      size[z(i)] += size[z(p)];
+      sum[idx(i)] += sum[idx(p)];
+      size[idx(i)] += size[idx(p)];
     }
     if (k == sp_kind::series || parts.size() <= max_in_a_row) {
-      int all = made[z(parts.front())];
-      for (std::size_t j = 1; j < parts.size(); ++j) all = r.add({k, all, made[z(parts[j])]});
-      made[z(i)] = all;
+      int all = made[idx(parts.front())];
+      for (std::size_t j = 1; j < parts.size(); ++j) all = r.add({k, all, made[idx(parts[j])]});
+      made[idx(i)] = all;
       continue;
     }
     std::stable_sort(parts.begin(), parts.end(), [&](int a, int b) {
-      return sum[z(a)] != sum[z(b)] ? sum[z(a)] > sum[z(b)] : size[z(a)] > size[z(b)];
+      return sum[idx(a)] != sum[idx(b)] ? sum[idx(a)] > sum[idx(b)] : size[idx(a)] > size[idx(b)];
     });
     // parts first, first + step, ...
     auto const deal = [&](auto const& self, std::size_t first, std::size_t step) -> int {
-      if (first + step >= parts.size()) return made[z(parts[first])];
+      if (first + step >= parts.size()) return made[idx(parts[first])];
       int const a = self(self, first, 2 * step), b = self(self, first + step, 2 * step);
       return r.add({k, a, b});
     };
-    made[z(i)] = deal(deal, 0, 1);
+    made[idx(i)] = deal(deal, 0, 1);
   }
   return r;
 }

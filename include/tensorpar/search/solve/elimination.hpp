@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/core/thread_pool.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
@@ -61,16 +62,15 @@ class eliminator {
   double constant_ = 0;
   bool exact_ = true;
 
-  static std::size_t at(int i) { return detail::idx(i); }
   std::vector<int> const& of(int classes) const { return classes_.of(classes); }
   int size(int classes) const { return classes_.size(classes); }
-  int set_of(int v) const { return (*set_of_)[at(v)]; }
-  int choices(int v) const { return t_.sets[at(set_of(v))].count(); }
+  int set_of(int v) const { return (*set_of_)[idx(v)]; }
+  int choices(int v) const { return t_.sets[idx(set_of(v))].count(); }
 
   std::vector<argument> neighbours(int v, std::vector<int> const& factors) {
     std::map<int, int> n;
     for (int f : factors)
-      for (argument const& a : factors_[at(f)].args)
+      for (argument const& a : factors_[idx(f)].args)
         if (a.op != v) { int& c = n.try_emplace(a.op, -1).first->second; c = classes_.refine(c, a.classes); }
     std::vector<argument> r;
     for (auto const& [op, c] : n) r.push_back({op, c});
@@ -78,7 +78,7 @@ class eliminator {
   }
   double work(int v) {
     double w = choices(v);
-    for (argument const& a : neighbours(v, of_op_[at(v)])) w *= size(a.classes);
+    for (argument const& a : neighbours(v, of_op_[idx(v)])) w *= size(a.classes);
     return w;
   }
 
@@ -87,48 +87,48 @@ class eliminator {
                            bool with_unary) {
     int mine = -1;
     for (int f : factors)
-      for (argument const& a : factors_[at(f)].args)
+      for (argument const& a : factors_[idx(f)].args)
         if (a.op == v) mine = classes_.refine(mine, a.classes);
     int const groups = mine < 0 ? 1 : size(mine);
-    std::vector<double> base(at(groups), infinity);
+    std::vector<double> base(idx(groups), infinity);
     for (int i = 0; i < choices(v); ++i) {
-      double& b = base[mine < 0 ? 0 : at(of(mine)[at(i)])];
-      b = std::min(b, with_unary ? unary_[at(set_of(v))][at(i)] : 0.0);
+      double& b = base[mine < 0 ? 0 : idx(of(mine)[idx(i)])];
+      b = std::min(b, with_unary ? unary_[idx(set_of(v))][idx(i)] : 0.0);
     }
     int const n = static_cast<int>(around.size());
     std::vector<int> dims;
     std::size_t cells = 1;
-    for (argument const& a : around) { dims.push_back(size(a.classes)); cells *= at(size(a.classes)); }
+    for (argument const& a : around) { dims.push_back(size(a.classes)); cells *= idx(size(a.classes)); }
     std::vector<expanded_table> e;
     if (expanded_.size() < factors.size()) expanded_.resize(factors.size());
     for (int f : factors) {
-      factor const& q = factors_[at(f)];
-      table const& t = tables_[at(q.table)];
-      expanded_table x{nullptr, std::vector<std::size_t>(at(n), 0), 1, false};
-      std::vector<std::vector<std::size_t>> offset(at(n));
-      std::vector<std::size_t> own(at(groups), 0);
+      factor const& q = factors_[idx(f)];
+      table const& t = tables_[idx(q.table)];
+      expanded_table x{nullptr, std::vector<std::size_t>(idx(n), 0), 1, false};
+      std::vector<std::vector<std::size_t>> offset(idx(n));
+      std::vector<std::size_t> own(idx(groups), 0);
       std::size_t stride = 1;
       std::vector<int> which;
       for (std::size_t k = q.args.size(); k-- > 0;) {
         argument const& a = q.args[k];
         if (a.op == v) {
           auto const m = classes_.coarsen(mine, a.classes);
-          for (std::size_t j = 0; j < m.size(); ++j) own[j] = at(m[j]) * stride;
+          for (std::size_t j = 0; j < m.size(); ++j) own[j] = idx(m[j]) * stride;
         } else {
           int i = 0;
-          while (around[at(i)].op != a.op) ++i;
-          for (int m : classes_.coarsen(around[at(i)].classes, a.classes))
-            offset[at(i)].push_back(at(m) * stride);
-          x.stride[at(i)] = x.block;
-          x.block *= at(dims[at(i)]);
+          while (around[idx(i)].op != a.op) ++i;
+          for (int m : classes_.coarsen(around[idx(i)].classes, a.classes))
+            offset[idx(i)].push_back(idx(m) * stride);
+          x.stride[idx(i)] = x.block;
+          x.block *= idx(dims[idx(i)]);
           which.push_back(i);                                        // descending: args ascend
           x.last = x.last || i == n - 1;
         }
-        stride *= at(t.dims[k]);
+        stride *= idx(t.dims[k]);
       }
       std::vector<std::size_t> from(1, 0);                           // of a block: places in the table
       for (std::size_t k = which.size(); k-- > 0;) {
-        std::vector<std::size_t> const& o = offset[at(which[k])];
+        std::vector<std::size_t> const& o = offset[idx(which[k])];
         std::vector<std::size_t> wider;
         wider.reserve(from.size() * o.size());
         for (std::size_t a : from) for (std::size_t b : o) wider.push_back(a + b);
@@ -138,7 +138,7 @@ class eliminator {
       e.push_back(std::move(x));
     }
     return min_cells(base, dims, e, [&](std::size_t rows, auto const& make_rows) {
-      if (!limits_.workers || static_cast<double>(at(groups) * cells) < limits_.shared) make_rows(0, rows);
+      if (!limits_.workers || static_cast<double>(idx(groups) * cells) < limits_.shared) make_rows(0, rows);
       else
         limits_.workers->run_blocks(rows, (rows + 15) / 16, [&](std::size_t first, std::size_t last, int) {
           make_rows(first, last);
@@ -151,13 +151,13 @@ class eliminator {
     auto const local = [&](int op) {
       if (op == v) return -1;
       int i = 0;
-      while (around[at(i)].op != op) ++i;
+      while (around[idx(i)].op != op) ++i;
       return i;
     };
     std::vector<std::vector<int>> parts;
     for (int f : factors) {
-      std::vector<int> k{factors_[at(f)].table, static_cast<int>(factors_[at(f)].args.size())};
-      for (argument const& a : factors_[at(f)].args) { k.push_back(local(a.op)); k.push_back(a.classes); }
+      std::vector<int> k{factors_[idx(f)].table, static_cast<int>(factors_[idx(f)].args.size())};
+      for (argument const& a : factors_[idx(f)].args) { k.push_back(local(a.op)); k.push_back(a.classes); }
       k.push_back(f);
       parts.push_back(std::move(k));
     }
@@ -181,20 +181,20 @@ class eliminator {
       tables_.push_back(std::move(t));
       ++joined_;
     }
-    if (around.empty()) { constant_ += tables_[at(it->second.table)].v[0]; return; }
+    if (around.empty()) { constant_ += tables_[idx(it->second.table)].v[0]; return; }
     factor f{it->second.table, around};
     int const id = static_cast<int>(factors_.size());
-    for (argument const& a : around) of_op_[at(a.op)].push_back(id);
+    for (argument const& a : around) of_op_[idx(a.op)].push_back(id);
     factors_.push_back(std::move(f));
   }
 
   void eliminate(int v) {
-    std::vector<int> const all = of_op_[at(v)];
+    std::vector<int> const all = of_op_[idx(v)];
     steps_.push_back({v, all});
-    gone_[at(v)] = 1;
+    gone_[idx(v)] = 1;
     for (int f : all)
-      for (argument const& a : factors_[at(f)].args)
-        if (a.op != v) { auto& l = of_op_[at(a.op)]; l.erase(std::find(l.begin(), l.end(), f)); }
+      for (argument const& a : factors_[idx(f)].args)
+        if (a.op != v) { auto& l = of_op_[idx(a.op)]; l.erase(std::find(l.begin(), l.end(), f)); }
     std::vector<int> bucket;
     bool unary = true;
     // mini-buckets: parts that are small enough, each with its own minimum
@@ -228,10 +228,10 @@ class eliminator {
     }
     for (operator_pair const& q : pairs) {
       int const id = static_cast<int>(factors_.size());
-      factors_.push_back({given_costs_[at(q.cost)],
-                          {{q.first, given_classes_[at(q.rows)]}, {q.second, given_classes_[at(q.cols)]}}});
-      of_op_[at(q.first)].push_back(id);
-      of_op_[at(q.second)].push_back(id);
+      factors_.push_back({given_costs_[idx(q.cost)],
+                          {{q.first, given_classes_[idx(q.rows)]}, {q.second, given_classes_[idx(q.cols)]}}});
+      of_op_[idx(q.first)].push_back(id);
+      of_op_[idx(q.second)].push_back(id);
     }
   }
 
@@ -240,15 +240,15 @@ class eliminator {
     int const n = static_cast<int>(gone_.size());
     int left = 0;
     for (char g : gone_) left += !g;
-    std::vector<double> cost(at(n), -1);                              // -1: to be computed
+    std::vector<double> cost(idx(n), -1);                              // -1: to be computed
     while (left > 0) {
       // a round: operators that are cheap to eliminate and no neighbours of each other, equal ones together
       struct candidate { double work; int set, op; };
       std::vector<candidate> c;
       for (int v = 0; v < n; ++v)
-        if (!gone_[at(v)]) {
-          if (cost[at(v)] < 0) cost[at(v)] = work(v);
-          c.push_back({cost[at(v)], set_of(v), v});
+        if (!gone_[idx(v)]) {
+          if (cost[idx(v)] < 0) cost[idx(v)] = work(v);
+          c.push_back({cost[idx(v)], set_of(v), v});
         }
       std::sort(c.begin(), c.end(), [](candidate const& a, candidate const& b) {
         return a.work != b.work ? a.work < b.work : a.set != b.set ? a.set < b.set : a.op < b.op;
@@ -257,11 +257,11 @@ class eliminator {
       std::vector<char> touched(gone_.size(), 0);
       for (candidate const& x : c) {
         if (x.work > enough) break;
-        if (touched[at(x.op)]) continue;
-        for (int f : of_op_[at(x.op)])
-          for (argument const& a : factors_[at(f)].args) {
-            touched[at(a.op)] = 1;
-            cost[at(a.op)] = -1;
+        if (touched[idx(x.op)]) continue;
+        for (int f : of_op_[idx(x.op)])
+          for (argument const& a : factors_[idx(f)].args) {
+            touched[idx(a.op)] = 1;
+            cost[idx(a.op)] = -1;
           }
         eliminate(x.op);
         --left;
@@ -282,25 +282,25 @@ class eliminator {
   remainder min_beside(std::vector<int> const& sets, std::vector<operator_pair> const& pairs,
                          std::vector<int> const& kept) {
     begin(sets, pairs);
-    for (int v : kept) gone_[at(v)] = 1;
+    for (int v : kept) gone_[idx(v)] = 1;
     eliminate_all();
     std::size_t cells = 1;
-    for (int v : kept) cells *= at(choices(v));
+    for (int v : kept) cells *= idx(choices(v));
     remainder r{std::vector<double>(cells, constant_), exact_};
     std::vector<char> added(factors_.size(), 0);
     for (int v : kept)
-      for (int f : of_op_[at(v)]) {
-        if (added[at(f)]) continue;
-        added[at(f)] = 1;
-        factor const& q = factors_[at(f)];
-        table const& t = tables_[at(q.table)];
+      for (int f : of_op_[idx(v)]) {
+        if (added[idx(f)]) continue;
+        added[idx(f)] = 1;
+        factor const& q = factors_[idx(f)];
+        table const& t = tables_[idx(q.table)];
         for (std::size_t cell = 0; cell < cells; ++cell) {
           std::size_t from = 0;
           for (std::size_t k = 0; k < q.args.size(); ++k) {
             bool const second = kept.size() > 1 && q.args[k].op == kept[1];
-            std::size_t const fast = kept.size() > 1 ? at(choices(kept[1])) : 1,
+            std::size_t const fast = kept.size() > 1 ? idx(choices(kept[1])) : 1,
                               choice = second ? cell % fast : cell / fast;
-            from = from * at(t.dims[k]) + at(of(q.args[k].classes)[choice]);
+            from = from * idx(t.dims[k]) + idx(of(q.args[k].classes)[choice]);
           }
           r.seconds[cell] += t.v[from];
         }
@@ -320,22 +320,22 @@ class eliminator {
     for (std::size_t s = steps_.size(); s-- > 0;) {
       int const v = steps_[s].op;
       double best = infinity;
-      std::vector<double> sum = unary_[at(set_of(v))];
+      std::vector<double> sum = unary_[idx(set_of(v))];
       for (int f : steps_[s].factors) {
-        factor const& q = factors_[at(f)];
-        table const& t = tables_[at(q.table)];
+        factor const& q = factors_[idx(f)];
+        table const& t = tables_[idx(q.table)];
         std::size_t from = 0, stride = 1, jump = 0;
         std::vector<int> const* own = nullptr;
         for (std::size_t k = q.args.size(); k-- > 0;) {
           argument const& a = q.args[k];
           if (a.op == v) { own = &of(a.classes); jump = stride; }
-          else from += stride * at(of(a.classes)[at(r.choices[at(a.op)])]);
-          stride *= at(t.dims[k]);
+          else from += stride * idx(of(a.classes)[idx(r.choices[idx(a.op)])]);
+          stride *= idx(t.dims[k]);
         }
-        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += t.v[from + jump * at((*own)[i])];
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += t.v[from + jump * idx((*own)[i])];
       }
       for (std::size_t i = 0; i < sum.size(); ++i)
-        if (sum[i] < best) { best = sum[i]; r.choices[at(v)] = static_cast<int>(i); }
+        if (sum[i] < best) { best = sum[i]; r.choices[idx(v)] = static_cast<int>(i); }
     }
     return r;
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/solve/frontier.hpp>
@@ -49,14 +50,13 @@ class exact_mapper {
   std::map<std::vector<int>, int> memo_;
   std::vector<solved> solved_;
 
-  static std::size_t at(int i) { return detail::idx(i); }
 
   void find_open() {
-    std::vector<int> partners(at(p_.operators()), 0);
+    std::vector<int> partners(idx(p_.operators()), 0);
     if (!o_.bytes_only)
       for (operator_pair const& q : p_.pairs) {
-        ++partners[at(q.first)];
-        ++partners[at(q.second)];
+        ++partners[idx(q.first)];
+        ++partners[idx(q.second)];
       }
     std::vector<int> unmet = partners;
     for (int i = 0; i < p_.tree.size(); ++i) {
@@ -64,25 +64,25 @@ class exact_mapper {
       std::vector<int> mine;
       if (e.kind == sp_kind::leaf) mine = {e.left};
       else {
-        mine = open_[at(e.left)];
-        mine.insert(mine.end(), open_[at(e.right)].begin(), open_[at(e.right)].end());
+        mine = open_[idx(e.left)];
+        mine.insert(mine.end(), open_[idx(e.right)].begin(), open_[idx(e.right)].end());
         if (!o_.bytes_only)
-          for (int k : pairs_[at(i)]) {
-            --unmet[at(p_.pairs[at(k)].first)];
-            --unmet[at(p_.pairs[at(k)].second)];
+          for (int k : pairs_[idx(i)]) {
+            --unmet[idx(p_.pairs[idx(k)].first)];
+            --unmet[idx(p_.pairs[idx(k)].second)];
           }
       }
       std::vector<int> still;
-      for (int v : mine) if (unmet[at(v)] > 0) still.push_back(v);
+      for (int v : mine) if (unmet[idx(v)] > 0) still.push_back(v);
       std::sort(still.begin(), still.end());
       open_.push_back(std::move(still));
     }
   }
   void find_classes() {
-    std::vector<std::vector<int>> lists(at(p_.operators()));
+    std::vector<std::vector<int>> lists(idx(p_.operators()));
     for (operator_pair const& q : p_.pairs) {
-      lists[at(q.first)].push_back(q.rows);
-      lists[at(q.second)].push_back(q.cols);
+      lists[idx(q.first)].push_back(q.rows);
+      lists[idx(q.second)].push_back(q.cols);
     }
     for (int v = 0; v < p_.operators(); ++v) {
       std::map<std::vector<int>, int> number;
@@ -90,11 +90,11 @@ class exact_mapper {
       std::vector<int> at_zero;
       for (int i = 0; i < p_.choices(v).count(); ++i) {
         std::vector<int> key;
-        for (int c : lists[at(v)]) key.push_back(p_.classes[at(c)].of[at(i)]);
+        for (int c : lists[idx(v)]) key.push_back(p_.classes[idx(c)].of[idx(i)]);
         auto const [it, fresh] = number.try_emplace(std::move(key), static_cast<int>(number.size()));
         if (fresh) some.push_back(i);
         of.push_back(it->second);
-        if (p_.choices(v).shardings[at(i)].start == 0) at_zero.push_back(it->second);
+        if (p_.choices(v).shardings[idx(i)].start == 0) at_zero.push_back(it->second);
       }
       std::sort(at_zero.begin(), at_zero.end());
       first_.push_back(static_cast<int>(std::unique(at_zero.begin(), at_zero.end()) - at_zero.begin()));
@@ -109,7 +109,7 @@ class exact_mapper {
     std::vector<double> own;
     for (int i = 0; i < p_.tree.size(); ++i) {
       auto const& e = p_.tree[i];
-      if (e.kind != sp_kind::leaf) { own.push_back(own[at(e.left)] + own[at(e.right)]); continue; }
+      if (e.kind != sp_kind::leaf) { own.push_back(own[idx(e.left)] + own[idx(e.right)]); continue; }
       choice_set const& c = p_.choices(e.left);
       own.push_back(infinity);
       for (std::size_t k = 0; k < c.seconds.size(); ++k)
@@ -119,7 +119,8 @@ class exact_mapper {
   }
   /// Can it be a part of an assignment that is fast enough?
   bool fast_enough(int entry, device_range r, double seconds) const {
-    return o_.most == infinity || seconds * r.count / p_.devices + beside_[at(entry)] <= o_.most * (1 + 1e-9);
+    return o_.most == infinity ||
+           seconds * r.count / p_.devices + beside_[idx(entry)] <= o_.most * (1 + 1e-9);
   }
   bool within(cost_point const& c) const {
     if (o_.bytes_only) return true;
@@ -140,9 +141,9 @@ class exact_mapper {
     for (int i = 0; i < p_.tree.size(); ++i) {
       auto const& e = p_.tree[i];
       double n = 1;
-      for (int v : open_[at(i)]) n *= static_cast<double>(first_[at(v)]);
+      for (int v : open_[idx(i)]) n *= static_cast<double>(first_[idx(v)]);
       states.push_back(n);
-      if (e.kind != sp_kind::leaf) work += states[at(e.left)] * states[at(e.right)];
+      if (e.kind != sp_kind::leaf) work += states[idx(e.left)] * states[idx(e.right)];
     }
     return work;
   }
@@ -158,15 +159,15 @@ class exact_mapper {
       choice_set const& c = p_.choices(v);
       for (int i = 0; i < c.count(); ++i) {
         if (!p_.fits(v, i, r)) continue;
-        cost_point x{o_.bytes_only ? 0 : c.seconds[at(i)], {}};
+        cost_point x{o_.bytes_only ? 0 : c.seconds[idx(i)], {}};
         if (!fast_enough(entry, r, x.seconds)) continue;
         if (o_.memory) {
-          x.bytes.assign(at(p_.devices), 0);
-          for (int k = 0; k < c.sizes[at(i)]; ++k) x.bytes[at(r.first + k)] = c.bytes[at(i)];
+          x.bytes.assign(idx(p_.devices), 0);
+          for (int k = 0; k < c.sizes[idx(i)]; ++k) x.bytes[idx(r.first + k)] = c.bytes[idx(i)];
           if (!within(x)) continue;
         }
         std::vector<int> key;
-        if (!open_[at(entry)].empty()) key.push_back(class_[at(v)][at(i)]);
+        if (!open_[idx(entry)].empty()) key.push_back(class_[idx(v)][idx(i)]);
         by_key[key].insert(std::move(x), {i, -1, -1, -1, -1});
       }
     } else {
@@ -185,7 +186,7 @@ class exact_mapper {
     auto const& e = p_.tree[entry];
     int const a = solve(e.left, ra), b = a < 0 ? -1 : solve(e.right, rb);
     if (b < 0) return false;
-    auto const &open_a = open_[at(e.left)], &open_b = open_[at(e.right)], &open = open_[at(entry)];
+    auto const &open_a = open_[idx(e.left)], &open_b = open_[idx(e.right)], &open = open_[idx(entry)];
     struct meeting { operator_pair const* pair; bool first_left; int left, right; };
     std::vector<meeting> meet;
     auto const index = [](std::vector<int> const& v, int x) {
@@ -193,8 +194,8 @@ class exact_mapper {
       return i == v.end() ? -1 : static_cast<int>(i - v.begin());
     };
     if (!o_.bytes_only)
-      for (int k : pairs_[at(entry)]) {
-        operator_pair const& q = p_.pairs[at(k)];
+      for (int k : pairs_[idx(entry)]) {
+        operator_pair const& q = p_.pairs[idx(k)];
         bool const first_left = index(open_a, q.first) >= 0;
         meet.push_back({&q, first_left, index(open_a, first_left ? q.first : q.second),
                         index(open_b, first_left ? q.second : q.first)});
@@ -203,17 +204,17 @@ class exact_mapper {
     std::vector<int> from_a, from_b;
     for (int v : open) { from_a.push_back(index(open_a, v)); from_b.push_back(index(open_b, v)); }
     std::vector<int> key(open.size(), 0);
-    int const na = static_cast<int>(solved_[at(a)].states.size()),
-              nb = static_cast<int>(solved_[at(b)].states.size());
+    int const na = static_cast<int>(solved_[idx(a)].states.size()),
+              nb = static_cast<int>(solved_[idx(b)].states.size());
     left_ -= static_cast<i64>(na) * nb;
     if (left_ < 0) return false;
     for (int i = 0; i < na; ++i)
       for (int j = 0; j < nb; ++j) {
-        state const &x = solved_[at(a)].states[at(i)], &y = solved_[at(b)].states[at(j)];
+        state const &x = solved_[idx(a)].states[idx(i)], &y = solved_[idx(b)].states[idx(j)];
         double between = 0;
         for (meeting const& m : meet) {
-          int const i_left = of_class_[at(open_a[at(m.left)])][at(x.key[at(m.left)])],
-                    i_right = of_class_[at(open_b[at(m.right)])][at(y.key[at(m.right)])];
+          int const i_left = of_class_[idx(open_a[idx(m.left)])][idx(x.key[idx(m.left)])],
+                    i_right = of_class_[idx(open_b[idx(m.right)])][idx(y.key[idx(m.right)])];
           between +=
               m.first_left ? p_.seconds(*m.pair, i_left, i_right) : p_.seconds(*m.pair, i_right, i_left);
         }
@@ -223,7 +224,7 @@ class exact_mapper {
         if (!fast_enough(entry, r, c.seconds)) continue;
         if (o_.memory && !within(c)) continue;
         for (std::size_t k = 0; k < key.size(); ++k)
-          key[k] = from_a[k] >= 0 ? x.key[at(from_a[k])] : y.key[at(from_b[k])];
+          key[k] = from_a[k] >= 0 ? x.key[idx(from_a[k])] : y.key[idx(from_b[k])];
         points& best = by_key[key];
         left_ -= static_cast<i64>(best.size());
         best.insert(std::move(c), {-1, a, b, i, j});
@@ -232,9 +233,9 @@ class exact_mapper {
   }
 
   void read_back(int entry, int table, int s, assignment& to) const {
-    label const l = solved_[at(table)].states[at(s)].point.label;
+    label const l = solved_[idx(table)].states[idx(s)].point.label;
     auto const& e = p_.tree[entry];
-    if (e.kind == sp_kind::leaf) { to[at(e.left)] = l.choice; return; }
+    if (e.kind == sp_kind::leaf) { to[idx(e.left)] = l.choice; return; }
     read_back(e.left, l.left, l.left_state, to);
     read_back(e.right, l.right, l.right_state, to);
   }
@@ -251,8 +252,8 @@ class exact_mapper {
     int const top = solve(p_.tree.root(), {0, p_.devices});
     if (top < 0) return std::nullopt;
     std::vector<exact_point> r;
-    for (int s = 0; s < static_cast<int>(solved_[at(top)].states.size()); ++s) {
-      exact_point x{solved_[at(top)].states[at(s)].point.cost, assignment(at(p_.operators()), 0)};
+    for (int s = 0; s < static_cast<int>(solved_[idx(top)].states.size()); ++s) {
+      exact_point x{solved_[idx(top)].states[idx(s)].point.cost, assignment(idx(p_.operators()), 0)};
       read_back(p_.tree.root(), top, s, x.choices);
       r.push_back(std::move(x));
     }

@@ -2,6 +2,7 @@
 // them
 #pragma once
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/plan/shortage.hpp>
 #include <tensorpar/search/solve/min_sum.hpp>
@@ -58,7 +59,6 @@ class mapper {
   double bound_ = 0;
   bool exact_ = true;                                   // no sum was split up
 
-  static std::size_t at(int i) { return detail::idx(i); }
 
   /// Seconds plus a price on bytes: `weight[d]` seconds for a byte on device d.
   static std::vector<std::vector<double>> unary(mapping_problem const& p, std::vector<double> const& weight) {
@@ -68,8 +68,8 @@ class mapper {
       if (weight.empty()) continue;
       for (int i = 0; i < s.count(); ++i) {
         double w = 0;
-        for (int k = 0; k < s.sizes[at(i)]; ++k) w += weight[at(s.shardings[at(i)].start + k)];
-        u.back()[at(i)] += w * static_cast<double>(s.bytes[at(i)]);
+        for (int k = 0; k < s.sizes[idx(i)]; ++k) w += weight[idx(s.shardings[idx(i)].start + k)];
+        u.back()[idx(i)] += w * static_cast<double>(s.bytes[idx(i)]);
       }
     }
     return u;
@@ -150,8 +150,8 @@ class mapper {
   shortage shortage_of(std::vector<i64> const& bytes, bool proven) const {
     shortage s;
     for (int d = 0; d < p_.devices; ++d) {
-      i64 const missing = bytes[at(d)] - p_.capacity[at(d)];
-      if (s.device < 0 || missing > s.missing) s = {d, missing, bytes[at(d)], p_.capacity[at(d)], proven};
+      i64 const missing = bytes[idx(d)] - p_.capacity[idx(d)];
+      if (s.device < 0 || missing > s.missing) s = {d, missing, bytes[idx(d)], p_.capacity[idx(d)], proven};
     }
     return s;
   }
@@ -162,9 +162,9 @@ class mapper {
       choice_set const& c = p_.choices(v);
       int best = -1;
       for (int i = 0; i < c.count(); ++i) {
-        if (c.shardings[at(i)].start != 0) continue;
-        if (best < 0 || c.bytes[at(i)] < c.bytes[at(best)] ||
-            (c.bytes[at(i)] == c.bytes[at(best)] && c.seconds[at(i)] < c.seconds[at(best)]))
+        if (c.shardings[idx(i)].start != 0) continue;
+        if (best < 0 || c.bytes[idx(i)] < c.bytes[idx(best)] ||
+            (c.bytes[idx(i)] == c.bytes[idx(best)] && c.seconds[idx(i)] < c.seconds[idx(best)]))
           best = i;
       }
       a.push_back(best);
@@ -178,7 +178,7 @@ class mapper {
       choice_set const& c = p_.choices(v);
       double least = infinity;
       for (int i = 0; i < c.count(); ++i)
-        least = std::min(least, static_cast<double>(c.bytes[at(i)]) * c.sizes[at(i)]);
+        least = std::min(least, static_cast<double>(c.bytes[idx(i)]) * c.sizes[idx(i)]);
       need += least;
     }
     for (i64 b : p_.capacity) have += static_cast<double>(b);
@@ -199,7 +199,7 @@ class mapper {
     }
     prices_on_memory(fastest);
     if (!have_) {
-      bool const even = p_.capacity == std::vector<i64>(at(p_.devices), p_.capacity.front());
+      bool const even = p_.capacity == std::vector<i64>(idx(p_.devices), p_.capacity.front());
       r_.infeasible =
           shortage_of(assignment_bytes(p_, leanest()), too_little_in_total() || (!branches_ && even));
     }
@@ -213,8 +213,8 @@ class mapper {
     assignment lean = leanest();
     offer(lean);
     shortage const worst = shortage_of(assignment_bytes(p_, fast), false);
-    std::vector<double> one(at(p_.devices), 0);
-    one[at(worst.device)] = 1;
+    std::vector<double> one(idx(p_.devices), 0);
+    one[idx(worst.device)] = 1;
     double const room = static_cast<double>(worst.capacity);
     double fast_bytes = worth(one, assignment_bytes(p_, fast)),
            lean_bytes = worth(one, assignment_bytes(p_, lean));
@@ -240,8 +240,8 @@ class mapper {
     splice(fast, lean);
     if (!branches_) return;
     for (bool all : {false, true}) {
-      std::vector<double> w(at(p_.devices), all ? at_price / p_.devices : 0);
-      if (!all) w[at(worst.device)] = at_price;
+      std::vector<double> w(idx(p_.devices), all ? at_price / p_.devices : 0);
+      if (!all) w[idx(worst.device)] = at_price;
       raise(minimise(*relaxed_, w).value - worth(w, p_.capacity));
     }
   }
@@ -253,7 +253,7 @@ class mapper {
       int tried = 0;
       for (int k = n - 1; k > 0 && tried < 64; --k) {
         assignment a = lean;
-        for (int v = 0; v < n; ++v) if (fast_first ? v < k : v >= n - k) a[at(v)] = fast[at(v)];
+        for (int v = 0; v < n; ++v) if (fast_first ? v < k : v >= n - k) a[idx(v)] = fast[idx(v)];
         if (!fits(assignment_bytes(p_, a))) continue;
         ++tried;
         offer(std::move(a));

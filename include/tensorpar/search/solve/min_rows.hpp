@@ -1,6 +1,7 @@
 // tensorpar/search/solve/min_rows.hpp - the least of many rows of numbers, place by place
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/problem/problem.hpp>
 
 namespace tensorpar::detail {
@@ -62,7 +63,7 @@ class min_rows {
   }
   /// More than two rows: their sum, in the order in which they come.
   void begin_sum(double const* one, double const* two) {
-    sum_.resize(static_cast<std::size_t>(n_));
+    sum_.resize(idx(n_));
     for (int y = 0; y < n_; ++y) sum_[idx(y)] = one[y] + two[y];
   }
   void add_to_sum(double const* row) { for (int y = 0; y < n_; ++y) sum_[idx(y)] += row[y]; }

@@ -1,6 +1,7 @@
 // tensorpar/search/solve/objective.hpp - from a training graph, a machine and a cost model to a mapping
 // problem
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/sp/relaxation.hpp>
 #include <tensorpar/search/problem/activation_sites.hpp>
@@ -26,9 +27,9 @@ template <cost_model M> class objective_builder {
     make_tree(order);
     book_.number_shapes(t_, flows_);
     ranges_ = reachable_ranges(tree_, book_.on().size(), book_.options().grain);
-    leaf_of_.assign(detail::idx(t_.forward_nodes), -1);
+    leaf_of_.assign(idx(t_.forward_nodes), -1);
     for (int i = 0; i < tree_.size(); ++i)
-      if (tree_[i].kind == sp_kind::leaf) leaf_of_[detail::idx(tree_[i].left)] = i;
+      if (tree_[i].kind == sp_kind::leaf) leaf_of_[idx(tree_[i].left)] = i;
   }
 
   /// The problem over the shardings within these limits. Choices that cannot be part of an assignment of at
@@ -74,7 +75,7 @@ template <cost_model M> class objective_builder {
   std::vector<operator_pair> pairs(std::vector<int> const& sets) {
     std::vector<operator_pair> r;
     for (auto const& [ab, all] : flows_.between)
-      r.push_back(book_.pair_for(flows_, ab, all, sets[detail::idx(ab.first)], sets[detail::idx(ab.second)]));
+      r.push_back(book_.pair_for(flows_, ab, all, sets[idx(ab.first)], sets[idx(ab.second)]));
     return r;
   }
   sp_binary const& tree() const { return tree_; }
@@ -91,17 +92,17 @@ template <cost_model M> class objective_builder {
   std::vector<int> leaf_of_;
 
   std::vector<device_range> const& ranges_of(int f) const {
-    return ranges_[detail::idx(leaf_of_[detail::idx(f)])];
+    return ranges_[idx(leaf_of_[idx(f)])];
   }
 
   void make_tree(std::vector<std::pair<int, int>> const& order) {
-    std::vector<std::vector<int>> before(detail::idx(t_.forward_nodes));
-    for (int v = 0; v < t_.forward_nodes; ++v) before[detail::idx(v)] = g_.predecessors(v);
+    std::vector<std::vector<int>> before(idx(t_.forward_nodes));
+    for (int v = 0; v < t_.forward_nodes; ++v) before[idx(v)] = g_.predecessors(v);
     for (auto const& [u, v] : order) {
       if (u < 0 || u >= v || v >= t_.forward_nodes)
         throw error("operator " + std::to_string(u) + " before operator " + std::to_string(v), "search",
                     "two operators, ascending");
-      auto& some = before[detail::idx(v)];
+      auto& some = before[idx(v)];
       if (auto const at = std::lower_bound(some.begin(), some.end(), u); at == some.end() || *at != u)
         some.insert(at, u);
     }
@@ -139,7 +140,7 @@ template <cost_model M> class objective_builder {
     relaxed_seconds r{std::vector<std::vector<double>>(all.size()), std::vector<double>(all.size(), infinity),
                       0};
     for (int f = 0; f < t_.forward_nodes; ++f) {
-      auto const s = detail::idx(sets[detail::idx(f)]);
+      auto const s = idx(sets[idx(f)]);
       if (r.of[s].empty()) {
         std::vector<int> const size = book_.min_ranges(static_cast<int>(s));
         for (std::size_t i = 0; i < size.size(); ++i) {
@@ -158,7 +159,7 @@ template <cost_model M> class objective_builder {
       // the best that starts at device 0: some assignment is needed
       int first = -1;
       for (std::size_t i = 0; i < of.size(); ++i)
-        if (book_.tables.sets[s].shardings[i].start == 0 && (first < 0 || of[i] < of[detail::idx(first)]))
+        if (book_.tables.sets[s].shardings[i].start == 0 && (first < 0 || of[i] < of[idx(first)]))
           first = static_cast<int>(i);
       for (std::size_t i = 0; i < of.size(); ++i) {
         double const excess = of[i] - least.best[s];

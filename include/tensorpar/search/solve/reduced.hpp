@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <concepts>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/problem/problem.hpp>
 
 namespace tensorpar {
@@ -22,7 +23,7 @@ struct smaller_problem {
   std::vector<std::vector<int>> original;        // set -> choice -> choice of the original
   assignment back(assignment a) const {
     for (std::size_t v = 0; v < a.size(); ++v)
-      a[v] = original[detail::idx(problem.set_of[v])][detail::idx(a[v])];
+      a[v] = original[idx(problem.set_of[v])][idx(a[v])];
     return a;
   }
 };
@@ -37,7 +38,7 @@ inline smaller_problem with_choices(mapping_problem const& p, std::vector<std::v
     std::vector<int> keep = std::move(listed[number]);
     choice_set t;
     for (int i : keep) {
-      auto const k = detail::idx(i);
+      auto const k = idx(i);
       t.shardings.push_back(s.shardings[k]);
       if (!s.savings.empty()) t.savings.push_back(s.savings[k]);
       t.sizes.push_back(s.sizes[k]);
@@ -49,10 +50,10 @@ inline smaller_problem with_choices(mapping_problem const& p, std::vector<std::v
   }
   std::vector<std::vector<int>> kept;            // classes -> new class -> old class
   for (choice_classes const& c : p.classes) {
-    std::vector<int> number(detail::idx(c.count), -1), old, of;
-    for (int i : r.original[detail::idx(c.set)]) {
-      int& n = number[detail::idx(c.of[detail::idx(i)])];
-      if (n < 0) { n = static_cast<int>(old.size()); old.push_back(c.of[detail::idx(i)]); }
+    std::vector<int> number(idx(c.count), -1), old, of;
+    for (int i : r.original[idx(c.set)]) {
+      int& n = number[idx(c.of[idx(i)])];
+      if (n < 0) { n = static_cast<int>(old.size()); old.push_back(c.of[idx(i)]); }
       of.push_back(n);
     }
     r.problem.classes.push_back({c.set, static_cast<int>(old.size()), std::move(of)});
@@ -61,14 +62,14 @@ inline smaller_problem with_choices(mapping_problem const& p, std::vector<std::v
   std::vector<char> done(p.costs.size(), 0);
   r.problem.costs.resize(p.costs.size());
   for (operator_pair const& q : p.pairs) {
-    auto const k = detail::idx(q.cost);
+    auto const k = idx(q.cost);
     if (done[k]) continue;                       // equal cost, equal classes: they were made together
     done[k] = 1;
-    auto const &rows = kept[detail::idx(q.rows)], &cols = kept[detail::idx(q.cols)];
+    auto const &rows = kept[idx(q.rows)], &cols = kept[idx(q.cols)];
     pair_cost c{static_cast<int>(rows.size()), static_cast<int>(cols.size()), {}};
     c.seconds.reserve(rows.size() * cols.size());
     for (int x : rows) {
-      double const* const row = p.costs[k].seconds.data() + detail::idx(x) * detail::idx(p.costs[k].cols);
+      double const* const row = p.costs[k].seconds.data() + idx(x) * idx(p.costs[k].cols);
       for (int y : cols) c.seconds.push_back(row[y]);
     }
     r.problem.costs[k] = std::move(c);
@@ -90,7 +91,7 @@ smaller_problem with_choices(mapping_problem const& p, Keep const& keep) {
 /// the cost of an assignment of p.
 inline smaller_problem in_sequence_only(mapping_problem const& p) {
   return with_choices(
-      p, [&](int set, int i) { return p.sets[detail::idx(set)].shardings[detail::idx(i)].start == 0; });
+      p, [&](int set, int i) { return p.sets[idx(set)].shardings[idx(i)].start == 0; });
 }
 
 /// Of every set, and on every range of devices, the fastest choice by itself. O(choices log choices).
@@ -101,8 +102,8 @@ inline smaller_problem one_of_a_range(mapping_problem const& p) {
     std::map<std::pair<int, int>, int> best;
     for (int i = 0; i < c.count(); ++i) {
       auto const [at, fresh] =
-          best.try_emplace({c.shardings[detail::idx(i)].start, c.sizes[detail::idx(i)]}, i);
-      if (!fresh && c.seconds[detail::idx(i)] < c.seconds[detail::idx(at->second)]) at->second = i;
+          best.try_emplace({c.shardings[idx(i)].start, c.sizes[idx(i)]}, i);
+      if (!fresh && c.seconds[idx(i)] < c.seconds[idx(at->second)]) at->second = i;
     }
     for (auto const& [range, i] : best) listed[s].push_back(i);
   }
@@ -125,12 +126,12 @@ class scaled_pairs {
   std::pair<int, std::vector<int>> const& finer(int classes) {
     auto const [it, fresh] = finer_.try_emplace(classes);
     if (!fresh) return it->second;
-    choice_classes const& c = from_.classes[detail::idx(classes)];
+    choice_classes const& c = from_.classes[idx(classes)];
     choice_classes n{c.set, 0, {}};
     std::map<std::pair<int, int>, int> number;
     for (std::size_t i = 0; i < c.of.size(); ++i) {
       auto const [at, first] =
-          number.try_emplace({c.of[i], least_[detail::idx(c.set)][i]}, static_cast<int>(number.size()));
+          number.try_emplace({c.of[i], least_[idx(c.set)][i]}, static_cast<int>(number.size()));
       if (first) it->second.second.push_back(static_cast<int>(i));
       n.of.push_back(at->second);
     }
@@ -151,20 +152,20 @@ class scaled_pairs {
     if (fresh) {
       auto const& [rows, row_choice] = finer(q.rows);
       auto const& [cols, col_choice] = finer(q.cols);
-      auto const &a = least_[detail::idx(from_.classes[detail::idx(q.rows)].set)],
-                 &b = least_[detail::idx(from_.classes[detail::idx(q.cols)].set)];
+      auto const &a = least_[idx(from_.classes[idx(q.rows)].set)],
+                 &b = least_[idx(from_.classes[idx(q.cols)].set)];
       pair_cost c{static_cast<int>(row_choice.size()), static_cast<int>(col_choice.size()), {}};
-      auto const &row_class = from_.classes[detail::idx(q.rows)].of,
-                 &col_class = from_.classes[detail::idx(q.cols)].of;
-      pair_cost const& whole = from_.costs[detail::idx(q.cost)];
+      auto const &row_class = from_.classes[idx(q.rows)].of,
+                 &col_class = from_.classes[idx(q.cols)].of;
+      pair_cost const& whole = from_.costs[idx(q.cost)];
       // by column: where it is in a row, and on how many devices
       std::vector<std::pair<int, int>> places;
-      for (int y : col_choice) places.push_back({col_class[detail::idx(y)], b[detail::idx(y)]});
+      for (int y : col_choice) places.push_back({col_class[idx(y)], b[idx(y)]});
       c.seconds.reserve(row_choice.size() * col_choice.size());
       for (int x : row_choice) {
         double const* const row =
-            whole.seconds.data() + detail::idx(row_class[detail::idx(x)]) * detail::idx(whole.cols);
-        int const size = a[detail::idx(x)];
+            whole.seconds.data() + idx(row_class[idx(x)]) * idx(whole.cols);
+        int const size = a[idx(x)];
         for (auto const& [y, other] : places) c.seconds.push_back(row[y] * std::max(size, other) / devices_);
       }
       it->second = {0, 0, static_cast<int>(to_.costs.size()), rows, cols};
@@ -191,25 +192,25 @@ inline mapping_problem relaxed_sum(mapping_problem const& p,
   std::vector<std::vector<int>> least(p.sets.size());
   for (int i = 0; i < p.tree.size(); ++i) {
     if (p.tree[i].kind != sp_kind::leaf) continue;
-    auto const s = detail::idx(p.set_of[detail::idx(p.tree[i].left)]);
+    auto const s = idx(p.set_of[idx(p.tree[i].left)]);
     // operators of one set stand in the same ranges
     if (!least[s].empty()) continue;
     choice_set const& c = p.sets[s];
     for (int k = 0; k < c.count(); ++k) {
       int size = p.devices;
-      for (device_range x : ranges[detail::idx(i)])
+      for (device_range x : ranges[idx(i)])
         if (p.fits(p.tree[i].left, k, x)) size = std::min(size, x.count);
       least[s].push_back(size);
-      r.sets[s].seconds[detail::idx(k)] *= static_cast<double>(size) / p.devices;
+      r.sets[s].seconds[idx(k)] *= static_cast<double>(size) / p.devices;
     }
   }
   scaled_pairs scaled(p, r, least, p.devices);
   for (std::size_t e = 0; e < pairs_of_entry.size(); ++e)
     for (int k : pairs_of_entry[e]) {
-      operator_pair& q = r.pairs[detail::idx(k)];
-      if (ranges[e].size() > 1) q = scaled(p.pairs[detail::idx(k)]);
-      else if (pair_cost& c = r.costs[detail::idx(q.cost)]; c.seconds.empty())
-        c = p.costs[detail::idx(q.cost)];
+      operator_pair& q = r.pairs[idx(k)];
+      if (ranges[e].size() > 1) q = scaled(p.pairs[idx(k)]);
+      else if (pair_cost& c = r.costs[idx(q.cost)]; c.seconds.empty())
+        c = p.costs[idx(q.cost)];
     }
   return r;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/problem/problem.hpp>
 #include <utility>
 #include <vector>

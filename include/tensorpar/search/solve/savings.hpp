@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/program/passes/memory_pass.hpp>
 #include <tensorpar/search/problem/split.hpp>
 #include <tensorpar/search/solve/objective.hpp>
@@ -16,9 +17,9 @@ inline std::vector<char> recomputable(computation_graph const& forward, training
   std::vector<char> r(forward.nodes.size(), 1);
   std::vector<int> const cuts = cut_candidates(forward, t);
   if (cuts.empty()) return std::vector<char>(forward.nodes.size(), 0);
-  for (int v : cuts) r[detail::idx(v)] = 0;
+  for (int v : cuts) r[idx(v)] = 0;
   for (int v = 0; v < forward.node_count(); ++v)
-    if (forward.type(forward.node(v).out[0]).rank == 0) r[detail::idx(v)] = 0;
+    if (forward.type(forward.node(v).out[0]).rank == 0) r[idx(v)] = 0;
   return r;
 }
 

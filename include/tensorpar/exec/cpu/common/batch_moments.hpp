@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/device/has_parameters.hpp>
 #include <tensorpar/exec/device/scalar.hpp>
 #include <tensorpar/ir/running_statistics.hpp>
@@ -91,7 +92,7 @@ template <class Scalar> class batch_moments {
       sums& s = fresh[name];
       for (graph_port const& o : g.outputs)
         if (o.name == name) {
-          s.sum.resize(static_cast<std::size_t>(g.type(o.value).elements()), number(0));
+          s.sum.resize(idx(g.type(o.value).elements()), number(0));
           s.count += detail::summed_elements(g, o.value);
           seen.insert(o.value);
           ++values[name];

@@ -2,6 +2,7 @@
 // tile of the result in registers
 #pragma once
 #include <memory>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/cpu/common/eigen_door.hpp>
 #include <tensorpar/exec/cpu/common/kernels_gemm.hpp>
 
@@ -90,7 +91,7 @@ template <class Real> class packed_product {
   }
   struct buffers {
     static constexpr i64 spare = 64 / static_cast<i64>(sizeof(Real));
-    std::unique_ptr<Real[]> memory{new Real[static_cast<std::size_t>(depth * (high + wide) + 2 * spare)]};
+    std::unique_ptr<Real[]> memory{new Real[idx(depth * (high + wide) + 2 * spare)]};
     static Real* aligned(Real* p) {
       return p + (64 - reinterpret_cast<std::uintptr_t>(p) % 64) % 64 / sizeof(Real);
     }

@@ -2,6 +2,7 @@
 // any size
 #pragma once
 #include <cstring>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/cpu/common/kernels.hpp>
 #include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/op/kinds/axis_sum.hpp>
@@ -17,7 +18,7 @@ template <class Scalar> std::size_t element_size(tensor_block const& b) {
 /// Row-major order is kept.
 template <class Scalar> void copy_all(kernel_call const& c) {
   i64 const n = c.out_block[0].elements();
-  if (n) std::memcpy(c.out[0], c.in[0], static_cast<std::size_t>(n) * element_size<Scalar>(c.out_block[0]));
+  if (n) std::memcpy(c.out[0], c.in[0], idx(n) * element_size<Scalar>(c.out_block[0]));
 }
 
 /// A tensor seen as [outer, extent of one axis, inner], inner in bytes.
@@ -28,7 +29,7 @@ struct axis_view {
 template <class Scalar> axis_view view_along(tensor_block const& b, int a) {
   i64 outer = 1;
   for (int i = 0; i < a; ++i) outer *= b.local[i];
-  return {outer, b.local[a], static_cast<std::size_t>(stride_of(b, a)) * element_size<Scalar>(b)};
+  return {outer, b.local[a], idx(stride_of(b, a)) * element_size<Scalar>(b)};
 }
 /// Copies positions [from, from + n) of one tensor's axis to [to, to + n) of another's.
 inline void copy_along(void const* x, axis_view const& xv, i64 from, void* y, axis_view const& yv, i64 to,
@@ -36,9 +37,9 @@ inline void copy_along(void const* x, axis_view const& xv, i64 from, void* y, ax
   auto const* p = static_cast<char const*>(x);
   auto* q = static_cast<char*>(y);
   for (i64 o = 0; o < xv.outer; ++o)
-    std::memcpy(q + static_cast<std::size_t>(o * yv.extent + to) * yv.inner,
-                p + static_cast<std::size_t>(o * xv.extent + from) * xv.inner,
-                static_cast<std::size_t>(n) * xv.inner);
+    std::memcpy(q + idx(o * yv.extent + to) * yv.inner,
+                p + idx(o * xv.extent + from) * xv.inner,
+                idx(n) * xv.inner);
 }
 
 /// Local blocks of these hold the same elements in the same order on both sides: what changes is the shape,
@@ -68,7 +69,7 @@ template <class Scalar> struct kernel<Scalar, unslice_axis> {
     detail::axis_view const x = detail::view_along<Scalar>(c.in_block[0], a),
                             y = detail::view_along<Scalar>(c.out_block[0], a);
     // zero is all bits zero in every scalar
-    std::memset(c.out[0], 0, static_cast<std::size_t>(y.outer * y.extent) * y.inner);
+    std::memset(c.out[0], 0, idx(y.outer * y.extent) * y.inner);
     detail::copy_along(c.in[0], x, 0, c.out[0], y, op.begin, x.extent);
   }
 };

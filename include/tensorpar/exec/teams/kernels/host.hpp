@@ -2,6 +2,7 @@
 // accelerators, run and debugged here
 #pragma once
 #include <array>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/exec/teams/kernels/lines.hpp>
 
 namespace tensorpar {
@@ -14,7 +15,7 @@ template <int Lanes> struct host_team {
   template <class Scalar, class F> constexpr Scalar sum(i64 n, F&& f) const {
     std::array<Scalar, std::size_t{Lanes}> part{};
     for (int lane = Lanes - 1; lane >= 0; --lane)
-      for (i64 i = lane; i < n; i += Lanes) part[static_cast<std::size_t>(lane)] += f(i);
+      for (i64 i = lane; i < n; i += Lanes) part[idx(lane)] += f(i);
     for (std::size_t half = Lanes / 2; half > 0; half /= 2)
       for (std::size_t lane = 0; lane < half; ++lane) part[lane] += part[lane + half];
     return part[0];

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble_v.hpp>
 
 namespace tensorpar {
@@ -25,14 +26,14 @@ struct v_block {
     t[3] = (p - 1) * (down + up + back_down + back_up) + turn[0] + turn[1] + turn[2] - i * back_up;
     std::array<bool, 6> taken{};
     for (int k = 0; k < 4; ++k) {
-      bool& here = taken[static_cast<std::size_t>(t[static_cast<std::size_t>(k)] % 6)];
+      bool& here = taken[idx(t[idx(k)] % 6)];
       if (here) return false;
       here = true;
     }
     for (std::size_t k = 4; k < 6; ++k) {   // weights passes take what is left, as soon as they can
       t[k] = t[k - 2] + 1;
-      while (taken[static_cast<std::size_t>(t[k] % 6)]) ++t[k];
-      taken[static_cast<std::size_t>(t[k] % 6)] = true;
+      while (taken[idx(t[k] % 6)]) ++t[k];
+      taken[idx(t[k] % 6)] = true;
     }
     return true;
   }
@@ -51,7 +52,7 @@ struct v_block {
     int const stage[6] = {i, 2 * p - 1 - i, 2 * p - 1 - i, i, 2 * p - 1 - i, i};
     std::array<int, 6> k{};
     std::vector<pass_entry> o;
-    o.reserve(static_cast<std::size_t>(m) * 6);
+    o.reserve(idx(m) * 6);
     for (;;) {   // six ascending lists merged
       std::size_t next = 6;
       for (std::size_t j = 0; j < 6; ++j)
@@ -100,7 +101,7 @@ inline std::optional<pipeline> controllable_v(pipeline p, stage_edges const& e, 
           detail::v_block const block{
               down, up, d - up, d - down, {1 + turns % 6, 1 + turns / 6 % 6, 1 + turns / 36}};
           if (!block.fits_together(n)) continue;
-          for (int g = 0; g < n; ++g) q.schedule[static_cast<std::size_t>(g)] = block.order(n, g, m);
+          for (int g = 0; g < n; ++g) q.schedule[idx(g)] = block.order(n, g, m);
           consider(q);
           for (auto& o : q.schedule)
             std::erase_if(o, [](pass_entry const& x) { return x.what == pass::weights; });

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/schedules/greedy.hpp - a backward pass wherever it costs no time: Algorithm 4 of
 // the thesis
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
 
@@ -12,7 +13,7 @@ namespace detail {
 /// number `as`.
 inline std::vector<pass_entry> entries(pipeline const& p, int stage, std::vector<int> const& forwards,
                                        int as) {
-  bool const split = p.stages[static_cast<std::size_t>(stage)].split_backward;
+  bool const split = p.stages[idx(stage)].split_backward;
   std::vector<pass_entry> o;
   o.reserve(forwards.size() * 3);
   int f = 0;
@@ -27,16 +28,16 @@ inline std::vector<pass_entry> entries(pipeline const& p, int stage, std::vector
 /// The loop of Algorithm 4: from the first pass to the last a backward pass wherever `good` says that it and
 /// from then on one forward and one backward pass in turn will do, else a forward pass.
 template <class Good> std::vector<int> earliest_backwards(int m, Good const& good) {
-  std::vector<int> forwards(static_cast<std::size_t>(m), m);
+  std::vector<int> forwards(idx(m), m);
   int f = 1, known = -1;
   for (int b = 0; b < m;) {
     bool now = b < f;
     if (now && f < m && f != known) {
-      for (int k = b; k < m; ++k) forwards[static_cast<std::size_t>(k)] = std::min(m, f + k - b);
+      for (int k = b; k < m; ++k) forwards[idx(k)] = std::min(m, f + k - b);
       now = good(forwards);
     }
     if (now) {
-      forwards[static_cast<std::size_t>(b++)] = f;
+      forwards[idx(b++)] = f;
       known = f + 1;   // one more forward pass and then this one: what has just been found good
     } else {
       ++f;
@@ -60,10 +61,10 @@ class stage_and_below {
     std::vector<int> number(p.stages.size(), -1);
     p_.mini_batch = p.mini_batch;
     c_.freed_at_backward = c.freed_at_backward;
-    for (std::size_t s = static_cast<std::size_t>(stage); s < p.stages.size(); ++s) {
+    for (std::size_t s = idx(stage); s < p.stages.size(); ++s) {
       std::vector<int> from;
       for (int u : e[s])
-        if (number[static_cast<std::size_t>(u)] >= 0) from.push_back(number[static_cast<std::size_t>(u)]);
+        if (number[idx(u)] >= 0) from.push_back(number[idx(u)]);
       if (from.empty() && static_cast<int>(s) != stage) continue;
       int const i = static_cast<int>(p_.stages.size());
       number[s] = i;
@@ -74,15 +75,15 @@ class stage_and_below {
       c_.stages.back().update = 0;
       e_.push_back(from);
       order_.emplace_back();
-      for (pass_entry x : p.schedule[static_cast<std::size_t>(p.stages[s].group)]) {
+      for (pass_entry x : p.schedule[idx(p.stages[s].group)]) {
         x.stage = i;
         order_.back().push_back(x);
       }
     }
     for (stage_transfer t : c.transfers) {
       if (t.from < 0 || t.to < 0 || std::max(t.from, t.to) >= static_cast<int>(number.size())) continue;
-      t.from = number[static_cast<std::size_t>(t.from)];
-      t.to = number[static_cast<std::size_t>(t.to)];
+      t.from = number[idx(t.from)];
+      t.to = number[idx(t.to)];
       if (t.from >= 0 && t.to >= 0) c_.transfers.push_back(t);
     }
   }
@@ -92,7 +93,7 @@ class stage_and_below {
     pipeline_simulator run(p_, e_, c_);
     // All forward passes first: whatever lies below gets its input as early as it can, so nothing is faster.
     int const m = p_.micro_batches(0);
-    order_[0] = entries(p_, 0, std::vector<int>(static_cast<std::size_t>(m), m), 0);
+    order_[0] = entries(p_, 0, std::vector<int>(idx(m), m), 0);
     double const best = run.run(order_).last[0] * (1 + 1e-12);
     auto const forwards = earliest_backwards(m, [&](std::vector<int> const& f) {
       order_[0] = entries(p_, 0, f, 0);
@@ -116,7 +117,7 @@ inline pipeline greedy_schedule(pipeline p, stage_edges const& e, pipeline_costs
   pipeline_simulator const checked(p, e, c);
   p.schedule.assign(p.groups.size(), {});
   for (int s = static_cast<int>(p.stages.size()) - 1; s >= 0; --s)
-    p.schedule[static_cast<std::size_t>(p.stages[static_cast<std::size_t>(s)].group)] =
+    p.schedule[idx(p.stages[idx(s)].group)] =
         detail::stage_and_below(p, e, c, s).greedy();
   return p;
 }
@@ -152,9 +153,9 @@ inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs 
     changed = false;
     for (int s = static_cast<int>(p.stages.size()) - 1; s >= 0; --s) {
       int const m = p.micro_batches(s);
-      auto& mine = best.schedule[static_cast<std::size_t>(p.stages[static_cast<std::size_t>(s)].group)];
+      auto& mine = best.schedule[idx(p.stages[idx(s)].group)];
       std::vector<pass_entry> const before = mine;
-      mine = detail::entries(p, s, std::vector<int>(static_cast<std::size_t>(m), m), s);
+      mine = detail::entries(p, s, std::vector<int>(idx(m), m), s);
       pipeline_run const* r = run.attempt(best.schedule);
       double const wanted = (r ? std::min(least, r->makespan) : least) * (1 + 1e-12);
       auto const forwards = detail::earliest_backwards(m, [&](std::vector<int> const& f) {

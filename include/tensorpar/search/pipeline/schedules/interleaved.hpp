@@ -1,5 +1,6 @@
 // tensorpar/search/pipeline/schedules/interleaved.hpp - 1F1B with several chunks of the chain on each group
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 
 namespace tensorpar {
@@ -17,8 +18,8 @@ inline pipeline interleaved_1f1b(pipeline p, stage_edges const& e) {
                 "equally many on each");
   int const v = n / groups, m = p.micro_batches(0);
   for (int s = 0; s < n; ++s) {
-    pipeline_stage const& x = p.stages[static_cast<std::size_t>(s)];
-    auto const& from = e[static_cast<std::size_t>(s)];
+    pipeline_stage const& x = p.stages[idx(s)];
+    auto const& from = e[idx(s)];
     bool const chained = s == 0 ? from.empty() : from == std::vector<int>{s - 1};
     if (!chained || x.group != s % groups || x.micro_batch != p.stages[0].micro_batch)
       throw error("stage " + std::to_string(s), "interleaved 1F1B",
@@ -29,7 +30,7 @@ inline pipeline interleaved_1f1b(pipeline p, stage_edges const& e) {
                 "interleaved 1F1B", "p divides m");
   p.schedule.assign(p.groups.size(), {});
   for (int g = 0; g < groups; ++g) {
-    auto& o = p.schedule[static_cast<std::size_t>(g)];
+    auto& o = p.schedule[idx(g)];
     int const all = m * v, warm_up = std::min(all, 2 * (groups - 1 - g) + (v - 1) * groups);
     // The i-th pass of a kind: p micro-batches of the first chunk, the same p of the next, ...; backward from
     // the last chunk.

@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/schedules/controllable_v.hpp>
 #include <tensorpar/search/pipeline/schedules/greedy.hpp>
@@ -28,7 +29,7 @@ enum class schedule_kind : int {
 inline constexpr std::array<std::string_view, 11> schedule_names{
     "gpipe",   "1f1b", "kfkb",   "greedy", "interleaved-1f1b", "zb-h1", "zb-h2",
     "zb-auto", "zb-v", "v-half", "v-min"};
-constexpr std::string_view name_of(schedule_kind k) { return schedule_names[static_cast<std::size_t>(k)]; }
+constexpr std::string_view name_of(schedule_kind k) { return schedule_names[idx(k)]; }
 
 /// Throws `error` listing the names if there is none such.
 inline schedule_kind schedule_named(std::string_view name) {

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/schedules/orders.hpp - the orders that fixed rules give: GPipe, 1F1B, kFkB
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/program/schedule.hpp>
 #include <tensorpar/search/pipeline/schedules/in_flight.hpp>
 
@@ -11,7 +12,7 @@ namespace detail {
 /// A backward pass, and where the stage splits its weights pass at once: as if it did not split.
 inline void put_backward(std::vector<pass_entry>& o, pipeline const& p, int stage, int micro_batch) {
   o.push_back({stage, pass::backward, micro_batch});
-  if (p.stages[static_cast<std::size_t>(stage)].split_backward)
+  if (p.stages[idx(stage)].split_backward)
     o.push_back({stage, pass::weights, micro_batch});
 }
 
@@ -38,8 +39,8 @@ std::vector<i64> in_flight_samples(pipeline const& p, stage_edges const& e, Rule
         (std::max<i64>(least[s], x.k * x.micro_batch) + x.micro_batch - 1) / x.micro_batch * x.micro_batch;
     least[s] = std::min(p.mini_batch, whole);
     for (int u : e[s]) {
-      pipeline_stage const& y = p.stages[static_cast<std::size_t>(u)];
-      i64& i = least[static_cast<std::size_t>(u)];
+      pipeline_stage const& y = p.stages[idx(u)];
+      i64& i = least[idx(u)];
       i = std::max<i64>(i, rule(i64{y.k}, y.micro_batch, i64{x.k}, x.micro_batch, least[s]));
     }
   }
@@ -51,7 +52,7 @@ std::vector<i64> in_flight_samples(pipeline const& p, stage_edges const& e, Rule
 inline std::vector<pass_entry> k_f_k_b_order(pipeline const& p, int stage, i64 warm_up, int k) {
   int const m = p.micro_batches(stage), first = static_cast<int>(std::clamp<i64>(warm_up, std::min(m, k), m));
   std::vector<pass_entry> o;
-  o.reserve(static_cast<std::size_t>(m) * 3);
+  o.reserve(idx(m) * 3);
   int f = 0, b = 0;
   for (; f < first; ++f) o.push_back({stage, pass::forward, f});
   while (b < m) {
@@ -73,7 +74,7 @@ inline pipeline k_f_k_b(pipeline p, stage_edges const& e, std::vector<i64> const
   p.schedule.assign(p.groups.size(), {});
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     pipeline_stage const& x = p.stages[s];
-    p.schedule[static_cast<std::size_t>(x.group)] =
+    p.schedule[idx(x.group)] =
         k_f_k_b_order(p, static_cast<int>(s), in_flight[s] / x.micro_batch, x.k);
   }
   return p;
@@ -97,7 +98,7 @@ inline pipeline gpipe(pipeline p, stage_edges const& e) {
   p.schedule.assign(p.groups.size(), {});
   int const n = static_cast<int>(p.stages.size());
   auto const order = [&](int s) -> auto& {
-    return p.schedule[static_cast<std::size_t>(p.stages[static_cast<std::size_t>(s)].group)];
+    return p.schedule[idx(p.stages[idx(s)].group)];
   };
   for (int s = 0; s < n; ++s)
     for (int k = 0; k < p.micro_batches(s); ++k) order(s).push_back({s, pass::forward, k});

@@ -1,5 +1,6 @@
 // tensorpar/search/pipeline/schedules/weight_filling.hpp - weights passes put where a group would wait
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
@@ -39,13 +40,13 @@ class weight_filler {
   /// When what the pass waits for is there; -1 if that is not known yet.
   double available(pass_entry const& e) const {
     int const way = e.what == pass::forward ? 0 : 1;
-    std::size_t const s = static_cast<std::size_t>(e.stage);
+    std::size_t const s = idx(e.stage);
     i64 const samples = (i64{e.micro_batch} + 1) * p_.stages[s].micro_batch;
     double t = 0;
     for (int o : way == 0 ? in_[s] : out_[s]) {
-      i64 const size = p_.stages[static_cast<std::size_t>(o)].micro_batch;
-      std::size_t const last = static_cast<std::size_t>((samples + size - 1) / size - 1);
-      auto const& done = ended_[way][static_cast<std::size_t>(o)];
+      i64 const size = p_.stages[idx(o)].micro_batch;
+      std::size_t const last = idx((samples + size - 1) / size - 1);
+      auto const& done = ended_[way][idx(o)];
       if (done.size() <= last) return -1;
       t = std::max(t, done[last] + (way == 0 ? transfer(o, e.stage, 0) : transfer(e.stage, o, 1)));
     }
@@ -53,7 +54,7 @@ class weight_filler {
   }
   void weights(group_state& g) {
     pass_entry e = g.pending[g.oldest++];
-    stage_seconds const& c = c_.stages[static_cast<std::size_t>(e.stage)];
+    stage_seconds const& c = c_.stages[idx(e.stage)];
     e.what = pass::weights;
     g.order.push_back(e);
     g.now += c.weights;
@@ -62,10 +63,10 @@ class weight_filler {
   bool step(group_state& g, pass_entry const& e) {
     double const t = available(e);
     if (t < 0) return false;
-    std::size_t const s = static_cast<std::size_t>(e.stage);
+    std::size_t const s = idx(e.stage);
     stage_seconds const& c = c_.stages[s];
     while (g.oldest < g.pending.size() && t - g.now > 0 &&
-           t - g.now >= how_.fits * c_.stages[static_cast<std::size_t>(g.pending[g.oldest].stage)].weights)
+           t - g.now >= how_.fits * c_.stages[idx(g.pending[g.oldest].stage)].weights)
       weights(g);
     if (e.what == pass::forward) {
       double const slack = 1e-9 * how_.limit;
@@ -121,7 +122,7 @@ inline bool fill_weights(pipeline& p, stage_edges const& e, pipeline_costs const
                 std::to_string(p.groups.size()) + " of them");
   for (std::size_t g = 0; g < p.schedule.size(); ++g)
     for (pass_entry const& x : p.schedule[g])
-      if (x.stage < 0 || static_cast<std::size_t>(x.stage) >= p.stages.size() || x.what == pass::weights ||
+      if (x.stage < 0 || idx(x.stage) >= p.stages.size() || x.what == pass::weights ||
           x.micro_batch < 0 || x.micro_batch >= p.micro_batches(x.stage))
         throw error("a pass of stage " + std::to_string(x.stage), "order of group " + std::to_string(g),
                     "forward and backward passes");

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/schedules/zero_bubble.hpp - weight gradients put off, so that input gradients
 // come sooner: ZB-H1 and ZB-H2
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 
 namespace tensorpar {
@@ -12,7 +13,7 @@ namespace detail {
 inline std::vector<pass_entry> zero_bubble_order(pipeline const& p, int stage, i64 warm_up, i64 pending) {
   int const m = p.micro_batches(stage), first = static_cast<int>(std::clamp<i64>(warm_up, 1, m));
   std::vector<pass_entry> o;
-  o.reserve(static_cast<std::size_t>(m) * 3);
+  o.reserve(idx(m) * 3);
   int f = 0, b = 0, w = 0;
   for (; f < first; ++f) o.push_back({stage, pass::forward, f});
   while (b < m) {
@@ -38,7 +39,7 @@ inline pipeline zero_bubble(pipeline p, stage_edges const& e, i64 factor) {
   p.schedule.assign(p.groups.size(), {});
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     i64 const b = p.stages[s].micro_batch;
-    p.schedule[static_cast<std::size_t>(p.stages[s].group)] = zero_bubble_order(
+    p.schedule[idx(p.stages[s].group)] = zero_bubble_order(
         p, static_cast<int>(s), factor * (i[s] / b) - factor + 1, factor * ((most - i[s]) / b));
   }
   return p;

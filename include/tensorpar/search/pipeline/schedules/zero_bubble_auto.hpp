@@ -2,6 +2,7 @@
 // memory, by trying
 #pragma once
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/schedules/weight_filling.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble.hpp>
@@ -56,7 +57,7 @@ inline std::optional<pipeline> zb_automatic(pipeline p, stage_edges const& e, pi
       i64 first = std::min<i64>(m, i + (i - 1) * eighths / 8);
       if (room < static_cast<double>(first)) first = std::max<i64>(1, static_cast<i64>(room));
       q.stages[s].split_backward = false;   // forward and backward passes only; the weights passes follow
-      q.schedule[static_cast<std::size_t>(q.stages[s].group)] =
+      q.schedule[idx(q.stages[s].group)] =
           k_f_k_b_order(q, static_cast<int>(s), first, 1);
       q.stages[s].split_backward = true;
     }

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/schedules/zero_bubble_v.hpp - ZB-V: two chunks of the chain on each group, down
 // and up again
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/weight_filling.hpp>
 
 namespace tensorpar {
@@ -15,7 +16,7 @@ inline void require_v(pipeline const& p, stage_edges const& e, std::string const
     throw error(std::to_string(all) + " stages on " + std::to_string(n) + " groups", schedule,
                 "twice as many stages as groups");
   for (int s = 0; s < all; ++s) {
-    auto const i = static_cast<std::size_t>(s);
+    auto const i = idx(s);
     bool const chained = s == 0 ? e[i].empty() : e[i] == std::vector<int>{s - 1};
     if (!chained || p.stages[i].group != (s < n ? s : 2 * n - 1 - s) ||
         p.stages[i].micro_batch != p.stages[0].micro_batch)
@@ -39,7 +40,7 @@ inline std::vector<pass_entry> v_order(pipeline const& p, int g) {
   int const n = static_cast<int>(p.groups.size()), m = p.micro_batches(0), stage[2] = {g, 2 * n - 1 - g};
   int done[2][2] = {{0, 0}, {0, 0}};   // chunk, pass
   std::vector<pass_entry> o;
-  o.reserve(static_cast<std::size_t>(m) * 6);
+  o.reserve(idx(m) * 6);
   auto const put = [&](int chunk, pass what) {
     int& k = done[chunk][static_cast<int>(what)];
     if (k < m) o.push_back({stage[chunk], what, k++});
@@ -77,7 +78,7 @@ inline pipeline zb_v(pipeline p, stage_edges const& e, pipeline_costs const& c) 
   double const limit = n * detail::chunk_units(p, c);
   for (pipeline_stage& s : p.stages) s.split_backward = true;
   p.schedule.assign(p.groups.size(), {});
-  for (int g = 0; g < n; ++g) p.schedule[static_cast<std::size_t>(g)] = detail::v_order(p, g);
+  for (int g = 0; g < n; ++g) p.schedule[idx(g)] = detail::v_order(p, g);
   pipeline_simulator split(p, e, c);
   pipeline best;
   double least = 0, min_span = 0;

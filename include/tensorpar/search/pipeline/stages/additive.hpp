@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/adjacency.hpp>
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
@@ -38,7 +39,7 @@ struct stage_devices {
 
   static stage_devices equal(int n, double memory = infinity) {
     stage_devices d;
-    d.list.assign(static_cast<std::size_t>(n), {1, memory});
+    d.list.assign(idx(n), {1, memory});
     return d;
   }
 };
@@ -64,11 +65,11 @@ class additive_stages {
     return first / devices_.per_node == (first + n - 1) / devices_.per_node;
   }
   double speed(int first, int n) const {
-    double s = devices_.list[static_cast<std::size_t>(uniform_ ? 0 : first)].speed;
+    double s = devices_.list[idx(uniform_ ? 0 : first)].speed;
     if (!uniform_)
       for (int i = first; i < first + n; ++i)
-        s = devices_.list[static_cast<std::size_t>(i)].speed < s
-                ? devices_.list[static_cast<std::size_t>(i)].speed
+        s = devices_.list[idx(i)].speed < s
+                ? devices_.list[idx(i)].speed
                 : s;
     return s;
   }
@@ -129,7 +130,7 @@ class additive_stages {
             degrees_.push_back({1, 1, d, t, r == 1, z == 1});
     std::map<std::array<double, 9>, int> first;
     for (int v = 0; v < this->operators(); ++v) {
-      operator_numbers const& x = operators_[static_cast<std::size_t>(v)];
+      operator_numbers const& x = operators_[idx(v)];
       kind_.push_back(first
                           .try_emplace({x.forward, x.backward, x.weights, x.launch, x.half, x.parameters,
                                         x.kept, x.result, x.scratch},
@@ -145,22 +146,22 @@ class additive_stages {
   bool admits(stage_choice const& c) const {
     return c.micro_batch % c.data == 0 && mini_batch_ % (c.micro_batch * c.k) == 0;
   }
-  int kind(int v) const { return kind_[static_cast<std::size_t>(v)]; }
+  int kind(int v) const { return kind_[idx(v)]; }
   bool uniform() const { return uniform_; }
   i64 mini_batch() const { return mini_batch_; }
   i64 own_batch() const { return 1; }
   double capacity(int first, int n) const {
-    double m = devices_.list[static_cast<std::size_t>(uniform_ ? 0 : first)].memory;
+    double m = devices_.list[idx(uniform_ ? 0 : first)].memory;
     if (!uniform_)
       for (int i = first; i < first + n; ++i)
-        m = devices_.list[static_cast<std::size_t>(i)].memory < m
-                ? devices_.list[static_cast<std::size_t>(i)].memory
+        m = devices_.list[idx(i)].memory < m
+                ? devices_.list[idx(i)].memory
                 : m;
     return m;
   }
 
   stage_work work(int v, stage_choice const& c, int first) const {
-    operator_numbers const& x = operators_[static_cast<std::size_t>(v)];
+    operator_numbers const& x = operators_[idx(v)];
     double const each = static_cast<double>(c.micro_batch) / c.data, t = c.tensor,
                  s = speed(first, c.devices());
     bool const close = one_node(first, c.devices());
@@ -206,7 +207,7 @@ template <topology G> std::vector<stage_tensor> tensors_of(G const& g, std::vect
   std::vector<stage_tensor> r;
   for (int v = 0; v < a.node_count(); ++v)
     if (auto const s = a.successors(v); s.size() > 0)
-      r.push_back({v, bytes[static_cast<std::size_t>(v)], std::vector<int>(s.begin(), s.end())});
+      r.push_back({v, bytes[idx(v)], std::vector<int>(s.begin(), s.end())});
   return r;
 }
 

@@ -2,6 +2,7 @@
 // are and what they border on
 #pragma once
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/stages/tree.hpp>
 #include <utility>
 #include <vector>
@@ -59,12 +60,12 @@ inline branch_states states_of(stage_tree const& tree, int block) {
   }
   r.in_order = r.states > branch_states::max_states;
   if (r.in_order) r.states = all + 1;
-  r.moves.resize(static_cast<std::size_t>(r.states));
+  r.moves.resize(idx(r.states));
   auto add_group = [&](branch_group g) {
     std::vector<int> operators;
     for (int c : g.children)
       for (int i = tree.lo(c); i < tree.hi(c); ++i)
-        operators.push_back(tree.order()[static_cast<std::size_t>(i)]);
+        operators.push_back(tree.order()[idx(i)]);
     g.border = tree.border_of(operators);
     r.groups.push_back(std::move(g));
     return static_cast<int>(r.groups.size()) - 1;
@@ -73,10 +74,10 @@ inline branch_states states_of(stage_tree const& tree, int block) {
     for (int s = 1; s < r.states; ++s) {
       branch_group g;
       for (int n = 1; n <= s; ++n) {
-        int const c = r.ordered[static_cast<std::size_t>(s - n)];
+        int const c = r.ordered[idx(s - n)];
         g.children.push_back(c);
         g.intervals.push_back({tree.lo(c), tree.hi(c), 1});
-        r.moves[static_cast<std::size_t>(s)].push_back({s - n, n == 1 ? -1 : add_group(g), n, s - 1});
+        r.moves[idx(s)].push_back({s - n, n == 1 ? -1 : add_group(g), n, s - 1});
       }
     }
     return r;
@@ -86,7 +87,7 @@ inline branch_states states_of(stage_tree const& tree, int block) {
   for (int s = 1; s < r.states; ++s) {
     branch_group g;
     for (std::size_t c = 0; c < classes.size(); ++c) {
-      int const n = digits[static_cast<std::size_t>(s)][c], child = classes[c].children.front();
+      int const n = digits[idx(s)][c], child = classes[c].children.front();
       if (n == 0) continue;
       g.intervals.push_back({tree.lo(child), tree.hi(child), n});
       g.children.insert(g.children.end(), classes[c].children.begin(), classes[c].children.begin() + n);
@@ -94,12 +95,12 @@ inline branch_states states_of(stage_tree const& tree, int block) {
     add_group(std::move(g));
   }
   for (int s = 1; s < r.states; ++s) {
-    auto const& have = digits[static_cast<std::size_t>(s)];
+    auto const& have = digits[idx(s)];
     std::size_t least = 0;
     while (have[least] == 0) ++least;
     // with a branch of the first class there is, so that no set comes about twice
     for (int g = 1; g <= s; ++g) {
-      auto const& d = digits[static_cast<std::size_t>(g)];
+      auto const& d = digits[idx(g)];
       bool inside = d[least] > 0;
       int size = 0;
       for (std::size_t c = 0; c < d.size() && inside; ++c) {
@@ -107,7 +108,7 @@ inline branch_states states_of(stage_tree const& tree, int block) {
         size += d[c];
       }
       if (inside)
-        r.moves[static_cast<std::size_t>(s)].push_back(
+        r.moves[idx(s)].push_back(
             {s - g, r.group_of_state(g), size, static_cast<int>(least)});
     }
   }

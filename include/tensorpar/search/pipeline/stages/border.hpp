@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/stages/border.hpp - what crosses the border of a set of operators that grows one
 // by one
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
 #include <vector>
 
@@ -14,17 +15,17 @@ class tensor_uses {
  public:
   tensor_uses(std::vector<stage_tensor> const& tensors, int operators)
       : tensors_(&tensors),
-        made_(static_cast<std::size_t>(operators)),
-        read_(static_cast<std::size_t>(operators)) {
+        made_(idx(operators)),
+        read_(idx(operators)) {
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       if (tensors[t].consumers.empty()) continue;
-      made_[static_cast<std::size_t>(tensors[t].producer)].push_back(static_cast<int>(t));
-      for (int v : tensors[t].consumers) read_[static_cast<std::size_t>(v)].push_back(static_cast<int>(t));
+      made_[idx(tensors[t].producer)].push_back(static_cast<int>(t));
+      for (int v : tensors[t].consumers) read_[idx(v)].push_back(static_cast<int>(t));
     }
   }
-  std::vector<int> const& made(int v) const { return made_[static_cast<std::size_t>(v)]; }
-  std::vector<int> const& read(int v) const { return read_[static_cast<std::size_t>(v)]; }
-  stage_tensor const& tensor(int t) const { return (*tensors_)[static_cast<std::size_t>(t)]; }
+  std::vector<int> const& made(int v) const { return made_[idx(v)]; }
+  std::vector<int> const& read(int v) const { return read_[idx(v)]; }
+  stage_tensor const& tensor(int t) const { return (*tensors_)[idx(t)]; }
   int count() const { return static_cast<int>(tensors_->size()); }
 };
 
@@ -50,16 +51,16 @@ class border_counter {
 
  public:
   explicit border_counter(tensor_uses const& uses)
-      : uses_(&uses), at_(static_cast<std::size_t>(uses.count())) {}
+      : uses_(&uses), at_(idx(uses.count())) {}
   void clear() {
-    for (int t : touched_) at_[static_cast<std::size_t>(t)] = {};
+    for (int t : touched_) at_[idx(t)] = {};
     touched_.clear();
     b_ = {};
   }
   /// Precondition: v is not in the set.
   void add(int v) {
     for (int t : uses_->read(v)) {
-      state& s = at_[static_cast<std::size_t>(t)];
+      state& s = at_[idx(t)];
       stage_tensor const& x = uses_->tensor(t);
       touched_.push_back(t);
       ++s.inside;
@@ -67,7 +68,7 @@ class border_counter {
       if (s.made && s.inside == static_cast<int>(x.consumers.size())) leaves(x, -1);
     }
     for (int t : uses_->made(v)) {
-      state& s = at_[static_cast<std::size_t>(t)];
+      state& s = at_[idx(t)];
       stage_tensor const& x = uses_->tensor(t);
       touched_.push_back(t);
       s.made = true;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/stages/decision_state.hpp>
 #include <tensorpar/search/pipeline/stages/joins.hpp>
 #include <tensorpar/search/pipeline/stages/writer.hpp>
@@ -35,7 +36,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
   /// All steps from the partial pipelines at position j of series e: as runs of parts that end there, and as
   /// the block that ends there.
   void advance(int e, lists& at, int j, int offset) {
-    std::vector<int> const& partials = at[static_cast<std::size_t>(j)];  // steps lead to positions before it
+    std::vector<int> const& partials = at[idx(j)];  // steps lead to positions before it
     auto const& parts = tree_.series(e);
     std::vector<stage_border> const& borders = tree_.runs_before(e, j);
     for (int id : partials) {
@@ -45,13 +46,13 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
       for (int r = 0; r < batchings(); ++r) {
         i64 const i = needs_.of(l.need, r);
         int const need = needs_.after(r, i);
-        int const hi = tree_.hi(parts[static_cast<std::size_t>(j) - 1]);
+        int const hi = tree_.hi(parts[idx(j) - 1]);
         int slow = 0;
         for (int from = j - 1; from >= 0; --from) {
-          std::size_t const f = static_cast<std::size_t>(from);
+          std::size_t const f = idx(from);
           leaf_interval const x{tree_.lo(parts[f]), hi, 1};
           if (needless(at[f], {&x, 1}, r, l.devices, need, left, &slow)) continue;
-          stage_fit const fit = prices_.fit({&x, 1, &borders[static_cast<std::size_t>(j - 1 - from)]}, r, i,
+          stage_fit const fit = prices_.fit({&x, 1, &borders[idx(j - 1 - from)]}, r, i,
                                             l, left, end_of(offset + l.devices), 0, &slow);
           if (fit.choice >= 0)
             pool_.offer(at[f], {l.devices + fit.devices, need, id, -1, from, j, 0, fit.choice,
@@ -60,13 +61,13 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
             break;
         }
       }
-      int const part = parts[static_cast<std::size_t>(j) - 1];
+      int const part = parts[idx(j) - 1];
       if (!tree_.is_block(part)) continue;
       std::vector<int> const& ways = block(part, l.need, uniform_ ? 0 : offset + l.devices).at.back();
       for (int w : ways) {
         partial_pipeline const sub = pool_[w];
         if (!fits(l, sub, offset)) continue;
-        pool_.offer(at[static_cast<std::size_t>(j) - 1], {l.devices + sub.devices, sub.need, id, w, j - 1,
+        pool_.offer(at[idx(j) - 1], {l.devices + sub.devices, sub.need, id, w, j - 1,
                                                           j, 0, -1, stage_step::part, l.area + sub.area});
       }
     }
@@ -79,7 +80,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
   /// Stages that hold what follows block p of series e, up to some part, and the end of one branch or whole
   /// branches of the block.
   void join(int e, lists& at, int p, int offset) {
-    if (prepared_.states(tree_.series(e)[static_cast<std::size_t>(p)]).in_order) return;
+    if (prepared_.states(tree_.series(e)[idx(p)]).in_order) return;
     for (auto const& [need, endings] : open_endings(e, at, p, offset)) {
       join_groups(e, at, p, offset, need, endings);
       join_ends(e, at, p, offset, need, endings);
@@ -90,7 +91,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
     int const n = static_cast<int>(at.size()) - 1;
     std::map<int, std::vector<ending>> by_need;
     for (int j = p + 2; j <= n && j - p - 1 <= max_joined; ++j)
-      for (int id : at[static_cast<std::size_t>(j)])
+      for (int id : at[idx(j)])
         for (int q = 0; q < batchings(); ++q) {
           partial_pipeline const& l = pool_[id];
           i64 const i = needs_.of(l.need, q);
@@ -105,14 +106,14 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
   }
   /// With whole branches.
   void join_groups(int e, lists& at, int p, int offset, int need, std::vector<ending> const& endings) {
-    int const block_entry = tree_.series(e)[static_cast<std::size_t>(p)];
+    int const block_entry = tree_.series(e)[idx(p)];
     branch_states const& r = prepared_.states(block_entry);
     int const full = r.states - 1;
     block_joins const& joins = prepared_.joins(e, p);
     std::vector<block_joins::left> const& groups = prepared_.groups(e, p);
     for (int g = 1; g <= full; ++g) {
       int const group = r.group_of_state(g);
-      std::vector<leaf_interval> intervals = r.groups[static_cast<std::size_t>(group)].intervals;
+      std::vector<leaf_interval> intervals = r.groups[idx(group)].intervals;
       intervals.push_back({});
       for (ending const& x : endings) {
         partial_pipeline const l = pool_[x.partial];
@@ -120,11 +121,11 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
         // at least one device for the other branches
         int const others = g < full, left = devices_ - offset - l.devices;
         int slow = 0;
-        if (needless(at[static_cast<std::size_t>(p)],
+        if (needless(at[idx(p)],
                      {intervals.data(), static_cast<int>(intervals.size())}, x.batching, l.devices + others,
                      need, left - others, &slow))
           continue;
-        stage_border const border = joins.border(groups[static_cast<std::size_t>(group)], x.j);
+        stage_border const border = joins.border(groups[idx(group)], x.j);
         stage_fit const fit = prices_.fit({intervals.data(), static_cast<int>(intervals.size()), &border},
                                           x.batching, x.in_flight, l, left, end_of(offset + l.devices));
         if (fit.choice < 0) continue;
@@ -132,10 +133,10 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
         so_far.devices = l.devices + fit.devices;
         so_far.area = l.area + fit.area;
         for (int w : block(block_entry, need, uniform_ ? 0 : offset + so_far.devices)
-                         .at[static_cast<std::size_t>(full - g)]) {
+                         .at[idx(full - g)]) {
           partial_pipeline const sub = pool_[w];
           if (!fits(so_far, sub, offset)) continue;
-          pool_.offer(at[static_cast<std::size_t>(p)],
+          pool_.offer(at[idx(p)],
                       {so_far.devices + sub.devices, needs_.joined(need, sub.need), x.partial, w, p,
                        x.j, g, fit.choice, stage_step::join_group, so_far.area + sub.area});
         }
@@ -144,7 +145,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
   }
   /// With the end of one branch, or of all that are equal.
   void join_ends(int e, lists& at, int p, int offset, int need, std::vector<ending> const& endings) {
-    int const block_entry = tree_.series(e)[static_cast<std::size_t>(p)];
+    int const block_entry = tree_.series(e)[idx(p)];
     auto const& classes = tree_.classes(block_entry);
     branch_states const& r = prepared_.states(block_entry);
     int const full = r.states - 1;
@@ -155,16 +156,16 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
       if (m < 2) continue;
       if (uniform_ && r.count[c] > 1) join_all(e, at, p, static_cast<int>(c), weight, need, endings);
       std::vector<block_joins::left> const& ends = prepared_.ends(e, p, classes[c], false);
-      lists inner(static_cast<std::size_t>(m) + 1);
+      lists inner(idx(m) + 1);
       for (ending const& x : endings) {
         partial_pipeline const l = pool_[x.partial];
         int const left = devices_ - offset - l.devices;
         int slow = 0;
         for (int q = m - 1; q > 0; --q) {
           leaf_interval const both[2] = {tree_.run(child, q, m), tree_.run(e, p + 1, x.j)};
-          std::vector<int>& here = inner[static_cast<std::size_t>(q)];
+          std::vector<int>& here = inner[idx(q)];
           if (needless(here, {both, 2}, x.batching, l.devices, need, left, &slow)) continue;
-          stage_border const border = joins.border(ends[static_cast<std::size_t>(q)], x.j);
+          stage_border const border = joins.border(ends[idx(q)], x.j);
           stage_fit const fit = prices_.fit({both, 2, &border}, x.batching, x.in_flight, l, left,
                                             end_of(offset + l.devices), 0, &slow);
           if (fit.hopeless) break;
@@ -177,10 +178,10 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
       for (int id : inner[0]) {
         partial_pipeline const l = pool_[id];
         for (int w : block(block_entry, need, uniform_ ? 0 : offset + l.devices)
-                         .at[static_cast<std::size_t>(full - weight)]) {
+                         .at[idx(full - weight)]) {
           partial_pipeline const sub = pool_[w];
           if (!fits(l, sub, offset)) continue;
-          pool_.offer(at[static_cast<std::size_t>(p)],
+          pool_.offer(at[idx(p)],
                       {l.devices + sub.devices, needs_.joined(l.need, sub.need), id, w, p, 0,
                        static_cast<int>(c), -1, stage_step::rest, l.area + sub.area});
         }
@@ -190,20 +191,20 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
 
   /// The same with the ends of all branches of a class.
   void join_all(int e, lists& at, int p, int c, int weight, int need, std::vector<ending> const& endings) {
-    int const block_entry = tree_.series(e)[static_cast<std::size_t>(p)];
+    int const block_entry = tree_.series(e)[idx(p)];
     branch_states const& r = prepared_.states(block_entry);
-    int const child = tree_.classes(block_entry)[static_cast<std::size_t>(c)].children.front(),
-              times = r.count[static_cast<std::size_t>(c)], m = static_cast<int>(tree_.series(child).size());
+    int const child = tree_.classes(block_entry)[idx(c)].children.front(),
+              times = r.count[idx(c)], m = static_cast<int>(tree_.series(child).size());
     block_joins const& joins = prepared_.joins(e, p);
     std::vector<block_joins::left> const& ends =
-        prepared_.ends(e, p, tree_.classes(block_entry)[static_cast<std::size_t>(c)], true);
+        prepared_.ends(e, p, tree_.classes(block_entry)[idx(c)], true);
     std::vector<int> const& others =
-        block(block_entry, need, 0).at[static_cast<std::size_t>(r.states - 1 - times * weight)];
+        block(block_entry, need, 0).at[idx(r.states - 1 - times * weight)];
     for (ending const& x : endings) {
       partial_pipeline const l = pool_[x.partial];
       int last = 0;
       for (int choice : prices_.of_batching(x.batching)) {
-        int const d = prices_.choices()[static_cast<std::size_t>(choice)].devices();
+        int const d = prices_.choices()[idx(choice)].devices();
         if (d == last || l.devices + d + times > devices_) continue;
         last = d;
         stage_fit fit;
@@ -211,7 +212,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
         for (; q > 1; --q) {
           leaf_interval both[2] = {tree_.run(child, q - 1, m), tree_.run(e, p + 1, x.j)};
           both[0].times = times;
-          stage_border const border = joins.border(ends[static_cast<std::size_t>(q) - 1], x.j);
+          stage_border const border = joins.border(ends[idx(q) - 1], x.j);
           stage_fit const f =
               prices_.fit({both, 2, &border}, x.batching, x.in_flight, l, devices_ - l.devices, devices_, d);
           if (f.choice < 0) break;
@@ -235,7 +236,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
           for (int w : others) {
             partial_pipeline const sub = pool_[w];
             if (fits(so_far, sub, 0))
-              pool_.offer(at[static_cast<std::size_t>(p)],
+              pool_.offer(at[idx(p)],
                           {so_far.devices + sub.devices, needs_.joined(f.need, sub.need), joined, w, p,
                            0, c, -1, stage_step::rest_all, so_far.area + sub.area});
           }
@@ -248,7 +249,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
     int const e = tree_.alike(entry);
     auto const it = fronts_.find({e, {end, need}});
     if (it != fronts_.end()) return it->second;
-    lists at(static_cast<std::size_t>(end) + 1);
+    lists at(idx(end) + 1);
     partial_pipeline start;
     start.need = need;
     at.back().push_back(pool_.add(start));
@@ -259,7 +260,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
   /// From the partial pipelines at positions up to `last` of a series to those at its front.
   void walk(int e, lists& at, int last, int offset) {
     for (int j = last; j > 0; --j) {
-      if (j < last && tree_.is_block(tree_.series(e)[static_cast<std::size_t>(j) - 1]))
+      if (j < last && tree_.is_block(tree_.series(e)[idx(j) - 1]))
         join(e, at, j - 1, offset);
       advance(e, at, j, offset);
     }
@@ -271,7 +272,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
     auto const [it, fresh] = series_.try_emplace({e, {need, offset}}, lists{});
     if (!fresh) return it->second;
     int const n = static_cast<int>(tree_.series(e).size());
-    lists at(static_cast<std::size_t>(n) + 1);
+    lists at(idx(n) + 1);
     partial_pipeline start;
     start.need = need;
     at.back().push_back(pool_.add(start));
@@ -285,17 +286,17 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
     auto const& classes = tree_.classes(e);
     branch_states const& r = prepared_.states(e);
     table t;
-    t.at.resize(static_cast<std::size_t>(r.states));
+    t.at.resize(idx(r.states));
     partial_pipeline start;
     start.need = needs_.none();
     t.at[0].push_back(pool_.add(start));
     for (int s = 1; s < r.states; ++s)
-      for (branch_states::move const& m : r.moves[static_cast<std::size_t>(s)]) {
-        std::vector<int> const& before = t.at[static_cast<std::size_t>(m.before)];
-        std::vector<int>& here = t.at[static_cast<std::size_t>(s)];
+      for (branch_states::move const& m : r.moves[idx(s)]) {
+        std::vector<int> const& before = t.at[idx(m.before)];
+        std::vector<int>& here = t.at[idx(s)];
         if (m.size == 1) {
-          int const child = r.in_order ? r.ordered[static_cast<std::size_t>(m.one)]
-                                       : classes[static_cast<std::size_t>(m.one)].children.front();
+          int const child = r.in_order ? r.ordered[idx(m.one)]
+                                       : classes[idx(m.one)].children.front();
           for (int id : before) {
             partial_pipeline const l = pool_[id];
             std::vector<int> const& ways = series(child, need, uniform_ ? 0 : offset + l.devices).front();
@@ -308,7 +309,7 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
           }
           continue;
         }
-        branch_group const& g = r.groups[static_cast<std::size_t>(m.group)];
+        branch_group const& g = r.groups[idx(m.group)];
         for (int q = 0; q < batchings(); ++q) {
           i64 const i = needs_.of(need, q);
           int const after = needs_.after(q, i);

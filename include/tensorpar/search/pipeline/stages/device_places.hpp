@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/stages/device_places.hpp - of the devices that a stage may stand on, the slowest
 // and the ones furthest apart
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/ir/machine/machine.hpp>
 #include <vector>
 
@@ -8,10 +9,10 @@ namespace tensorpar::detail {
 
 /// The kind with the least FLOP/s among n devices from `first` on. O(n).
 inline int slowest_kind(machine const& on, int first, int n) {
-  int worst = on.device[static_cast<std::size_t>(first)];
+  int worst = on.device[idx(first)];
   for (int i = first; i < first + n; ++i) {
-    int const k = on.device[static_cast<std::size_t>(i)];
-    if (on.kinds[static_cast<std::size_t>(k)].flops < on.kinds[static_cast<std::size_t>(worst)].flops)
+    int const k = on.device[idx(i)];
+    if (on.kinds[idx(k)].flops < on.kinds[idx(worst)].flops)
       worst = k;
   }
   return worst;

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/stages/engine.hpp - the least bottleneck over one family of partitions, by
 // bisection that knows which times matter
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/graph/sp/relaxation.hpp>
 #include <tensorpar/search/pipeline/stages/decision.hpp>
@@ -115,14 +116,14 @@ relaxation<double> stage_relaxation(adjacency const& a, M const& m, i64 micro_ba
     throw error("the graph has " + std::to_string(a.node_count()) + " nodes and the model " +
                     std::to_string(m.operators()) + " operators",
                 "stages", "one operator for each node");
-  std::vector<double> weight(static_cast<std::size_t>(m.operators()), -1);
+  std::vector<double> weight(idx(m.operators()), -1);
   for (int v = 0; v < m.operators(); ++v) {
-    double& w = weight[static_cast<std::size_t>(m.kind(v))];
+    double& w = weight[idx(m.kind(v))];
     stage_choice c;
     c.micro_batch = micro_batch;
     if (w < 0) w = m.work(v, c, 0).per_sample(micro_batch, m.mini_batch());
   }
-  return relax(a, [&](int v) { return weight[static_cast<std::size_t>(m.kind(v))]; });
+  return relax(a, [&](int v) { return weight[idx(m.kind(v))]; });
 }
 
 /// One series of all operators in this order.
@@ -146,23 +147,23 @@ inline sp_tree line_of(sp_tree const& t) { return line_of(order_of(t)); }
 inline std::vector<std::vector<int>> other_orders(adjacency const& a, std::vector<int> const& order) {
   std::size_t const n = order.size();
   std::vector<int> place(n, 0), early(n, 0), late(n, 0);
-  for (std::size_t i = 0; i < n; ++i) place[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < n; ++i) place[idx(order[i])] = static_cast<int>(i);
   for (int v : order)
     for (int w : a.successors(v))
-      early[static_cast<std::size_t>(w)] =
-          std::max(early[static_cast<std::size_t>(w)], early[static_cast<std::size_t>(v)] + 1);
+      early[idx(w)] =
+          std::max(early[idx(w)], early[idx(v)] + 1);
   for (std::size_t i = n; i-- > 0;)
     for (int w : a.successors(order[i]))
-      late[static_cast<std::size_t>(order[i])] =
-          std::min(late[static_cast<std::size_t>(order[i])], late[static_cast<std::size_t>(w)] - 1);
+      late[idx(order[i])] =
+          std::min(late[idx(order[i])], late[idx(w)] - 1);
   std::vector<std::vector<int>> r;
   for (std::vector<int> const* level : {&early, &late})
     for (int sign : {1, -1}) {
       std::vector<int> x = order;
       std::stable_sort(x.begin(), x.end(), [&](int v, int w) {
-        int const p = (*level)[static_cast<std::size_t>(v)], q = (*level)[static_cast<std::size_t>(w)];
+        int const p = (*level)[idx(v)], q = (*level)[idx(w)];
         return p != q ? p < q
-                      : sign * place[static_cast<std::size_t>(v)] < sign * place[static_cast<std::size_t>(w)];
+                      : sign * place[idx(v)] < sign * place[idx(w)];
       });
       bool known = x == order;
       for (auto const& y : r) known = known || y == x;

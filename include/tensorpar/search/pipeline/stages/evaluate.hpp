@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/in_flight.hpp>
 #include <tensorpar/search/pipeline/stages/border.hpp>
 #include <tensorpar/search/pipeline/stages/partial_pipelines.hpp>
@@ -40,7 +41,7 @@ namespace detail {
 inline std::vector<int> quotient_order(std::vector<std::vector<int>> const& next) {
   std::vector<int> missing(next.size(), 0), order;
   for (auto const& n : next)
-    for (int y : n) ++missing[static_cast<std::size_t>(y)];
+    for (int y : n) ++missing[idx(y)];
   std::vector<char> done(next.size(), 0);
   for (bool found = true; found;) {
     found = false;
@@ -48,7 +49,7 @@ inline std::vector<int> quotient_order(std::vector<std::vector<int>> const& next
       if (!done[x] && missing[x] == 0) {
         done[x] = 1;
         order.push_back(static_cast<int>(x));
-        for (int y : next[x]) --missing[static_cast<std::size_t>(y)];
+        for (int y : next[x]) --missing[idx(y)];
         found = true;
         break;
       }
@@ -65,13 +66,13 @@ namespace detail {
 template <stage_model M>
 std::vector<int> stage_of_operators(M const& m, std::vector<found_stage> const& stages) {
   std::size_t const n = stages.size();
-  std::vector<int> stage_of(static_cast<std::size_t>(m.operators()), -1);
+  std::vector<int> stage_of(idx(m.operators()), -1);
   for (std::size_t s = 0; s < n; ++s)
     for (int v : stages[s].nodes) {
-      if (v < 0 || v >= m.operators() || stage_of[static_cast<std::size_t>(v)] >= 0)
+      if (v < 0 || v >= m.operators() || stage_of[idx(v)] >= 0)
         throw error("operator " + std::to_string(v) + " stands in two stages or does not exist",
                     "stage " + std::to_string(s), "every operator in one stage");
-      stage_of[static_cast<std::size_t>(v)] = static_cast<int>(s);
+      stage_of[idx(v)] = static_cast<int>(s);
     }
   for (std::size_t v = 0; v < stage_of.size(); ++v)
     if (stage_of[v] < 0)
@@ -88,20 +89,20 @@ std::vector<stage_border> borders_of(M const& m, std::vector<int> const& stage_o
   std::vector<int> seen(n, -1);
   for (std::size_t t = 0; t < m.tensors().size(); ++t) {
     stage_tensor const& x = m.tensors()[t];
-    int const from = stage_of[static_cast<std::size_t>(x.producer)];
+    int const from = stage_of[idx(x.producer)];
     bool leaves = false;
     for (int v : x.consumers) {
-      int const to = stage_of[static_cast<std::size_t>(v)];
-      if (to == from || seen[static_cast<std::size_t>(to)] == static_cast<int>(t)) continue;
-      seen[static_cast<std::size_t>(to)] = static_cast<int>(t);
+      int const to = stage_of[idx(v)];
+      if (to == from || seen[idx(to)] == static_cast<int>(t)) continue;
+      seen[idx(to)] = static_cast<int>(t);
       leaves = true;
-      border[static_cast<std::size_t>(to)].in += x.bytes;
-      ++border[static_cast<std::size_t>(to)].tensors_in;
-      next[static_cast<std::size_t>(from)].push_back(to);
+      border[idx(to)].in += x.bytes;
+      ++border[idx(to)].tensors_in;
+      next[idx(from)].push_back(to);
     }
     if (!leaves) continue;
-    border[static_cast<std::size_t>(from)].out += x.bytes;
-    ++border[static_cast<std::size_t>(from)].tensors_out;
+    border[idx(from)].out += x.bytes;
+    ++border[idx(from)].tensors_out;
   }
   return border;
 }
@@ -109,14 +110,14 @@ std::vector<stage_border> borders_of(M const& m, std::vector<int> const& stage_o
 template <stage_model M>
 void add_work(M const& m, std::vector<found_stage> const& stages, std::vector<stage_border> const& border,
               stage_cost& r) {
-  std::size_t const n = stages.size(), operators = static_cast<std::size_t>(m.operators());
+  std::size_t const n = stages.size(), operators = idx(m.operators());
   std::vector<stage_work> known(operators);  // of a kind, in the stage that asked last
   std::vector<int> asked(operators, -1);
   for (std::size_t s = 0; s < n; ++s) {
     stage_choice const& c = stages[s].choice;
     stage_work w = m.transfer(border[s], c, stages[s].first);
     for (int v : stages[s].nodes) {
-      std::size_t const k = static_cast<std::size_t>(m.kind(v));
+      std::size_t const k = idx(m.kind(v));
       if (asked[k] != static_cast<int>(s)) known[k] = m.work(v, c, stages[s].first);
       asked[k] = static_cast<int>(s);
       w += known[k];
@@ -134,15 +135,15 @@ std::vector<char> add_in_flight(M const& m, std::vector<found_stage> const& stag
   std::vector<int> deep(n, 1);
   std::vector<char> first(n, 1);
   for (std::size_t k = n; k-- > 0;) {
-    std::size_t const s = static_cast<std::size_t>(order[k]);
+    std::size_t const s = idx(order[k]);
     stage_choice const& c = stages[s].choice;
     i64 i = c.k * c.micro_batch;
     for (int y : r.next[s]) {
-      stage_choice const& d = stages[static_cast<std::size_t>(y)].choice;
+      stage_choice const& d = stages[idx(y)].choice;
       i = std::max(i, in_flight_grouped(c.k, c.micro_batch, d.k, d.micro_batch,
-                                        r.in_flight[static_cast<std::size_t>(y)]));
-      deep[s] = std::max(deep[s], 1 + deep[static_cast<std::size_t>(y)]);
-      first[static_cast<std::size_t>(y)] = 0;
+                                        r.in_flight[idx(y)]));
+      deep[s] = std::max(deep[s], 1 + deep[idx(y)]);
+      first[idx(y)] = 0;
     }
     r.in_flight[s] = std::min(i, m.mini_batch());
     r.depth = std::max(r.depth, deep[s]);
@@ -161,12 +162,12 @@ void add_iteration(M const& m, std::vector<found_stage> const& stages, std::vect
   };
   std::vector<double> fill(n, 0), drain(n, 0);
   for (int o : order) {
-    std::size_t const s = static_cast<std::size_t>(o);
+    std::size_t const s = idx(o);
     double once = r.work[s].once;
     if (!r.shared.empty()) {
       once += r.shared.join[s];
       if (int const from = r.shared.from[s]; from >= 0) {
-        std::size_t const h = static_cast<std::size_t>(from);
+        std::size_t const h = idx(from);
         double const begun =
             static_cast<double>(r.in_flight[h]) / static_cast<double>(stages[h].choice.micro_batch);
         fill[s] = std::max(fill[s], fill[h] + begun * r.work[h].forward) + r.shared.wait[s];
@@ -179,7 +180,7 @@ void add_iteration(M const& m, std::vector<found_stage> const& stages, std::vect
                                                 r.work[s].micro_batch_seconds() +
                                             drain[s]);
     for (int y : r.next[s]) {
-      std::size_t const t = static_cast<std::size_t>(y);
+      std::size_t const t = idx(y);
       fill[t] = std::max(fill[t], fill[s] + passes(s, t) * r.work[s].forward);
       drain[t] = std::max(drain[t], drain[s] + passes(s, t) * (r.work[s].backward + r.work[s].weights));
     }

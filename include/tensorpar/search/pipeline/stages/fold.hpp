@@ -2,6 +2,7 @@
 // interleaved and V schedules want
 #pragma once
 #include <tensorpar/core/error.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 
 namespace tensorpar {
@@ -24,7 +25,7 @@ inline pipeline fold_stages(pipeline p, int groups, fold_kind kind) {
   for (int g = 0; g < groups; ++g) p.groups.push_back({g * first.count, first.count});
   for (int s = 0; s < n; ++s) {
     int const turn = s / groups, at = s % groups;
-    p.stages[static_cast<std::size_t>(s)].group =
+    p.stages[idx(s)].group =
         kind == fold_kind::back_and_forth && turn % 2 ? groups - 1 - at : at;
   }
   p.schedule.clear();

@@ -2,6 +2,7 @@
 // predecessors keep in flight
 #pragma once
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/in_flight.hpp>
 #include <utility>
 #include <vector>
@@ -48,13 +49,13 @@ class in_flight_needs {
   }
   /// Samples in flight of a stage with batching r, of which this is asked.
   i64 of(int need, int r) const {
-    return values_[static_cast<std::size_t>(need)][static_cast<std::size_t>(r)];
+    return values_[idx(need)][idx(r)];
   }
   /// What a stage of batching r with so many samples in flight asks of its predecessors.
   int after(int r, i64 in_flight_samples) {
     auto const [it, fresh] = after_.try_emplace({r, in_flight_samples}, 0);
     if (fresh) {
-      stage_batching const& y = batchings_[static_cast<std::size_t>(r)];
+      stage_batching const& y = batchings_[idx(r)];
       std::vector<i64> v;
       for (stage_batching const& x : batchings_) {
         i64 const own = x.k * x.micro_batch,
@@ -73,8 +74,8 @@ class in_flight_needs {
     if (a > b) std::swap(a, b);
     auto const [it, fresh] = joined_.try_emplace({a, b}, 0);
     if (fresh) {
-      std::vector<i64> v = values_[static_cast<std::size_t>(a)];
-      std::vector<i64> const& w = values_[static_cast<std::size_t>(b)];
+      std::vector<i64> v = values_[idx(a)];
+      std::vector<i64> const& w = values_[idx(b)];
       for (std::size_t i = 0; i < v.size(); ++i) v[i] = v[i] > w[i] ? v[i] : w[i];
       it->second = number(std::move(v));
     }
@@ -83,8 +84,8 @@ class in_flight_needs {
   /// Does a ask for no more than b?
   bool within(int a, int b) const {
     if (a == b) return true;
-    std::vector<i64> const &v = values_[static_cast<std::size_t>(a)],
-                           &w = values_[static_cast<std::size_t>(b)];
+    std::vector<i64> const &v = values_[idx(a)],
+                           &w = values_[idx(b)];
     for (std::size_t i = 0; i < v.size(); ++i)
       if (v[i] > w[i]) return false;
     return true;

@@ -2,6 +2,7 @@
 // follows their block
 #pragma once
 #include <map>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/stages/blocks.hpp>
 #include <utility>
 #include <vector>
@@ -30,17 +31,17 @@ class block_joins {
 
   block_joins(stage_tree const& tree, int e, int p) : tree_(&tree), e_(e), p_(p) {
     auto const& parts = tree.series(e);
-    int const block = parts[static_cast<std::size_t>(p)], n = static_cast<int>(parts.size());
+    int const block = parts[idx(p)], n = static_cast<int>(parts.size());
     auto const touches_left = [&](int v) {
       return tree.place(v) >= tree.lo(block) && tree.place(v) < tree.hi(block);
     };
-    std::vector<char> seen(static_cast<std::size_t>(tree.uses().count()), 0);
+    std::vector<char> seen(idx(tree.uses().count()), 0);
     for (int i = tree.lo(block); i < tree.hi(block); ++i) {
-      int const v = tree.order()[static_cast<std::size_t>(i)];
+      int const v = tree.order()[idx(i)];
       for (auto const* list : {&tree.uses().read(v), &tree.uses().made(v)})
         for (int t : *list) {
-          if (seen[static_cast<std::size_t>(t)]) continue;
-          seen[static_cast<std::size_t>(t)] = 1;
+          if (seen[idx(t)]) continue;
+          seen[idx(t)] = 1;
           stage_tensor const& x = tree.uses().tensor(t);
           bool right = false;
           for (int w : x.consumers)
@@ -49,14 +50,14 @@ class block_joins {
           if (right) crossing_.push_back({t, static_cast<int>(x.consumers.size()), x.bytes});
         }
     }
-    right_.resize(static_cast<std::size_t>(n) + 1);
+    right_.resize(idx(n) + 1);
     for (int j = p + 2; j <= n; ++j)
       for (crossing const& c : crossing_) {
         int count = 0;
         for (int w : tree.uses().tensor(c.tensor).consumers)
           count += tree.place(w) >= tree.hi(block) &&
-                   tree.place(w) < tree.hi(parts[static_cast<std::size_t>(j) - 1]);
-        right_[static_cast<std::size_t>(j)].push_back(count);
+                   tree.place(w) < tree.hi(parts[idx(j) - 1]);
+        right_[idx(j)].push_back(count);
       }
   }
 
@@ -84,7 +85,7 @@ class block_joins {
                    l.border.tensors_out + r.tensors_out};
     for (std::size_t i = 0; i < crossing_.size(); ++i) {
       auto const [made, inside] = l.touch[i];
-      int const right = right_[static_cast<std::size_t>(j)][i], all = crossing_[i].consumers;
+      int const right = right_[idx(j)][i], all = crossing_[i].consumers;
       int const in = (!made && inside + right > 0) - (!made && inside > 0) - (right > 0),
                 out = (made && inside + right < all) - (made && inside < all);
       b.tensors_in += in;
@@ -115,7 +116,7 @@ class stage_blocks {
     auto it = joins_.find({e, p});
     if (it != joins_.end()) return it->second;
     join_point x{block_joins(*tree_, e, p), {}, {}};
-    for (branch_group const& g : states(tree_->series(e)[static_cast<std::size_t>(p)]).groups) {
+    for (branch_group const& g : states(tree_->series(e)[idx(p)]).groups) {
       std::vector<std::pair<int, int>> intervals;
       for (int c : g.children) intervals.emplace_back(tree_->lo(c), tree_->hi(c));
       x.groups.push_back(x.joins.make_left(intervals, g.border));
@@ -148,7 +149,7 @@ class stage_blocks {
           intervals.emplace_back(y.lo, y.hi);
           if (all)
             for (int i = y.lo; i < y.hi; ++i)
-              operators.push_back(tree_->order()[static_cast<std::size_t>(i)]);
+              operators.push_back(tree_->order()[idx(i)]);
         }
         it->second.push_back(x.joins.make_left(
             intervals, all ? tree_->border_of(operators) : tree_->run_border(children.front(), q, m)));

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/stages/partial_pipelines.hpp - partial pipelines: how many devices they take and
 // what they ask of their predecessors
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/stages/in_flight_needs.hpp>
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
 #include <vector>
@@ -52,7 +53,7 @@ class partial_pipelines {
 
  public:
   explicit partial_pipelines(in_flight_needs const& needs) : needs_(&needs) {}
-  partial_pipeline const& operator[](int i) const { return all_[static_cast<std::size_t>(i)]; }
+  partial_pipeline const& operator[](int i) const { return all_[idx(i)]; }
   int add(partial_pipeline const& l) {
     all_.push_back(l);
     return static_cast<int>(all_.size()) - 1;

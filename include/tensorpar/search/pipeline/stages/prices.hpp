@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/pipeline/stages/in_flight_needs.hpp>
 #include <tensorpar/search/pipeline/stages/partial_pipelines.hpp>
@@ -33,11 +34,11 @@ struct min_work {
 };
 template <stage_model M> min_work min_work_of(M const& m, std::vector<stage_batching> const& batchings) {
   min_work r;
-  r.area.assign(static_cast<std::size_t>(m.operators()), -1);
+  r.area.assign(idx(m.operators()), -1);
   r.time = r.area;
   auto const degrees = m.degrees();
   for (int v = 0; v < m.operators(); ++v) {
-    std::size_t const k = static_cast<std::size_t>(m.kind(v));
+    std::size_t const k = idx(m.kind(v));
     if (r.area[k] >= 0) continue;
     r.area[k] = r.time[k] = infinity;
     for (stage_batching const& x : batchings)
@@ -61,8 +62,8 @@ template <stage_model M> double bottleneck_bound(M const& m, std::vector<stage_b
   min_work const l = min_work_of(m, batchings);
   double total = 0, longest = 0;
   for (int v = 0; v < m.operators(); ++v) {
-    total += l.area[static_cast<std::size_t>(m.kind(v))];
-    longest = std::max(longest, l.time[static_cast<std::size_t>(m.kind(v))]);
+    total += l.area[idx(m.kind(v))];
+    longest = std::max(longest, l.time[idx(m.kind(v))]);
   }
   return std::max(longest, total / m.devices());
 }
@@ -93,7 +94,7 @@ template <stage_model M> class stage_prices {
     }
     double max_scratch(std::size_t lo, std::size_t hi) const {
       if (scratch.empty() || lo >= hi) return 0;
-      std::size_t const level = static_cast<std::size_t>(std::bit_width(hi - lo)) - 1;
+      std::size_t const level = idx(std::bit_width(hi - lo)) - 1;
       return std::max(scratch[level][lo], scratch[level][hi - (std::size_t{1} << level)]);
     }
   };
@@ -107,17 +108,17 @@ template <stage_model M> class stage_prices {
   double min_rejected_ = infinity, limit_ = 0;
 
   per_choice const& of(int q, int first) {
-    per_choice& p = prices_[static_cast<std::size_t>(q) * static_cast<std::size_t>(firsts_) +
-                            static_cast<std::size_t>(first)];
+    per_choice& p = prices_[idx(q) * idx(firsts_) +
+                            idx(first)];
     if (!p.at.empty()) return p;
-    stage_choice const& c = choices_[static_cast<std::size_t>(q)];
-    std::vector<stage_work> known(static_cast<std::size_t>(m_->operators()));
+    stage_choice const& c = choices_[idx(q)];
+    std::vector<stage_work> known(idx(m_->operators()));
     std::vector<char> have(known.size(), 0);
     p.at.assign(1, {});
     p.at.reserve(tree_->order().size() + 1);
     std::vector<double> scratch;
     for (int v : tree_->order()) {
-      std::size_t const k = static_cast<std::size_t>(m_->kind(v));
+      std::size_t const k = idx(m_->kind(v));
       if (!have[k]) known[k] = m_->work(v, c, first);
       have[k] = 1;
       sums const& s = p.at.back();
@@ -147,7 +148,7 @@ template <stage_model M> class stage_prices {
   double area(slice<leaf_interval> piece) const {
     double r = 0;
     for (leaf_interval const& x : piece)
-      r += x.times * (area_[static_cast<std::size_t>(x.hi)] - area_[static_cast<std::size_t>(x.lo)]);
+      r += x.times * (area_[idx(x.hi)] - area_[idx(x.lo)]);
     return r;
   }
 
@@ -164,18 +165,18 @@ template <stage_model M> class stage_prices {
         choices_.push_back(c);
       }
       std::stable_sort(by_batching_.back().begin(), by_batching_.back().end(), [this](int a, int b) {
-        return choices_[static_cast<std::size_t>(a)].devices() <
-               choices_[static_cast<std::size_t>(b)].devices();
+        return choices_[idx(a)].devices() <
+               choices_[idx(b)].devices();
       });
     }
-    prices_.resize(choices_.size() * static_cast<std::size_t>(firsts_));
+    prices_.resize(choices_.size() * idx(firsts_));
     min_work const least = min_work_of(m, batchings);
     area_.assign(1, 0);
     for (int v : tree.order())
-      area_.push_back(area_.back() + least.area[static_cast<std::size_t>(m.kind(v))]);
+      area_.push_back(area_.back() + least.area[idx(m.kind(v))]);
   }
   std::vector<stage_choice> const& choices() const { return choices_; }
-  std::vector<int> const& of_batching(int r) const { return by_batching_[static_cast<std::size_t>(r)]; }
+  std::vector<int> const& of_batching(int r) const { return by_batching_[idx(r)]; }
   M const& model() const { return *m_; }
 
   /// What follows is asked at this limit, in seconds per sample.
@@ -201,9 +202,9 @@ template <stage_model M> class stage_prices {
   /// most `most`. Equal devices only. `start` as in `fit`.
   int at_least(slice<leaf_interval> piece, int batching, int most, int* start) {
     double const a = area(piece);
-    auto const& choices = by_batching_[static_cast<std::size_t>(batching)];
+    auto const& choices = by_batching_[idx(batching)];
     for (; *start < static_cast<int>(choices.size()); ++*start) {
-      int const n = choices_[static_cast<std::size_t>(choices[static_cast<std::size_t>(*start)])].devices();
+      int const n = choices_[idx(choices[idx(*start)])].devices();
       if (n > most) break;
       if (!too_large(a, n)) return n;
     }
@@ -236,12 +237,12 @@ template <stage_model M> class stage_prices {
     stage_fit r;
     r.hopeless = true;
     r.area = area({p.intervals, p.count});
-    auto const& choices = by_batching_[static_cast<std::size_t>(batching)];
+    auto const& choices = by_batching_[idx(batching)];
     int const from = start && firsts_ == 1 ? *start : 0;
     bool all_slow = true;
     for (int k = from; k < static_cast<int>(choices.size()); ++k) {
-      int const q = choices[static_cast<std::size_t>(k)];
-      stage_choice const& c = choices_[static_cast<std::size_t>(q)];
+      int const q = choices[idx(k)];
+      stage_choice const& c = choices_[idx(q)];
       int const n = c.devices();
       if (n > most) break;
       if (only > 0 && n != only) continue;
@@ -258,12 +259,12 @@ template <stage_model M> class stage_prices {
       double scratch = 0;
       for (int i = 0; i < p.count; ++i) {
         leaf_interval const& y = p.intervals[i];
-        sums const &lo = x.at[static_cast<std::size_t>(y.lo)], &hi = x.at[static_cast<std::size_t>(y.hi)];
+        sums const &lo = x.at[idx(y.lo)], &hi = x.at[idx(y.hi)];
         s.time += y.times * (hi.time - lo.time);
         s.fixed += y.times * (hi.fixed - lo.fixed);
         s.kept += y.times * (hi.kept - lo.kept);
         scratch =
-            std::max(scratch, x.max_scratch(static_cast<std::size_t>(y.lo), static_cast<std::size_t>(y.hi)));
+            std::max(scratch, x.max_scratch(idx(y.lo), idx(y.hi)));
       }
       if (s.time > limit_) {
         reject(s.time);

@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <tensorpar/core/hash.hpp>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/sp/tree.hpp>
 #include <tensorpar/search/pipeline/stages/border.hpp>
 #include <utility>
@@ -48,8 +49,8 @@ class stage_tree {
     };
     put(static_cast<int>(tree_.kind(e)));
     for (int c : tree_.parts(e)) {
-      put(known[static_cast<std::size_t>(c)].first);
-      put(hi_[static_cast<std::size_t>(c)] - lo_[static_cast<std::size_t>(c)]);
+      put(known[idx(c)].first);
+      put(hi_[idx(c)] - lo_[idx(c)]);
     }
     std::map<int, int> seen;
     auto touch = [&](int t) {
@@ -64,8 +65,8 @@ class stage_tree {
       for (int v : x.consumers) outside = outside || !holds(e, v);
       put(outside);
     };
-    for (int i = lo_[static_cast<std::size_t>(e)]; i < hi_[static_cast<std::size_t>(e)]; ++i) {
-      int const v = order_[static_cast<std::size_t>(i)];
+    for (int i = lo_[idx(e)]; i < hi_[idx(e)]; ++i) {
+      int const v = order_[idx(i)];
       put(kind(v));
       put(static_cast<int>(uses_.read(v).size()));
       for (int t : uses_.read(v)) touch(t);
@@ -75,11 +76,11 @@ class stage_tree {
   }
   std::vector<int> place_;
   bool holds(int e, int v) const {
-    int const p = place_[static_cast<std::size_t>(v)];
-    return p >= lo_[static_cast<std::size_t>(e)] && p < hi_[static_cast<std::size_t>(e)];
+    int const p = place_[idx(v)];
+    return p >= lo_[idx(e)] && p < hi_[idx(e)];
   }
   void count(int e) const {
-    for (int i = lo(e); i < hi(e); ++i) counter_.add(order_[static_cast<std::size_t>(i)]);
+    for (int i = lo(e); i < hi(e); ++i) counter_.add(order_[idx(i)]);
   }
 
  public:
@@ -89,28 +90,28 @@ class stage_tree {
       : tree_(std::move(tree)),
         uses_(tensors, operators),
         counter_(uses_),
-        place_(static_cast<std::size_t>(operators), 0) {
-    std::size_t const n = static_cast<std::size_t>(tree_.size());
+        place_(idx(operators), 0) {
+    std::size_t const n = idx(tree_.size());
     lo_.assign(n, 0);
     hi_.assign(n, 0);
     // entries: parts before their whole, in order, so leaves come in order
     for (int e = 0; e < tree_.size(); ++e) {
-      std::size_t const i = static_cast<std::size_t>(e);
+      std::size_t const i = idx(e);
       parts_.emplace_back();
       if (tree_.kind(e) == sp_kind::leaf) {
         lo_[i] = static_cast<int>(order_.size());
         hi_[i] = lo_[i] + 1;
-        place_[static_cast<std::size_t>(tree_.node(e))] = lo_[i];
+        place_[idx(tree_.node(e))] = lo_[i];
         order_.push_back(tree_.node(e));
       } else {
         for (int c : tree_.parts(e)) parts_[i].push_back(c);
-        lo_[i] = lo_[static_cast<std::size_t>(parts_[i].front())];
-        hi_[i] = hi_[static_cast<std::size_t>(parts_[i].back())];
+        lo_[i] = lo_[idx(parts_[i].front())];
+        hi_[i] = hi_[idx(parts_[i].back())];
       }
     }
     for (int e = 0; e < tree_.size(); ++e)
       // a series of one part
-      if (tree_.kind(e) != sp_kind::series) parts_[static_cast<std::size_t>(e)].assign(1, e);
+      if (tree_.kind(e) != sp_kind::series) parts_[idx(e)].assign(1, e);
     std::vector<std::pair<u64, u64>> known;
     std::map<std::pair<u64, u64>, int> first;
     for (int e = 0; e < tree_.size(); ++e) {
@@ -124,12 +125,12 @@ class stage_tree {
       for (int c : tree_.parts(e)) {
         std::vector<int> outside;  // tensors that several branches read count once where these share a stage
         for (int i = lo(c); i < hi(c); ++i)
-          for (int t : uses_.read(order_[static_cast<std::size_t>(i)]))
+          for (int t : uses_.read(order_[idx(i)]))
             if (!holds(c, uses_.tensor(t).producer)) outside.push_back(t);
         auto const [it, fresh] =
             number.try_emplace({alike(c), std::move(outside)}, static_cast<int>(classes.size()));
         if (fresh) classes.emplace_back();
-        classes[static_cast<std::size_t>(it->second)].children.push_back(c);
+        classes[idx(it->second)].children.push_back(c);
       }
     }
   }
@@ -139,19 +140,19 @@ class stage_tree {
   sp_tree const& tree() const { return tree_; }
   int root() const { return tree_.root(); }
   std::vector<int> const& order() const { return order_; }
-  int place(int v) const { return place_[static_cast<std::size_t>(v)]; }
+  int place(int v) const { return place_[idx(v)]; }
   tensor_uses const& uses() const { return uses_; }
-  int lo(int e) const { return lo_[static_cast<std::size_t>(e)]; }
-  int hi(int e) const { return hi_[static_cast<std::size_t>(e)]; }
+  int lo(int e) const { return lo_[idx(e)]; }
+  int hi(int e) const { return hi_[idx(e)]; }
   bool is_block(int e) const { return tree_.kind(e) == sp_kind::parallel; }
   /// The first sub-tree equal to this one.
-  int alike(int e) const { return alike_[static_cast<std::size_t>(e)]; }
+  int alike(int e) const { return alike_[idx(e)]; }
   /// The parts of a series; anything else is a series of itself.
-  std::vector<int> const& series(int e) const { return parts_[static_cast<std::size_t>(e)]; }
+  std::vector<int> const& series(int e) const { return parts_[idx(e)]; }
   std::vector<branch_class> const& classes(int block) const { return classes_.at(block); }
 
   leaf_interval run(int e, int from, int to) const {
-    return {lo(series(e)[static_cast<std::size_t>(from)]), hi(series(e)[static_cast<std::size_t>(to) - 1]),
+    return {lo(series(e)[idx(from)]), hi(series(e)[idx(to) - 1]),
             1};
   }
   /// The borders of the parts from .. to-1 of a series at place to - 1 - from, all of them. O(1) but for the
@@ -166,11 +167,11 @@ class stage_tree {
             "at most " + std::to_string(max_in_series) + "; group them (light_chains, find_stages_grouped)");
       rows.resize(parts.size());
     }
-    std::vector<stage_border>& row = rows[static_cast<std::size_t>(to) - 1];
+    std::vector<stage_border>& row = rows[idx(to) - 1];
     if (row.empty()) {
-      row.reserve(static_cast<std::size_t>(to));
+      row.reserve(idx(to));
       counter_.clear();
-      for (std::size_t i = static_cast<std::size_t>(to); i-- > 0;) {
+      for (std::size_t i = idx(to); i-- > 0;) {
         count(parts[i]);
         row.push_back(counter_.value());
       }
@@ -178,7 +179,7 @@ class stage_tree {
     return row;
   }
   stage_border const& run_border(int e, int from, int to) const {
-    return runs_before(e, to)[static_cast<std::size_t>(to - 1 - from)];
+    return runs_before(e, to)[idx(to - 1 - from)];
   }
   /// The border of any operators.
   stage_border border_of(std::vector<int> const& operators) const {

@@ -1,6 +1,7 @@
 // tensorpar/search/pipeline/stages/writer.hpp - from the partial pipelines of a decision back to stages
 #pragma once
 #include <algorithm>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/stages/joins.hpp>
 #include <tensorpar/search/pipeline/stages/partial_pipelines.hpp>
 #include <vector>
@@ -21,9 +22,9 @@ class stage_writer {
     found_stage s;
     for (int e : entries)
       for (int i = tree_.lo(e); i < tree_.hi(e); ++i)
-        s.nodes.push_back(tree_.order()[static_cast<std::size_t>(i)]);
+        s.nodes.push_back(tree_.order()[idx(i)]);
     std::sort(s.nodes.begin(), s.nodes.end());
-    s.choice = choices_[static_cast<std::size_t>(choice)];
+    s.choice = choices_[idx(choice)];
     s.first = devices_ - devices_so_far;
     out.push_back(std::move(s));
   }
@@ -38,7 +39,7 @@ class stage_writer {
       if (l.step == stage_step::run) {
         put(out, some_parts(entry, l.from, l.to), l.choice, base + l.devices);
       } else if (l.step == stage_step::part) {
-        write_block(out, l.sub, tree_.series(entry)[static_cast<std::size_t>(l.from)],
+        write_block(out, l.sub, tree_.series(entry)[idx(l.from)],
                     base + pool_[l.prev].devices, {});
       } else if (l.step == stage_step::join) {
         auto nodes = some_parts(entry, l.extra, static_cast<int>(tree_.series(entry).size()));
@@ -48,24 +49,24 @@ class stage_writer {
         nodes.insert(nodes.end(), after.begin(), after.end());
         put(out, nodes, l.choice, base + l.devices);
       } else if (l.step == stage_step::join_group) {
-        int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
+        int const block_entry = tree_.series(entry)[idx(l.from)];
         auto const used = prepared_.states(tree_.alike(block_entry)).digits(l.extra);
         auto nodes = some_parts(entry, l.from + 1, l.to);
         for (std::size_t c = 0; c < used.size(); ++c)
           for (int k = 0; k < used[c]; ++k)
-            nodes.push_back(tree_.classes(block_entry)[c].children[static_cast<std::size_t>(k)]);
+            nodes.push_back(tree_.classes(block_entry)[c].children[idx(k)]);
         int const before = base + l.devices - pool_[l.sub].devices;
         put(out, nodes, l.choice, before);
         write_block(out, l.sub, block_entry, before, used);
       } else if (l.step == stage_step::join_all || l.step == stage_step::rest_all) {
         bool const outer = l.step == stage_step::rest_all;
         partial_pipeline const& j = outer ? pool_[l.prev] : l;
-        int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
+        int const block_entry = tree_.series(entry)[idx(l.from)];
         auto const& classes = tree_.classes(block_entry);
-        auto const& same = classes[static_cast<std::size_t>(outer ? l.extra : 0)].children;
+        auto const& same = classes[idx(outer ? l.extra : 0)].children;
         if (!outer) continue;  // written with the partial pipeline before it
         std::vector<int> used(classes.size(), 0);
-        used[static_cast<std::size_t>(l.extra)] = static_cast<int>(same.size());
+        used[idx(l.extra)] = static_cast<int>(same.size());
         write_block(out, l.sub, block_entry, base, used);
         auto nodes = some_parts(entry, j.from + 1, j.to);
         for (int c : same) {
@@ -75,13 +76,13 @@ class stage_writer {
         }
         put(out, nodes, j.choice, base + j.devices);
       } else {  // rest: then the branch, and behind its join the rest of this series
-        int const block_entry = tree_.series(entry)[static_cast<std::size_t>(l.from)];
+        int const block_entry = tree_.series(entry)[idx(l.from)];
         auto const& classes = tree_.classes(block_entry);
         std::vector<int> used(classes.size(), 0);
-        used[static_cast<std::size_t>(l.extra)] = 1;
+        used[idx(l.extra)] = 1;
         write_block(out, l.sub, block_entry, base + pool_[l.prev].devices, used);
         outside.push_back(entry);
-        entry = classes[static_cast<std::size_t>(l.extra)].children.front();
+        entry = classes[idx(l.extra)].children.front();
       }
     }
   }
@@ -101,12 +102,12 @@ class stage_writer {
       } else {
         std::vector<int> d(classes.size(), 0);
         if (l.step == stage_step::branch)
-          d[static_cast<std::size_t>(l.from)] = 1;
+          d[idx(l.from)] = 1;
         else
           d = r.digits(l.from + 1);
         for (std::size_t c = 0; c < d.size(); ++c)
           for (int k = 0; k < d[c]; ++k)
-            children.push_back(classes[c].children[static_cast<std::size_t>(used[c]++)]);
+            children.push_back(classes[c].children[idx(used[c]++)]);
       }
       if (l.step == stage_step::branch)
         write_series(out, l.sub, children.front(), base + pool_[l.prev].devices);
