@@ -1,5 +1,6 @@
 // tests/rewrite/match_rule.test.cpp - matches, against trying every way to place a rule's source
 #include <tensorpar/rewrite/match_rule.hpp>
+#include <tensorpar/core/index.hpp>
 #include <doctest/doctest.h>
 
 #include <random>
@@ -47,8 +48,8 @@ std::set<std::vector<int>> by_force(rule const& r, open_graph const& g) {
         bool const commutes = s.op && (s.op->name == "add" || s.op->name == "mul") && v.in.size() == 2 && v.in[0] != v.in[1];
         if (turned && !commutes) good = false;
         if (!s.op) {
-          good = good && is_function(*v.op.op) && (!nth(function, s.function) || nth(function, s.function)->id == v.op.op->id);
-          nth(function, s.function) = v.op.op;
+          good = good && is_function(*v.op.op) && (!function[idx(s.function)] || function[idx(s.function)]->id == v.op.op->id);
+          function[idx(s.function)] = v.op.op;
         } else {
           good = good && s.op->id == v.op.op->id;
         }
@@ -56,15 +57,15 @@ std::set<std::vector<int>> by_force(rule const& r, open_graph const& g) {
         for (std::size_t i = 0; i < s.attr.size(); ++i) {
           rule_term const& t = s.attr[i];
           if (t.factors.empty()) { good = good && t.number == v.op.attr[i]; continue; }
-          i64& k = nth(degree, t.factors[0].index);
+          i64& k = degree[idx(t.factors[0].index)];
           good = good && (k == 0 || k == v.op.attr[i]);
           k = v.op.attr[i];
         }
         for (std::size_t k = 0; k < s.in.size(); ++k) {
           int const x = v.in[turned ? 1 - k : k];
           pattern_value const w = s.in[k];
-          if (w.node >= 0) good = good && g.value(x).producer == nth(at, w.node);
-          else { int& t = nth(tensor, w.slot); good = good && (t < 0 || t == x); t = x; }
+          if (w.node >= 0) good = good && g.value(x).producer == at[idx(w.node)];
+          else { int& t = tensor[idx(w.slot)]; good = good && (t < 0 || t == x); t = x; }
         }
       }
       for (std::size_t p = 0; p < n && good; ++p) {

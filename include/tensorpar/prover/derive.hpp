@@ -49,7 +49,7 @@ class derivation_tree {
       n.slot = v.slot;
       std::vector<std::string> keys;
       for (int x : p.in) n.in.push_back(add(s, x));
-      for (int x : n.in) keys.push_back(nth(nodes_, x).key);
+      for (int x : n.in) keys.push_back(nodes_[idx(x)].key);
       if (is_commutative(*n.op.op)) std::sort(keys.begin(), keys.end());
       n.key = std::string(n.op.op->name) + std::to_string(v.slot);
       int const rank = p.in.empty() ? 0 : s.graph.type(p.in[0]).rank;
@@ -90,11 +90,11 @@ class derivation_tree {
       std::vector<int> in;
       std::vector<parallel_shape> operands;
       for (int x : n.in) {
-        in.push_back(nth(value, x));
-        operands.push_back(nth(nodes_, x).where);
+        in.push_back(value[idx(x)]);
+        operands.push_back(nodes_[idx(x)].where);
       }
       graph_node const& made = s.graph.node(s.graph.add(n.op, std::move(in)));
-      value.push_back(nth(made.out, n.slot));
+      value.push_back(made.out[idx(n.slot)]);
       std::vector<parallel_shape> results = infer_parallel_shapes(n.op, operands).out;
       for (std::size_t k = 0; k < results.size(); ++k) results[k].type = s.graph.type(made.out[k]);
       s.shapes.insert(s.shapes.end(), results.begin(), results.end());
@@ -151,8 +151,8 @@ class derivation_search {
     }
   }
   void expand(int id) {
-    open_graph const g = nth(states_, id).tree.graph();
-    int const end = nth(states_, id).from;
+    open_graph const g = states_[idx(id)].tree.graph();
+    int const end = states_[idx(id)].from;
     for (rule const& r : rules_)
       for (rule_match& m : find_matches(r, g))
         choose(r, m, 0, [&] {
@@ -187,11 +187,11 @@ class derivation_search {
     d.states = static_cast<int>(states_.size());
     if (meeting_ < 0) return d;
     d.found = true;
-    bool const forward = nth(states_, meeting_).from == 0;
-    for (int s = forward ? meeting_ : met_; nth(states_, s).parent >= 0; s = nth(states_, s).parent)
-      d.steps.insert(d.steps.begin(), nth(states_, s).rule);
-    for (int s = forward ? met_ : meeting_; nth(states_, s).parent >= 0; s = nth(states_, s).parent)
-      d.steps.push_back(nth(states_, s).rule + " <=");
+    bool const forward = states_[idx(meeting_)].from == 0;
+    for (int s = forward ? meeting_ : met_; states_[idx(s)].parent >= 0; s = states_[idx(s)].parent)
+      d.steps.insert(d.steps.begin(), states_[idx(s)].rule);
+    for (int s = forward ? met_ : meeting_; states_[idx(s)].parent >= 0; s = states_[idx(s)].parent)
+      d.steps.push_back(states_[idx(s)].rule + " <=");
     return d;
   }
 };

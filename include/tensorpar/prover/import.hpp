@@ -67,7 +67,7 @@ class rule_importer {
   /// some.
   std::optional<rule_factor> extent(pattern_graph const& g, pattern_value v, int axis) const {
     if (v.node < 0) return rule_factor{term_kind::extent, v.slot, axis, -1};
-    pattern_node const& n = nth(g.nodes, v.node);
+    pattern_node const& n = g.nodes[idx(v.node)];
     std::string_view const o = n.op->name;
     if (o == "concat") return n.attr[0].number == axis ? std::nullopt : extent(g, n.in[0], axis);
     if (o == "linear") return axis == -1 ? extent(g, n.in[1], 0) : extent(g, n.in[0], axis);
@@ -83,7 +83,7 @@ class rule_importer {
   std::optional<joint> joined(pattern_graph const& g, pattern_value v, int axis,
                               std::set<std::pair<int, int>>& seen) const {
     if (v.node < 0) return std::nullopt;
-    pattern_node const& n = nth(g.nodes, v.node);
+    pattern_node const& n = g.nodes[idx(v.node)];
     std::string_view const o = n.op->name;
     if (o == "concat" && n.attr[0].number == axis) return joint{n.in[0], n.in[1], axis};
     if (o == "linear") return axis == -1 ? joined(g, n.in[1], 0, seen) : joined(g, n.in[0], axis, seen);
@@ -109,8 +109,8 @@ class rule_importer {
     if (parameter(o, "PM_GROUP", 1) != 1) return fail("unsupported: grouped convolution");
     pattern_node n = node<conv2d>(in);
     auto joins = [&](pattern_value v, i64 axis) {
-      return v.node >= 0 && nth(g.nodes, v.node).op->name == "concat" &&
-             nth(g.nodes, v.node).attr[0].number == axis;
+      return v.node >= 0 && g.nodes[idx(v.node)].op->name == "concat" &&
+             g.nodes[idx(v.node)].attr[0].number == axis;
     };
     i64 const groups = joins(in[0], 1) && joins(in[1], 0) ? 2 : 1;
     for (int k = 0; k < n.op->attrs; ++k) {

@@ -1,5 +1,6 @@
 // tensorpar/prover/try_axiom.hpp - tries properties of operators on random shapes in the prime field
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/axioms.hpp>
 #include <tensorpar/prover/cases/instances.hpp>
 #include <tensorpar/prover/values/evaluate.hpp>
@@ -45,7 +46,7 @@ inline std::vector<shape> random_types(rule_case const& c, int largest, auto& dr
     for (int d = 0; d < all[x].rank; ++d)
       all[x].d[d] =
           dim(loose && draw() % 4 == 0 ? 1 + static_cast<i64>(draw() % static_cast<unsigned>(largest))
-                                       : nth(extent, c.extents.of(static_cast<int>(x), d)));
+                                       : extent[idx(c.extents.of(static_cast<int>(x), d))]);
   return all;
 }
 

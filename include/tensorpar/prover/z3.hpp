@@ -101,9 +101,9 @@ class prover {
       auto build = [&](pattern_graph const& g) {   // its outputs
         env node, outputs;
         auto of = [&](pattern_value v) {
-          if (v.node < 0) return detail::nth(tensors, v.slot);
-          op_info const* o = detail::nth(g.nodes, v.node).op;
-          z3::expr const& y = detail::nth(node, v.node);
+          if (v.node < 0) return tensors[idx(v.slot)];
+          op_info const* o = g.nodes[idx(v.node)].op;
+          z3::expr const& y = node[idx(v.node)];
           // the one operator of several results that axioms know
           return o && o->id == info<split_axes>.id ? result(y, v.slot) : y;
         };
@@ -112,7 +112,7 @@ class prover {
           for (rule_term const& t : n.attr)
             if (!t.open) attrs.push_back(number(t, parameters, tensors, axis));
           for (pattern_value v : n.in) in.push_back(of(v));
-          node.push_back(apply(n.op, n.op ? nullptr : &detail::nth(parameters, n.function), attrs, in));
+          node.push_back(apply(n.op, n.op ? nullptr : &parameters[idx(n.function)], attrs, in));
         }
         for (pattern_value v : g.outputs) outputs.push_back(of(v));
         return outputs;
@@ -187,7 +187,7 @@ class prover {
             }));
           }
         }
-        z3::expr const y = apply(n.op, n.op ? nullptr : &detail::nth(parameters, n.function), attrs, in);
+        z3::expr const y = apply(n.op, n.op ? nullptr : &parameters[idx(n.function)], attrs, in);
         node.emplace_back();
         if (t.value[i].size() == 1) {
           node.back().push_back(y);

@@ -22,9 +22,9 @@ inline std::string broken_condition(rule const& r, rule_match const& m, open_gra
     auto const a = value_in(c.a, false, m, g);
     if (!a) return "a condition is about an axis that is not there";
     if (c.kind == condition_kind::inner) {
-      int const rank = g.value(nth(m.tensor, c.tensor)).where.type.rank;
+      int const rank = g.value(m.tensor[idx(c.tensor)]).where.type.rank;
       if ((*a < 0 ? *a + rank : *a) >= rank - c.b.number)
-        return "axis " + std::to_string(*a) + " is one of the last of " + nth(r.tensors, c.tensor);
+        return "axis " + std::to_string(*a) + " is one of the last of " + r.tensors[idx(c.tensor)];
       continue;
     }
     auto const b = value_in(c.b, false, m, g);
@@ -79,11 +79,11 @@ struct rule_target {
 inline rule_target target_of(rule const& r, rule_match const& m, open_graph const& g) {
   rule_target result;
   auto shape_of = [&](pattern_value v) -> parallel_shape const& {
-    return v.node < 0 ? g.value(nth(m.tensor, v.slot)).where : nth(nth(result.made, v.node), v.slot);
+    return v.node < 0 ? g.value(m.tensor[idx(v.slot)]).where : result.made[idx(v.node)][idx(v.slot)];
   };
   auto lacks = [&](pattern_value v) {   // a result that the node before does not have
-    if (v.node < 0 || v.slot < static_cast<int>(nth(result.made, v.node).size())) return false;
-    result.refused = spell(nth(result.ops, v.node)) + " has no result " + std::to_string(v.slot);
+    if (v.node < 0 || v.slot < static_cast<int>(result.made[idx(v.node)].size())) return false;
+    result.refused = spell(result.ops[idx(v.node)]) + " has no result " + std::to_string(v.slot);
     return true;
   };
   for (pattern_node const& n : r.target.nodes) {
@@ -94,7 +94,7 @@ inline rule_target target_of(rule const& r, rule_match const& m, open_graph cons
       in.push_back(shape_of(v));
       types.push_back(in.back().type);
     }
-    op_info const& o = n.op ? *n.op : *nth(m.function, n.function);
+    op_info const& o = n.op ? *n.op : *m.function[idx(n.function)];
     i64 attr[max_attrs] = {};
     for (std::size_t i = 0; i < n.attr.size(); ++i) {
       if (n.attr[i].open) continue;
@@ -129,7 +129,6 @@ inline rule_target target_of(rule const& r, rule_match const& m, open_graph cons
 /// O(target), plus what lies above for rules of several outputs.
 inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
                             left_overs rest = left_overs::refused) {
-  using detail::nth;
   rewriting result;
   if (result.refused = detail::broken_condition(r, m, g); !result.refused.empty()) return result;
   if (rest == left_overs::refused)
@@ -139,9 +138,9 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
   std::vector<any_op> const& ops = target.ops;
   std::vector<std::vector<parallel_shape>> const& made = target.made;
   auto shape_of = [&](pattern_value v) -> parallel_shape const& {
-    return v.node < 0 ? g.value(nth(m.tensor, v.slot)).where : nth(nth(made, v.node), v.slot);
+    return v.node < 0 ? g.value(m.tensor[idx(v.slot)]).where : made[idx(v.node)][idx(v.slot)];
   };
-  auto source_value = [&](pattern_value v) { return nth(g.node(nth(m.node, v.node)).out, v.slot); };
+  auto source_value = [&](pattern_value v) { return g.node(m.node[idx(v.node)]).out[idx(v.slot)]; };
   for (std::size_t k = 0; k < r.source.outputs.size(); ++k) {
     parallel_shape const &old = g.value(source_value(r.source.outputs[k])).where,
                          &now = shape_of(r.target.outputs[k]);
@@ -170,13 +169,13 @@ inline rewriting apply_rule(rule const& r, rule_match const& m, open_graph& g,
   for (std::size_t i = 0; i < r.target.nodes.size(); ++i) {
     std::vector<int> in;
     for (pattern_value v : r.target.nodes[i].in)
-      in.push_back(v.node < 0 ? nth(m.tensor, v.slot) : nth(g.node(nth(result.added, v.node)).out, v.slot));
+      in.push_back(v.node < 0 ? m.tensor[idx(v.slot)] : g.node(result.added[idx(v.node)]).out[idx(v.slot)]);
     result.added.push_back(g.add(ops[i], std::move(in), made[i], {}, place));
   }
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     pattern_value const v = r.target.outputs[k];
     g.redirect(outputs[k],
-               v.node < 0 ? nth(m.tensor, v.slot) : nth(g.node(nth(result.added, v.node)).out, v.slot));
+               v.node < 0 ? m.tensor[idx(v.slot)] : g.node(result.added[idx(v.node)]).out[idx(v.slot)]);
   }
   for (std::size_t i = r.source.nodes.size(); i-- > 0;)   // readers before what they read
     if (int const v = m.node[i]; g.node(v).alive && g.unused(v)) {

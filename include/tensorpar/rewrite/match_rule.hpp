@@ -22,7 +22,7 @@ struct rule_match {
 namespace detail {
 
 inline int axis_of_factor(rule_factor const& f, int rank, rule_match const& m) {
-  i64 const a = f.axis_parameter >= 0 ? nth(m.parameter, f.axis_parameter) : f.axis;
+  i64 const a = f.axis_parameter >= 0 ? m.parameter[idx(f.axis_parameter)] : f.axis;
   // any number may be claimed
   return a < -rank || a >= rank ? -1 : static_cast<int>(a < 0 ? a + rank : a);
 }
@@ -33,11 +33,11 @@ inline std::optional<i64> value_in(rule_term const& t, bool real, rule_match con
   double x = t.factors.empty() && real ? std::bit_cast<double>(t.number) : 1;
   for (rule_factor const& f : t.factors) {
     if (f.kind == term_kind::parameter) {
-      if (real) x *= std::bit_cast<double>(nth(m.parameter, f.index));
-      else if (__builtin_mul_overflow(n, nth(m.parameter, f.index), &n)) return std::nullopt;
+      if (real) x *= std::bit_cast<double>(m.parameter[idx(f.index)]);
+      else if (__builtin_mul_overflow(n, m.parameter[idx(f.index)], &n)) return std::nullopt;
       continue;
     }
-    parallel_shape const& s = g.value(nth(m.tensor, f.index)).where;
+    parallel_shape const& s = g.value(m.tensor[idx(f.index)]).where;
     i64 times = f.kind == term_kind::copies ? s.copy : s.sum;
     if (f.kind == term_kind::extent || f.kind == term_kind::degree) {
       int const a = axis_of_factor(f, s.type.rank, m);
@@ -62,12 +62,12 @@ class rule_search {
   rule_match m_;
   int limit_;
 
-  pattern_node const& source(int p) const { return nth(r_.source.nodes, p); }
+  pattern_node const& source(int p) const { return r_.source.nodes[idx(p)]; }
   int rank_of(int v) const { return g_.node(v).in.empty() ? 0 : g_.value(g_.node(v).in[0]).where.type.rank; }
 
   /// Gives an attribute's parameters values in every way, then goes on with the next attribute.
   void attributes(int step, int v, std::size_t i) {
-    pattern_node const& n = source(nth(order_, step));
+    pattern_node const& n = source(order_[idx(step)]);
     while (i < n.attr.size() && (n.attr[i].open || depends_on_extents(n.attr[i]))) ++i;
     if (i == n.attr.size()) return operands(step, v, false);
     any_op const& o = g_.node(v).op;
@@ -84,7 +84,7 @@ class rule_search {
       return;
     }
     auto with = [&](int p, i64 x, auto&& next) {
-      nth(m_.parameter, p) = x;
+      m_.parameter[idx(p)] = x;
       m_.bound[idx(p)] = true;
       next();
       m_.bound[idx(p)] = false;
@@ -95,7 +95,7 @@ class rule_search {
     }
     i64 rest = t.number;
     for (rule_factor const& f : t.factors)
-      if (m_.bound[idx(f.index)]) rest *= nth(m_.parameter, f.index);
+      if (m_.bound[idx(f.index)]) rest *= m_.parameter[idx(f.index)];
     if (rest < 1 || have % rest) return;
     rest = have / rest;
     if (open.size() == 1) return with(open[0], rest, [&] { attributes(step, v, i + 1); });
@@ -109,7 +109,7 @@ class rule_search {
   }
   /// Binds tensor variables to operands; operands that nodes make must be made by theirs.
   void operands(int step, int v, bool turned) {
-    pattern_node const& n = source(nth(order_, step));
+    pattern_node const& n = source(order_[idx(step)]);
     auto const& in = g_.node(v).in;
     std::vector<int> fresh;
     bool good = n.in.size() == in.size();
@@ -117,26 +117,26 @@ class rule_search {
       int const x = in[turned ? 1 - k : k];
       pattern_value const w = n.in[k];
       if (w.node < 0) {
-        int& have = nth(m_.tensor, w.slot);
+        int& have = m_.tensor[idx(w.slot)];
         if (have < 0) { have = x; fresh.push_back(w.slot); }
         good = have == x;
-      } else if (int const u = nth(m_.node, w.node); u >= 0) {
+      } else if (int const u = m_.node[idx(w.node)]; u >= 0) {
         good = g_.value(x).producer == u && g_.value(x).slot == w.slot;
       }
     }
     if (good) place(step + 1);
-    for (int t : fresh) nth(m_.tensor, t) = -1;
+    for (int t : fresh) m_.tensor[idx(t)] = -1;
     if (!turned && n.op && is_commutative(*n.op) && in[0] != in[1]) operands(step, v, true);
   }
   void attempt(int step, int v) {
-    int const p = nth(order_, step);
+    int const p = order_[idx(step)];
     pattern_node const& n = source(p);
     any_op const& o = g_.node(v).op;
     if (!g_.node(v).alive || (n.op ? n.op->id != o.op->id : !is_function(*o.op))) return;
     for (int u : m_.node) if (u == v) return;
     bool named = false;
     if (!n.op) {
-      op_info const*& f = nth(m_.function, n.function);
+      op_info const*& f = m_.function[idx(n.function)];
       if (f && f->id != o.op->id) return;
       named = !f;
       f = o.op;
@@ -157,19 +157,19 @@ class rule_search {
         }
     }
     if (good) {
-      nth(m_.node, p) = v;
+      m_.node[idx(p)] = v;
       attributes(step, v, 0);
-      nth(m_.node, p) = -1;
+      m_.node[idx(p)] = -1;
     }
     if (named) {
-      nth(m_.function, n.function) = nullptr;
+      m_.function[idx(n.function)] = nullptr;
       m_.bound[idx(n.function)] = false;
     }
   }
   void place(int step) {
     if (static_cast<int>(found_.size()) >= limit_) return;
     if (step == static_cast<int>(order_.size())) return finish();
-    int const p = nth(order_, step);
+    int const p = order_[idx(step)];
     // candidates: the producer of an operand already placed, the readers of a result, else every node of that
     // operator
     for (std::size_t q = 0; q < m_.node.size(); ++q) {
@@ -188,10 +188,10 @@ class rule_search {
     }
     for (pattern_value w : source(p).in) {
       int x = -1;
-      if (w.node < 0) x = nth(m_.tensor, w.slot);
-      else if (int const u = nth(m_.node, w.node); u >= 0) {
+      if (w.node < 0) x = m_.tensor[idx(w.slot)];
+      else if (int const u = m_.node[idx(w.node)]; u >= 0) {
         if (w.slot >= static_cast<int>(g_.node(u).out.size())) return;   // it has no such result
-        x = nth(g_.node(u).out, w.slot);
+        x = g_.node(u).out[idx(w.slot)];
       }
       if (x < 0) continue;
       int last = -1;
@@ -211,7 +211,7 @@ class rule_search {
   }
   void finish() {
     for (pattern_value w : r_.source.outputs)
-      if (w.slot >= static_cast<int>(g_.node(nth(m_.node, w.node)).out.size())) return;
+      if (w.slot >= static_cast<int>(g_.node(m_.node[idx(w.node)]).out.size())) return;
     // every operand is what the source says: those placed later were not looked at
     for (std::size_t p = 0; p < m_.node.size(); ++p) {
       pattern_node const& n = r_.source.nodes[p];
@@ -220,8 +220,8 @@ class rule_search {
         for (std::size_t k = 0; k < n.in.size(); ++k) {
           int const x = node.in[turned ? 1 - k : k];
           pattern_value const w = n.in[k];
-          if (w.node < 0 ? nth(m_.tensor, w.slot) != x
-                         : g_.value(x).producer != nth(m_.node, w.node) || g_.value(x).slot != w.slot)
+          if (w.node < 0 ? m_.tensor[idx(w.slot)] != x
+                         : g_.value(x).producer != m_.node[idx(w.node)] || g_.value(x).slot != w.slot)
             return false;
         }
         return true;
@@ -267,11 +267,11 @@ inline std::vector<int> search_order(pattern_graph const& g) {
   std::vector<bool> done(g.nodes.size(), false);
   auto joined = [&](int p) {
     for (int q : order) {
-      for (pattern_value w : nth(g.nodes, q).in) if (w.node == p) return true;
-      for (pattern_value w : nth(g.nodes, p).in) {
+      for (pattern_value w : g.nodes[idx(q)].in) if (w.node == p) return true;
+      for (pattern_value w : g.nodes[idx(p)].in) {
         if (w.node == q) return true;
         // a tensor variable in common
-        for (pattern_value x : nth(g.nodes, q).in) if (w.node < 0 && x == w) return true;
+        for (pattern_value x : g.nodes[idx(q)].in) if (w.node < 0 && x == w) return true;
       }
     }
     return false;

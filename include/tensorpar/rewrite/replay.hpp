@@ -1,5 +1,6 @@
 // tensorpar/rewrite/replay.hpp - applies recorded rules again, and looks at every step with its own eyes
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/record.hpp>
 
@@ -9,7 +10,6 @@ namespace tensorpar {
 /// the rule's source says. Empty: nothing, the rule's source stands there. Any numbers may be claimed.
 /// Searches nothing: O(source * operands + uses).
 inline std::string match_fault(rule const& r, rule_match const& m, open_graph const& g) {
-  using detail::nth;
   std::size_t const nodes = r.source.nodes.size();
   if (m.node.size() != nodes || m.tensor.size() != r.tensors.size())
     return "another number of nodes or tensors than the rule has";
@@ -44,7 +44,7 @@ inline std::string match_fault(rule const& r, rule_match const& m, open_graph co
     open_graph::node_info const& v = g.node(m.node[p]);
     std::string const where = "node " + std::to_string(m.node[p]) + " (" + spell(v.op) + "): ";
     if (n.op ? n.op->id != v.op.op->id
-             : nth(m.function, n.function)->id != v.op.op->id || !is_function(*v.op.op))
+             : m.function[idx(n.function)]->id != v.op.op->id || !is_function(*v.op.op))
       return where + "another operator than the rule's";
     int const rank = v.in.empty() ? 0 : g.value(v.in[0]).where.type.rank;
     for (std::size_t i = 0; i < n.attr.size(); ++i) {
@@ -60,8 +60,8 @@ inline std::string match_fault(rule const& r, rule_match const& m, open_graph co
       for (std::size_t k = 0; k < n.in.size(); ++k) {
         int const x = v.in[turned ? 1 - k : k];
         pattern_value const w = n.in[k];
-        if (w.node < 0 ? nth(m.tensor, w.slot) != x
-                       : g.value(x).producer != nth(m.node, w.node) || g.value(x).slot != w.slot)
+        if (w.node < 0 ? m.tensor[idx(w.slot)] != x
+                       : g.value(x).producer != m.node[idx(w.node)] || g.value(x).slot != w.slot)
           return false;
       }
       return true;
@@ -79,7 +79,7 @@ inline std::string match_fault(rule const& r, rule_match const& m, open_graph co
     }
   }
   for (pattern_value w : r.source.outputs)
-    if (w.node < 0 || w.slot >= static_cast<int>(g.node(nth(m.node, w.node)).out.size()))
+    if (w.node < 0 || w.slot >= static_cast<int>(g.node(m.node[idx(w.node)]).out.size()))
       return "an output that is not there";
   return {};
 }

@@ -124,12 +124,11 @@ inline any_op with_followers(op_info const& o, i64 const* attr, shapes in) {
 }
 
 namespace detail {
-template <class V> auto& nth(V& v, int i) { return v[idx(i)]; }
 /// What stands for a pattern's value: one of `tensors`, or one of `results` by node and slot.
 template <class T>
 T const& value_of(pattern_value v, std::vector<T> const& tensors,
                   std::vector<std::vector<T>> const& results) {
-  return v.node < 0 ? nth(tensors, v.slot) : nth(nth(results, v.node), v.slot);
+  return v.node < 0 ? tensors[idx(v.slot)] : results[idx(v.node)][idx(v.slot)];
 }
 inline void each_term(rule const& r, auto&& visit) {
   for (pattern_graph const* g : {&r.source, &r.target})

@@ -110,7 +110,7 @@ class simulator {
   std::vector<std::size_t> places_, members_;
   std::vector<double> sent_;                                  // by task: when a send started
   double end_ = 0;
-  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+  static constexpr std::size_t nowhere = idx(-1);
 
   /// A buffer may be written only when all that used the same bytes before are done: with two lanes, the
   /// order of tasks does not say so.

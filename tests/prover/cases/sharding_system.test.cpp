@@ -1,5 +1,6 @@
 // tests/prover/cases/sharding_system.test.cpp - linear forms say of all degrees what numbers say of some
 #include <tensorpar/prover/cases/sharding_system.hpp>
+#include <tensorpar/core/index.hpp>
 #include <doctest/doctest.h>
 
 #include <random>
@@ -45,8 +46,8 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid sha
         for (std::size_t u = 0; u < x->size(); ++u) {
           rule_factor const& f = c.shardings.unknowns[u];
           i64 const k = i64{1} << (*x)[u];
-          if (f.kind == term_kind::parameter) { nth(parameter, f.index) = k; continue; }
-          parallel_shape& s = nth(tensors, f.index);
+          if (f.kind == term_kind::parameter) { parameter[idx(f.index)] = k; continue; }
+          parallel_shape& s = tensors[idx(f.index)];
           (f.kind == term_kind::degree ? s.degree[f.axis] : f.kind == term_kind::copies ? s.copy : s.sum) = k;
         }
         std::vector<shape> types;
@@ -72,7 +73,7 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid sha
           };
           for (std::size_t k = 0; k < g.outputs.size(); ++k) {
             parallel_shape const& y = detail::value_of(g.outputs[k], tensors, have);
-            for (int d = 0; d < y.type.rank; ++d) CHECK(y.degree[d] == power(nth(forms[k].axis, d)));
+            for (int d = 0; d < y.type.rank; ++d) CHECK(y.degree[d] == power(forms[k].axis[idx(d)]));
             CHECK(y.sum == power(forms[k].sum));
             CHECK(y.copy == power(forms[k].copy));
             sharding += y.parts() > 1;

@@ -247,9 +247,9 @@ inline bool holds_on_degrees(rule const& r, rule_instance const& g) {
     for (rule_factor const& f : t.factors) {
       i64 times = 1;
       if (f.kind == term_kind::parameter) {
-        times = nth(g.at.parameter, f.index);
+        times = g.at.parameter[idx(f.index)];
       } else {
-        parallel_shape const& s = nth(g.tensors, f.index);
+        parallel_shape const& s = g.tensors[idx(f.index)];
         bool const along = f.kind == term_kind::extent || f.kind == term_kind::degree;
         int const a = along ? axis_value(f, s.type.rank, g.at.parameter) : 0;
         if (a < 0) return std::nullopt;
@@ -302,7 +302,7 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
   std::vector<i64> extent(idx(c.extents.count()), 1);
   for (i64& e : extent) e = 1 + static_cast<i64>(draw() % 3);
   auto needs = [&](int axis_class, i64 k) {
-    i64& e = detail::nth(extent, axis_class);
+    i64& e = extent[idx(axis_class)];
     e = e / detail::gcd(e, k) * k;
   };
   for (std::size_t x = 0; x < g.tensors.size(); ++x)

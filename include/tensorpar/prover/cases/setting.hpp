@@ -96,13 +96,13 @@ inline std::optional<typed_operator> type_operator(op_info const& o, pattern_nod
   // an operator that works element by element takes scalars too
   bool const pointwise = o.fixed && o.notation->n == 0;
   for (int k = 0; k < activations; ++k)
-    if (nth(in, k).rank < 1 && !pointwise) return std::nullopt;
+    if (in[idx(k)].rank < 1 && !pointwise) return std::nullopt;
   inference const y = o.infer(op.attr, {in.data(), activations});
   if (!y.ok()) return std::nullopt;
   weight_list const w = o.weights(op.attr, {in.data(), activations});
   if (static_cast<int>(in.size()) != activations + w.n) return std::nullopt;
   for (int k = 0; k < w.n; ++k)
-    if (shape const& x = nth(in, activations + k); !same_extents(w.w[k].type, x) || is_integer(x.type))
+    if (shape const& x = in[idx(activations + k)]; !same_extents(w.w[k].type, x) || is_integer(x.type))
       return std::nullopt;
   return typed_operator{op, {y.out, y.out + y.n}};
 }
@@ -114,7 +114,7 @@ inline std::optional<typed_pattern> type_pattern(pattern_graph const& g, std::ve
   for (pattern_node const& n : g.nodes) {
     std::vector<shape> in;
     for (pattern_value v : n.in) {
-      if (v.node >= 0 && v.slot >= static_cast<int>(nth(t.value, v.node).size())) return std::nullopt;
+      if (v.node >= 0 && v.slot >= static_cast<int>(t.value[idx(v.node)].size())) return std::nullopt;
       in.push_back(t.at(v, tensors));
     }
     op_info const* o = n.op;
@@ -128,7 +128,7 @@ inline std::optional<typed_pattern> type_pattern(pattern_graph const& g, std::ve
     t.value.push_back(std::move(y->out));
   }
   for (pattern_value v : g.outputs)
-    if (v.node >= 0 && v.slot >= static_cast<int>(nth(t.value, v.node).size())) return std::nullopt;
+    if (v.node >= 0 && v.slot >= static_cast<int>(t.value[idx(v.node)].size())) return std::nullopt;
   return t;
 }
 

@@ -161,7 +161,7 @@ class sharding_builder {
   bool side(pattern_graph const& g, typed_pattern const& t, bool target,
             std::vector<degrees_of<degree_form>>& outputs) {
     std::vector<std::vector<degrees_of<degree_form>>> have;
-    auto of = [&](pattern_value v) { return v.node < 0 ? tensor(v.slot) : nth(nth(have, v.node), v.slot); };
+    auto of = [&](pattern_value v) { return v.node < 0 ? tensor(v.slot) : have[idx(v.node)][idx(v.slot)]; };
     for (std::size_t i = 0; i < g.nodes.size(); ++i) {
       pattern_node const& n = g.nodes[i];
       any_op const& o = t.op[i];

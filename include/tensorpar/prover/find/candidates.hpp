@@ -59,7 +59,7 @@ class candidate_writer {
     for (int k = 0; k < s.operands; ++k) n.in.push_back(add(term.in[k], g, done));
     each_factor(false, [&](int& x) { x = tensor(x); });
     int id = 0;                          // another result of the same node is a term of its own
-    while (id < static_cast<int>(g.nodes.size()) && !(detail::nth(g.nodes, id) == n)) ++id;
+    while (id < static_cast<int>(g.nodes.size()) && !(g.nodes[idx(id)] == n)) ++id;
     if (id == static_cast<int>(g.nodes.size())) g.nodes.push_back(std::move(n));
     done.emplace(t, id);
     return {id, s.slot};

@@ -2,6 +2,7 @@
 // in
 #pragma once
 #include <optional>
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 
@@ -23,7 +24,7 @@ inline pattern_graph without(pattern_graph const& g, int gone, pattern_value ins
   };
   for (int i = 0; i < static_cast<int>(g.nodes.size()); ++i) {
     if (i == gone) continue;
-    r.nodes.push_back(nth(g.nodes, i));
+    r.nodes.push_back(g.nodes[idx(i)]);
     for (pattern_value& v : r.nodes.back().in) v = moved(v);
   }
   for (pattern_value v : g.outputs) r.outputs.push_back(moved(v));
@@ -39,7 +40,7 @@ inline std::optional<rule> if_good(rule r) {
 inline std::optional<rule> by_undoing(rule const& r) {
   pattern_value const out = r.target.outputs[0];
   if (r.target.outputs.size() != 1 || out.node < 0) return std::nullopt;
-  pattern_node const root = nth(r.target.nodes, out.node);
+  pattern_node const root = r.target.nodes[idx(out.node)];
   if (!root.op || root.op->id != info<parallel::partition>.id) return std::nullopt;
   rule s = r;
   s.source = without(r.target, out.node, root.in[0]);
@@ -62,9 +63,9 @@ inline std::optional<rule> by_substituting(rule const& r) {
     int under = -1;                      // the combine of x
     bool bare = false;
     for (int i = 0; i < static_cast<int>(s.source.nodes.size()); ++i)
-      for (pattern_value v : nth(s.source.nodes, i).in)
+      for (pattern_value v : s.source.nodes[idx(i)].in)
         if (v == pattern_value{-1, x}) {
-          pattern_node const& n = nth(s.source.nodes, i);
+          pattern_node const& n = s.source.nodes[idx(i)];
           if (n.op && n.op->id == info<parallel::combine>.id && under < 0) under = i;
           else bare = true;
         }
@@ -72,7 +73,7 @@ inline std::optional<rule> by_substituting(rule const& r) {
     any = true;
     pattern_node part;
     part.op = &info<parallel::partition>;
-    part.attr = nth(s.source.nodes, under).attr;
+    part.attr = s.source.nodes[idx(under)].attr;
     part.in = {{-1, x}};
     s.source = without(s.source, under, {-1, x});
     // the partition becomes the target's first node

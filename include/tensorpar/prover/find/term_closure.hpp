@@ -43,25 +43,25 @@ class term_closure {
     std::vector<int> tensor, parameter;
   };
 
-  int find(int t) const { while (detail::nth(parent_, t) != t) t = detail::nth(parent_, t); return t; }
+  int find(int t) const { while (parent_[idx(t)] != t) t = parent_[idx(t)]; return t; }
   std::array<int, 4> key(int step, int const* in) const {
     std::array<int, 4> k{step, -1, -1, -1};
-    for (int i = 0; i < detail::nth(f_.steps, step).operands; ++i)
+    for (int i = 0; i < f_.steps[idx(step)].operands; ++i)
       k[idx(i) + 1] = find(in[i]);
-    if (detail::nth(f_.steps, step).commutative && k[1] > k[2]) std::swap(k[1], k[2]);
+    if (f_.steps[idx(step)].commutative && k[1] > k[2]) std::swap(k[1], k[2]);
     return k;
   }
-  int least(int c) const { return detail::nth(least_, c); }
+  int least(int c) const { return least_[idx(c)]; }
   bool unite(int a, int b) {
     a = find(a);
     b = find(b);
     if (a == b) return false;
-    if (detail::nth(members_, a).size() < detail::nth(members_, b).size()) std::swap(a, b);
-    detail::nth(parent_, b) = a;
-    detail::nth(least_, a) = least(a) < least(b) ? least(a) : least(b);
-    auto& into = detail::nth(members_, a);
-    into.insert(into.end(), detail::nth(members_, b).begin(), detail::nth(members_, b).end());
-    detail::nth(members_, b).clear();
+    if (members_[idx(a)].size() < members_[idx(b)].size()) std::swap(a, b);
+    parent_[idx(b)] = a;
+    least_[idx(a)] = least(a) < least(b) ? least(a) : least(b);
+    auto& into = members_[idx(a)];
+    into.insert(into.end(), members_[idx(b)].begin(), members_[idx(b)].end());
+    members_[idx(b)].clear();
     return true;
   }
   /// Equal operators of equal operands are equal; until nothing changes.
@@ -70,7 +70,7 @@ class term_closure {
       changed = false;
       known_.clear();
       for (int t = 0; t < static_cast<int>(e_.terms.size()); ++t) {
-        family_term const& u = detail::nth(e_.terms, t);
+        family_term const& u = e_.terms[idx(t)];
         if (u.step < 0) continue;
         auto const [it, fresh] = known_.emplace(key(u.step, u.in), t);
         if (!fresh && unite(t, it->second)) changed = true;
@@ -86,7 +86,7 @@ class term_closure {
     return false;
   }
   bool bind(rule const& r, binding& b, int p, int to) const {
-    int& have = detail::nth(b.parameter, p);
+    int& have = b.parameter[idx(p)];
     // what the condition says of a number is not known here
     if (have == open && to <= literal && conditioned(r, p)) return false;
     if (have == open) have = to;
@@ -111,7 +111,7 @@ class term_closure {
                 ? !bind(r, b, p.axis_parameter, q.axis_parameter >= 0 ? q.axis_parameter : literal - q.axis)
                 : q.axis_parameter >= 0 || p.axis != q.axis)
           return false;
-        int& have = detail::nth(b.tensor, x.factors[0].index);
+        int& have = b.tensor[idx(x.factors[0].index)];
         if (have < 0) have = find(y.factors[0].index);              // tensor variables are the first terms
         else if (find(have) != find(y.factors[0].index)) return false;
         continue;
@@ -136,17 +136,17 @@ class term_closure {
   void match(rule const& r, pattern_graph const& g, pattern_value v, int c, binding const& b,
              std::vector<binding>& all) const {
     if (v.node < 0) {
-      int const have = detail::nth(b.tensor, v.slot);
+      int const have = b.tensor[idx(v.slot)];
       if (have >= 0 && find(have) != c) return;
       all.push_back(b);
-      detail::nth(all.back().tensor, v.slot) = c;
+      all.back().tensor[idx(v.slot)] = c;
       return;
     }
-    pattern_node const& n = detail::nth(g.nodes, v.node);
-    for (int t : detail::nth(members_, c)) {
-      family_term const& u = detail::nth(e_.terms, t);
+    pattern_node const& n = g.nodes[idx(v.node)];
+    for (int t : members_[idx(c)]) {
+      family_term const& u = e_.terms[idx(t)];
       if (u.step < 0 || u.operators > least(c)) continue;
-      family_step const& s = detail::nth(f_.steps, u.step);
+      family_step const& s = f_.steps[idx(u.step)];
       // before anything is copied
       if ((n.op ? n.op->id : 0) != (s.node.op ? s.node.op->id : 0) || s.slot != v.slot) continue;
       binding next = b;
@@ -165,15 +165,15 @@ class term_closure {
   }
   /// The class of an instance of a pattern; -1: it was not enumerated.
   int look_up(rule const& r, pattern_graph const& g, pattern_value v, binding const& b) const {
-    if (v.node < 0) return detail::nth(b.tensor, v.slot);
-    pattern_node const& n = detail::nth(g.nodes, v.node);
+    if (v.node < 0) return b.tensor[idx(v.slot)];
+    pattern_node const& n = g.nodes[idx(v.node)];
     int in[3] = {-1, -1, -1};
     for (std::size_t k = 0; k < n.in.size(); ++k)
       if ((in[k] = look_up(r, g, n.in[k], b)) < 0) return -1;
     for (int s = 0; s < static_cast<int>(f_.steps.size()); ++s) {
-      if (detail::nth(f_.steps, s).slot != v.slot) continue;
+      if (f_.steps[idx(s)].slot != v.slot) continue;
       binding again = b;
-      if (!stands(r, n, detail::nth(f_.steps, s), again) || again.parameter != b.parameter) continue;
+      if (!stands(r, n, f_.steps[idx(s)], again) || again.parameter != b.parameter) continue;
       if (auto const it = known_.find(key(s, in)); it != known_.end()) return find(it->second);
     }
     return -1;
@@ -189,7 +189,7 @@ class term_closure {
     binding none{std::vector<int>(r.tensors.size(), -1), std::vector<int>(r.parameters.size(), open)};
     std::vector<binding> all;
     for (int c = 0; c < static_cast<int>(members_.size()); ++c) {
-      if (detail::nth(members_, c).empty()) continue;
+      if (members_[idx(c)].empty()) continue;
       all.clear();
       match(r, from, from.outputs[0], c, none, all);
       for (binding const& b : all) {

@@ -1,5 +1,6 @@
 // tensorpar/search/problem/substitution_rules.hpp - the shipped rules that a search of graphs may try
 #pragma once
+#include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/rules/standard_rules.hpp>
 
 namespace tensorpar {
@@ -18,7 +19,7 @@ inline bool repeats_source(rule const& r) {
       equal = equal && n.in.size() == m.in.size();
       for (std::size_t i = 0; i < n.in.size() && equal; ++i) {
         pattern_value const want =
-            n.in[i].node < 0 ? n.in[i] : pattern_value{nth(same, n.in[i].node), n.in[i].slot};
+            n.in[i].node < 0 ? n.in[i] : pattern_value{same[idx(n.in[i].node)], n.in[i].slot};
         equal = m.in[i] == want;
       }
       if (equal) found = static_cast<int>(k);

@@ -21,7 +21,7 @@ struct branch_optimum {
 
 namespace detail {
 
-inline constexpr std::size_t every_point = static_cast<std::size_t>(-1);
+inline constexpr std::size_t every_point = idx(-1);
 
 /// Works from the forks. Let the choices of the operator before a fork (f) and of the one after its join (x)
 /// be given. Then branches share nothing but time and devices. A branch, in a range of devices, is a set of
