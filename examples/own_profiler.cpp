@@ -76,7 +76,7 @@ int main() {
 
   // [quoted: file]
   // A profile that another tool wrote: read into a graph that models `topology`, or one error that says file, line and column.
-  auto const file = tensorpar::parse_pipedream(
+  auto const file = tensorpar::peers::parse_pipedream(
       "a -- Linear(4, 4) -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=16.0, parameter_size=64.0\n"
       "b -- ReLU() -- forward_compute_time=0.5, backward_compute_time=0.5, activation_size=16.0, parameter_size=0.0\n"
       "\ta -- b\n",

@@ -27,7 +27,7 @@ rule scale_weight() {
 /// Random instances, every device computing its own blocks in a prime field. A wrong rule is refuted. What needs a property of a function,
 /// as relu(relu(x)) => relu(x) does, is not decided: functions are random ones there.
 bool holds(rule const& r) {
-  trial const t = try_rule(r, 200, 1);
+  prover::trial const t = prover::try_rule(r, 200, 1);
   std::printf("%s\n  %d instances", spell(r).c_str(), t.instances);
   if (!t.counterexample.empty()) std::printf(", refuted: %s", t.counterexample.c_str());
   else if (t.undecided > 0) std::printf(", not decided: %s", t.open.c_str());

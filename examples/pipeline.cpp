@@ -53,9 +53,9 @@ using graph_lists = std::vector<std::vector<int>>;       // by node, its predece
 
 stage_result plan_with(std::string const& planner, graph_lists const& g, any_stages const& m, stage_options const& o) {
   if (planner == "graphpipe") return find_stages(g, m, o);
-  if (planner == "pipedream") return pipedream_stages(g, m, o);
-  if (planner == "piper") return piper_stages(g, m, o);
-  if (planner == "uniform") return uniform_stages(g, m, o);
+  if (planner == "pipedream") return peers::pipedream_stages(g, m, o);
+  if (planner == "piper") return peers::piper_stages(g, m, o);
+  if (planner == "uniform") return peers::uniform_stages(g, m, o);
   throw error("planner \"" + planner + "\"", "--planner", "graphpipe, pipedream, piper, uniform; for a model also programs");
 }
 /// Two stages take turns on every group of devices.
@@ -101,12 +101,12 @@ computation_graph model_graph(settings const& s) {
 }
 
 /// The format is known by what the file starts with and the keys it has.
-profiled_stages profile_stages(settings const& s) {
+peers::profiled_stages profile_stages(settings const& s) {
   profile_units const u = s.units == "milliseconds" ? profile_units::compute_in_milliseconds : profile_units::as_published;
-  if (!s.profile.ends_with(".json")) return stages_of(read_pipedream(s.profile));
+  if (!s.profile.ends_with(".json")) return peers::stages_of(peers::read_pipedream(s.profile));
   json const j = read_json(s.profile);
-  if (j.contains("maxSizePerFPGA")) return stages_of(decode_dnn_partitioning(j, s.profile, u));
-  return stages_of(decode_piper(j, s.profile, u));
+  if (j.contains("maxSizePerFPGA")) return peers::stages_of(peers::decode_dnn_partitioning(j, s.profile, u));
+  return peers::stages_of(peers::decode_piper(j, s.profile, u));
 }
 
 /// `turns` stages share every device: so many devices with a part of the memory each, nodes as large. The last node may be partly filled.
@@ -209,7 +209,7 @@ int work(settings s) {
       p = timed(s, s.model, before, any_stages(*model));
     }
   } else {
-    profiled_stages const read = profile_stages(s);
+    peers::profiled_stages const read = profile_stages(s);
     stage_devices d = stage_devices::equal(stages_on, s.memory * s.devices / stages_on);
     d.inner_bandwidth = d.outer_bandwidth = s.bandwidth;
     additive_stages::options o;

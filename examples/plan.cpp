@@ -111,7 +111,7 @@ joint_result search(settings const& s, computation_graph const& g, machine const
   r.graph = g;
   if (name == "mapping") return r;
   std::vector<baseline> all = r.baselines;
-  for (baseline& b : strategies(g, on, model, o.search, {.seed = s.seed})) all.push_back(std::move(b));
+  for (baseline& b : peers::strategies(g, on, model, o.search, {.seed = s.seed})) all.push_back(std::move(b));
   std::string valid = "unity, mapping, any, one-after-the-other";
   for (baseline const& b : all) {
     valid += ", " + b.name;
@@ -320,7 +320,7 @@ int work(settings s) {
   }();
   double const took = seconds_since(start);
   if (std::string const name = name_of_search(s.search); name == "unity" || name == "oneaftertheother" || name == "mapping")
-    for (baseline& b : strategies(declared, on, analytical{}, o.search, {.seed = s.seed})) r.baselines.push_back(std::move(b));
+    for (baseline& b : peers::strategies(declared, on, analytical{}, o.search, {.seed = s.seed})) r.baselines.push_back(std::move(b));
   if (!r.feasible()) return no_plan(s, on, *r.infeasible);
   if (!s.json) {
     std::printf("%s, %lld samples on %d devices of %s: %d operators, planned in %s\n", s.model.c_str(), static_cast<long long>(batch), on.size(),

@@ -15,6 +15,7 @@
 #include <tensorpar/rewrite/rules/standard_rules.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 namespace fs = std::filesystem;
 
 namespace {
@@ -82,7 +83,7 @@ std::map<std::string, std::string> headers(rule_making const& m) {
 std::string chart(rule const& r, pattern_graph const& g, std::string const& id) {
   std::string s = "  subgraph " + id + "[\" \"]\n    direction TB\n";
   auto of = [&](pattern_value v) { return id + (v.node < 0 ? "x" + std::to_string(v.slot) : "n" + std::to_string(v.node)); };
-  detail::mentions const have = detail::mentioned(r, g);
+  tensorpar::detail::mentions const have = tensorpar::detail::mentioned(r, g);
   for (std::size_t x = 0; x < r.tensors.size(); ++x)
     if (have.tensors[x]) s += "    " + of({-1, static_cast<int>(x)}) + "([" + r.tensors[x] + "])\n";
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
@@ -91,7 +92,7 @@ std::string chart(rule const& r, pattern_graph const& g, std::string const& id) 
     for (std::size_t a = 0; a < n.attr.size(); ++a)
       if (!n.attr[a].open)
         label += "<br/>" + std::string(n.op->attr_name(static_cast<int>(a))) + " " +
-                 detail::spell_term(r, n.attr[a], n.op->attr_kind(static_cast<int>(a)) == 'f');
+                 tensorpar::detail::spell_term(r, n.attr[a], n.op->attr_kind(static_cast<int>(a)) == 'f');
     std::string const me = of({static_cast<int>(i), 0});
     s += "    " + me + "[\"" + label + "\"]\n";
     for (pattern_value v : n.in) s += "    " + of(v) + " --> " + me + "\n";
@@ -225,7 +226,7 @@ int import(std::string const& file, std::string const& out, bool as_json) {
   auto const start = std::chrono::steady_clock::now();
   auto const all = read_foreign_rules(file);
   bool const replicas = counts_replicas(all);
-  prover p;
+  z3_prover p;
   json verdicts = json::array();
   std::map<std::string, int> kinds_of;
   int implied = 0;
@@ -253,7 +254,7 @@ int import(std::string const& file, std::string const& out, bool as_json) {
   json summary{{"event", "import"}, {"rules", all.size()}};
   for (auto const& [kind, n] : kinds_of) summary[kind] = n;
   summary["implied by the shipped rules"] = implied;
-  summary["seconds"] = detail::seconds_since(start);
+  summary["seconds"] = prover::detail::seconds_since(start);
   std::cout << summary.dump() << "\n";
   return 0;
 }

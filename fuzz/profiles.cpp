@@ -10,6 +10,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   using namespace tensorpar;
+  using namespace tensorpar::peers;
   if (size == 0) return 0;
   std::string_view const text(reinterpret_cast<char const*>(data) + 1, size - 1);
   auto const check = [](bool good) {

@@ -7,6 +7,7 @@
 #include <tensorpar/peers/profiles/dnn_partitioning.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 
 namespace {
 std::string profile(std::string const& latency) {

@@ -3,6 +3,7 @@
 #include <tensorpar/peers/strategies.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 
 struct half_a_model {
 #ifndef TENSORPAR_FAIL

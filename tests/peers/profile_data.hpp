@@ -35,7 +35,7 @@ inline std::string dnn_file(std::string input) {
 }
 /// The BERT profile with more layers, as the peer lengthens it: copies of the last layer but one (id 34) in a row behind it, without the
 /// mask. The copies are alike, and the ids that the peer's results give them are not in the order of the row: number 25 stands at its end.
-inline tensorpar::piper_profile longer_bert(tensorpar::piper_profile g, int copies) {
+inline tensorpar::peers::piper_profile longer_bert(tensorpar::peers::piper_profile g, int copies) {
   auto const at = [](int i) { return static_cast<std::size_t>(i); };
   int const last = 34, next = 35;
   int through = g.out[at(last)][0];  // the edge to the next layer; a copy takes its end over
@@ -62,7 +62,7 @@ inline tensorpar::piper_profile longer_bert(tensorpar::piper_profile g, int copi
   for (auto& list : g.inputs) std::sort(list.begin(), list.end());
   return g;
 }
-inline std::vector<int> nodes_of(json const& ids, tensorpar::dnn_partitioning_profile const& g) {
+inline std::vector<int> nodes_of(json const& ids, tensorpar::peers::dnn_partitioning_profile const& g) {
   std::map<tensorpar::i64, int> node;
   for (int v = 0; v < g.node_count(); ++v) node[g.id[static_cast<std::size_t>(v)]] = v;
   std::vector<int> r;

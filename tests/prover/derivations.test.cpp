@@ -9,6 +9,7 @@
 #include "rule_graphs.hpp"
 
 using namespace tests;
+using namespace tensorpar::prover;
 
 namespace {
 /// The shipped rule, in this direction, that reads so.

@@ -6,6 +6,7 @@
 #include <tensorpar/rewrite/rules/standard_rules.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 std::vector<rule> both_ways(std::initializer_list<char const*> texts) {

@@ -6,6 +6,7 @@
 #include <support/effort.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 constexpr char const* good = R"({"rule": [{"_t": "Rule", "name": "r",

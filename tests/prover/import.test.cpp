@@ -5,6 +5,7 @@
 #include <tensorpar/rewrite/rule_text.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 using values = std::vector<foreign_value>;

@@ -10,6 +10,7 @@
 #include <tensorpar/rewrite/rules/standard_rules.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 struct summary {
@@ -26,7 +27,7 @@ std::optional<summary> judged(std::string const& name) {
   }
   auto const all = read_foreign_rules(path);
   bool const replicas = counts_replicas(all);
-  prover p;
+  z3_prover p;
   summary s;
   for (std::size_t i = 0; i < all.size(); i += test_effort::slow ? 4 : 1) {
     import_verdict const v = judge(all[i], replicas, std::to_string(i), p, 30);
@@ -69,7 +70,7 @@ TEST_CASE("TASO's 133 rules: the four that its own verifier cannot prove are ref
 }
 
 TEST_CASE("a rule of one's own: accepted, with a condition, or refuted") {
-  prover p;
+  z3_prover p;
   foreign_rule f;
   f.source = {{"OP_EW_ADD", {{-1, 0}, {-2, 0}}, {}}};
   f.target = {{"OP_EW_ADD", {{-2, 0}, {-1, 0}}, {}}};
@@ -87,17 +88,17 @@ TEST_CASE("a rule of one's own: accepted, with a condition, or refuted") {
 
 TEST_CASE("a rejected rule is called a coincidence of shapes only where other extents alone make it false") {
   rule const products = parse_rule("matmul{0,0}(x, y) => matmul{0,0}(y, x)");   // true of one element
-  CHECK(detail::how_false(products, 60, 1, standard_vocabulary()) == "shape coincidence: it holds for some extents only");
+  CHECK(prover::detail::how_false(products, 60, 1, standard_vocabulary()) == "shape coincidence: it holds for some extents only");
   // what a number or a function makes false is none
   rule const numbers = parse_rule("scale{s}(x) => scale{s*s}(x)"), functions = parse_rule("?f(relu(x)) => relu(x)");
-  CHECK(detail::how_false(numbers, 60, 1, standard_vocabulary()) == "other values: it holds for some axes, numbers or functions only");
-  CHECK(detail::how_false(functions, 60, 1, standard_vocabulary()) == "other values: it holds on nothing that was tried");
-  CHECK(detail::how_false(parse_rule("concat{d}(x, y) => concat{d}(y, x)"), 60, 1, standard_vocabulary()) ==
+  CHECK(prover::detail::how_false(numbers, 60, 1, standard_vocabulary()) == "other values: it holds for some axes, numbers or functions only");
+  CHECK(prover::detail::how_false(functions, 60, 1, standard_vocabulary()) == "other values: it holds on nothing that was tried");
+  CHECK(prover::detail::how_false(parse_rule("concat{d}(x, y) => concat{d}(y, x)"), 60, 1, standard_vocabulary()) ==
         "other values: it holds on nothing that was tried");
 }
 
 TEST_CASE("what is true of a function that rules know nothing of is neither accepted nor refuted") {
-  prover p;
+  z3_prover p;
   foreign_rule f;
   f.source = {{"OP_RELU", {{-1, 0}}, {}}, {"OP_RELU", {{0, 0}}, {}}};
   f.target = {{"OP_RELU", {{-1, 0}}, {}}};

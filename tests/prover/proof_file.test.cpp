@@ -9,6 +9,7 @@
 #include <tensorpar/prover/find/make_rules.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 namespace fs = std::filesystem;
 
 namespace {

@@ -6,6 +6,7 @@
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 rule named(std::string const& name, std::string const& text) {

@@ -6,6 +6,7 @@
 
 namespace tests {
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 inline rule random_rule(std::mt19937& draw) {
   auto below = [&](std::size_t n) { return static_cast<int>(draw() % n); };

@@ -5,6 +5,7 @@
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("both sides, every operator and edge") {
   char const* const expected = R"dot(digraph {

@@ -6,6 +6,7 @@
 
 namespace tests {
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 struct rule_graph {
   sharding_graph graph;
@@ -30,8 +31,8 @@ inline std::optional<rule_graph> graph_of_source(rule const& r, std::vector<rule
     }
     for (std::size_t p = 0; p < r.parameters.size(); ++p)
       split = split && (r.parameters[p].kind != parameter_kind::degree || g->at.parameter[p] > 1);
-    auto source = detail::type_pattern(r.source, types, g->at.parameter, standard_vocabulary());
-    auto target = detail::type_pattern(r.target, types, g->at.parameter, standard_vocabulary());
+    auto source = prover::detail::type_pattern(r.source, types, g->at.parameter, standard_vocabulary());
+    auto target = prover::detail::type_pattern(r.target, types, g->at.parameter, standard_vocabulary());
     if (!source || !target || !split) continue;
     g->source = *source;
     g->target = *target;
@@ -42,7 +43,7 @@ inline std::optional<rule_graph> graph_of_source(rule const& r, std::vector<rule
     auto s = graph_of_side(r.source, g->source, g->tensors, declare);
     if (!s || !graph_of_side(r.target, g->target, g->tensors, declare)) continue;
     // what the target does without has another use
-    std::vector<bool> const kept = detail::mentioned(r, r.target).tensors;
+    std::vector<bool> const kept = tensorpar::detail::mentioned(r, r.target).tensors;
     for (std::size_t x = 0; x < kept.size(); ++x) if (!kept[x]) s->graph.add_output("kept " + r.tensors[x], static_cast<int>(x));
     return rule_graph{std::move(*s), std::move(*g)};
   }

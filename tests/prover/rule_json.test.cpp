@@ -7,6 +7,7 @@
 #include "random_rule.hpp"
 
 using namespace tests;
+using namespace tensorpar::prover;
 
 TEST_CASE("any rule can be written as JSON and read back") {
   std::mt19937 draw(1);

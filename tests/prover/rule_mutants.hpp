@@ -8,6 +8,7 @@
 
 namespace tests {
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 enum class mutation : int { axis, operand, degree, number, op, output, condition };
 inline constexpr char const* mutation_names[] = {"axis", "operand", "degree", "number", "operator", "output", "condition"};

@@ -11,6 +11,7 @@
 #include "rule_mutants.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 struct verdicts {
@@ -18,7 +19,7 @@ struct verdicts {
   trial tried;
 };
 /// Proves and tries a rule, and what both say cannot be true at once.
-verdicts judge_both(prover& p, rule const& r, int instances) {
+verdicts judge_both(z3_prover& p, rule const& r, int instances) {
   verdicts v{p.prove(r), try_rule(r, instances, name_hash(spell(r)), standard_vocabulary(), {}, 20 * instances)};
   if (v.proved.status == proof_status::proved) {
     CHECK_MESSAGE(v.tried.counterexample == "", "a false rule is proved: " << spell(r));
@@ -31,7 +32,7 @@ verdicts judge_both(prover& p, rule const& r, int instances) {
 }  // namespace
 
 TEST_CASE("shipped rules with one thing changed are not proved and refuted at once") {
-  prover p;
+  z3_prover p;
   std::mt19937 draw(6);
   tests::rule_mutator mutate(draw);
   auto const& rules = standard_rules();
@@ -85,7 +86,7 @@ TEST_CASE("numbers before a degree count, for every prime") {
       {"attention{heads=2*h,causal=0}(q, k, v) => combine{2,n}(attention{heads=2*h,causal=0}(partition{2,n}(q), partition{2,n}(k), "
        "partition{2,n}(v)))", proof_status::proved},
   };
-  prover p;
+  z3_prover p;
   for (auto const& [text, status] : rules) {
     CAPTURE(std::string(text));
     verdicts const v = judge_both(p, parse_rule(text), 30);
@@ -100,7 +101,7 @@ TEST_CASE("numbers before a degree count, for every prime") {
 }
 
 TEST_CASE("every shipped rule with a number before one of its degrees, and before all of them") {
-  prover p;
+  z3_prover p;
   int one = 0, all = 0, proved = 0, refuted = 0;
   std::size_t const step = 1 + standard_rules().size() / static_cast<std::size_t>(test_effort::cases(12));
   for (std::size_t n = 0; n < standard_rules().size(); n += step) {

@@ -7,6 +7,7 @@
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 enum class verdict { proved, held, open, refuted };   // held: true in every trial, and no axiom proves it
@@ -30,7 +31,7 @@ struct reversed {
 };
 
 void as_expected(std::initializer_list<judged_rule> rules, vocabulary const& words = standard_vocabulary()) {
-  prover p(words);
+  z3_prover p(words);
   for (judged_rule const& f : rules) {
     CAPTURE(std::string(f.text));
     rule const r = parse_rule(f.text, words);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 static_assert(number_algebra<symbolic_numbers>);
 

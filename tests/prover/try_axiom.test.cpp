@@ -6,6 +6,7 @@
 #include <support/effort.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("every axiom, on 1,000 shapes") {
   std::set<std::string_view> names;

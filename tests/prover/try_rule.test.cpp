@@ -8,6 +8,7 @@
 #include "rules_that_hold.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("rules that hold do so on every device") {
   for (char const* text : tests::rules_that_hold) {

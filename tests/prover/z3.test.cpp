@@ -8,9 +8,10 @@
 #include "rules_that_hold.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("rules that hold are proved in all of their cases") {
-  prover p;
+  z3_prover p;
   for (char const* text : tests::rules_that_hold) {
     rule const r = parse_rule(text);
     CAPTURE(std::string(text));
@@ -23,7 +24,7 @@ TEST_CASE("rules that hold are proved in all of their cases") {
 }
 
 TEST_CASE("rules that do not hold are not") {
-  prover p;
+  z3_prover p;
   for (tests::false_rule const& f : tests::rules_that_do_not_hold) {
     CAPTURE(std::string(f.text));
     proof const q = p.prove(parse_rule(f.text));
@@ -37,7 +38,7 @@ TEST_CASE("rules that do not hold are not") {
 }
 
 TEST_CASE("a proof does not pass through what is undefined") {
-  prover p;
+  z3_prover p;
   // joining grouped convolutions, and joining matrix products along the batch, are right for equal groups and equal inner extents only
   CHECK(p.prove(parse_rule("add(concat{d}(x, y), concat{d}(z, w)) => add(concat{d}(z, y), concat{d}(x, w))")).status !=
         proof_status::proved);
@@ -47,7 +48,7 @@ TEST_CASE("a proof does not pass through what is undefined") {
 
 TEST_CASE("without an axiom that it needs a rule is unproved, with it the axiom is named") {
   rule const r = parse_rule("add(linear(x, v), linear(x, w)) => linear(x, add(v, w))");
-  prover all;
+  z3_prover all;
   proof const q = all.prove(r);
   REQUIRE(q.used.size() == 1);
   int const needed = *q.used.begin();
@@ -55,12 +56,12 @@ TEST_CASE("without an axiom that it needs a rule is unproved, with it the axiom 
   proof_options o;
   o.without.assign(std::size(axioms), false);
   o.without[static_cast<std::size_t>(needed)] = true;
-  prover fewer(standard_vocabulary(), o);
+  z3_prover fewer(standard_vocabulary(), o);
   CHECK(fewer.prove(r).status == proof_status::unproved);
 }
 
 TEST_CASE("results of one operator, and axioms that wait for their trigger") {
-  prover p;
+  z3_prover p;
   auto proved = [&](char const* text) { return p.prove(parse_rule(text)).status == proof_status::proved; };
   CHECK(proved("t = split{parts=2,axis=d}(x); ?f(concat{d}(t, t.1)) => ?f(x)"));
   CHECK(!proved("t = split{parts=2,axis=d}(x); ?f(concat{d}(t.1, t)) => ?f(x)"));
@@ -81,7 +82,7 @@ TEST_CASE("without it a proof of a shipped rule fails: so it is for nine axioms 
     proof_options o;
     o.without.assign(std::size(axioms), false);
     o.without[a] = true;
-    prover p(standard_vocabulary(), o);
+    z3_prover p(standard_vocabulary(), o);
     bool fails = false;
     int tried = 0;
     for (std::size_t i = 0; i < rules.size() && !fails && tried < 12; ++i) {
@@ -97,7 +98,7 @@ TEST_CASE("without it a proof of a shipped rule fails: so it is for nine axioms 
 }
 
 TEST_CASE("conditions on axes are found by proving") {
-  prover p;
+  z3_prover p;
   rule r = parse_rule("partition{d,k}(transpose{-2,-1}(x)) => transpose{-2,-1}(partition{d,k}(x))");
   std::string const before = spell(r);
   CHECK(p.prove(r).status == proof_status::unproved);
@@ -108,7 +109,7 @@ TEST_CASE("conditions on axes are found by proving") {
 }
 
 TEST_CASE("two provers agree, whatever they proved before") {
-  prover a, b;
+  z3_prover a, b;
   for (char const* text : tests::rules_that_hold) a.prove(parse_rule(text));
   rule const r = parse_rule("mul(x, scale{s}(scale{t}(y))) => scale{s*t}(mul(y, x))");
   proof const p = a.prove(r), q = b.prove(r);

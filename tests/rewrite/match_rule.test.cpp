@@ -9,7 +9,6 @@
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 using namespace tensorpar;
-using tensorpar::detail::nth;
 
 namespace {
 /// A graph of functions, sums, products, splits and copies over a few inputs of one shape.

@@ -9,6 +9,7 @@
 #include <tensorpar/rewrite/replay.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("every one of them holds on random instances; with two operands in each other's place none does") {
   for (int n = 3; n <= (test_effort::slow ? 4 : 6); ++n) {

@@ -4,6 +4,7 @@
 #include <tensorpar/prover/values/parts.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace archetypes {
 

@@ -57,10 +57,10 @@ inline std::vector<std::vector<int>> inception() {
 
 /// Times of every third layer (the convolutions) are some ten times the others', results shrink with depth. `send` scales communication,
 /// 1 being that of published files in consistent units on 2 GiB/s. Training adds a backward layer per layer, of its colour, twice as long.
-inline tensorpar::dnn_partitioning_profile timed(std::vector<std::vector<int>> const& inputs, double send, bool training,
+inline tensorpar::peers::dnn_partitioning_profile timed(std::vector<std::vector<int>> const& inputs, double send, bool training,
                                                  tensorpar::u64 seed) {
   random_source r{seed};
-  tensorpar::dnn_partitioning_profile g;
+  tensorpar::peers::dnn_partitioning_profile g;
   int const n = static_cast<int>(inputs.size());
   for (int v = 0; v < n * (training ? 2 : 1); ++v) {
     int const layer = v < n ? v : v - n;
@@ -90,9 +90,9 @@ inline tensorpar::dnn_partitioning_profile timed(std::vector<std::vector<int>> c
 }
 
 /// The same layers as PipeDream has them.
-inline tensorpar::pipedream_profile pipedream(std::vector<std::vector<int>> const& inputs, tensorpar::u64 seed) {
+inline tensorpar::peers::pipedream_profile pipedream(std::vector<std::vector<int>> const& inputs, tensorpar::u64 seed) {
   random_source r{seed};
-  tensorpar::pipedream_profile g;
+  tensorpar::peers::pipedream_profile g;
   g.inputs = inputs;
   for (int v = 0; v < static_cast<int>(inputs.size()); ++v) {
     g.id.push_back("node" + std::to_string(v));
@@ -107,10 +107,10 @@ inline tensorpar::pipedream_profile pipedream(std::vector<std::vector<int>> cons
 }
 
 /// The same layers as Piper has them: one degree, keep or recompute.
-inline tensorpar::piper_profile piper(std::vector<std::vector<int>> const& inputs, tensorpar::u64 seed,
+inline tensorpar::peers::piper_profile piper(std::vector<std::vector<int>> const& inputs, tensorpar::u64 seed,
                                       std::vector<int> const& degrees = {1}) {
   random_source r{seed};
-  tensorpar::piper_profile g;
+  tensorpar::peers::piper_profile g;
   int const n = static_cast<int>(inputs.size());
   g.inputs = inputs;
   g.in.resize(idx(n));

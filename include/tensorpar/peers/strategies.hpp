@@ -7,7 +7,7 @@
 #include <tensorpar/op/attention/packed.hpp>
 #include <tensorpar/search/intra/optimize.hpp>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 struct strategy_options {
   int mcmc_steps = 100'000;               // proposals of the random walk; 0: no walk
@@ -165,9 +165,9 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   to.micro_batches = o.micro_batches;
   to.reduction = o.reduction;
   training_graph const t = differentiate(forward, to);
-  detail::require_listable(t, o.micro_batches, o.max_listed);
+  tensorpar::detail::require_listable(t, o.micro_batches, o.max_listed);
   choice_book<M> book(on, model, objective_options{on.size(), o.scalar_bytes, o.micro_batches});
-  detail::saving_builder<M> build(t, book, std::vector<char>(idx(t.forward_nodes), 0), o.order);
+  tensorpar::detail::saving_builder<M> build(t, book, std::vector<char>(idx(t.forward_nodes), 0), o.order);
   sharding_limits limits = space_for(on, o).shardings;
   limits.max_axes = 2;
   mapping_problem const two_axes = build.make(limits);
@@ -219,4 +219,4 @@ template <class M>
 cost_model_lack<M> strategies(computation_graph const&, machine const&, M const&, search_options const& = {},
                               strategy_options const& = {});
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// An equation between two patterns, in the text form of rules. Operators are total: an ill-typed term has
 /// the value "undefined", and every operator of something undefined is undefined.
@@ -209,4 +209,4 @@ inline constexpr axiom axioms[] = {
      "embedding_bag(x, concat{-1}(v, w)) => concat{-1}(embedding_bag(x, v), embedding_bag(x, w))"},
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

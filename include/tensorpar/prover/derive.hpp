@@ -6,7 +6,7 @@
 #include <tensorpar/prover/rule_graph.hpp>
 #include <tensorpar/rewrite/apply.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 struct derivation_limits {
   int states = 3000;                     // graphs looked at, of both ends together
@@ -55,7 +55,7 @@ class derivation_tree {
       int const rank = p.in.empty() ? 0 : s.graph.type(p.in[0]).rank;
       for (int i = 0; i < n.op.op->attrs; ++i)
         if (role_of(*n.op.op, i) != attr_role::label)
-          n.key += "," + std::to_string(plain_attribute(n.op, i, rank));
+          n.key += "," + std::to_string(tensorpar::detail::plain_attribute(n.op, i, rank));
       n.key += "(";
       for (std::string const& k : keys) n.key += k + ";";
       n.key += ")";
@@ -252,4 +252,4 @@ inline derivation derive(rule const& r, std::vector<rule> const& rules, derivati
   return all;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

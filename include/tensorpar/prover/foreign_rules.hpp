@@ -7,7 +7,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/core/json.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// An operand: output `slot` of operator `op` of the same side, or, for op < 0, the rule's variable with that
 /// number.
@@ -232,4 +232,4 @@ inline std::vector<foreign_rule> read_foreign_rules(std::string const& path) {
   return read_taso_rules(read_file(path, "a readable rule collection"), path);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -7,7 +7,7 @@
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// A rule, or why there is none. Reasons begin with what they are: "unbound variable", "replica semantics"
 /// (in the other system one axis counts copies and partial sums alike), "unsupported".
@@ -290,4 +290,4 @@ inline imported_rule import_rule(foreign_rule const& f, bool replicas, std::stri
   return detail::rule_importer(f, replicas ? 1 : 0).run(std::move(name));
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -4,7 +4,7 @@
 #include <tensorpar/prover/try_rule.hpp>
 #include <tensorpar/prover/z3.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// What became of an imported rule. Accepted: random instances found nothing against it, and `proved` says
 /// whether Z3 proved it; `what` holds the conditions that it needs. Rejected: `reason` begins with "unbound
@@ -60,7 +60,7 @@ inline std::string how_open(trial const& t) {
 }  // namespace detail
 
 /// Judges one rule. Deterministic. O(cases * what Z3 needs + instances).
-inline import_verdict judge(foreign_rule const& f, bool replicas, std::string const& name, prover& p,
+inline import_verdict judge(foreign_rule const& f, bool replicas, std::string const& name, z3_prover& p,
                             int instances = 100, vocabulary const& words = standard_vocabulary()) {
   import_verdict v;
   imported_rule imported = import_rule(f, replicas, name);
@@ -102,4 +102,4 @@ inline import_verdict judge(foreign_rule const& f, bool replicas, std::string co
   return v;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

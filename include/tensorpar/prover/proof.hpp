@@ -5,7 +5,7 @@
 #include <tensorpar/prover/cases/instances.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 enum class proof_status : int { proved, unproved, impossible };
 /// What became of a rule. `impossible`: there are no ranks and axes for which both sides make sense.
@@ -24,4 +24,4 @@ struct proof_options {
   std::vector<bool> without;             // axioms to leave out, by number
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -7,7 +7,7 @@
 #include <tensorpar/prover/proof_store.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// Lines {"key", "rule", "status", "cases", "axioms", "proved", "open"}, appended as they come: a crash
 /// leaves whole lines, and maybe part of one more. What a line says is believed only for the rule that it
@@ -17,7 +17,7 @@ class proof_file final : public proof_store {
   std::map<u64, entry> all_;
   mutable std::mutex mutex_;
   std::string path_;
-  detail::descriptor out_;
+  tensorpar::detail::descriptor out_;
   ::off_t bytes_ = 0;
 
   static std::string text(rule r) {
@@ -30,14 +30,16 @@ class proof_file final : public proof_store {
   /// Throws `error` where the file cannot be written, is no regular file, holds something else, or another
   /// process has it.
   explicit proof_file(std::string const& path, vocabulary const& words = standard_vocabulary())
-      : path_(path), out_(detail::open_at(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK)) {
+      : path_(path), out_(tensorpar::detail::open_at(AT_FDCWD, path.c_str(),
+                                                     O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK)) {
     struct ::stat s;
     if (!out_ || ::fstat(out_.get(), &s) != 0)
-      detail::refuse("the file cannot be written", path, "a file in a folder that is there");
+      tensorpar::detail::refuse("the file cannot be written", path, "a file in a folder that is there");
     if (!S_ISREG(s.st_mode))
-      throw error("the file cannot be written: it is " + std::string(detail::kind_of_file(s.st_mode)), path,
-                  "a file");
-    if (!detail::taken(out_.get()))
+      throw error("the file cannot be written: it is " +
+                      std::string(tensorpar::detail::kind_of_file(s.st_mode)),
+                  path, "a file");
+    if (!tensorpar::detail::taken(out_.get()))
       throw error("another process keeps its verdicts here", path, "a file for every process");
     std::string const whole = read_file(path);
     std::size_t good = 0;
@@ -72,8 +74,9 @@ class proof_file final : public proof_store {
       all_.insert_or_assign(std::strtoull(j["key"].get<std::string>().c_str(), nullptr, 16), std::move(e));
     }
     bytes_ = static_cast<::off_t>(good);
-    if (good < whole.size() && detail::repeated([&] { return ::ftruncate(out_.get(), bytes_); }) != 0)
-      detail::refuse("the file cannot be written", path, "a disk that works");
+    if (good < whole.size() &&
+        tensorpar::detail::repeated([&] { return ::ftruncate(out_.get(), bytes_); }) != 0)
+      tensorpar::detail::refuse("the file cannot be written", path, "a disk that works");
   }
   std::size_t size() const { return all_.size(); }
   std::optional<stored_proof> find(u64 key, rule const& asked) const override {
@@ -101,15 +104,16 @@ class proof_file final : public proof_store {
     std::lock_guard const lock(mutex_);
     all_.insert_or_assign(key, entry{mine, p});
     std::string const line = j.dump() + "\n";
-    if (!detail::write_all(out_.get(), line.data(), line.size())) {
+    if (!tensorpar::detail::write_all(out_.get(), line.data(), line.size())) {
       int const reason = errno;
       bool const cut = ::ftruncate(out_.get(), bytes_) == 0;
       errno = reason;
-      detail::refuse(std::string("the file cannot be written") + (cut ? "" : ", and ends in part of a line"),
-                     path_, "a disk with room");
+      tensorpar::detail::refuse(
+          std::string("the file cannot be written") + (cut ? "" : ", and ends in part of a line"), path_,
+          "a disk with room");
     }
     bytes_ += static_cast<::off_t>(line.size());
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

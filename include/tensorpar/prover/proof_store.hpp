@@ -5,7 +5,7 @@
 #include <tensorpar/prover/z3.hpp>
 #include <tensorpar/rewrite/rule_text.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// What became of a rule, and the rule with the conditions that it needed.
 struct stored_proof {
@@ -39,4 +39,4 @@ inline u64 proof_key(rule r, proof_options const& o) {
   return h.value();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

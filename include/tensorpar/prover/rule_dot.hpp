@@ -4,7 +4,7 @@
 #include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/rewrite/rule_text.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// A digraph with a cluster per side; a tensor variable stands in both under its name. O(size).
 inline std::string to_dot(rule const& r) {
@@ -25,7 +25,7 @@ inline std::string to_dot(rule const& r) {
     };
     s += "  subgraph cluster_" + p + " {\n    label=" + std::string(source ? "\"source\"" : "\"target\"") +
          ";\n";
-    detail::mentions const used = detail::mentioned(r, *g);
+    tensorpar::detail::mentions const used = tensorpar::detail::mentioned(r, *g);
     for (std::size_t x = 0; x < r.tensors.size(); ++x)
       if (used.tensors[x])
         s += "    " + p + "x" + std::to_string(x) + " [shape=plaintext, label=" + quoted(r.tensors[x]) +
@@ -38,8 +38,9 @@ inline std::string to_dot(rule const& r) {
       bool const shardings = n.op && is_parallel(*n.op);
       for (std::size_t i = 0; i < n.attr.size(); ++i)
         if (!n.attr[i].open)
-          attributes += (attributes.empty() ? "" : ", ") +
-                        detail::spell_term(r, n.attr[i], n.op->attr_kind(static_cast<int>(i)) == 'f');
+          attributes +=
+              (attributes.empty() ? "" : ", ") +
+              tensorpar::detail::spell_term(r, n.attr[i], n.op->attr_kind(static_cast<int>(i)) == 'f');
       if (!attributes.empty()) label += " (" + attributes + ")";
       s += "    " + p + std::to_string(v) +
            " [shape=box, style=filled, fillcolor=" + (shardings ? "\"#ffe0b0\"" : "\"#d8f0d8\"") +
@@ -59,4 +60,4 @@ inline std::string to_dot(rule const& r) {
   return s + "}\n";
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

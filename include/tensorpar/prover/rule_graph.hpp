@@ -4,7 +4,7 @@
 #include <tensorpar/prover/cases/setting.hpp>
 #include <tensorpar/rewrite/open_graph.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// A side of an instance (prover/cases/instances.hpp) as a graph with outputs "y0", "y1", ... `declare(graph,
 /// x)` adds tensor variable x, of the extents of tensors[x], and returns its value; variables are the graph's
@@ -28,7 +28,7 @@ std::optional<sharding_graph> graph_of_side(pattern_graph const& side, typed_pat
     std::vector<int> in;
     std::vector<parallel_shape> operands;
     for (pattern_value v : side.nodes[i].in) {
-      in.push_back(detail::value_of(v, variable, made));
+      in.push_back(tensorpar::detail::value_of(v, variable, made));
       operands.push_back(s.shapes[idx(in.back())]);
     }
     parallel_result const y = infer_parallel_shapes(typed.op[i], operands);
@@ -37,8 +37,8 @@ std::optional<sharding_graph> graph_of_side(pattern_graph const& side, typed_pat
     for (std::size_t k = 0; k < y.out.size(); ++k) lie(made.back()[k], y.out[k]);
   }
   for (std::size_t k = 0; k < side.outputs.size(); ++k)
-    s.graph.add_output("y" + std::to_string(k), detail::value_of(side.outputs[k], variable, made));
+    s.graph.add_output("y" + std::to_string(k), tensorpar::detail::value_of(side.outputs[k], variable, made));
   return s;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -4,7 +4,7 @@
 #include <tensorpar/core/json.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// {"name", "source": {"nodes": [{"op", "attributes": {name: term}, "in": [value]}], "outputs": [value]},
 /// "target": {...},
@@ -22,7 +22,7 @@ inline json to_json(rule const& r) {
       for (std::size_t i = 0; i < n.attr.size(); ++i)
         if (!n.attr[i].open)
           attributes[std::string(n.op->attr_name(static_cast<int>(i)))] =
-              detail::spell_term(r, n.attr[i], n.op->attr_kind(static_cast<int>(i)) == 'f');
+              tensorpar::detail::spell_term(r, n.attr[i], n.op->attr_kind(static_cast<int>(i)) == 'f');
       for (pattern_value v : n.in) in.push_back(value(v));
       std::string const op =
           n.op ? std::string(n.op->name) : "?" + r.parameters[idx(n.function)].name;
@@ -85,4 +85,4 @@ inline rule rule_from_json(json const& j, vocabulary const& words = standard_voc
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -4,7 +4,7 @@
 #include <tensorpar/prover/try_axiom.hpp>
 #include <tensorpar/prover/z3.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// Real numbers as Z3's terms. Unknown functions are uninterpreted; all that is known of the exponential is
 /// that it is positive, so its values are unknowns of their own, and that of a maximum is one of its
@@ -85,7 +85,7 @@ inline symbolic_trial check_symbolically(axiom const& a, int most = 8,
     }
     auto const x = detail::run_values(numbers, r.source, *left, tensors),
                y = detail::run_values(numbers, r.target, *right, tensors);
-    auto fail = [&](std::string why) { t.problem = prover::describe(r, k) + ": " + why; };
+    auto fail = [&](std::string why) { t.problem = z3_prover::describe(r, k) + ": " + why; };
     if (x.empty() || y.empty() || x[0].data.size() != y[0].data.size() || x[0].index != y[0].index) {
       fail("the sides have different elements");
       return t;
@@ -110,4 +110,4 @@ inline symbolic_trial check_symbolically(axiom const& a, int most = 8,
   return t;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -7,7 +7,7 @@
 #include <tensorpar/prover/values/field_numbers.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// What trying an axiom showed: how often its sides were defined and equal, and the first time that they were
 /// not as it says.
@@ -26,12 +26,12 @@ std::vector<elements<T>> run_values(A& a, pattern_graph const& g, typed_pattern 
   std::vector<std::vector<elements<T>>> have;
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     std::vector<elements<T>> in;
-    for (pattern_value v : g.nodes[i].in) in.push_back(value_of(v, tensors, have));
+    for (pattern_value v : g.nodes[i].in) in.push_back(tensorpar::detail::value_of(v, tensors, have));
     have.push_back(evaluate(a, t.op[i], in, t.value[i]));
     if (have.back().empty()) return {};
   }
   std::vector<elements<T>> r;
-  for (pattern_value v : g.outputs) r.push_back(value_of(v, tensors, have));
+  for (pattern_value v : g.outputs) r.push_back(tensorpar::detail::value_of(v, tensors, have));
   return r;
 }
 
@@ -119,4 +119,4 @@ inline axiom_trial try_axiom(axiom const& a, int wanted, u64 seed,
   return t;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

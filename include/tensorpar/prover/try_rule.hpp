@@ -6,7 +6,7 @@
 #include <tensorpar/prover/values/real_numbers.hpp>
 #include <tensorpar/rewrite/rule_text.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// What trying a rule showed. Values are those of a prime field, in which functions (exponentials and maxima
 /// among them) are random ones. Where the sides differ there and functions took part, they are computed in
@@ -47,7 +47,9 @@ std::optional<std::vector<sharding_of<A>>> run_side(A& a, pattern_graph const& g
                                                   std::vector<sharding_of<A>> const& tensors,
                                                   std::string& unknown) {
   std::vector<std::vector<sharding_of<A>>> have;
-  auto of = [&](pattern_value v) -> sharding_of<A> const& { return value_of(v, tensors, have); };
+  auto of = [&](pattern_value v) -> sharding_of<A> const& {
+    return tensorpar::detail::value_of(v, tensors, have);
+  };
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     std::vector<parallel_shape> shapes;
     std::vector<sharding_of<A>> in;
@@ -73,7 +75,8 @@ inline std::string spell(rule const& r, rule_instance const& g) {
   for (std::size_t x = 0; x < r.tensors.size(); ++x)
     s += (x ? ", " : "") + r.tensors[x] + " " + tensorpar::spell(g.tensors[x]);
   for (std::size_t p = 0; p < r.parameters.size(); ++p) {
-    bool const real = is_factor(r.source, static_cast<int>(p)) || is_factor(r.target, static_cast<int>(p));
+    bool const real = tensorpar::detail::is_factor(r.source, static_cast<int>(p)) ||
+                      tensorpar::detail::is_factor(r.target, static_cast<int>(p));
     i64 const x = g.at.parameter[p];
     s += ", " + r.parameters[p].name + " = " +
          (real ? std::to_string(std::bit_cast<double>(x)) : std::to_string(x));
@@ -193,4 +196,4 @@ inline trial try_rule(rule const& r, int wanted, u64 seed, vocabulary const& wor
   return t;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -8,7 +8,7 @@
 #include <tensorpar/rewrite/rule_parser.hpp>
 #include <z3++.h>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// Proves rules. Keeps Z3's context and the axioms between rules; for one thread at a time.
 /// Values: one sort of tensors, "undefined" among them; an operator is a total function of its operands and
@@ -17,7 +17,7 @@ namespace tensorpar {
 /// prime, and of those in numbers (prover/cases/sharding_system.hpp); it asks whether all that both sides
 /// require and the
 /// conditions leave room for outputs that lie differently.
-class prover {
+class z3_prover {
   vocabulary const& words_;
   proof_options options_;
   z3::context c_;
@@ -156,8 +156,8 @@ class prover {
     for (std::size_t p = 0; p < r.parameters.size(); ++p) {
       // what shapes depend on is fixed in a case; degrees, functions and factors stay open
       rule_parameter const& q = r.parameters[p];
-      bool const factor = detail::is_factor(r.source, static_cast<int>(p)) ||
-                          detail::is_factor(r.target, static_cast<int>(p));
+      bool const factor = tensorpar::detail::is_factor(r.source, static_cast<int>(p)) ||
+                          tensorpar::detail::is_factor(r.target, static_cast<int>(p));
       bool const open = q.kind == parameter_kind::degree || q.kind == parameter_kind::function || factor;
       parameters.push_back(open ? c_.int_const(q.name.c_str())
                                 : c_.int_val(static_cast<std::int64_t>(k.at.parameter[p])));
@@ -169,7 +169,7 @@ class prover {
       pattern_graph const& g = side ? r.target : r.source;
       typed_pattern const& t = side ? *target : *source;
       std::vector<env> node;
-      auto of = [&](pattern_value v) { return detail::value_of(v, tensors, node); };
+      auto of = [&](pattern_value v) { return tensorpar::detail::value_of(v, tensors, node); };
       for (std::size_t i = 0; i < g.nodes.size(); ++i) {
         pattern_node const& n = g.nodes[i];
         env attrs, in;
@@ -236,7 +236,7 @@ class prover {
   }
   static bool mentions_extents(rule const& r) {
     bool is = false;
-    detail::each_term(r, [&](rule_term const& t) {
+    tensorpar::detail::each_term(r, [&](rule_term const& t) {
       for (rule_factor const& f : t.factors) is = is || f.kind == term_kind::extent;
     });
     return is;
@@ -279,7 +279,7 @@ class prover {
   }
 
  public:
-  explicit prover(vocabulary const& words = standard_vocabulary(), proof_options options = {})
+  explicit z3_prover(vocabulary const& words = standard_vocabulary(), proof_options options = {})
       : words_(words),
         options_(std::move(options)),
         tensor_(c_.uninterpreted_sort("tensor")),
@@ -347,4 +347,4 @@ class prover {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -16,6 +16,7 @@
 #include "support/wide_profile.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 using tests::lists;
 using tests::random_source;
 
@@ -245,7 +246,7 @@ TEST_CASE("the peers' prices keep the laws") {
     auto const q = wide::piper(g, r.next(), {1, 2});
     finite[1] += laws::downset_objective_laws(q, piper_objective(q, {1e5 * (50 + r.below(200)), 1e9, 12, 24}), r.next(), 400);
     auto const t = wide::pipedream(g, r.next());
-    detail::pipedream_layers const layers(t);
+    peers::detail::pipedream_layers const layers(t);
     pipedream_setup const setup{{{6, 1e9}}, 1, 1e8 * (1 + r.below(5)), false};
     pipedream_objective const o(layers, setup);
     finite[2] += laws::downset_objective_laws(o.graph(), o, r.next(), 400);

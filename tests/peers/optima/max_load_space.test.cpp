@@ -7,6 +7,7 @@
 #include <tensorpar/graph/reachability.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 
 namespace {
 dnn_partitioning_profile profile_of(tests::lists const& inputs, std::vector<int> const& colour, double seconds) {
@@ -38,14 +39,14 @@ TEST_CASE("strong components: two nodes are together if and only if each reaches
     for (int k = 0; k < n; ++k)
       for (int v = 0; v < n; ++v)
         for (int w = 0; w < n; ++w) if (reach[idx(v)][idx(k)] && reach[idx(k)][idx(w)]) reach[idx(v)][idx(w)] = 1;
-    auto const part = detail::strong_components(next);
+    auto const part = peers::detail::strong_components(next);
     for (int v = 0; v < n; ++v)
       for (int w = 0; w < n; ++w) CHECK((part[idx(v)] == part[idx(w)]) == (reach[idx(v)][idx(w)] && reach[idx(w)][idx(v)]));
   }
 }
 
 TEST_CASE("sets are named by their smallest member") {
-  detail::merged_sets s(5);
+  peers::detail::merged_sets s(5);
   s.join(3, 4);
   s.join(4, 1);
   CHECK(s.find(3) == 1);

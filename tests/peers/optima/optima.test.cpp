@@ -11,6 +11,7 @@
 #include "support/random_graph.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 using namespace profile_data;
 
 namespace {
@@ -38,7 +39,7 @@ struct pipedream_walk {
   pipedream_setup const& setup;
   std::vector<pipedream_state> states;
   std::vector<int> layers(int from, int to) const {
-    auto const has = [](std::vector<u64> const& s, int v) { return detail::pipedream_layers::has(s, v); };
+    auto const has = [](std::vector<u64> const& s, int v) { return peers::detail::pipedream_layers::has(s, v); };
     std::vector<int> r;
     for (int v = 0; v < g.node_count(); ++v)
       if (has(states[idx(to)].layers, v) && (from < 0 || !has(states[idx(from)].layers, v))) r.push_back(v);
@@ -49,7 +50,7 @@ struct pipedream_walk {
     std::vector<std::vector<pipedream_stage>> r;
     if (from == to) return m == 0 ? std::vector<std::vector<pipedream_stage>>{{}} : r;
     for (int next = 0; next < static_cast<int>(states.size()); ++next) {
-      auto const in = [&](int a, int b) { return detail::pipedream_layers::within(states[idx(a)].layers, states[idx(b)].layers); };
+      auto const in = [&](int a, int b) { return peers::detail::pipedream_layers::within(states[idx(a)].layers, states[idx(b)].layers); };
       if (!in(next, to) || (from >= 0 && (next == from || !in(from, next)))) continue;
       for (int here = 1; here <= (setup.straight ? 1 : m); ++here)
         for (auto const& rest : all(level, next, to, m - here))

@@ -12,6 +12,7 @@
 #include "support/random_graph.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 using tests::random_source;
 
 TEST_CASE("the knapsack is the best of all subsets; greedy and a part of a swap bound it") {

@@ -8,6 +8,7 @@
 #include <support/random_graph.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 
 namespace {
 pipedream_profile profile_of(tests::lists const& inputs) {
@@ -65,8 +66,8 @@ TEST_CASE("of a chain the last layer's result leaves; inputs are dropped; too ma
   CHECK(all[0].output == 1);
   CHECK(all[1].output == 2);
   CHECK(all[2].output == 4);
-  CHECK(pipedream_prefix(detail::pipedream_layers(g), {0, 1}).output == 2);
-  CHECK_THROWS_WITH(pipedream_prefix(detail::pipedream_layers(g), {1}), doctest::Contains("node1"));
+  CHECK(pipedream_prefix(peers::detail::pipedream_layers(g), {0, 1}).output == 2);
+  CHECK_THROWS_WITH(pipedream_prefix(peers::detail::pipedream_layers(g), {1}), doctest::Contains("node1"));
   CHECK_THROWS_WITH(pipedream_states(g, 2), doctest::Contains("more than 2 states"));
   g.description[0] = "Input0";
   CHECK(pipedream_states(g).size() == 2);

@@ -9,6 +9,7 @@
 #include "profile_data.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 using namespace profile_data;
 
 namespace {

@@ -10,6 +10,7 @@
 #include "profile_data.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 using namespace profile_data;
 
 static_assert(topology<dnn_partitioning_profile> && topology<piper_profile> && topology<pipedream_profile> && topology<graphpipe_log>);

@@ -9,13 +9,14 @@
 #include <support/random_graph.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 using tests::refusal;
 
 TEST_CASE("a fault is named by file, way and what is valid") {
   std::string const file = "p.json";
   json const j = json::parse(R"({"nodes": [{"id": 3, "t": 2.0, "on": 1}, {"id": 1.5, "t": -1, "on": 2}], "name": 7})");
-  detail::profile_value const root{&j, &file};
-  detail::profile_value const nodes = root["nodes"], first = nodes[0], second = nodes[1];
+  peers::detail::profile_value const root{&j, &file};
+  peers::detail::profile_value const nodes = root["nodes"], first = nodes[0], second = nodes[1];
   CHECK(nodes.array(1, 5) == 2);
   CHECK(first["t"].integer(0, 9) == 2);  // 2.0 is whole
   CHECK(first["t"].number() == 2);
@@ -56,22 +57,22 @@ TEST_CASE("every id leads to its node and no other number leads anywhere; an id 
       id.push_back(r.below(40));
       nodes.push_back(json{{"id", id.back()}});
     }
-    detail::profile_value const all{&nodes, &file};
+    peers::detail::profile_value const all{&nodes, &file};
     int const n = static_cast<int>(id.size());
     if (std::set<i64>(id.begin(), id.end()).size() < id.size()) {
-      CHECK(refusal([&] { detail::profile_node_ids(all, n); }).problem().find("stands twice") != std::string::npos);
+      CHECK(refusal([&] { peers::detail::profile_node_ids(all, n); }).problem().find("stands twice") != std::string::npos);
       continue;
     }
-    detail::profile_ids const known = detail::profile_node_ids(all, n);
+    peers::detail::profile_ids const known = peers::detail::profile_node_ids(all, n);
     for (i64 x = 0; x < 40; ++x) {
       auto const at = std::find(id.begin(), id.end(), x);
       CHECK(known.find(x) == (at == id.end() ? -1 : static_cast<int>(at - id.begin())));
       json const edge{{"from", x}};
-      detail::profile_value const e{&edge, &file};
+      peers::detail::profile_value const e{&edge, &file};
       if (at != id.end())
-        CHECK(detail::profile_edge_end(e, "from", known) == static_cast<int>(at - id.begin()));
+        CHECK(peers::detail::profile_edge_end(e, "from", known) == static_cast<int>(at - id.begin()));
       else
-        CHECK(refusal([&] { detail::profile_edge_end(e, "from", known); }).problem() == "no node has the id " + std::to_string(x));
+        CHECK(refusal([&] { peers::detail::profile_edge_end(e, "from", known); }).problem() == "no node has the id " + std::to_string(x));
     }
   }
 }
@@ -87,7 +88,7 @@ TEST_CASE("predecessors are sorted; a graph that is not acyclic is refused with 
       for (int u : r.permutation(n))
         if (r.chance(20)) g.inputs[idx(v)].push_back(u);
     profile_graph const before = g;
-    error const got = refusal([&] { detail::finish_profile_graph(g, "file", [](int v) { return std::to_string(v); }); });
+    error const got = refusal([&] { peers::detail::finish_profile_graph(g, "file", [](int v) { return std::to_string(v); }); });
     for (int v = 0; v < n; ++v) {
       auto const &was = before.inputs[idx(v)], &is = g.inputs[idx(v)];
       CHECK(std::is_sorted(is.begin(), is.end()));

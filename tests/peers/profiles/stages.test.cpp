@@ -10,6 +10,7 @@
 #include <tensorpar/search/pipeline/stages.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 
 namespace {
 stage_result planned(profiled_stages const& p, int devices, double bandwidth) {
@@ -33,7 +34,7 @@ TEST_CASE("a PipeDream profile by hand") {
       "a -- first -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=10.0, parameter_size=4.0\n"
       "b -- second -- forward_compute_time=3.0, backward_compute_time=4.0, activation_size=20.0, parameter_size=0.0\n"
       "\ta -- b\n", "by hand");
-  profiled_stages const s = tensorpar::stages_of(p);
+  profiled_stages const s = tensorpar::peers::stages_of(p);
   CHECK(seconds_in(s) == doctest::Approx(0.010));
   CHECK(s.operators[0].parameters == 4);
   REQUIRE(s.tensors.size() == 1);
@@ -56,7 +57,7 @@ json with_loss() {
     "edges": [{"sourceId": 1, "destId": 2, "cost": 10}, {"sourceId": 2, "destId": 7, "cost": 20}, {"sourceId": 7, "destId": 8, "cost": 30},
               {"sourceId": 8, "destId": 9, "cost": 40}, {"sourceId": 9, "destId": 10, "cost": 50}]})");
 }
-profiled_stages stages_of(json const& j) { return tensorpar::stages_of(decode_dnn_partitioning(j, "x", profile_units::as_published)); }
+profiled_stages stages_of(json const& j) { return tensorpar::peers::stages_of(decode_dnn_partitioning(j, "x", profile_units::as_published)); }
 }  // namespace
 
 TEST_CASE("backward operators of their own colour are operators, in the mirror image of the backward pass") {
@@ -107,19 +108,19 @@ TEST_CASE("published profiles: no time is lost, and four devices are never slowe
     pipedream_profile const p = read_pipedream(at + file);
     double total = 0;
     for (std::size_t v = 0; v < p.forward.size(); ++v) total += p.forward[v] + p.backward[v];
-    fine(file, tensorpar::stages_of(p), total, 1.25e9);
+    fine(file, tensorpar::peers::stages_of(p), total, 1.25e9);
   }
   piper_profile const b = read_piper(at + "piper/bert32a100.json", profile_units::as_published);
   double total = 0;
   for (auto const& d : b.degrees) total += d.front().ways.front().seconds;
-  fine("bert32", tensorpar::stages_of(b), total, b.bandwidth);
+  fine("bert32", tensorpar::peers::stages_of(b), total, b.bandwidth);
   for (char const* file : {"bert24_inference", "bert24_training", "resnet50_training"}) {
     auto const p = read_dnn_partitioning(at + "dnn-partitioning/LayerGraphs/" + file + ".json", profile_units::compute_in_milliseconds);
-    fine(file, tensorpar::stages_of(p), std::accumulate(p.accelerator.begin(), p.accelerator.end(), 0.0), 1);
+    fine(file, tensorpar::peers::stages_of(p), std::accumulate(p.accelerator.begin(), p.accelerator.end(), 0.0), 1);
   }
   for (char const* file : {"bert_l-3_training", "resnet50_training"}) {                      // backward colours of their own
     auto const p = read_dnn_partitioning(at + "dnn-partitioning/OperatorGraphs/" + file + ".json", profile_units::compute_in_milliseconds);
-    profiled_stages const s = tensorpar::stages_of(p);
+    profiled_stages const s = tensorpar::peers::stages_of(p);
     CHECK(seconds_in(s) == doctest::Approx(std::accumulate(p.accelerator.begin(), p.accelerator.end(), 0.0)));
     CHECK_NOTHROW(topological_order(s.graph));
     CHECK(planned(s, 4, 1).feasible());

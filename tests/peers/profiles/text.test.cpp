@@ -7,9 +7,10 @@
 #include <support/scratch_folder.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::peers;
 using tests::refusal;
-using tensorpar::detail::profile_line;
-using tensorpar::detail::profile_lines;
+using tensorpar::peers::detail::profile_line;
+using tensorpar::peers::detail::profile_lines;
 
 TEST_CASE("lines are what stands between line ends, of either kind, numbered from 1") {
   tests::random_source r{1};
@@ -74,7 +75,7 @@ TEST_CASE("files are read whole; what is no file is refused") {
   tests::scratch_folder const folder;
   std::string const path = folder / "some.txt", text("a\0b\r\n\n", 6);
   std::ofstream(path, std::ios::binary) << text;
-  CHECK(detail::profile_file(path) == text);
-  CHECK(refusal([&] { detail::profile_file(folder / "none.txt"); }).where() == folder / "none.txt");
-  CHECK(refusal([&] { detail::profile_file(folder / "."); }).problem() == "cannot read the file: it is a folder");
+  CHECK(peers::detail::profile_file(path) == text);
+  CHECK(refusal([&] { peers::detail::profile_file(folder / "none.txt"); }).where() == folder / "none.txt");
+  CHECK(refusal([&] { peers::detail::profile_file(folder / "."); }).problem() == "cannot read the file: it is a folder");
 }

@@ -6,6 +6,7 @@
 #include <support/effort.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 bool holds(sharding_system const& s, std::vector<int> const& x) {
@@ -38,7 +39,7 @@ TEST_CASE("against all assignments") {
       for (int v = i % 2 ? least : 0; v <= most; ++v) { x[static_cast<std::size_t>(i)] = v; self(self, i + 1); }
     };
     all(all, 0);
-    auto const found = detail::random_exponents(s, least, most, draw);
+    auto const found = prover::detail::random_exponents(s, least, most, draw);
     REQUIRE(found.has_value() == any);
     (any ? solvable : unsolvable) += 1;
     if (!found) continue;

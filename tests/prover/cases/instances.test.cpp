@@ -14,6 +14,7 @@
 #include "rules_that_hold.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("the cases of a rule are its ranks, axes, deciding numbers and partial sums") {
   // ranks 1 to 4 and every axis of each; x may come in partial sums, but not into a function

@@ -5,6 +5,7 @@
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("no condition where all cases are good, the weakest that will do, or none at all") {
   rule const r = parse_rule("relu(partition{d,k}(x)) => partition{d,k}(relu(x))");   // d is its first parameter

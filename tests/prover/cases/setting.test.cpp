@@ -5,12 +5,13 @@
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 std::optional<typed_pattern> typed(std::string_view text, std::vector<shape> const& tensors, std::vector<i64> parameter = {}) {
   rule const r = parse_rule(text);
   parameter.resize(r.parameters.size(), 1);
-  return detail::type_pattern(r.source, tensors, parameter, standard_vocabulary());
+  return prover::detail::type_pattern(r.source, tensors, parameter, standard_vocabulary());
 }
 }  // namespace
 
@@ -40,7 +41,7 @@ TEST_CASE("scalars go through operators that work element by element, and no oth
 }
 
 TEST_CASE("functions are chosen by number") {
-  auto const& f = detail::functions_of(standard_vocabulary());
+  auto const& f = prover::detail::functions_of(standard_vocabulary());
   REQUIRE(f.size() == 4);
   for (std::size_t i = 0; i < f.size(); ++i)
     CHECK(typed("?f(x) => x", {{4}}, {static_cast<i64>(i)})->op[0].op == f[i]);
@@ -49,9 +50,9 @@ TEST_CASE("functions are chosen by number") {
 TEST_CASE("axes that one loop walks have one extent, joined and windowed axes their own") {
   rule const r = parse_rule("linear(concat{0}(x, y), w) => concat{0}(linear(x, w), linear(y, w))");
   std::vector<shape> const tensors{{12, 12}, {12, 12}, {12, 12}};
-  auto const source = detail::type_pattern(r.source, tensors, {}, standard_vocabulary());
-  auto const target = detail::type_pattern(r.target, tensors, {}, standard_vocabulary());
-  detail::extent_classes const c(r, tensors, *source, *target);
+  auto const source = prover::detail::type_pattern(r.source, tensors, {}, standard_vocabulary());
+  auto const target = prover::detail::type_pattern(r.target, tensors, {}, standard_vocabulary());
+  prover::detail::extent_classes const c(r, tensors, *source, *target);
   CHECK(c.of(0, 1) == c.of(1, 1));
   CHECK(c.of(0, 1) == c.of(2, 1));
   CHECK(c.of(0, 0) != c.of(1, 0));

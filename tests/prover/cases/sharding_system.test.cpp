@@ -12,7 +12,7 @@
 #include "rules_that_hold.hpp"
 
 using namespace tensorpar;
-using tensorpar::detail::nth;
+using namespace tensorpar::prover;
 
 static_assert(degree_algebra<valued_degrees>);
 static_assert(degree_algebra<counted_degrees>);
@@ -34,7 +34,7 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid sha
     CAPTURE(std::string(text));
     for (rule_case const& c : cases_of(r)) {
       for (int turn = 0; turn < test_effort::cases(4); ++turn) {
-        auto const x = detail::random_exponents(c.shardings, 0, 2, draw);
+        auto const x = prover::detail::random_exponents(c.shardings, 0, 2, draw);
         REQUIRE(x.has_value());
         // every axis long enough for any degree
         std::vector<parallel_shape> tensors;
@@ -54,12 +54,12 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid sha
         for (parallel_shape const& s : tensors) types.push_back(s.type);
         for (bool target : {false, true}) {
           pattern_graph const& g = target ? r.target : r.source;
-          auto const t = detail::type_pattern(g, types, parameter, standard_vocabulary());
+          auto const t = prover::detail::type_pattern(g, types, parameter, standard_vocabulary());
           if (!t) continue;     // a window larger than an image
           std::vector<std::vector<parallel_shape>> have;
           for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             std::vector<parallel_shape> in;
-            for (pattern_value v : g.nodes[i].in) in.push_back(detail::value_of(v, tensors, have));
+            for (pattern_value v : g.nodes[i].in) in.push_back(tensorpar::detail::value_of(v, tensors, have));
             parallel_result const y = infer_parallel_shapes(t->op[i], in);
             CAPTURE(y.problem);
             REQUIRE(y.ok());
@@ -72,7 +72,7 @@ TEST_CASE("where exponents satisfy the requirements, powers of two are valid sha
             return i64{1} << e;
           };
           for (std::size_t k = 0; k < g.outputs.size(); ++k) {
-            parallel_shape const& y = detail::value_of(g.outputs[k], tensors, have);
+            parallel_shape const& y = tensorpar::detail::value_of(g.outputs[k], tensors, have);
             for (int d = 0; d < y.type.rank; ++d) CHECK(y.degree[d] == power(forms[k].axis[idx(d)]));
             CHECK(y.sum == power(forms[k].sum));
             CHECK(y.copy == power(forms[k].copy));
@@ -118,7 +118,7 @@ TEST_CASE("a solution for a prime of a number is one in numbers: degrees that ar
     CAPTURE(std::string(text));
     for (rule_case const& c : cases_of(r))
       for (int turn = 0; turn < 10; ++turn) {
-        auto const degrees = detail::random_degrees(c.shardings, draw);
+        auto const degrees = prover::detail::random_degrees(c.shardings, draw);
         if (!degrees) continue;
         ++drawn;
         for (degree_requirement const& q : c.shardings.requirements) {

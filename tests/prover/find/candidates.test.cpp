@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("names follow the order in which things occur, the larger side is the source, each rule is there once") {
   family const f = make_family("small", "p:ab q:ab", "e=0,1 m n ?g",

@@ -7,6 +7,7 @@
 #include <tensorpar/prover/try_rule.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 family small() {

@@ -6,6 +6,7 @@
 #include <tensorpar/prover/find/enumerate.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("every family has a name of its own, applies each of its steps, and finds equal terms") {
   std::set<std::string> names;

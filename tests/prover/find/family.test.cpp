@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("tensors, parameters and steps") {
   family const f = make_family("all", "x:ab y:ab+ i:a# z:b*", "d=0,1 k s# stride#=1,2 ?f",

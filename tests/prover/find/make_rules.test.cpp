@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 std::vector<family> two_families() {

@@ -6,6 +6,7 @@
 #include <tensorpar/rewrite/rule_parser.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 std::vector<std::string> forms(std::string_view text) {

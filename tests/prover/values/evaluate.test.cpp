@@ -6,6 +6,7 @@
 #include <exec/straight_loops.hpp>
 
 using namespace tests;
+using namespace tensorpar::prover;
 
 namespace {
 struct doubles {

@@ -7,6 +7,7 @@
 #include <z3++.h>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 namespace {
 using T = prime_field;
@@ -19,9 +20,9 @@ elements<T> run(field_numbers& a, auto const& o, std::vector<elements<T>> const&
   elements<T> r;
   r.type = y.out[0];
   r.data.assign(static_cast<std::size_t>(r.type.elements()), T(0));
-  if (op.is<attention>()) detail::attend(a, op, in, r);
-  else if (op.is<attention_parts>()) detail::attend_in_parts(a, op, in, r);
-  else detail::put_together(a, op, in, r);
+  if (op.is<attention>()) prover::detail::attend(a, op, in, r);
+  else if (op.is<attention_parts>()) prover::detail::attend_in_parts(a, op, in, r);
+  else prover::detail::put_together(a, op, in, r);
   return r;
 }
 }  // namespace

@@ -7,6 +7,7 @@
 #include <tensorpar/prover/values/field_numbers.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 static_assert(number_algebra<field_numbers> && number_algebra<symbolic_numbers>);
 static_assert(!number_algebra<int>);
@@ -14,9 +15,9 @@ static_assert(!number_algebra<int>);
 TEST_CASE("every element once, in row-major order, where offset_of says") {
   for (shape const& s : {shape{}, shape{4}, shape{2, 3}, shape{3, 1, 2}, shape{2, 2, 2, 3}, shape{1, 1}}) {
     std::vector<std::vector<i64>> seen;
-    detail::each_element(s, [&](i64 const* c, std::size_t at) {
+    prover::detail::each_element(s, [&](i64 const* c, std::size_t at) {
       CHECK(at == seen.size());
-      CHECK(detail::offset_of(s, c) == at);
+      CHECK(prover::detail::offset_of(s, c) == at);
       seen.emplace_back(c, c + s.rank);
       for (int d = 0; d < s.rank; ++d) CHECK(c[d] < s.d[d].n);
     });
@@ -28,6 +29,6 @@ TEST_CASE("every element once, in row-major order, where offset_of says") {
 
 TEST_CASE("a tensor without elements is not visited") {
   int n = 0;
-  detail::each_element(shape{3, 0, 2}, [&](i64 const*, std::size_t) { ++n; });
+  prover::detail::each_element(shape{3, 0, 2}, [&](i64 const*, std::size_t) { ++n; });
   CHECK(n == 0);
 }

@@ -7,6 +7,7 @@
 #include <tensorpar/prover/values/field_numbers.hpp>
 
 using namespace tests;
+using namespace tensorpar::prover;
 
 namespace {
 elements<prime_field> random_elements(shape const& s, i64 end, std::mt19937& draw) {

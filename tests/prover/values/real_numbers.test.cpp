@@ -6,6 +6,7 @@
 #include <tensorpar/exec/cpu/common/scalar_function.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 static_assert(number_algebra<real_numbers>);
 

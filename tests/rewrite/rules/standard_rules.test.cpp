@@ -8,6 +8,7 @@
 #include <tensorpar/prover/try_rule.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::prover;
 
 TEST_CASE("every shipped rule means something, once") {
   std::set<std::string_view> names, texts;

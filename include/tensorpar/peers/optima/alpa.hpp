@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// An optimal pipeline, or the answer that none fits.
 struct alpa_optimum {
@@ -169,4 +169,4 @@ inline alpa_optimum min_alpa(alpa_table const& t, int devices, i64 micro_batches
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/search/pipeline/stages.hpp>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// What PipeDream knows, in this model: operators in one line (branch by branch), stages contiguous in it,
 /// each waiting for the one before it, whether the graph says so or not. All stages have one micro-batch
@@ -11,7 +11,7 @@ namespace tensorpar {
 /// within `tolerance`; for `iteration` as `find_stages`. Throws as `find_stages` does.
 template <topology G, stage_model M>
 stage_result pipedream_stages(G const& graph, M const& m, stage_options const& o = {}) {
-  using namespace detail;
+  using namespace tensorpar::detail;
   stage_result r;
   std::vector<i64> const sizes = sizes_to_try(m, o, "pipedream_stages");
   sp_tree const tree = stage_relaxation(as_adjacency(graph), m, sizes.back()).tree;
@@ -34,7 +34,7 @@ stage_result pipedream_stages(G const& graph, M const& m, stage_options const& o
 /// memory.
 template <topology G, stage_model M>
 stage_result uniform_stages(G const& graph, M const& m, stage_options const& o = {}) {
-  using namespace detail;
+  using namespace tensorpar::detail;
   stage_result r;
   std::optional<priced_stages> best;
   std::vector<i64> const sizes = sizes_to_try(m, o, "uniform_stages");
@@ -85,4 +85,4 @@ stage_result uniform_stages(G const& graph, M const& m, stage_options const& o =
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// The devices that a split may use; bytes of an accelerator.
 struct max_load_limits {
@@ -105,4 +105,4 @@ inline max_load_optimum min_max_load(dnn_partitioning_profile const& g, max_load
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 namespace detail {
 
@@ -163,4 +163,4 @@ inline max_load_space space_of(dnn_partitioning_profile const& g) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

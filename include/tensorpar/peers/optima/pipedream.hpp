@@ -7,7 +7,7 @@
 #include <tensorpar/peers/optima/pipedream_wide.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// An optimal pipeline of the outermost level, or the answer that none fits.
 struct pipedream_optimum {
@@ -178,4 +178,4 @@ inline pipedream_optimum min_pipedream(pipedream_profile const& g, pipedream_set
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

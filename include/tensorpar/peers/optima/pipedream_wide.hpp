@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// Models `downset_objective` over the layers that PipeDream plans for, for one level of machines.
 /// Precondition: one source; then the states are the downsets but the empty one. Way w is w + 1 machines; all
@@ -103,4 +103,4 @@ class pipedream_objective {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// Models `downset_objective` over the nodes of a Piper profile. A way is a pair (d, t) of data-parallel
 /// copies d, a divisor of N, and a tensor-parallel degree t: d * t devices, d copies, the costs of degree t
@@ -287,4 +287,4 @@ inline piper_optimum min_piper(piper_profile const& g, piper_setup const& setup,
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

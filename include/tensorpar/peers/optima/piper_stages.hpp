@@ -4,7 +4,7 @@
 #include <tensorpar/peers/optima/lines.hpp>
 #include <tensorpar/search/pipeline/nested.hpp>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// What Piper knows, in this model (Tarnawski et al. 2021): stages are differences of nested downsets, in
 /// sequence, with one micro-batch size; all sizes are tried; the least bottleneck, exactly. Stages that
@@ -15,7 +15,7 @@ namespace tensorpar {
 template <topology G, stage_model M>
 stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {},
                           int max_downsets = 400'000) {
-  using namespace detail;
+  using namespace tensorpar::detail;
   if (tensorpar::node_count(graph) != m.operators())
     throw error("graph and model differ in size", "piper_stages", "one operator for each node");
   if (!m.uniform()) throw error("devices of several kinds", "piper_stages", "a uniform model");
@@ -42,4 +42,4 @@ stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

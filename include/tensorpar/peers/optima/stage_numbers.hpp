@@ -7,7 +7,7 @@
 #include <tensorpar/peers/profiles/piper.hpp>
 #include <tensorpar/search/pipeline/stages/additive.hpp>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// Operators, the tensors between them, and their graph. "Sample": what was profiled, a micro-batch or a
 /// mini-batch.
@@ -161,4 +161,4 @@ inline profiled_stages stages_of(dnn_partitioning_profile const& p) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -8,7 +8,7 @@
 #include <tensorpar/peers/profiles/piper.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// One way to run consecutive layers as a stage, and how many stages may follow it (each makes it hold one
 /// micro-batch more).
@@ -101,4 +101,4 @@ inline alpa_table alpa_table_of(piper_profile const& g, double memory) {
   return t;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// A node that may give up `saved` bytes for `extra` seconds.
 struct memory_swap {
@@ -151,4 +151,4 @@ inline swap_choice min_swaps(priced_swaps const& s, double needed, int max_state
   return best;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// A graph with times on accelerators and on CPUs (Tarnawski et al. 2020, "Efficient algorithms for device
 /// placement of DNN graph operators"). Models `topology`; backward operators are nodes like forward ones.
@@ -103,4 +103,4 @@ inline dnn_partitioning_profile read_dnn_partitioning(std::string const& path, p
   return decode_dnn_partitioning(read_json(path), path, units);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

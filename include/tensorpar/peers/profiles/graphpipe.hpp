@@ -10,7 +10,7 @@
 #include <tensorpar/peers/profiles/text.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// A stage as the strategy's second line has it.
 struct graphpipe_stage {
@@ -218,4 +218,4 @@ inline graphpipe_strategy read_graphpipe(std::string const& path) {
   return parse_graphpipe(detail::profile_file(path), path);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

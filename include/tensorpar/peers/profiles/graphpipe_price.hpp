@@ -7,7 +7,7 @@
 #include <tensorpar/peers/profiles/graphpipe.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// What a logged pipeline costs by the formulas, to be compared with what the log says.
 struct graphpipe_price {
@@ -77,4 +77,4 @@ inline graphpipe_price price_graphpipe(graphpipe_log const& g, i64 mini_batch) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -6,7 +6,7 @@
 #include <tensorpar/peers/profiles/dnn_partitioning.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// Which nodes run where: one list per device.
 struct device_split {
@@ -73,4 +73,4 @@ inline max_load_price price_max_load(dnn_partitioning_profile const& g, device_s
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// A graph of layers measured one after another (Narayanan et al. 2019, "PipeDream: generalized pipeline
 /// parallelism for DNN training"). Models `topology`. Times are in milliseconds in the file and in seconds
@@ -127,4 +127,4 @@ inline pipedream_profile read_pipedream(std::string const& path) {
   return parse_pipedream(detail::profile_file(path), path);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -7,7 +7,7 @@
 #include <tensorpar/peers/profiles/pipedream_states.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// One level of machines, innermost first: how many, and bytes per second between them.
 struct pipedream_level {
@@ -119,4 +119,4 @@ inline pipedream_price price_pipedream(pipedream_profile const& g, std::vector<p
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

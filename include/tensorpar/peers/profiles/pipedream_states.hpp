@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// A set of layers closed under predecessors: totals over it, and the bytes that leave it.
 struct pipedream_state {
@@ -150,4 +150,4 @@ inline pipedream_state pipedream_prefix(detail::pipedream_layers const& layers,
   return layers.state(std::move(set));
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -7,7 +7,7 @@
 #include <tensorpar/peers/profiles/source.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// One way to run a node on `degree` devices.
 struct piper_configuration {
@@ -158,4 +158,4 @@ inline piper_profile read_piper(std::string const& path, profile_units units) {
   return decode_piper(read_json(path), path, units);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

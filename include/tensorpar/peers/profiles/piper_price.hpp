@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// What Piper plans for: K devices of M bytes, BW bytes per unit of time between them, N micro-batches per
 /// step.
@@ -161,4 +161,4 @@ inline piper_price price_piper(piper_profile const& g, std::vector<piper_stage> 
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

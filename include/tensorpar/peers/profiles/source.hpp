@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::peers {
 
 /// The structure of a profiled graph: a user-type graph that models `topology` (nodes are 0 .. n-1 in the
 /// file's order, each edge once). Every profile below derives from it and adds its numbers.
@@ -139,4 +139,4 @@ void finish_profile_graph(profile_graph& g, std::string const& where, Label cons
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::peers

@@ -9,7 +9,7 @@
 #include <tensorpar/core/read_file.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::peers::detail {
 
 /// The file as text. Throws `error` if it cannot be read.
 inline std::string profile_file(std::string const& path) { return read_file(path, "a readable text file"); }
@@ -81,4 +81,4 @@ inline std::vector<profile_line> profile_lines(std::string_view text, std::strin
   return r;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::peers::detail

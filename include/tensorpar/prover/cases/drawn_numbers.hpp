@@ -7,7 +7,7 @@
 #include <tensorpar/rewrite/rule.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 struct case_limits {
   int max_rank = 4;
@@ -100,4 +100,4 @@ inline std::vector<std::vector<i64>> parameter_choices(rule const& r, case_limit
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

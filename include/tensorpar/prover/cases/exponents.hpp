@@ -6,7 +6,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/cases/sharding_system.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 namespace detail {
 
 /// How often this prime divides any number of the requirements, at most.
@@ -153,4 +153,4 @@ inline std::optional<std::vector<int>> random_exponents(sharding_system const& s
   return exponent_search(s, least, most, steps, prime).run(draw);
 }
 }  // namespace detail
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -6,7 +6,7 @@
 #include <tensorpar/prover/cases/drawn_numbers.hpp>
 #include <tensorpar/prover/cases/exponents.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// A rule in one setting with all that follows from it.
 struct rule_case {
@@ -303,7 +303,7 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
   for (i64& e : extent) e = 1 + static_cast<i64>(draw() % 3);
   auto needs = [&](int axis_class, i64 k) {
     i64& e = extent[idx(axis_class)];
-    e = e / detail::gcd(e, k) * k;
+    e = e / tensorpar::detail::gcd(e, k) * k;
   };
   for (std::size_t x = 0; x < g.tensors.size(); ++x)
     for (int d = 0; d < g.tensors[x].type.rank; ++d)
@@ -335,4 +335,4 @@ inline std::optional<rule_instance> random_instance(rule const& r, rule_case con
   return g;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -4,7 +4,7 @@
 #include <concepts>
 #include <tensorpar/prover/cases/instances.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 namespace detail {
 
@@ -82,4 +82,4 @@ std::optional<rule> restricted(rule const& r, Holds const& holds,
   return best;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -6,7 +6,7 @@
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// One way to fill in what a rule leaves open, degrees and extents aside: the rank of every tensor variable,
 /// and values of the parameters (degrees: 1; functions: the operator's number in the vocabulary's list of
@@ -22,7 +22,7 @@ struct typed_pattern {
   std::vector<any_op> op;
   std::vector<std::vector<shape>> value;
   shape const& at(pattern_value v, std::vector<shape> const& tensors) const {
-    return detail::value_of(v, tensors, value);
+    return tensorpar::detail::value_of(v, tensors, value);
   }
 };
 
@@ -151,7 +151,7 @@ class extent_classes {
     parent_[idx(a > b ? a : b)] = a > b ? b : a;
   }
   std::vector<int> const& of(pattern_value v, int side) const {
-    return value_of(v, tensors_, sides_[side]);
+    return tensorpar::detail::value_of(v, tensors_, sides_[side]);
   }
 
  public:
@@ -212,4 +212,4 @@ class extent_classes {
 };
 
 }  // namespace detail
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

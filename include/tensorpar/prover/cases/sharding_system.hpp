@@ -8,7 +8,7 @@
 #include <tensorpar/ir/parallel_inference.hpp>
 #include <tensorpar/prover/cases/setting.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// Degrees are products of unknowns and numbers. How often one prime divides such a product is the sum over
 /// the unknowns, plus what that prime has in the numbers: a linear form. All that shardings require is that
@@ -230,4 +230,4 @@ inline std::optional<sharding_system> shardings_of(rule const& r, rule_setting c
   return detail::sharding_builder(r, at, tensors, sums).build(source, target);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/find/enumerate.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 namespace detail {
 
@@ -112,4 +112,4 @@ inline std::vector<candidate_rule> candidates(family const& f, enumeration const
   return candidates(f, e, seen);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

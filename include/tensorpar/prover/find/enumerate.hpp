@@ -10,7 +10,7 @@
 #include <tensorpar/ir/parallel_inference.hpp>
 #include <unordered_map>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// A term: a tensor variable (step -1, `in[0]` is its number) or a step applied to earlier terms. Sub-terms
 /// are shared.
@@ -271,4 +271,4 @@ inline enumeration enumerate(family const& f, u64 seed, vocabulary const& words 
   return detail::enumerator(f, words, samples).run(seed);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -2,7 +2,7 @@
 #pragma once
 #include <tensorpar/prover/find/family.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 namespace detail {
 
@@ -184,4 +184,4 @@ inline std::vector<family> standard_families() {
   return std::move(list.all);
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

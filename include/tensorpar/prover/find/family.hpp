@@ -7,7 +7,7 @@
 #include <tensorpar/rewrite/rule.hpp>
 #include <tensorpar/rewrite/rule_parser.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// A tensor variable: one letter per axis; equal letters have equal extents and are split alike, capital ones
 /// are not split at all. An axis of several letters is as long as theirs together; it is split only where
@@ -176,4 +176,4 @@ inline family make_family(std::string name, std::string_view tensors, std::strin
   return f;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

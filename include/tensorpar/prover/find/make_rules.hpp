@@ -14,7 +14,7 @@
 #include <tensorpar/prover/z3.hpp>
 #include <tensorpar/rewrite/shipped_rule.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 struct made_rule {
   // with the conditions that it needs; `name` is its family and its number there
@@ -68,7 +68,7 @@ inline double seconds_since(std::chrono::steady_clock::time_point t) {
 
 /// The provers of one thread.
 struct two_provers {
-  prover few, all;
+  z3_prover few, all;
   two_provers(vocabulary const& words, proof_options const& for_few, proof_options const& for_all)
       : few(words, for_few), all(words, for_all) {}
 };
@@ -205,4 +205,4 @@ inline rule_making make_rules(std::vector<family> const& families, making_option
   return m;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

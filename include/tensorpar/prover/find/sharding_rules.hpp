@@ -6,7 +6,7 @@
 #include <tensorpar/op/kinds/parallel.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 namespace detail {
 
@@ -111,4 +111,4 @@ inline std::vector<rule> sharding_rules_forms(rule const& r) {
   return all;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/prover/find/enumerate.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// The terms of an enumeration in classes. Those of an instance of a known rule are one class, and so are
 /// equal operators of equal operands (congruence). No term is made that was not enumerated, and no instance
@@ -180,7 +180,7 @@ class term_closure {
   }
   bool apply_once(rule const& r) {
     // from the side that binds everything
-    detail::mentions const source = detail::mentioned(r, r.source);
+    tensorpar::detail::mentions const source = tensorpar::detail::mentioned(r, r.source);
     bool binds = r.source.outputs[0].node >= 0;
     for (bool b : source.parameters) binds = binds && b;
     pattern_graph const &from = binds ? r.source : r.target, &to = binds ? r.target : r.source;
@@ -243,4 +243,4 @@ class term_closure {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

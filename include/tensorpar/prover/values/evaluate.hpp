@@ -6,7 +6,7 @@
 #include <tensorpar/prover/values/evaluate_attention.hpp>
 #include <tensorpar/rewrite/vocabulary.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 namespace detail {
 
@@ -116,7 +116,7 @@ template <number_algebra A> class operator_evaluator {
     });
   }
   void concatenation() {
-    int const axis = axis_number(o_.as<concat>().axis_no, out_[0].type.rank);
+    int const axis = tensorpar::detail::axis_number(o_.as<concat>().axis_no, out_[0].type.rank);
     i64 start = 0;
     for (elements<T> const& x : in_) {
       each_element(x.type, [&](i64 const* c, std::size_t i) {
@@ -129,7 +129,7 @@ template <number_algebra A> class operator_evaluator {
   }
   /// Every result is a window of the operand along one axis.
   void windows(i64 axis_no, i64 begin) {
-    int const axis = axis_number(axis_no, in_[0].type.rank);
+    int const axis = tensorpar::detail::axis_number(axis_no, in_[0].type.rank);
     for (elements<T>& y : out_) {
       each_element(y.type, [&](i64 const* c, std::size_t i) {
         i64 from[shape::max_rank];
@@ -142,7 +142,7 @@ template <number_algebra A> class operator_evaluator {
   /// Along one axis of the operand everything is added.
   void axis_sum() {
     shape const& x = in_[0].type;
-    int const axis = axis_number(o_.as<sum_axis>().axis_no, x.rank);
+    int const axis = tensorpar::detail::axis_number(o_.as<sum_axis>().axis_no, x.rank);
     each_element(out_[0].type, [&](i64 const* c, std::size_t i) {
       i64 from[shape::max_rank];
       for (int d = 0; d < x.rank; ++d) from[d] = d < axis ? c[d] : d == axis ? 0 : c[d - 1];
@@ -154,7 +154,7 @@ template <number_algebra A> class operator_evaluator {
   }
   void repetition() {
     shape const& x = in_[0].type;
-    int const axis = axis_number(o_.as<repeat_axis>().axis_no, out_[0].type.rank);
+    int const axis = tensorpar::detail::axis_number(o_.as<repeat_axis>().axis_no, out_[0].type.rank);
     each_element(out_[0].type, [&](i64 const* c, std::size_t i) {
       i64 from[shape::max_rank];
       for (int d = 0; d < x.rank; ++d) from[d] = c[d < axis ? d : d + 1];
@@ -163,7 +163,8 @@ template <number_algebra A> class operator_evaluator {
   }
   void transposition() {
     auto const t = o_.as<tensorpar::transpose>();
-    int const r = in_[0].type.rank, p = axis_number(t.a, r), q = axis_number(t.b, r);
+    int const r = in_[0].type.rank;
+    int const p = tensorpar::detail::axis_number(t.a, r), q = tensorpar::detail::axis_number(t.b, r);
     each_element(out_[0].type, [&](i64 const* c, std::size_t i) {
       i64 from[shape::max_rank];
       for (int d = 0; d < r; ++d) from[d] = c[d == p ? q : d == q ? p : d];
@@ -300,4 +301,4 @@ std::vector<elements<typename A::value>> evaluate(A& a, any_op const& o,
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -8,7 +8,7 @@
 #include <tensorpar/op/attention/parts.hpp>
 #include <tensorpar/prover/values/numbers.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::prover::detail {
 
 inline constexpr u64 exponential = name_hash("exp");
 
@@ -143,4 +143,4 @@ void put_together(A& a, any_op const& o, std::vector<elements<T>> const& in, ele
         }
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::prover::detail

@@ -5,7 +5,7 @@
 #include <tensorpar/core/prime_field.hpp>
 #include <tensorpar/prover/values/numbers.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// Numbers modulo 2^61 - 1. Two programs that differ as polynomials in their inputs, in unknown functions of
 /// them and in their quotients agree on random inputs with a probability of about degree / 2^61 (Schwartz
@@ -35,4 +35,4 @@ inline elements<prime_field> random_elements(shape const& s, auto& draw, u64 row
   return e;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

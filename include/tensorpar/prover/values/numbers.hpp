@@ -6,7 +6,7 @@
 #include <tensorpar/op/core/shape.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// Numbers to compute operators with. `apply` is an unknown function by name hash (relu, exp, ...): all that
 /// rules may use of it is that equal arguments give equal results. `maximum` must be associative, commutative
@@ -52,4 +52,4 @@ inline std::size_t offset_of(shape const& s, i64 const* c) {
 }
 
 }  // namespace detail
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

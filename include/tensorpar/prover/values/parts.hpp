@@ -5,7 +5,7 @@
 #include <tensorpar/prover/values/evaluate.hpp>
 #include <utility>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// A sharding tensor's elements: one whole array per partial sum. Copies hold the same, since devices with
 /// equal operands do equal work, and blocks are cut where an operator reads them.
@@ -185,4 +185,4 @@ elements<typename A::value> whole(A& a, sharding_elements<typename A::value> con
   return y;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover

@@ -7,7 +7,7 @@
 #include <tensorpar/op/kinds/pointwise.hpp>
 #include <tensorpar/prover/values/numbers.hpp>
 
-namespace tensorpar {
+namespace tensorpar::prover {
 
 /// Numbers of 53 bits, with functions as operators define them. Where an operator names a function that is
 /// not known here, `unknown` is set and results mean nothing.
@@ -58,4 +58,4 @@ inline closeness compare_reals(elements<double> const& a, elements<double> const
   return a.index == b.index && difference <= 1e-9 * largest ? closeness::close : closeness::apart;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::prover
