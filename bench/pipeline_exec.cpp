@@ -16,6 +16,7 @@
 #include <tensorpar/zoo/graphpipe.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::peers;
 
 namespace {

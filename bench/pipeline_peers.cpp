@@ -21,6 +21,7 @@
 #include "../tests/support/wide_profile.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::peers;
 
 namespace {

@@ -8,6 +8,7 @@
 #include <tensorpar/search/pipeline/schedules/microbatch.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 

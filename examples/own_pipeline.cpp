@@ -30,17 +30,17 @@ constexpr auto net = typed<two_towers>;
 int main() {
   machine const cluster = make_cluster("mine", {"core", 2e9, 1e10, i64{1} << 30, 2e-6}, 4, 4, {"memory", 4, 2e-6, 5e9}, {});
   computation_graph const graph = lower(net, {batch = 1});                        // one sample: micro-batches are multiples of it
-  graph_stage_options options;
+  search::graph_stage_options options;
   options.mini_batch = 32;
   options.max_data = 1;                                                          // pipelines only, no copies of stages
-  graph_stages<analytical> const model(graph, cluster, analytical{}, options);
+  search::graph_stages<analytical> const model(graph, cluster, analytical{}, options);
   // stages, devices and micro-batch sizes: of what the search finds, the program that simulates fastest and fits into memory
-  fitted_stages const found = fit_stages(graph, graph, cluster, model, {}, schedule_kind::zb_h1);
+  search::fitted_stages const found = search::fit_stages(graph, graph, cluster, model, {}, search::schedule_kind::zb_h1);
   if (!found.feasible()) return std::printf("device %d lacks memory\n", found.infeasible->device), 1;
-  stage_edges const edges = edges_of(found.stages);
+  stage_edges const edges = search::edges_of(found.stages);
   std::printf("%zu stages, %d deep, a step of %.3f ms; %d programs compared\n", found.stages.choices.size(), found.stages.cost.depth,
               1e3 * found.seconds, found.tried);
-  pipeline_run const drawn = simulate_pipeline(found.plan.pipeline, edges, costs_of(found.stages), true);
+  pipeline_run const drawn = simulate_pipeline(found.plan.pipeline, edges, search::costs_of(found.stages), true);
   std::printf("%s", pipeline_text(found.plan.pipeline, drawn, 80).c_str());
   executor<compute::eigen<float>, comm::threads> run(graph, found.plan);
   run.initialise(1);

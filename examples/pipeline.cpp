@@ -45,29 +45,29 @@ struct settings {
 /// What is planned: a graph, and what came of planning it.
 struct planned {
   std::string name;
-  stage_result result;
+  search::stage_result result;
   double seconds = 0;
 };
 
 using graph_lists = std::vector<std::vector<int>>;       // by node, its predecessors
 
-stage_result plan_with(std::string const& planner, graph_lists const& g, any_stages const& m, stage_options const& o) {
-  if (planner == "graphpipe") return find_stages(g, m, o);
+search::stage_result plan_with(std::string const& planner, graph_lists const& g, search::any_stages const& m, search::stage_options const& o) {
+  if (planner == "graphpipe") return search::find_stages(g, m, o);
   if (planner == "pipedream") return peers::pipedream_stages(g, m, o);
   if (planner == "piper") return peers::piper_stages(g, m, o);
   if (planner == "uniform") return peers::uniform_stages(g, m, o);
   throw error("planner \"" + planner + "\"", "--planner", "graphpipe, pipedream, piper, uniform; for a model also programs");
 }
 /// Two stages take turns on every group of devices.
-bool folds(schedule_kind k) {
-  return k == schedule_kind::interleaved || k == schedule_kind::zb_v || k == schedule_kind::v_half || k == schedule_kind::v_min;
+bool folds(search::schedule_kind k) {
+  return k == search::schedule_kind::interleaved || k == search::schedule_kind::zb_v || k == search::schedule_kind::v_half || k == search::schedule_kind::v_min;
 }
 
-planned timed(settings const& s, std::string name, graph_lists const& g, any_stages const& m) {
-  stage_options o;
-  if (s.bottleneck) o.objective = stage_objective::bottleneck;
+planned timed(settings const& s, std::string name, graph_lists const& g, search::any_stages const& m) {
+  search::stage_options o;
+  if (s.bottleneck) o.objective = search::stage_objective::bottleneck;
   if (s.schedule == "kfkb") o.ks = {1, 2, 4};
-  if (folds(schedule_named(s.schedule))) {
+  if (folds(search::schedule_named(s.schedule))) {
     if (s.planner != "uniform") throw error("schedule " + s.schedule + " with planner " + s.planner, "--planner", "uniform: equal stages in a line");
     o.micro_batches = {std::max<i64>(1, m.mini_batch() / (4 * s.devices))};
   }
@@ -116,13 +116,13 @@ machine cluster(settings const& s, int turns = 1) {
   int const devices = s.devices * turns, node = std::min(s.node, s.devices) * turns, full = (devices + node - 1) / node * node;
   machine const whole = make_cluster("nodes of " + std::to_string(std::min(s.node, s.devices)), k, full, node, {"NVLink", node, 3e-6, 50e9},
                                      {"network", full, 6e-6, s.bandwidth});
-  return detail::part_of(whole, {0, devices});
+  return search::detail::part_of(whole, {0, devices});
 }
 
 json stages_json(planned const& p, pipeline const& scheduled, pipeline_run const& run) {
   json all = json::array();
   for (std::size_t i = 0; i < p.result.choices.size(); ++i) {
-    stage_choice const& c = p.result.choices[i];
+    search::stage_choice const& c = p.result.choices[i];
     device_range const g = scheduled.groups[static_cast<std::size_t>(scheduled.stages[i].group)];
     json x = json::object();
     x["operators"] = scheduled.stages[i].nodes;
@@ -175,18 +175,18 @@ int too_small(settings const& s, planned const& p, int device, double lacks) {
 }
 
 int work(settings s) {
-  schedule_kind const kind = schedule_named(s.schedule);
+  search::schedule_kind const kind = search::schedule_named(s.schedule);
   bool const usual = s.batch == 0;
   if (usual) s.batch = (s.model == "mmt" || !s.profile.empty() ? 16 : s.model == "dlrm_graphpipe" ? 64 : s.model == "two_branches" ? 4 : 1024) * s.devices;
   if (usual && s.reduced && s.model == "mmt") s.batch = 4 * s.devices;
   int const stages_on = folds(kind) ? 2 * s.devices : s.devices;       // so many stages are looked for
   planned p;
   std::optional<computation_graph> graph;
-  std::optional<graph_stages<analytical>> model;
-  std::optional<fitted_stages> fitted;
+  std::optional<search::graph_stages<analytical>> model;
+  std::optional<search::fitted_stages> fitted;
   if (s.profile.empty()) {
     graph = model_graph(s);
-    graph_stage_options o;
+    search::graph_stage_options o;
     o.mini_batch = s.batch;
     o.max_tensor = s.max_tensor;
     o.recompute = s.recompute;
@@ -196,40 +196,40 @@ int work(settings s) {
     for (int v = 0; v < graph->node_count(); ++v) before.push_back(graph->predecessors(v));
     if (s.planner == "programs") {                    // graphpipe's candidates, unrolled and simulated: the fastest that fits
       if (folds(kind)) throw error("schedule " + s.schedule + " with planner programs", "--planner", "uniform");
-      stage_options looks;
+      search::stage_options looks;
       if (s.schedule == "kfkb") looks.ks = {1, 2, 4};
-      if (s.bottleneck) looks.objective = stage_objective::bottleneck;
+      if (s.bottleneck) looks.objective = search::stage_objective::bottleneck;
       auto const from = std::chrono::steady_clock::now();
-      fitted = fit_stages(before, *graph, cluster(s), *model, looks, kind);
+      fitted = search::fit_stages(before, *graph, cluster(s), *model, looks, kind);
       p = {s.model, fitted->stages, std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count()};
       if (auto const& lacks = fitted->infeasible) return too_small(s, p, lacks->device, static_cast<double>(lacks->missing));
       if (!s.json)
         std::printf("%d programs compared: the fastest that fits takes %s a step\n", fitted->tried, seconds_text(fitted->seconds).c_str());
     } else {
-      p = timed(s, s.model, before, any_stages(*model));
+      p = timed(s, s.model, before, search::any_stages(*model));
     }
   } else {
     peers::profiled_stages const read = profile_stages(s);
-    stage_devices d = stage_devices::equal(stages_on, s.memory * s.devices / stages_on);
+    search::stage_devices d = search::stage_devices::equal(stages_on, s.memory * s.devices / stages_on);
     d.inner_bandwidth = d.outer_bandwidth = s.bandwidth;
-    additive_stages::options o;
+    search::additive_stages::options o;
     o.mini_batch = s.batch;
     o.max_tensor = s.max_tensor;
     o.recompute = s.recompute;
     if (folds(kind)) o.max_data = 1;
-    p = timed(s, s.profile, read.graph, any_stages(additive_stages(read.operators, read.tensors, d, o)));
+    p = timed(s, s.profile, read.graph, search::any_stages(search::additive_stages(read.operators, read.tensors, d, o)));
   }
-  stage_result& r = p.result;
+  search::stage_result& r = p.result;
   if (!r.feasible()) {
     return too_small(s, p, r.infeasible->device, r.infeasible->lacks);
   }
-  stage_edges const edges = folds(kind) ? chain_of_stages(static_cast<int>(r.pipeline.stages.size())) : edges_of(r);
+  stage_edges const edges = folds(kind) ? chain_of_stages(static_cast<int>(r.pipeline.stages.size())) : search::edges_of(r);
   pipeline const stages = !folds(kind) ? r.pipeline
-                                       : fold_stages(r.pipeline, static_cast<int>(r.pipeline.stages.size()) / 2,
-                                                     kind == schedule_kind::interleaved ? fold_kind::round : fold_kind::back_and_forth);
-  std::optional<pipeline> const scheduled = fitted ? fitted->plan.pipeline : make_schedule(kind, stages, edges, costs_of(r));
+                                       : search::fold_stages(r.pipeline, static_cast<int>(r.pipeline.stages.size()) / 2,
+                                                     kind == search::schedule_kind::interleaved ? search::fold_kind::round : search::fold_kind::back_and_forth);
+  std::optional<pipeline> const scheduled = fitted ? fitted->plan.pipeline : search::make_schedule(kind, stages, edges, search::costs_of(r));
   if (!scheduled) throw error("schedule " + s.schedule + " does not fit these stages", "--schedule", "another schedule");
-  pipeline_run const run = simulate_pipeline(*scheduled, edges, costs_of(r), true);
+  pipeline_run const run = simulate_pipeline(*scheduled, edges, search::costs_of(r), true);
 
   std::vector<double> peak(static_cast<std::size_t>(s.devices), 0), bytes;  // with the samples that this schedule keeps in flight
   for (std::size_t i = 0; i < r.choices.size(); ++i) {
@@ -254,7 +254,7 @@ int work(settings s) {
                 seconds_text(r.bound).c_str(), percent_text(r.gap).c_str(), seconds_text(run.makespan).c_str(), s.schedule.c_str(),
                 percent_text(run.bubble() / run.makespan).c_str());
     for (std::size_t i = 0; i < r.choices.size(); ++i) {
-      stage_choice const& c = r.choices[i];
+      search::stage_choice const& c = r.choices[i];
       std::printf("  stage %zu: %zu operators on %s, %lld x %lld samples%s%s%s, %lld in flight, %s\n", i, scheduled->stages[i].nodes.size(),
                   detail::group_text(scheduled->groups[static_cast<std::size_t>(scheduled->stages[i].group)]).c_str(),
                   static_cast<long long>(scheduled->mini_batch / c.micro_batch), static_cast<long long>(c.micro_batch),
@@ -264,9 +264,9 @@ int work(settings s) {
     std::printf("%s", pipeline_text(*scheduled, run, s.width).c_str());
   }
   if (graph && (s.train > 0 || !s.plan_file.empty() || s.map)) {
-    plan q = fitted ? fitted->plan : plan_of(*graph, cluster(s), *model, *scheduled, r.choices);
+    plan q = fitted ? fitted->plan : search::plan_of(*graph, cluster(s), *model, *scheduled, r.choices);
     if (s.map) {
-      plan better = map_within(*graph, q, analytical{}).plan;
+      plan better = search::map_within(*graph, q, analytical{}).plan;
       auto const step = [&](plan const& x) { return simulate(unroll(pipeline_pass(*graph, x)), x.cluster, analytical{}).seconds; };
       double const before = step(q), after = step(better);
       if (!s.json)

@@ -101,22 +101,22 @@ computation_graph declared_for(settings const& s, i64 batch) {
   return s.precision == "bf16" ? mixed_precision(g) : g;
 }
 
-joint_result search(settings const& s, computation_graph const& g, machine const& on, joint_options const& o) {
+search::joint_result searched(settings const& s, computation_graph const& g, machine const& on, search::joint_options const& o) {
   analytical const model;
   std::string const name = name_of_search(s.search);
-  if (name == "unity") return optimize_jointly(g, on, model, o);
-  if (name == "oneaftertheother") return optimize_one_after_the_other(g, on, model, o);
-  joint_result r;
-  static_cast<search_result&>(r) = optimize(g, on, model, o.search);
+  if (name == "unity") return search::optimize_jointly(g, on, model, o);
+  if (name == "oneaftertheother") return search::optimize_one_after_the_other(g, on, model, o);
+  search::joint_result r;
+  static_cast<search::search_result&>(r) = search::optimize(g, on, model, o.search);
   r.graph = g;
   if (name == "mapping") return r;
-  std::vector<baseline> all = r.baselines;
-  for (baseline& b : peers::strategies(g, on, model, o.search, {.seed = s.seed})) all.push_back(std::move(b));
+  std::vector<search::baseline> all = r.baselines;
+  for (search::baseline& b : peers::strategies(g, on, model, o.search, {.seed = s.seed})) all.push_back(std::move(b));
   std::string valid = "unity, mapping, any, one-after-the-other";
-  for (baseline const& b : all) {
+  for (search::baseline const& b : all) {
     valid += ", " + b.name;
     if (name_of_search(b.name) != name) continue;
-    r.infeasible = r.plan.infeasible = shortage_in(b.cost.bytes, on.memories(), true);
+    r.infeasible = r.plan.infeasible = search::shortage_in(b.cost.bytes, on.memories(), true);
     r.plan.model = s.model;
     r.plan.graph = g.hash();
     r.plan.nodes = b.nodes;
@@ -158,11 +158,11 @@ optimizer_choice optimizer_of(settings const& s) {
 }
 
 /// What else could have been, each answered by mapping the planned graph again.
-void explain(joint_result const& r, machine const& on, search_options o) {
+void explain(search::joint_result const& r, machine const& on, search::search_options o) {
   o.compare = false;
   auto const again = [&](std::string const& what, machine const& m) {
     auto const start = std::chrono::steady_clock::now();
-    search_result const x = optimize(r.graph, m, analytical{}, o);
+    search::search_result const x = search::optimize(r.graph, m, analytical{}, o);
     std::string answer;
     if (x.feasible()) {
       double const longer = x.cost.seconds / r.cost.seconds - 1;
@@ -171,7 +171,7 @@ void explain(joint_result const& r, machine const& on, search_options o) {
     std::printf("  %s: %s (answered in %s)\n", what.c_str(), answer.c_str(), seconds_text(seconds_since(start)).c_str());
   };
   std::printf("why not, and what if:\n");
-  for (baseline const& b : r.baselines)
+  for (search::baseline const& b : r.baselines)
     std::printf("  %s: step %s, %.2f of the plan's%s\n", b.name.c_str(), seconds_text(b.cost.seconds).c_str(),
                 b.cost.seconds / r.cost.seconds, lacks_text(b.cost.bytes, on).c_str());
   for (std::size_t k = 0; k < on.links.size(); ++k) {
@@ -229,7 +229,7 @@ void print_rules(plan const& p) {
 }
 
 /// Rules, micro-batches, shardings or stages: whatever is fastest for a batch.
-int any_kind(settings const& s, machine const& on, i64 batch, joint_options const& rules) {
+int any_kind(settings const& s, machine const& on, i64 batch, search::joint_options const& rules) {
   computation_graph const one = declared_for(s, 1);
   planning_options o{.effort = effort::thorough};
   o.knobs.rules = rules;
@@ -294,7 +294,7 @@ int work(settings s) {
     verify(s, declared, *stored);
     return 0;
   }
-  joint_options o;
+  search::joint_options o;
   o.search.model = s.model;
   o.search.optimizer = optimizer_of(s);
   o.rewriting.alpha = s.alpha;
@@ -302,11 +302,11 @@ int work(settings s) {
   o.rewriting.distribute = s.distribute;
   o.split = !s.whole;
   auto const start = std::chrono::steady_clock::now();
-  struct clock final : joint_watch {
+  struct clock final : search::joint_watch {
     settings const& s;
     std::chrono::steady_clock::time_point start;
     clock(settings const& given, std::chrono::steady_clock::time_point from) : s(given), start(from) {}
-    bool go_on(joint_progress const& p) override {
+    bool go_on(search::joint_progress const& p) override {
       if (s.progress)
         std::fprintf(stderr, "part %d of %d, %d graphs, %s\n", p.part + 1, p.parts, p.candidates, seconds_text(p.least).c_str());
       return s.budget <= 0 || seconds_since(start) < s.budget;
@@ -314,13 +314,13 @@ int work(settings s) {
   } watch(s, start);
   o.watch = &watch;
   if (any) return any_kind(s, on, batch, o);
-  joint_result r = [&] {
+  search::joint_result r = [&] {
     still_here const note("searching for " + s.model + " on " + std::to_string(on.size()) + " devices");
-    return search(s, declared, on, o);
+    return searched(s, declared, on, o);
   }();
   double const took = seconds_since(start);
   if (std::string const name = name_of_search(s.search); name == "unity" || name == "oneaftertheother" || name == "mapping")
-    for (baseline& b : peers::strategies(declared, on, analytical{}, o.search, {.seed = s.seed})) r.baselines.push_back(std::move(b));
+    for (search::baseline& b : peers::strategies(declared, on, analytical{}, o.search, {.seed = s.seed})) r.baselines.push_back(std::move(b));
   if (!r.feasible()) return no_plan(s, on, *r.infeasible);
   if (!s.json) {
     std::printf("%s, %lld samples on %d devices of %s: %d operators, planned in %s\n", s.model.c_str(), static_cast<long long>(batch), on.size(),
@@ -344,7 +344,7 @@ int work(settings s) {
                 bytes_text(static_cast<double>(*std::max_element(r.cost.bytes.begin(), r.cost.bytes.end()))).c_str(),
                 scratch_text(r.plan.scratch).c_str());
     if (!s.explain)
-      for (baseline const& b : r.baselines)
+      for (search::baseline const& b : r.baselines)
         std::printf("%-16s step %s, %.2f of the plan's%s\n", b.name.c_str(), seconds_text(b.cost.seconds).c_str(),
                     b.cost.seconds / r.cost.seconds, lacks_text(b.cost.bytes, on).c_str());
     else explain(r, on, o.search);
@@ -359,7 +359,7 @@ int work(settings s) {
   }
   if (s.json) {
     json names = json::object(), lack = json::object();                // of the fullest device; those that fit are not in it
-    for (baseline const& b : r.baselines) {
+    for (search::baseline const& b : r.baselines) {
       names[b.name] = b.cost.seconds;
       if (i64 const bytes = lacks(b.cost.bytes, on); bytes > 0) lack[b.name] = bytes;
     }

@@ -142,16 +142,16 @@ void run(settings const& s, std::string const& model, graph_view const& net, int
     if (!(p.optimizer == options.optimizer) || p.micro_batches != s.micro_batches)
       throw error("this plan was made for another optimizer or number of micro-batches", s.plan_file, "the flags it was made with");
   } else {
-    search_options o;
+    search::search_options o;
     o.model = model;
     o.optimizer = options.optimizer;
     o.micro_batches = s.micro_batches;
     o.scratch = scratch_of<compute::eigen<float>>();
-    search_result const r = optimize(forward, cluster, cost, o);
+    search::search_result const r = search::optimize(forward, cluster, cost, o);
     if (!r.feasible())
       throw error(text_of(*r.infeasible), "the cluster", "more memory or more devices");
     p = r.plan;
-    for (baseline const& b : r.baselines) {
+    for (search::baseline const& b : r.baselines) {
       plan q = p;
       q.nodes = b.nodes;
       table.push_back(summarise(b.name, graph, q, cost));

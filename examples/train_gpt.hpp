@@ -130,7 +130,7 @@ template <class Backend> void run(settings const& s) {
   planning_options wanted;
   if (s.micro_batches > 0) {
     wanted.micro_batches = {s.micro_batches};
-    wanted.schedules = std::vector<schedule_kind>{};
+    wanted.schedules = std::vector<search::schedule_kind>{};
     wanted.knobs.max_placed = std::numeric_limits<i64>::max();
   }
   planned const found = plan_training(asked, cluster, analytical{measured_rates}, wanted);

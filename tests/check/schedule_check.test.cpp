@@ -10,6 +10,7 @@
 #include "support/shrink.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using tests::at;
 
 namespace {

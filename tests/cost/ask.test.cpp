@@ -11,6 +11,7 @@
 #include <tensorpar/simulate/engine.hpp>
 
 using namespace tests;
+using namespace tensorpar::search;
 
 namespace {
 

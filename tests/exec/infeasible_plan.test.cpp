@@ -14,6 +14,7 @@
 #include <tensorpar/report/html.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 

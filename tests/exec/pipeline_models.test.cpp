@@ -15,6 +15,7 @@
 #include <tensorpar/zoo/graphpipe.hpp>
 
 using namespace tests;
+using namespace tensorpar::search;
 using namespace tensorpar::peers;
 
 namespace {

@@ -18,6 +18,7 @@
 #include "support/spine.hpp"
 
 using namespace tests;
+using namespace tensorpar::search;
 
 namespace {
 

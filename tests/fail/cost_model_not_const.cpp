@@ -3,6 +3,7 @@
 #include <tensorpar/search/joint/joint.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 #ifdef TENSORPAR_FAIL
 #define CONST

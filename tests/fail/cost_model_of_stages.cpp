@@ -3,6 +3,7 @@
 #include <tensorpar/search/pipeline/graph_model.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 struct half_a_model {
   double seconds(compute_query const&) const { return 1; }

@@ -6,7 +6,7 @@
 using namespace tensorpar;
 
 TEST_CASE("a bound is about a device, its part, or the parts that were looked at") {
-  search_space s;
+  search::search_space s;
   CHECK(bound_holds_for(s, 1) == "this device");
   CHECK(bound_holds_for(s, 4) == "these devices");
   s.part_sizes = {24, 8};

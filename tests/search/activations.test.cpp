@@ -14,6 +14,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 

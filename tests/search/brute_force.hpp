@@ -9,6 +9,7 @@
 #include <tensorpar/search/problem/shardings.hpp>
 
 namespace tensorpar::search_test {
+using namespace search;
 
 /// Shares the search's definition of the objective, none of its code: no classes, no tables over layouts, no dynamic programs.
 /// Structures are enumerated by recursion; for each, all choices of all operators.

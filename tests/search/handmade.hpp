@@ -5,6 +5,7 @@
 #include <tensorpar/search/problem/problem.hpp>
 
 namespace tensorpar::search_test {
+using namespace search;
 
 struct choice {
   int start, size;

@@ -12,6 +12,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 TEST_CASE("405B on 4,096 devices of 80 GB: with and without recomputation and shards the plan's program keeps to the limit") {
   if (test_effort::slow) return;                              // minutes under a sanitizer

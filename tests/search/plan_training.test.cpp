@@ -15,6 +15,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 
@@ -111,7 +112,7 @@ TEST_CASE("where memory is short there are more micro-batches, stages, or what i
       CHECK(c.infeasible->missing >= r.infeasible->missing);
     }
   }
-  CHECK(more > 2);
+  CHECK(more > (test_effort::slow ? 1 : 2));
   CHECK(lacks > 0);
 }
 
@@ -190,17 +191,17 @@ TEST_CASE("a quick search is the best assignment of all devices, and no pipeline
 
 TEST_CASE("schedules: those that are asked for; else two, and none where the search is to be quick") {
   std::vector const two{schedule_kind::one_f_one_b, schedule_kind::zb_h1};
-  CHECK(detail::schedules_of({}) == two);
-  CHECK(detail::schedules_of({.effort = effort::thorough}) == two);
-  CHECK(detail::schedules_of({.effort = effort::quick}).empty());
+  CHECK(tensorpar::detail::schedules_of({}) == two);
+  CHECK(tensorpar::detail::schedules_of({.effort = effort::thorough}) == two);
+  CHECK(tensorpar::detail::schedules_of({.effort = effort::quick}).empty());
   for (effort e : {effort::quick, effort::normal, effort::thorough}) {
-    CHECK(detail::schedules_of({.effort = e, .schedules = std::vector<schedule_kind>{}}).empty());
-    CHECK(detail::schedules_of({.effort = e, .schedules = std::vector{schedule_kind::gpipe}}) == std::vector{schedule_kind::gpipe});
+    CHECK(tensorpar::detail::schedules_of({.effort = e, .schedules = std::vector<schedule_kind>{}}).empty());
+    CHECK(tensorpar::detail::schedules_of({.effort = e, .schedules = std::vector{schedule_kind::gpipe}}) == std::vector{schedule_kind::gpipe});
   }
 }
 
 TEST_CASE("divisors in a row: from 1 to the number, each by the next prime factor larger") {
-  auto const row = [](i64 n) { return detail::divisors_in_a_row(n); };
+  auto const row = [](i64 n) { return tensorpar::detail::divisors_in_a_row(n); };
   CHECK(row(1) == std::vector<i64>{1});
   CHECK(row(48) == std::vector<i64>{1, 2, 4, 8, 16, 48});
   CHECK(row(45) == std::vector<i64>{1, 3, 9, 45});

@@ -12,10 +12,10 @@
 
 namespace tests {
 
-using tensorpar::additive_stages;
+using tensorpar::search::additive_stages;
 using tensorpar::i64;
-using tensorpar::stage_choice;
-using tensorpar::stage_work;
+using tensorpar::search::stage_choice;
+using tensorpar::search::stage_work;
 
 /// A graph, what its operators cost, and devices.
 struct stage_problem {
@@ -35,7 +35,7 @@ struct stage_problem_options {
 };
 
 inline stage_problem random_stage_problem(random_source& r, lists graph, stage_problem_options const& o) {
-  std::vector<tensorpar::operator_numbers> ops;
+  std::vector<tensorpar::search::operator_numbers> ops;
   std::string said = text(graph);
   auto number = [&](int n) { return static_cast<double>(1 + r.below(n)); };
   for (std::size_t v = 0; v < graph.size(); ++v) {
@@ -44,7 +44,7 @@ inline stage_problem random_stage_problem(random_source& r, lists graph, stage_p
       said += " =";
       continue;
     }
-    tensorpar::operator_numbers x;
+    tensorpar::search::operator_numbers x;
     x.forward = number(9);
     x.backward = number(9);
     x.weights = r.chance(50) ? number(9) : 0;
@@ -58,7 +58,7 @@ inline stage_problem random_stage_problem(random_source& r, lists graph, stage_p
     said +=
         " (" + std::to_string(x.forward + x.backward + x.weights) + "," + std::to_string(x.parameters) + "," + std::to_string(x.kept) + ")";
   }
-  tensorpar::stage_devices d = tensorpar::stage_devices::equal(o.devices, 1e9);
+  tensorpar::search::stage_devices d = tensorpar::search::stage_devices::equal(o.devices, 1e9);
   d.per_node = r.chance(50) ? 2 : 1 << 20;
   d.inner_bandwidth = 16;
   d.outer_bandwidth = 4;
@@ -76,7 +76,7 @@ inline stage_problem random_stage_problem(random_source& r, lists graph, stage_p
   for (std::size_t v = 0; v < graph.size(); ++v) bytes.push_back(r.below(5));
   said += "; memory " + std::to_string(memory) + ", per node " + std::to_string(d.per_node);
   return {graph,
-          additive_stages(ops, tensorpar::tensors_of(graph, bytes), d,
+          additive_stages(ops, tensorpar::search::tensors_of(graph, bytes), d,
                           {o.mini_batch, 2, 1 << 20, o.max_tensor, o.recompute, o.shard_optimizer}),
           said};
 }
@@ -89,8 +89,8 @@ struct oracle_stage {
 };
 
 /// What crosses the border of a set of operators, by the definition.
-inline tensorpar::stage_border oracle_border(additive_stages const& m, unsigned nodes) {
-  tensorpar::stage_border b;
+inline tensorpar::search::stage_border oracle_border(additive_stages const& m, unsigned nodes) {
+  tensorpar::search::stage_border b;
   for (auto const& t : m.tensors()) {
     bool const made = nodes >> t.producer & 1;
     bool inside = false, outside = false;
@@ -156,7 +156,7 @@ inline double oracle_least(additive_stages const& m, std::vector<unsigned> const
         i64 most = c.k * c.micro_batch;
         for (std::size_t j = 0; j < parts.size(); ++j)
           if (edges[i][j])
-            most = std::max(most, tensorpar::in_flight_grouped(c.k, c.micro_batch, chosen[j].choice.k, chosen[j].choice.micro_batch, of(j)));
+            most = std::max(most, tensorpar::search::in_flight_grouped(c.k, c.micro_batch, chosen[j].choice.k, chosen[j].choice.micro_batch, of(j)));
         return flight[i] = std::min(most, m.mini_batch());
       };
       for (std::size_t i = 0; i < parts.size(); ++i)

@@ -7,6 +7,7 @@
 #include <tensorpar/search/solve/baselines.hpp>
 
 namespace tensorpar::search_test {
+using namespace search;
 
 /// Seconds of all tasks of the unrolled program, one after the other.
 template <class M>

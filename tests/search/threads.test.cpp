@@ -12,6 +12,7 @@
 #include <thread>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 

@@ -14,6 +14,7 @@
 #include "support/spine.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 

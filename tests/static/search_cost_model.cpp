@@ -3,6 +3,7 @@
 #include <tensorpar/search/intra/optimize.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 

@@ -19,24 +19,24 @@ struct strategy_options {
 namespace detail {
 
 /// By choice set the loop of its operators' samples ('\0': none).
-inline std::vector<char> batch_by_set(mapping_problem const& p, std::string const& batch) {
+inline std::vector<char> batch_by_set(search::mapping_problem const& p, std::string const& batch) {
   std::vector<char> r(p.sets.size(), 0);
   for (int v = p.operators() - 1; v >= 0; --v) r[idx(p.set_of[idx(v)])] = batch[idx(v)];
   return r;
 }
 /// The least sum over the choices that `keep(set, choice)`, or nothing where an operator has none.
 template <class Keep>
-std::optional<assignment> min_among(mapping_problem const& p, Keep const& keep,
-                                      elimination_limits const& limits) {
+std::optional<search::assignment> min_among(search::mapping_problem const& p, Keep const& keep,
+                                      search::elimination_limits const& limits) {
   for (int s = 0; s < static_cast<int>(p.sets.size()); ++s) {
     bool some = false;
     for (int i = 0; i < p.sets[idx(s)].count() && !some; ++i) some = keep(s, i);
     if (!some) return std::nullopt;
   }
-  smaller_problem const q = with_choices(p, keep);
+  search::smaller_problem const q = search::with_choices(p, keep);
   std::vector<std::vector<double>> seconds;
-  for (choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);
-  return q.back(min_sum(q.problem, seconds, limits).choices);
+  for (search::choice_set const& s : q.problem.sets) seconds.push_back(s.seconds);
+  return q.back(search::min_sum(q.problem, seconds, limits).choices);
 }
 
 }  // namespace detail
@@ -44,12 +44,12 @@ std::optional<assignment> min_among(mapping_problem const& p, Keep const& keep,
 /// Data parallelism whose copies share updates (ZeRO-2; Rajbhandari et al. 2020, section 5) or keep a part of
 /// the weights each (ZeRO-3). Where a weight cannot be shared so, it is shared less. With one micro-batch
 /// ZeRO-1 is the same plan as ZeRO-2: gradients go at once.
-inline assignment zero(mapping_problem const& p, std::string const& batch, zero_stage level) {
-  assignment a = data_parallel(p, batch);
+inline search::assignment zero(search::mapping_problem const& p, std::string const& batch, zero_stage level) {
+  search::assignment a = search::data_parallel(p, batch);
   for (int v = 0; v < p.operators(); ++v) {
     sharding const& s = p.choices(v).shardings[idx(a[idx(v)])];
     for (int k = static_cast<int>(level); k > 0; --k)
-      if (int const i = find_choice(p, v, s, {static_cast<zero_stage>(k), false}); i >= 0) {
+      if (int const i = search::find_choice(p, v, s, {static_cast<zero_stage>(k), false}); i >= 0) {
         a[idx(v)] = i;
         break;
       }
@@ -61,13 +61,14 @@ inline assignment zero(mapping_problem const& p, std::string const& batch, zero_
 /// other loop, or does the same on all; which one is chosen by cost. (Narayanan et al. 2021 without
 /// pipelines; Megatron's pairs of linear operators and heads of attention are among these, and so is its
 /// sequence parallelism.) Nothing where an operator cannot be sharded so.
-inline std::optional<assignment> uniform_mesh(mapping_problem const& p, std::string const& batch, i64 data,
-                                              i64 tensor, elimination_limits const& limits = {}) {
+inline std::optional<search::assignment> uniform_mesh(search::mapping_problem const& p,
+                                                      std::string const& batch, i64 data, i64 tensor,
+                                                      search::elimination_limits const& limits = {}) {
   std::vector<char> const of = detail::batch_by_set(p, batch);
   return detail::min_among(p, [&](int set, int i) {
-    choice_set const& c = p.sets[idx(set)];
+    search::choice_set const& c = p.sets[idx(set)];
     sharding const& s = c.shardings[idx(i)];
-    if (s.start != 0 || s.size() != data * tensor || !(c.saving(i) == choice_saving{})) return false;
+    if (s.start != 0 || s.size() != data * tensor || !(c.saving(i) == search::choice_saving{})) return false;
     char const b = of[idx(set)];
     if (!b) return true;
     i64 samples = 1;
@@ -81,8 +82,9 @@ inline std::optional<assignment> uniform_mesh(mapping_problem const& p, std::str
 /// (Mudigere et al. 2022, "Neo"; Unity, 6.3, for DLRM and CANDLE-Uno). An operator mostly sends if its
 /// weights have more elements than its operands and results together. Its weights are split over as many
 /// devices as possible, along the loop that costs least.
-inline std::optional<assignment> expert(mapping_problem const& p, training_graph const& t,
-                                        std::string const& batch, elimination_limits const& limits = {}) {
+inline std::optional<search::assignment> expert(search::mapping_problem const& p, training_graph const& t,
+                                                std::string const& batch,
+                                                search::elimination_limits const& limits = {}) {
   std::vector<char> const of = detail::batch_by_set(p, batch);
   std::vector<char> heavy(p.sets.size(), 0);
   for (int v = 0; v < p.operators(); ++v) {
@@ -92,15 +94,15 @@ inline std::optional<assignment> expert(mapping_problem const& p, training_graph
     for (int x : t.graph.node(v).out) rest += t.graph.type(x).elements();
     heavy[idx(p.set_of[idx(v)])] = weights > rest;
   }
-  assignment const data = data_parallel(p, batch);
+  search::assignment const data = search::data_parallel(p, batch);
   std::vector<int> plain(p.sets.size(), 0);
   for (int v = 0; v < p.operators(); ++v) plain[idx(p.set_of[idx(v)])] = data[idx(v)];
   std::vector<i64> most(p.sets.size(), 0);                          // devices that share the work
   auto const splits = [&](int set, int i) {
-    choice_set const& c = p.sets[idx(set)];
+    search::choice_set const& c = p.sets[idx(set)];
     sharding const& s = c.shardings[idx(i)];
     return heavy[idx(set)] && s.start == 0 && s.axes.size() == 1 && s.axes[0].letter &&
-           s.axes[0].letter != of[idx(set)] && c.saving(i) == choice_saving{};
+           s.axes[0].letter != of[idx(set)] && c.saving(i) == search::choice_saving{};
   };
   for (int s = 0; s < static_cast<int>(p.sets.size()); ++s)
     for (int i = 0; i < p.sets[idx(s)].count(); ++i)
@@ -118,7 +120,7 @@ inline std::optional<assignment> expert(mapping_problem const& p, training_graph
 /// operator gets another choice; what is better is taken, what is worse with a probability that falls with
 /// how much. The best one seen; everything in sequence. Deterministic by seed. O(steps * partners of an
 /// operator). Precondition: all of `from` starts at device 0.
-inline assignment random_walk(mapping_problem const& p, assignment const& from,
+inline search::assignment random_walk(search::mapping_problem const& p, search::assignment const& from,
                               strategy_options const& o = {}) {
   std::vector<std::vector<int>> pairs_of(from.size()), choices(p.sets.size());
   for (std::size_t k = 0; k < p.pairs.size(); ++k)
@@ -128,16 +130,16 @@ inline assignment random_walk(mapping_problem const& p, assignment const& from,
     for (int i = 0; i < p.sets[s].count(); ++i)
       if (p.sets[s].shardings[idx(i)].start == 0) choices[s].push_back(i);
   std::mt19937_64 draw(o.seed);
-  assignment now = from, best = from;
+  search::assignment now = from, best = from;
   auto const around = [&](std::size_t v) {             // all that depends on v's choice
     double t = p.choices(static_cast<int>(v)).seconds[idx(now[v])];
     for (int k : pairs_of[v]) {
-      operator_pair const& q = p.pairs[idx(k)];
+      search::operator_pair const& q = p.pairs[idx(k)];
       t += p.seconds(q, now[idx(q.first)], now[idx(q.second)]);
     }
     return t;
   };
-  double const scale = o.mcmc_temperature * evaluator(p)(from).seconds;
+  double const scale = o.mcmc_temperature * search::evaluator(p)(from).seconds;
   double above = 0, least = 0;                         // seconds more than at the start
   for (int k = 0; k < o.mcmc_steps; ++k) {
     auto const v = idx(draw() % now.size());
@@ -157,36 +159,38 @@ inline assignment random_walk(mapping_problem const& p, assignment const& from,
 /// objective, bytes by arenas. "Megatron" only for graphs with attention, in groups within a node. The same
 /// options as for `optimize`. Deterministic.
 template <cost_model M>
-std::vector<baseline> strategies(computation_graph const& forward, machine const& on, M const& model,
-                                 search_options const& o = {}, strategy_options const& more = {}) {
+std::vector<search::baseline> strategies(computation_graph const& forward, machine const& on, M const& model,
+                                 search::search_options const& o = {}, strategy_options const& more = {}) {
   training_options to;
   to.loss = o.loss;
   to.optimizer = o.optimizer;
   to.micro_batches = o.micro_batches;
   to.reduction = o.reduction;
   training_graph const t = differentiate(forward, to);
-  tensorpar::detail::require_listable(t, o.micro_batches, o.max_listed);
-  choice_book<M> book(on, model, objective_options{on.size(), o.scalar_bytes, o.micro_batches});
-  tensorpar::detail::saving_builder<M> build(t, book, std::vector<char>(idx(t.forward_nodes), 0), o.order);
-  sharding_limits limits = space_for(on, o).shardings;
+  search::detail::require_listable(t, o.micro_batches, o.max_listed);
+  search::choice_book<M> book(on, model,
+                              search::objective_options{on.size(), o.scalar_bytes, o.micro_batches});
+  search::detail::saving_builder<M> build(t, book, std::vector<char>(idx(t.forward_nodes), 0), o.order);
+  search::sharding_limits limits = search::space_for(on, o).shardings;
   limits.max_axes = 2;
-  mapping_problem const two_axes = build.make(limits);
+  search::mapping_problem const two_axes = build.make(limits);
   limits.max_axes = 1;
   limits.min_part = on.size();                                     // some leave devices idle
   limits.max_divisors = 0;
-  mapping_problem const one_axis = build.make(limits);
-  std::string const batch = batch_loops(t.graph, t.forward_nodes);
+  search::mapping_problem const one_axis = build.make(limits);
+  std::string const batch = search::batch_loops(t.graph, t.forward_nodes);
   plan like;
   like.cluster = on;
   like.optimizer = o.optimizer;
   like.micro_batches = o.micro_batches;
   like.reduction = t.reduction;
   like.scalar_bytes = o.scalar_bytes;
-  arena_sizes arenas(t, like, require_scratch(o.scratch, o.scalar_bytes, "strategies").rule);
-  std::vector<baseline> r;
-  auto const put = [&](std::string name, mapping_problem const& p, std::optional<assignment> const& a) {
+  search::arena_sizes arenas(t, like, require_scratch(o.scratch, o.scalar_bytes, "strategies").rule);
+  std::vector<search::baseline> r;
+  auto const put = [&](std::string name, search::mapping_problem const& p,
+                       std::optional<search::assignment> const& a) {
     if (!a) return;
-    baseline b{std::move(name), *a, evaluator(p)(*a), op_strategies(p, *a)};
+    search::baseline b{std::move(name), *a, search::evaluator(p)(*a), search::op_strategies(p, *a)};
     b.cost.bytes = arenas(b.nodes);
     r.push_back(std::move(b));
   };
@@ -195,12 +199,12 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   bool attends = false;
   for (int v = 0; v < t.forward_nodes; ++v) attends = attends || is_attention(t.graph.node(v).op);
   i64 const node = on.links.empty() ? on.size() : on.links.front().group;
-  evaluator const price(two_axes);
-  std::optional<assignment> mesh, megatron;
+  search::evaluator const price(two_axes);
+  std::optional<search::assignment> mesh, megatron;
   double min_mesh = infinity, min_megatron = infinity;
   for (i64 k = 1; k <= on.size(); ++k) {
     if (on.size() % k) continue;
-    std::optional<assignment> const a =
+    std::optional<search::assignment> const a =
         uniform_mesh(two_axes, batch, on.size() / k, k, o.mapping.elimination);
     if (!a) continue;
     double const s = price(*a).seconds;
@@ -211,12 +215,12 @@ std::vector<baseline> strategies(computation_graph const& forward, machine const
   put("uniform mesh", two_axes, mesh);
   put("expert", one_axis, expert(one_axis, t, batch, o.mapping.elimination));
   if (more.mcmc_steps > 0)
-    put("random walk", two_axes, random_walk(two_axes, data_parallel(two_axes, batch), more));
+    put("random walk", two_axes, random_walk(two_axes, search::data_parallel(two_axes, batch), more));
   return r;
 }
 template <class M>
   requires(!cost_model<M>)
-cost_model_lack<M> strategies(computation_graph const&, machine const&, M const&, search_options const& = {},
-                              strategy_options const& = {});
+cost_model_lack<M> strategies(computation_graph const&, machine const&, M const&,
+                              search::search_options const& = {}, strategy_options const& = {});
 
 }  // namespace tensorpar::peers

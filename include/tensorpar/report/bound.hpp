@@ -8,7 +8,7 @@ namespace tensorpar {
 
 /// Which devices a search's bound is about, of so many: "these devices or a part of them" (any), neighbours
 /// among them, or the numbers of devices of the parts.
-inline std::string bound_holds_for(search_space const& s, int devices) {
+inline std::string bound_holds_for(search::search_space const& s, int devices) {
   if (devices == 1) return "this device";
   if (s.every_part) return "these devices or a part of them";
   if (s.neighbours) return "these devices or neighbours among them";

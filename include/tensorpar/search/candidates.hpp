@@ -31,13 +31,13 @@ inline std::vector<i64> divisors_in_a_row(i64 n) {
 template <cost_model M> class plan_search {
   training_problem const& asked_;
   computation_graph const& given_;
-  batch_axes axes_;
+  search::detail::batch_axes axes_;
   i64 batch_;
   machine const& on_;
   M const& model_;
   planning_options const& o_;
-  std::vector<schedule_kind> schedules_;
-  search_options each_;                                  // what each phase is asked
+  std::vector<search::schedule_kind> schedules_;
+  search::search_options each_;                                  // what each phase is asked
   // seconds of the fastest shardings
   double plain_ = infinity, rewritten_ = plain_;
   planned r_;
@@ -57,7 +57,7 @@ template <cost_model M> class plan_search {
   /// A plan's program, simulated and compared with the fastest so far.
   void offer(tried_plan c, computation_graph const& graph, plan p) {
     planned_step s = step_of(graph, p, asked_.loss, asked_.scratch);
-    c.infeasible = shortage_in(s.program.arena, on_.memories(), false);
+    c.infeasible = search::shortage_in(s.program.arena, on_.memories(), false);
     c.seconds = simulate(s.program, on_, model_, {true, false}).seconds;
     c.peak = *std::max_element(s.program.arena.begin(), s.program.arena.end());
     c.stages = static_cast<int>(p.pipeline.stages.size());
@@ -94,12 +94,12 @@ template <cost_model M> class plan_search {
       refuse(std::move(c), "more operators on devices than " + std::to_string(o_.knobs.max_placed));
       return false;
     }
-    search_options s = each_;
+    search::search_options s = each_;
     s.micro_batches = micro_batches;
     computation_graph const graph = rebatch(given_, batch_ / micro_batches / axes_.own());
     // each is compared with its like, so that rules end no search that goes on without them
     auto const consider = [&](char const* how, double& least, computation_graph const& made,
-                              search_result found) {
+                              search::search_result found) {
       tried_plan x = c;
       x.what += how;
       if (!found.feasible()) {
@@ -111,15 +111,15 @@ template <cost_model M> class plan_search {
       double const before = std::exchange(least, std::min(least, r_.tried.back().seconds));
       return saves && r_.tried.back().seconds <= before;
     };
-    bool more = consider("", plain_, graph, optimize(graph, on_, model_, s));
+    bool more = consider("", plain_, graph, search::optimize(graph, on_, model_, s));
     if (o_.effort == effort::thorough)
       if (auto x = rewritten_shardings(graph, on_, model_, s, o_.knobs.rules))
         more = consider(", rewritten", rewritten_, x->graph, std::move(x->found)) || more;
     return more;
   }
 
-  graph_stage_options stage_degrees(bool saving) const {
-    graph_stage_options g;
+  search::graph_stage_options stage_degrees(bool saving) const {
+    search::graph_stage_options g;
     g.mini_batch = batch_;
     g.loss = asked_.loss;
     g.optimizer = asked_.optimizer;
@@ -133,11 +133,12 @@ template <cost_model M> class plan_search {
   }
   /// Stages by this schedule; where those that keep everything do not fit, also such that compute again and
   /// share the optimizer's state.
-  void stages(schedule_kind kind, char const* how, computation_graph const& few, plan const& rewritten) {
+  void stages(search::schedule_kind kind, char const* how, computation_graph const& few,
+              plan const& rewritten) {
     std::string const name = std::string(name_of(kind)) + how;
     tried_plan c;
     c.what = name;
-    stage_options some = o_.knobs.stages;
+    search::stage_options some = o_.knobs.stages;
     if (!some.threads) some.threads = o_.threads;
     if (some.micro_batches.empty())
       for (i64 n : divisors_in_a_row(batch_ / axes_.own())) some.micro_batches.push_back(n * axes_.own());
@@ -152,16 +153,16 @@ template <cost_model M> class plan_search {
       offer(std::move(x), few, std::move(p));
     };
     try {
-      fitted_stages found;
+      search::fitted_stages found;
       for (bool const saving : {false, true}) {
-        graph_stages<M> const model(few, on_, model_, stage_degrees(saving));
-        found = fit_stages(before, few, on_, model, some, kind);
+        search::graph_stages<M> const model(few, on_, model_, stage_degrees(saving));
+        found = search::fit_stages(before, few, on_, model, some, kind);
         if (found.feasible() || !each_.save_memory) break;
       }
       if (!found.feasible()) return lacks(std::move(c), *found.infeasible);
       for (std::size_t s = 0; s < found.plan.pipeline.stages.size(); ++s)
         c.micro_batches = std::max(c.micro_batches, found.plan.pipeline.micro_batches(static_cast<int>(s)));
-      mapped_stages mapped = map_within(few, found.plan, model_, each_);
+      search::mapped_stages mapped = search::map_within(few, found.plan, model_, each_);
       bool const other = !(mapped.plan == found.plan);
       tried_plan within = c;
       within.what += ", mapped";
@@ -187,7 +188,7 @@ template <cost_model M> class plan_search {
         each_(search_of(p, o)) {
     char const* const here = "plan_training";
     require_machine(on);
-    require_bound(given_);
+    search::detail::require_bound(given_);
     require_scratch(p.scratch, each_.scalar_bytes, here);
     if (batch_ < 1 || batch_ % axes_.own())
       throw error(
@@ -215,11 +216,11 @@ template <cost_model M> class plan_search {
       for (i64 k : divisors_in_a_row(batch_ / axes_.own()))
         if (k > max_micro_batches || !shardings(static_cast<int>(k))) break;
     if (on_.size() > 1) {
-      for (schedule_kind k : schedules_) stages(k, "", given_, {});
+      for (search::schedule_kind k : schedules_) stages(k, "", given_, {});
       std::optional<rewritten_candidate> x;
       if (o_.effort == effort::thorough && !schedules_.empty())
         x = rewritten_for_stages(given_, usual_samples(), on_, model_, each_, o_.knobs.rules);
-      if (x) for (schedule_kind k : schedules_) stages(k, ", rewritten", x->graph, x->found.plan);
+      if (x) for (search::schedule_kind k : schedules_) stages(k, ", rewritten", x->graph, x->found.plan);
     }
     if (r_.chosen >= 0) return sealed();
     return nothing_found();

@@ -10,18 +10,18 @@ namespace tensorpar::detail {
 /// A graph that rules made, with its plan, which has the rewrites.
 struct rewritten_candidate {
   computation_graph graph;
-  search_result found;
+  search::search_result found;
 };
 
 /// For the whole machine. Nothing where no rule is applied.
 template <cost_model M>
 std::optional<rewritten_candidate> rewritten_shardings(computation_graph const& g, machine const& on,
-                                                       M const& model, search_options const& s,
-                                                       rewriting_knobs const& rules) {
-  joint_options o;
-  static_cast<rewriting_knobs&>(o) = rules;
+                                                       M const& model, search::search_options const& s,
+                                                       search::rewriting_knobs const& rules) {
+  search::joint_options o;
+  static_cast<search::rewriting_knobs&>(o) = rules;
   o.search = s;
-  joint_result x = optimize_jointly(g, on, model, o);
+  search::joint_result x = search::optimize_jointly(g, on, model, o);
   if (x.plan.rewrites.empty()) return std::nullopt;
   return rewritten_candidate{std::move(x.graph), std::move(x)};
 }
@@ -30,16 +30,17 @@ std::optional<rewritten_candidate> rewritten_shardings(computation_graph const& 
 /// have to hold is theirs to know. Nothing where no rule is applied, or one that holds for so many alone.
 template <cost_model M>
 std::optional<rewritten_candidate> rewritten_for_stages(computation_graph const& few, i64 samples,
-                                                        machine const& on, M const& model, search_options s,
-                                                        rewriting_knobs const& rules) {
+                                                        machine const& on, M const& model,
+                                                        search::search_options s,
+                                                        search::rewriting_knobs const& rules) {
   machine one{on.name, {on.kind_of(0)}, {0}, {}};
   one.kinds[0].memory = std::numeric_limits<i64>::max();
   s.micro_batches = 1;
-  computation_graph const more = rebatch(few, samples / batch_axes(few).own());
+  computation_graph const more = rebatch(few, samples / search::detail::batch_axes(few).own());
   auto x = rewritten_shardings(more, one, model, s, rules);
   if (!x) return std::nullopt;
   replayed r = replay(few, x->found.plan.rewrites, [&](std::string_view name) -> rule const* {
-    for (rule const& known : rules.rules ? *rules.rules : substitution_rules())
+    for (rule const& known : rules.rules ? *rules.rules : search::substitution_rules())
       if (known.name == name) return &known;
     return find_nesting_rule(name);
   });

@@ -12,6 +12,7 @@
 #include "support/effort.hpp"
 
 using namespace tests;
+using namespace tensorpar::search;
 using namespace tensorpar;
 using namespace tensorpar::peers;
 
@@ -101,7 +102,7 @@ TEST_CASE("the search for the least bottleneck is never worse than Piper's on th
     int const n = 3 + r.below(22);
     lists const graph = r.chance(50) ? random_dag(r, n, 5 + r.below(30)) : graph_of(random_sp_tree(r, n), n);
     stage_problem const p = random_stage_problem(r, graph, o);
-    if (!tensorpar::detail::has_few_downsets(p.graph, 20'000)) continue;
+    if (!tensorpar::search::detail::has_few_downsets(p.graph, 20'000)) continue;
     CAPTURE(p.text);
     stage_options least;
     least.objective = stage_objective::bottleneck;
@@ -115,7 +116,7 @@ TEST_CASE("the search for the least bottleneck is never worse than Piper's on th
       CHECK(ours.bound <= piper.cost.bottleneck * (1 + 1e-9));
     }
     compared += piper.feasible();
-    many += piper.feasible() && !tensorpar::detail::has_few_downsets(p.graph, 2048);
+    many += piper.feasible() && !tensorpar::search::detail::has_few_downsets(p.graph, 2048);
     nested += ours.feasible() && ours.source == stage_source::nested;
     if (ours.feasible() && ours.source == stage_source::nested) {
       least.max_downsets = 0;
@@ -134,7 +135,7 @@ TEST_CASE("downsets: what is looked for below a price is the optimum, or nothing
     o.tight = r.chance(30);
     stage_problem const p = random_stage_problem(r, random_dag(r, 2 + r.below(9), 30), o);
     CAPTURE(p.text);
-    tensorpar::detail::downset_stages<additive_stages> const price(p.model, 1);
+    tensorpar::search::detail::downset_stages<additive_stages> const price(p.model, 1);
     int const sample = r.chance(50) ? 0 : 8192;
     downset_pipeline const best = min_bottleneck(p.graph, price, 4096, sample);
     if (!best.feasible) {
@@ -152,11 +153,11 @@ TEST_CASE("downsets: what is looked for below a price is the optimum, or nothing
 
 TEST_CASE("few downsets or many: counted exactly, and wide graphs are refused before anything is stored") {
   lists const chain{{}, {0}, {1}};  // 4 downsets
-  CHECK(tensorpar::detail::has_few_downsets(chain, 4));
-  CHECK(!tensorpar::detail::has_few_downsets(chain, 3));
-  CHECK(!tensorpar::detail::has_few_downsets(chain, 0));
-  CHECK(tensorpar::detail::has_few_downsets(lists(5), 32));
-  CHECK(!tensorpar::detail::has_few_downsets(lists(5), 31));
+  CHECK(tensorpar::search::detail::has_few_downsets(chain, 4));
+  CHECK(!tensorpar::search::detail::has_few_downsets(chain, 3));
+  CHECK(!tensorpar::search::detail::has_few_downsets(chain, 0));
+  CHECK(tensorpar::search::detail::has_few_downsets(lists(5), 32));
+  CHECK(!tensorpar::search::detail::has_few_downsets(lists(5), 31));
   CHECK_THROWS_WITH_AS(downset_lattice(lists(20'000), 400'000), doctest::Contains("more than 400000 downsets"), error);
 }
 
@@ -183,7 +184,7 @@ TEST_CASE("sending may be cheaper than receiving, not dearer: then the optimum o
     stage_problem const p = random_stage_problem(r, random_dag(r, 3 + r.below(3), 60), o);
     CAPTURE(p.text);
     dear_sending const cheap(p.model, 0.5), dear(p.model, 2);
-    CHECK(tensorpar::detail::sends_cheaply(cheap, 2));
+    CHECK(tensorpar::search::detail::sends_cheaply(cheap, 2));
     stage_options least;
     least.objective = stage_objective::bottleneck;
     least.tolerance = 0;
@@ -199,6 +200,6 @@ TEST_CASE("sending may be cheaper than receiving, not dearer: then the optimum o
                               return d;
                             }(),
                             {2, 2, 1, 1, false, false});
-  CHECK(!tensorpar::detail::sends_cheaply(dear_sending(two, 2), 1));
+  CHECK(!tensorpar::search::detail::sends_cheaply(dear_sending(two, 2), 1));
   CHECK_THROWS_WITH_AS(piper_stages(lists{{}, {0}}, dear_sending(two, 2)), doctest::Contains("sending is dearer"), error);
 }

@@ -10,6 +10,7 @@
 #include <tensorpar/search/pipeline/stages.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::peers;
 
 namespace {

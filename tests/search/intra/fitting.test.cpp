@@ -10,6 +10,7 @@
 #include <tensorpar/search/solve/savings.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {

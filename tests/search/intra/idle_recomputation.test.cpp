@@ -6,6 +6,7 @@
 #include <support/small_graphs.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 TEST_CASE("random flags: the same tasks, buffers and arenas with fewer of them") {
   std::mt19937 draw(3);

@@ -12,6 +12,7 @@
 #include "support/search_once.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 int apply(computation_graph& g, any_op const& o, std::vector<int> in) { return g.node(g.add_with_weights(o, std::move(in), {})).out[0]; }
@@ -47,8 +48,8 @@ double simulated(computation_graph const& g, search_options const& o, plan const
 
 TEST_CASE("a part of a machine keeps the levels that its devices respect") {
   machine const on = make_cluster("small", {"device", 1e9, 1e10, i64{1} << 30, 0}, 8, 4, {"near", 4, 1e-7, 1e10}, {"far", 8, 1e-6, 1e9});
-  machine const node = detail::part_of(on, {4, 4}), pair = detail::part_of(on, {2, 2}), all = detail::part_of(on, {0, 8}),
-                across = detail::part_of(on, {2, 4});
+  machine const node = search::detail::part_of(on, {4, 4}), pair = search::detail::part_of(on, {2, 2}), all = search::detail::part_of(on, {0, 8}),
+                across = search::detail::part_of(on, {2, 4});
   CHECK(node.size() == 4);
   CHECK(node.links.size() == 1);
   CHECK(node.links.front().name == "near");
@@ -62,18 +63,18 @@ TEST_CASE("a part of a machine keeps the levels that its devices respect") {
 
 TEST_CASE("parts of a machine: neighbours of a kind, and fewer of them") {
   using groups = std::vector<device_range>;
-  CHECK(detail::ranges_by_kind(nodes(6, 3)) == groups{{0, 6}});
-  CHECK(detail::ranges_by_kind(mixed(4, {0}, 2)) == groups{{0, 4}, {0, 1}, {1, 3}});
-  CHECK(detail::ranges_by_kind(mixed(4, {1}, 2)) == groups{{0, 4}, {0, 2}, {1, 3}, {0, 1}, {1, 1}, {2, 2}});
-  CHECK(detail::ranges_by_kind(mixed(10, {1, 3, 5, 7, 9}, 2)) == groups{{0, 10}, {0, 1}, {1, 1}});
-  CHECK(detail::fewer_than(nodes(1, 1), {0, 1}).empty());
-  CHECK(detail::fewer_than(nodes(4, 4), {0, 4}) == std::vector<int>{3, 2});
-  CHECK(detail::fewer_than(nodes(12, 6), {0, 12}) == std::vector<int>{8, 6, 4, 3, 2});
-  CHECK(detail::fewer_than(nodes(12, 6), {3, 9}) == std::vector<int>{8, 4, 3, 2});            // 3 to 8 are no node
+  CHECK(search::detail::ranges_by_kind(nodes(6, 3)) == groups{{0, 6}});
+  CHECK(search::detail::ranges_by_kind(mixed(4, {0}, 2)) == groups{{0, 4}, {0, 1}, {1, 3}});
+  CHECK(search::detail::ranges_by_kind(mixed(4, {1}, 2)) == groups{{0, 4}, {0, 2}, {1, 3}, {0, 1}, {1, 1}, {2, 2}});
+  CHECK(search::detail::ranges_by_kind(mixed(10, {1, 3, 5, 7, 9}, 2)) == groups{{0, 10}, {0, 1}, {1, 1}});
+  CHECK(search::detail::fewer_than(nodes(1, 1), {0, 1}).empty());
+  CHECK(search::detail::fewer_than(nodes(4, 4), {0, 4}) == std::vector<int>{3, 2});
+  CHECK(search::detail::fewer_than(nodes(12, 6), {0, 12}) == std::vector<int>{8, 6, 4, 3, 2});
+  CHECK(search::detail::fewer_than(nodes(12, 6), {3, 9}) == std::vector<int>{8, 4, 3, 2});            // 3 to 8 are no node
   machine const m = mixed(4, {0}, 3);
-  CHECK(detail::shared_evenly({6, 18}, m, {0, 2}) == doctest::Approx(4.5));
+  CHECK(search::detail::shared_evenly({6, 18}, m, {0, 2}) == doctest::Approx(4.5));
   training_graph const t = differentiate(layers(8, 64, 1));
-  auto const alone = detail::seconds_alone(t, m, analytical{}, 1, 4);
+  auto const alone = search::detail::seconds_alone(t, m, analytical{}, 1, 4);
   REQUIRE(alone.size() == 2);
   CHECK(alone[0] == doctest::Approx(optimize(layers(8, 64, 1), nodes(1, 1), analytical{}).cost.seconds));
   CHECK(alone[1] > alone[0]);
@@ -130,7 +131,7 @@ TEST_CASE("search: more devices are never slower than some of them") {
   };
   for (auto const& [g, some, on] : all) {
     CAPTURE(on.size());
-    search_result const r = optimize(g, on, analytical{}), part = optimize(g, detail::part_of(on, {0, some}), analytical{});
+    search_result const r = optimize(g, on, analytical{}), part = optimize(g, search::detail::part_of(on, {0, some}), analytical{});
     CHECK(r.cost.seconds <= part.cost.seconds * (1 + 1e-9));
     search_options whole;
     whole.fewer_devices = false;

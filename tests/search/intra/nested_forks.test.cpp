@@ -24,22 +24,22 @@ computation_graph forked(int depth) {
 }  // namespace
 
 TEST_CASE("nested forks: a chain and forks one after another have none") {
-  CHECK_FALSE(detail::has_nested_forks(forked(0)));
-  CHECK_FALSE(detail::has_nested_forks(forked(1)));
-  CHECK(detail::has_nested_forks(forked(2)));
+  CHECK_FALSE(search::detail::has_nested_forks(forked(0)));
+  CHECK_FALSE(search::detail::has_nested_forks(forked(1)));
+  CHECK(search::detail::has_nested_forks(forked(2)));
   computation_graph g = forked(1);
   int x = g.output("y");
   for (int i = 0; i < 2; ++i) {                                              // fork after fork
     int const a = g.node(g.add(relu{}, {x})).out[0], b = g.node(g.add(gelu{}, {x})).out[0];
     x = g.node(g.add(add{}, {a, b})).out[0];
   }
-  CHECK_FALSE(detail::has_nested_forks(g));
+  CHECK_FALSE(search::detail::has_nested_forks(g));
   computation_graph n;                                                       // not series-parallel: a, b; c = a + b, d = a; c + d, b + d
   int const i = n.add_input("x", {dim(4), dim(4)});
   auto const one = [&](auto const& op, std::vector<int> in) { return n.node(n.add(op, std::move(in))).out[0]; };
   int const s = one(relu{}, {i}), a = one(relu{}, {s}), b = one(gelu{}, {s}), c = one(add{}, {a, b}), d = one(relu{}, {a});
   one(add{}, {one(add{}, {c, d}), one(add{}, {b, d})});
-  CHECK(detail::has_nested_forks(n));
+  CHECK(search::detail::has_nested_forks(n));
 }
 
 TEST_CASE("nested forks: a fork of many branches is searched as forks of forks") {
@@ -49,7 +49,7 @@ TEST_CASE("nested forks: a fork of many branches is searched as forks of forks")
     std::vector<int> ends;
     for (int i = 0; i < n; ++i) ends.push_back(g.node(g.add(relu{}, {begin})).out[0]);
     g.add_output("y", g.node(g.add(concat{1}, ends)).out[0]);
-    CHECK(detail::has_nested_forks(g) == (n > 32));
+    CHECK(search::detail::has_nested_forks(g) == (n > 32));
   }
 }
 
@@ -57,12 +57,12 @@ TEST_CASE("nested forks: of several kinds every part counts then, and nothing is
   device_kind const fast{"fast", 2e12, 2e11, i64{1} << 34, 1e-6}, slow{"slow", 1e12, 1e11, i64{1} << 34, 1e-6};
   machine const mixed{"mixed", {fast, slow}, {0, 1, 0, 1}, {{"net", 4, 1e-6, 1e10}}};
   for (bool nested : {false, true}) {
-    detail::part_list const list = detail::parts_of(mixed, {1, 2}, nested);
+    search::detail::part_list const list = search::detail::parts_of(mixed, {1, 2}, nested);
     CHECK(list.neighbours);
     CHECK(list.every != nested);
-    for (detail::machine_part const& p : list.parts) CHECK(p.counts == nested);
+    for (search::detail::machine_part const& p : list.parts) CHECK(p.counts == nested);
     machine equal = mixed;
     equal.device = {0, 0, 0, 0};
-    CHECK(detail::parts_of(equal, {1, 2}, nested).every);
+    CHECK(search::detail::parts_of(equal, {1, 2}, nested).every);
   }
 }

@@ -12,6 +12,7 @@
 #include "support/search_once.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 
@@ -90,7 +91,7 @@ drawn_case draw_case(std::mt19937& draw) {
   for (int a : on.device)
     for (int b : on.device) {
       auto const &x = on.kinds[static_cast<std::size_t>(a)], &y = on.kinds[static_cast<std::size_t>(b)];
-      apart = apart || (!detail::as_fast(x, y) && !detail::as_fast(y, x));
+      apart = apart || (!search::detail::as_fast(x, y) && !search::detail::as_fast(y, x));
     }
   return {model + " batch " + std::to_string(batch), zoo::make(model, batch), on, apart};
 }
@@ -101,12 +102,12 @@ machine draw_part(drawn_case const& c, std::mt19937& draw) {
   auto const among = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
   if (!on.uniform() && (c.crossed || on.links.size() > 1)) {
     int const k = 1 + among(on.size() - 1);
-    return detail::part_of(on, {among(on.size() - k + 1), k});
+    return search::detail::part_of(on, {among(on.size() - k + 1), k});
   }
   if (on.links.size() > 1) {
-    auto shares = detail::equal_shares(on);
+    auto shares = search::detail::equal_shares(on);
     if (!shares.empty() && draw() % 2) return shares[draw() % shares.size()];
-    return detail::part_of(on, {0, 1 + static_cast<int>(draw() % static_cast<unsigned>(on.size() - 1))});
+    return search::detail::part_of(on, {0, 1 + static_cast<int>(draw() % static_cast<unsigned>(on.size() - 1))});
   }
   std::vector<int> all(static_cast<std::size_t>(on.size()));
   std::iota(all.begin(), all.end(), 0);
@@ -119,57 +120,57 @@ machine draw_part(drawn_case const& c, std::mt19937& draw) {
 
 TEST_CASE("parts: all of a small machine, each once, most devices first") {
   std::vector<double> const alone{1, 2};
-  detail::part_list const of = detail::parts_of(equal(5), {1});
+  search::detail::part_list const of = search::detail::parts_of(equal(5), {1});
   REQUIRE(of.parts.size() == 4);
   for (int k = 0; k < 4; ++k) CHECK(of.parts[static_cast<std::size_t>(k)].at == device_range{0, 4 - k});
   CHECK(of.every);
   CHECK_FALSE(of.reordered);
   machine const mixed = one_level({1, 0, 1}, {slower(1, "A"), slower(2, "B")});
-  machine const sorted = detail::fastest_first(mixed, alone);
+  machine const sorted = search::detail::fastest_first(mixed, alone);
   CHECK(sorted.device == std::vector<int>{0, 1, 1});
-  detail::part_list const some = detail::parts_of(mixed, alone);
+  search::detail::part_list const some = search::detail::parts_of(mixed, alone);
   CHECK(some.reordered);
   int counts = 0;
-  for (detail::machine_part const& p : some.parts) {
+  for (search::detail::machine_part const& p : some.parts) {
     counts += p.counts;
-    if (p.at.count) CHECK(p.as == detail::part_of(mixed, p.at));
+    if (p.at.count) CHECK(p.as == search::detail::part_of(mixed, p.at));
   }
   CHECK(counts == 0);                                                        // what counts are those of the sorted machine
-  detail::part_list const sorted_parts = detail::parts_of(sorted, alone);
+  search::detail::part_list const sorted_parts = search::detail::parts_of(sorted, alone);
   CHECK_FALSE(sorted_parts.reordered);
-  for (detail::machine_part const& p : sorted_parts.parts) CHECK(p.counts == (p.at.first == 0));
-  CHECK(detail::parts_of(equal(40), {1}).every == false);
+  for (search::detail::machine_part const& p : sorted_parts.parts) CHECK(p.counts == (p.at.first == 0));
+  CHECK(search::detail::parts_of(equal(40), {1}).every == false);
   machine const nodes = make_cluster("nodes", base, 10, 5, {"in", 5, 3e-6, 50e9}, {"out", 10, 2e-5, 1e9});
   std::vector<std::string> shares;
-  for (machine const& m : detail::equal_shares(nodes))
+  for (machine const& m : search::detail::equal_shares(nodes))
     shares.push_back(std::to_string(m.size()) + "/" + std::to_string(m.links.front().group));
   CHECK(shares == std::vector<std::string>{"2/2", "3/3", "4/4", "5/5", "4/2", "6/3", "8/4"});
 }
 
 TEST_CASE("parts: of crossed kinds none counts for another, nor do faster devices with less memory count for slower ones") {
   device_kind const fast = slower(0.5, "fast"), slow = slower(1, "slow");
-  CHECK(detail::as_fast(fast, slow));
-  CHECK_FALSE(detail::as_fast(slow, fast));
+  CHECK(search::detail::as_fast(fast, slow));
+  CHECK_FALSE(search::detail::as_fast(slow, fast));
   auto const changed = [&](auto change) { device_kind k = fast; change(k); return k; };
   for (device_kind const& k : {changed([](device_kind& x) { x.memory = slower(1, "").memory - 1; }), changed([](device_kind& x) { x.flops /= 4; }),
                                changed([](device_kind& x) { x.memory_bandwidth /= 4; }), changed([](device_kind& x) { x.launch *= 4; })}) {
-    CHECK_FALSE(detail::as_fast(k, slow));
+    CHECK_FALSE(search::detail::as_fast(k, slow));
     for (std::vector<int> const& d : {std::vector<int>{0, 1, 1}, std::vector<int>{1, 0, 1}, std::vector<int>{1, 1, 0}}) {
-      detail::part_list const all = detail::parts_of(one_level(d, {k, slow}), {1, 2});
+      search::detail::part_list const all = search::detail::parts_of(one_level(d, {k, slow}), {1, 2});
       CHECK_FALSE(all.every);
       CHECK(all.neighbours);
-      for (detail::machine_part const& p : all.parts) CHECK(p.counts);
+      for (search::detail::machine_part const& p : all.parts) CHECK(p.counts);
     }
   }
   // whatever they cut: a part of a part is a part
   machine nodes = make_cluster("nodes", slow, 8, 4, {"in", 4, 3e-6, 50e9}, {"out", 8, 2e-5, 1e9});
   nodes.kinds = {fast, slow};
   nodes.device = {0, 1, 0, 1, 1, 0, 0};
-  auto const parts = detail::parts_of(nodes, {1, 2}).parts;
+  auto const parts = search::detail::parts_of(nodes, {1, 2}).parts;
   for (int k = 1; k < nodes.size(); ++k)
     for (int first = 0; first + k <= nodes.size(); ++first) {
-      machine const part = detail::part_of(nodes, {first, k});
-      CHECK(std::any_of(parts.begin(), parts.end(), [&](detail::machine_part const& p) { return p.as == part; }));
+      machine const part = search::detail::part_of(nodes, {first, k});
+      CHECK(std::any_of(parts.begin(), parts.end(), [&](search::detail::machine_part const& p) { return p.as == part; }));
     }
 }
 
@@ -179,7 +180,7 @@ TEST_CASE("search: the slower devices' plan is not below the bound where the fas
     device_kind fast = slower(0.5, "fast"), slow = slower(1, "slow");
     if (less_flops) fast.flops /= 64;
     fast.memory = 1000;
-    machine const on = one_level({0, 1, 0, 1}, {fast, slow}), second = detail::part_of(on, {1, 1});
+    machine const on = one_level({0, 1, 0, 1}, {fast, slow}), second = search::detail::part_of(on, {1, 1});
     search_result const r = optimize(g, on, analytical{}), s = optimize(g, second, analytical{});
     REQUIRE(r.feasible());
     REQUIRE(s.feasible());
@@ -206,9 +207,9 @@ TEST_CASE("parts: renumbered machines are the same, fastest first") {
       other.device.insert(other.device.end(), node.begin(), node.end());
     }
     std::vector<double> const alone{4, 1, 2};
-    machine const a = detail::fastest_first(m, alone);
-    CHECK(a == detail::fastest_first(other, alone));
-    CHECK(a == detail::fastest_first(a, alone));
+    machine const a = search::detail::fastest_first(m, alone);
+    CHECK(a == search::detail::fastest_first(other, alone));
+    CHECK(a == search::detail::fastest_first(a, alone));
     std::vector<int> had = m.device, has = a.device;
     std::sort(had.begin(), had.end());
     std::sort(has.begin(), has.end());
@@ -248,7 +249,7 @@ TEST_CASE("search: plans on parts of a machine are not below its bound, and not 
       CHECK(r.bound <= s.cost.seconds * (1 + 1e-9));
       faster += s.cost.seconds < r.cost.seconds;
     }
-    machine const fewer = detail::part_of(c.on, {0, c.on.size() - 1});
+    machine const fewer = search::detail::part_of(c.on, {0, c.on.size() - 1});
     CHECK(r.cost.seconds <= optimize(c.graph, fewer, analytical{}).cost.seconds * (1 + 1e-9));
     if (turn % 5 == 0) {
       joint_options o;
@@ -296,7 +297,7 @@ TEST_CASE("search: fewer devices are never faster where memory is short either")
     search_result const r = optimize(g, on, analytical{}, o);
     CAPTURE(turn);
     for (int k = 1; k < on.size(); ++k) {
-      search_result const part = optimize(g, detail::part_of(on, {0, k}), analytical{}, o);
+      search_result const part = optimize(g, search::detail::part_of(on, {0, k}), analytical{}, o);
       if (!part.feasible()) continue;
       REQUIRE(r.feasible());
       CHECK(r.cost.seconds <= part.cost.seconds * (1 + 1e-9));

@@ -13,6 +13,7 @@
 #include "support/small_graphs.hpp"
 
 using namespace tests;
+using namespace tensorpar::search;
 
 namespace {
 
@@ -35,25 +36,25 @@ plan apart(computation_graph const& g, int towers) {
 
 TEST_CASE("list schedules: every operator behind what it waits for, whoever is ready first goes on, the longer way before the shorter") {
   // 0 -> 1 -> 3 and 0 -> 2 -> 3, and 4 by itself, which takes long
-  detail::operator_pass pass{{1, 1, 3, 1, 9}, {{}, {{0, 0.0}}, {{0, 0.0}}, {{1, 0.0}, {2, 0.0}}, {}}};
+  search::detail::operator_pass pass{{1, 1, 3, 1, 9}, {{}, {{0, 0.0}}, {{0, 0.0}}, {{1, 0.0}, {2, 0.0}}, {}}};
   std::vector<int> const numbers{0, 1, 2, 3, 4};
-  CHECK(detail::list_schedule(pass, numbers, {{0}, {0}, {0}, {0}, {0}}, 1) == std::vector<int>{4, 0, 2, 1, 3});
-  CHECK(detail::list_schedule(pass, numbers, {{0}, {0}, {1}, {0}, {1}}, 2) == std::vector<int>{4, 0, 1, 2, 3});
+  CHECK(search::detail::list_schedule(pass, numbers, {{0}, {0}, {0}, {0}, {0}}, 1) == std::vector<int>{4, 0, 2, 1, 3});
+  CHECK(search::detail::list_schedule(pass, numbers, {{0}, {0}, {1}, {0}, {1}}, 2) == std::vector<int>{4, 0, 1, 2, 3});
   pass.after[1][0] = 5;                                       // on its way while 2 runs
-  CHECK(detail::list_schedule(pass, numbers, {{0}, {0}, {0}, {0}, {1}}, 2) == std::vector<int>{4, 0, 2, 1, 3});
+  CHECK(search::detail::list_schedule(pass, numbers, {{0}, {0}, {0}, {0}, {1}}, 2) == std::vector<int>{4, 0, 2, 1, 3});
   std::mt19937 draw(1);
   computation_graph const g = towers(6);
   for (int trial = 0; trial < 50; ++trial) {
     plan const p = random_plan(g, 4, draw);
     training_graph const t = differentiate(g);
     program const q = unroll(t, p);
-    detail::step_passes const passes(t, q, p.cluster, price(q, p.cluster, analytical{}));
-    detail::operator_places const places(p);
+    search::detail::step_passes const passes(t, q, p.cluster, price(q, p.cluster, analytical{}));
+    search::detail::operator_places const places(p);
     for (std::vector<int> const& lanes : places.lanes) CHECK((!lanes.empty() && lanes.back() < places.count));
     std::vector<int> sorted = random_order(g, draw);
-    CHECK_FALSE(fault_of_order(g, detail::list_schedule(passes.forward, sorted, places.lanes, places.count), g.node_count()));
+    CHECK_FALSE(fault_of_order(g, search::detail::list_schedule(passes.forward, sorted, places.lanes, places.count), g.node_count()));
     std::reverse(sorted.begin(), sorted.end());
-    std::vector<int> back = detail::list_schedule(passes.backward, sorted, places.lanes, places.count);
+    std::vector<int> back = search::detail::list_schedule(passes.backward, sorted, places.lanes, places.count);
     std::reverse(back.begin(), back.end());
     CHECK_FALSE(fault_of_order(g, back, g.node_count()));
   }
@@ -66,14 +67,14 @@ TEST_CASE("lanes: devices that always work together share one") {
   p.nodes[0].sharding = {0, {{'\0', 8, 1}}};
   p.nodes[1].sharding = {0, {{'\0', 4, 1}}};
   p.nodes[2].sharding = {4, {{'\0', 2, 1}}};
-  detail::operator_places const places(p);
+  search::detail::operator_places const places(p);
   CHECK(places.count == 3);
   CHECK(places.lanes == std::vector<std::vector<int>>{{0, 1, 2}, {0}, {1}});
-  CHECK_FALSE(detail::all_together(p));
+  CHECK_FALSE(search::detail::all_together(p));
   for (op_strategy& n : p.nodes) n.sharding = {4, {{'\0', 2, 1}}};
-  CHECK(detail::all_together(p));                             // on a part of the machine, but together
+  CHECK(search::detail::all_together(p));                             // on a part of the machine, but together
   p.nodes[2].sharding.start = 5;
-  CHECK_FALSE(detail::all_together(p));
+  CHECK_FALSE(search::detail::all_together(p));
 }
 
 TEST_CASE("greedy orders: a tower elsewhere does not wait for those before it") {

@@ -13,6 +13,7 @@
 #include <support/small_graphs.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {

@@ -13,6 +13,7 @@
 #include "support/spine.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 
@@ -55,7 +56,7 @@ TEST_CASE("a long concatenation before a product becomes products and a sum, and
     open_graph g(unsharded(declared));
     std::vector<rewrite_step> steps;
     int const v = g.nodes_of(joins).front();
-    REQUIRE(detail::distribute(g, v, r, detail::joined_in_vain(r), steps, [](int) { return false; }));
+    REQUIRE(search::detail::distribute(g, v, r, search::detail::joined_in_vain(r), steps, [](int) { return false; }));
     computation_graph const after = g.close().graph;
     CHECK(count(after, joins) == 0);
     CHECK(count(after, products) == n);
@@ -75,18 +76,18 @@ TEST_CASE("a long concatenation before a product becomes products and a sum, and
 
 TEST_CASE("what stays is not touched, and what another reads is not taken apart") {
   rule const& r = products_of_parts();
-  int const joint = detail::joined_in_vain(r);
+  int const joint = search::detail::joined_in_vain(r);
   computation_graph declared = tables(5);
   std::vector<rewrite_step> steps;
   open_graph g(unsharded(declared));
   int const v = g.nodes_of(joins).front(), product = g.nodes_of(products).front();
-  CHECK(!detail::distribute(g, v, r, joint, steps, [&](int u) { return u == product; }));
+  CHECK(!search::detail::distribute(g, v, r, joint, steps, [&](int u) { return u == product; }));
   int joined = -1;
   for (graph_node const& n : declared.nodes) if (n.op.is<concat>()) joined = n.out[0];
   declared.add_output("too", joined);
   open_graph h(unsharded(declared));
   steps.clear();
-  CHECK(!detail::distribute(h, h.nodes_of(joins).front(), r, joint, steps, [](int) { return false; }));
+  CHECK(!search::detail::distribute(h, h.nodes_of(joins).front(), r, joint, steps, [](int) { return false; }));
 }
 
 TEST_CASE("DLRM on 48 devices: figure 16b is in the plan that is found, which is faster than without, and accepted") {

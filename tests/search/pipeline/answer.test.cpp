@@ -12,10 +12,11 @@
 #include <tuple>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tests;
-using detail::best_stages;
-using detail::found_stage;
-using detail::priced_stages;
+using search::detail::best_stages;
+using search::detail::found_stage;
+using search::detail::priced_stages;
 
 namespace {
 
@@ -118,7 +119,7 @@ TEST_CASE("usual micro-batches: the graph's own batch doubled again and again, w
       std::vector<i64> want;
       for (i64 b = 1; b <= mini; ++b)
         if (mini % b == 0 && b % own == 0 && ((b / own) & (b / own - 1)) == 0) want.push_back(b);
-      REQUIRE(detail::usual_micro_batches(own, mini) == want);
+      REQUIRE(search::detail::usual_micro_batches(own, mini) == want);
     }
 }
 
@@ -128,19 +129,19 @@ TEST_CASE("better: by the objective, then samples in flight, then the other time
   for (int round = 0; round < test_effort::cases(3000); ++round) {
     stage_cost const a = random_costs(r, 3).cost, b = random_costs(r, 3).cost;
     for (bool by_iteration : {false, true}) {
-      bool const less = detail::better_stages(by_iteration, a, b);
+      bool const less = search::detail::better_stages(by_iteration, a, b);
       REQUIRE(less == (rank(by_iteration, a) < rank(by_iteration, b)));
       stage_cost near = a;  // rounded otherwise
       near.bottleneck *= 1 + 1e-11 * (r.below(3) - 1);
       near.iteration *= 1 + 1e-11 * (r.below(3) - 1);
-      REQUIRE(detail::better_stages(by_iteration, near, b) == less);
-      REQUIRE(detail::better_stages(by_iteration, b, near) == detail::better_stages(by_iteration, b, a));
-      REQUIRE_FALSE(detail::better_stages(by_iteration, a, near));
-      REQUIRE_FALSE(detail::better_stages(by_iteration, near, a));
+      REQUIRE(search::detail::better_stages(by_iteration, near, b) == less);
+      REQUIRE(search::detail::better_stages(by_iteration, b, near) == search::detail::better_stages(by_iteration, b, a));
+      REQUIRE_FALSE(search::detail::better_stages(by_iteration, a, near));
+      REQUIRE_FALSE(search::detail::better_stages(by_iteration, near, a));
       near.bottleneck *= 1 - 1e-7;
       near.iteration *= 1 - 1e-7;
-      REQUIRE(detail::better_stages(by_iteration, near, a));
-      ties += !less && !detail::better_stages(by_iteration, b, a);
+      REQUIRE(search::detail::better_stages(by_iteration, near, a));
+      ties += !less && !search::detail::better_stages(by_iteration, b, a);
     }
   }
   CHECK(ties > test_effort::cases(3000) / 100);
@@ -290,7 +291,7 @@ TEST_CASE("a pipeline is written with stages in topological order on devices of 
     INFO(p.text);
     x.cost = cost_of(m, x.stages);
     stage_result result;
-    detail::write_pipeline(m, x, sequential, result);
+    search::detail::write_pipeline(m, x, sequential, result);
     pipeline const& line = result.pipeline;
     for (auto const& f : check_stages(p.graph, edges_between_stages(p.graph, line), line, m.devices())) FAIL(f.text);
     CHECK(line.mini_batch == m.mini_batch());
@@ -338,8 +339,8 @@ TEST_CASE("the same model with more memory: nothing else changes") {
     q.alike = 50;
     stage_problem const p = random_stage_problem(r, random_dag(r, 1 + r.below(6), 40), q);
     placed_stages const m(p.model);
-    detail::stages_with_memory<placed_stages> const larger(m, 3);
-    static_assert(stage_model<detail::stages_with_memory<placed_stages>>);
+    search::detail::stages_with_memory<placed_stages> const larger(m, 3);
+    static_assert(stage_model<search::detail::stages_with_memory<placed_stages>>);
     CHECK(std::tuple(larger.operators(), larger.devices(), larger.uniform(), larger.mini_batch(), larger.own_batch()) ==
           std::tuple(m.operators(), m.devices(), m.uniform(), m.mini_batch(), m.own_batch()));
     CHECK(&larger.tensors() == &m.tensors());
@@ -378,7 +379,7 @@ TEST_CASE("what is lacking: as much as the pipeline of the family that comes nea
     double const memory = p.model.capacity(0, 1), most = min_enlargement(p, tree_partitions(t).all(), size),
                  least = min_enlargement(p, tree_partitions(t, true).all(), size);
     if (least <= 1) continue;  // it fits
-    stage_shortage const got = detail::min_shortage(p.model, t, {{size, 1}});
+    stage_shortage const got = search::detail::min_shortage(p.model, t, {{size, 1}});
     INFO(p.text, " tree ", to_string(t), " enlargement ", least, " to ", most);
     CHECK(got.lacks >= (least * (1 - 1e-9) - 1) * memory);
     CHECK(got.lacks <= (most * 1.0002 - 1) * memory);  // the enlargement is halved until it is known that well

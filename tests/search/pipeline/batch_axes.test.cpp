@@ -12,7 +12,7 @@
 #include "support/small_graphs.hpp"
 
 using namespace tensorpar;
-using detail::batch_axes;
+using search::detail::batch_axes;
 using tests::at;
 using tests::random_source;
 

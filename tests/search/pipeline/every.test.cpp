@@ -8,6 +8,7 @@
 #include <tensorpar/search/pipeline/stages/writer.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tests;
 
 namespace {
@@ -22,7 +23,7 @@ std::set<u64> by_definition(lists const& g) {
   return r;
 }
 /// Stages that hold every operator once, without a cycle, on devices of their own; `sorted`: sources first.
-void check_whole(stage_problem const& p, std::vector<detail::found_stage> const& stages, bool sorted) {
+void check_whole(stage_problem const& p, std::vector<search::detail::found_stage> const& stages, bool sorted) {
   std::vector<unsigned> parts;
   unsigned all = 0;
   std::set<int> devices;
@@ -42,8 +43,8 @@ void check_whole(stage_problem const& p, std::vector<detail::found_stage> const&
   REQUIRE((edges.size() == parts.size()));
   for (std::size_t i = 0; sorted && i < parts.size(); ++i) for (std::size_t j = 0; j < i; ++j) CHECK(!edges[i][j]);
 }
-std::vector<detail::stage_batching> batchings_of(std::vector<i64> const& sizes) {
-  std::vector<detail::stage_batching> r;
+std::vector<search::detail::stage_batching> batchings_of(std::vector<i64> const& sizes) {
+  std::vector<search::detail::stage_batching> r;
   for (i64 b : sizes) r.push_back({b, 1});
   return r;
 }
@@ -57,14 +58,14 @@ TEST_CASE("up-sets: all by definition, by size; some of them where there are too
     lists const g = random_dag(r, n, 30);
     adjacency const a(g);
     auto const want = by_definition(g);
-    auto const all = detail::up_sets(a, 1 << 20);
+    auto const all = search::detail::up_sets(a, 1 << 20);
     CHECK(std::set<u64>(all.begin(), all.end()) == want);
     CHECK(all.size() == want.size());
     for (std::size_t i = 1; i < all.size(); ++i) CHECK(std::popcount(all[i - 1]) <= std::popcount(all[i]));
-    CHECK(detail::up_sets(a, want.size() - 1).empty());
+    CHECK(search::detail::up_sets(a, want.size() - 1).empty());
     std::vector<int> const order = topological_order(a);
     std::size_t const most = static_cast<std::size_t>(n) + 1 + static_cast<std::size_t>(r.below(20));
-    auto const some = detail::some_up_sets({order}, most);
+    auto const some = search::detail::some_up_sets({order}, most);
     CHECK(some.size() <= most);
     for (u64 s : some) CHECK(want.count(s) == 1);
     CHECK(some.front() == 0);
@@ -81,16 +82,16 @@ TEST_CASE("every convex partition: a limit is met if and only if some partition 
     std::vector<i64> const sizes{1, 2};
     double const best = oracle_least(p, set_partitions(n), sizes);
     adjacency const a(p.graph);
-    auto const sets = detail::up_sets(a, 1 << 20);
-    auto const relaxed = detail::stage_relaxation(a, p.model, 1);
-    detail::stage_tree const tree(detail::line_of(relaxed.tree), p.model.tensors(), n, [&](int v) { return p.model.kind(v); });
-    detail::in_flight_needs needs(batchings_of(sizes), p.model.mini_batch());
-    detail::stage_prices<additive_stages> prices(p.model, tree, batchings_of(sizes));
+    auto const sets = search::detail::up_sets(a, 1 << 20);
+    auto const relaxed = search::detail::stage_relaxation(a, p.model, 1);
+    search::detail::stage_tree const tree(search::detail::line_of(relaxed.tree), p.model.tensors(), n, [&](int v) { return p.model.kind(v); });
+    search::detail::in_flight_needs needs(batchings_of(sizes), p.model.mini_batch());
+    search::detail::stage_prices<additive_stages> prices(p.model, tree, batchings_of(sizes));
     for (double times : {0.9, 0.999, 1.001, 2.0}) {
       double const limit = best < no_pipeline ? best * times : 1e9;
       prices.set_limit(limit);
       bool gave_up = false;
-      auto const found = detail::every_partition<additive_stages>(a, tree, prices, needs, sets).solve(1 << 20, gave_up);
+      auto const found = search::detail::every_partition<additive_stages>(a, tree, prices, needs, sets).solve(1 << 20, gave_up);
       CHECK(!gave_up);
       CAPTURE(p.text);
       REQUIRE(found.empty() == !(best < no_pipeline && times > 1));
@@ -103,7 +104,7 @@ TEST_CASE("every convex partition: a limit is met if and only if some partition 
     if (best >= no_pipeline) continue;
     prices.set_limit(2 * best);
     bool gave_up = false;
-    CHECK(detail::every_partition<additive_stages>(a, tree, prices, needs, sets).solve(1, gave_up).empty());
+    CHECK(search::detail::every_partition<additive_stages>(a, tree, prices, needs, sets).solve(1, gave_up).empty());
     CHECK(gave_up);
   }
   CHECK(met > test_effort::cases(20));
@@ -120,14 +121,14 @@ TEST_CASE("a tree's family: met where its definition says so, never below it, an
     std::vector<i64> const sizes{1, 2};
     double const sure = oracle_least(p, tree_partitions(t).all(), sizes);
     double const never_below = oracle_least(p, tree_partitions(t, true).all(), sizes);
-    detail::stage_tree const tree(t, p.model.tensors(), n, [&](int v) { return p.model.kind(v); });
-    detail::stage_blocks prepared(tree);
-    detail::in_flight_needs needs(batchings_of(sizes), p.model.mini_batch());
-    detail::stage_prices<additive_stages> prices(p.model, tree, batchings_of(sizes));
+    search::detail::stage_tree const tree(t, p.model.tensors(), n, [&](int v) { return p.model.kind(v); });
+    search::detail::stage_blocks prepared(tree);
+    search::detail::in_flight_needs needs(batchings_of(sizes), p.model.mini_batch());
+    search::detail::stage_prices<additive_stages> prices(p.model, tree, batchings_of(sizes));
     for (double limit : {0.999 * never_below, 1.001 * sure, 2 * sure}) {
       if (limit > 1e100) limit = 1e9;
       prices.set_limit(limit);
-      detail::stage_decision<additive_stages> d(tree, prepared, prices, needs);
+      search::detail::stage_decision<additive_stages> d(tree, prepared, prices, needs);
       auto const found = d.solve();
       CAPTURE(p.text);
       if (limit < never_below) CHECK(found.empty());

@@ -7,8 +7,9 @@
 #include <tensorpar/search/pipeline/step_times.hpp>
 
 using namespace tests;
+using namespace tensorpar::search;
 using namespace tensorpar;
-using detail::found_stage;
+using search::detail::found_stage;
 
 namespace {
 
@@ -64,8 +65,8 @@ TEST_CASE("exchange: partitions stay partitions, get no slower, and are the leas
     adjacency const a(p.graph);
     auto const from = cut_line(p.graph, o.devices, 2);
     double const before = cost_of(p.model, from).bottleneck, best = min_of_all(p.graph, p.model, from);
-    auto const once = detail::stage_exchange<additive_stages>(a, p.model, from).run(4000, 1),
-               again = detail::stage_exchange<additive_stages>(a, p.model, from).run(4000, 1);
+    auto const once = search::detail::stage_exchange<additive_stages>(a, p.model, from).run(4000, 1),
+               again = search::detail::stage_exchange<additive_stages>(a, p.model, from).run(4000, 1);
     double const after = cost_of(p.model, once).bottleneck;  // throws unless every operator is in one stage and stages are in order
     CHECK(after <= before * (1 + 1e-9));
     CHECK(after >= best * (1 - 1e-9));
@@ -85,9 +86,9 @@ TEST_CASE("exchange: one stage and no steps change nothing") {
   additive_stages const m(std::vector<operator_numbers>(3, {1, 1, 0, 0, 0, 0, 1, 0}), tensors_of(g, {1, 1, 1}), stage_devices::equal(3),
                           {4, 2, 1, 1, false, false});
   adjacency const a(g);
-  CHECK(detail::stage_exchange<additive_stages>(a, m, cut_line(g, 1, 1)).run(100, 1).front().nodes == std::vector<int>{0, 1, 2});
-  CHECK(detail::stage_exchange<additive_stages>(a, m, cut_line(g, 3, 1)).run(0, 1)[1].nodes == std::vector<int>{1});
-  CHECK(detail::one_device_each(m, {0, 1, 2}, {}).size() == 3);
+  CHECK(search::detail::stage_exchange<additive_stages>(a, m, cut_line(g, 1, 1)).run(100, 1).front().nodes == std::vector<int>{0, 1, 2});
+  CHECK(search::detail::stage_exchange<additive_stages>(a, m, cut_line(g, 3, 1)).run(0, 1)[1].nodes == std::vector<int>{1});
+  CHECK(search::detail::one_device_each(m, {0, 1, 2}, {}).size() == 3);
 }
 
 TEST_CASE("of the shortlist the pipeline with the least simulated step is taken") {
@@ -99,11 +100,11 @@ TEST_CASE("of the shortlist the pipeline with the least simulated step is taken"
     q.mini_batch = 16;
     stage_problem const p = random_stage_problem(r, random_dag(r, 8 + r.below(6), 25), q);
     CAPTURE(p.text);
-    detail::best_stages best(stage_objective::iteration, 16);
+    search::detail::best_stages best(stage_objective::iteration, 16);
     double least = 1e300, first = 0;
     for (int stages : {4, 3, 2, 1})
       for (i64 b : {1, 2, 4}) {
-        detail::priced_stages x{cut_line(p.graph, stages, b), {}};
+        search::detail::priced_stages x{cut_line(p.graph, stages, b), {}};
         x.cost = cost_of(p.model, x.stages);
         best.offer(x, stage_source::line, 0);
       }
@@ -111,14 +112,14 @@ TEST_CASE("of the shortlist the pipeline with the least simulated step is taken"
     for (std::size_t i = 0; i < best.shortlist.size(); ++i) {
       if (i > 0) CHECK(best.shortlist[i].pipeline.cost.iteration >= best.shortlist[i - 1].pipeline.cost.iteration);
       stage_result s;
-      detail::write_pipeline(p.model, best.shortlist[i].pipeline, false, s);
+      search::detail::write_pipeline(p.model, best.shortlist[i].pipeline, false, s);
       double const t = simulated_step(s);
       if (i == 0) first = t;
       least = std::min(least, t);
     }
-    detail::settle(p.model, best, false);
+    search::detail::settle(p.model, best, false);
     stage_result s;
-    detail::write_pipeline(p.model, *best.best, false, s);
+    search::detail::write_pipeline(p.model, *best.best, false, s);
     CHECK(simulated_step(s) == doctest::Approx(least).epsilon(1e-9));
     other += least < first * (1 - 1e-9);
   }

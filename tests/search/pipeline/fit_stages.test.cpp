@@ -10,6 +10,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 TEST_CASE("a pipeline fits when its arenas do; where estimates say too little, the next one is tried; and what lacks is said") {
   computation_graph const g = zoo::make("gpt3_1b3:layers=2,hidden=64,heads=4,wide=256,seq=32,vocab=1024", 1);
@@ -130,7 +131,7 @@ TEST_CASE("of all candidates the program simulated fastest is taken: never slowe
         faster += r.seconds < chosen * 0.99;
         much += r.seconds < chosen * 0.8;
         // what is told of the stages is told in the prices of the model that was given
-        std::vector<detail::found_stage> stages;
+        std::vector<search::detail::found_stage> stages;
         for (std::size_t s = 0; s < r.stages.choices.size(); ++s)
           stages.push_back({r.stages.pipeline.stages[s].nodes, r.stages.choices[s], r.stages.pipeline.groups[s].first});
         stage_cost const priced = cost_of(m, stages);
@@ -154,7 +155,7 @@ TEST_CASE("stages of which most are near each other are found, as a search over 
       o.mini_batch = 16;
       o.max_data = 1;
       graph_stages<analytical> const m(b.graph, on, analytical{}, o);
-      detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
+      search::detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
       find_stages(b.graph, m, {}, &judge);
       fitted_stages const r = fit_stages(b.graph, b.graph, on, m);
       REQUIRE(r.feasible());
@@ -172,7 +173,7 @@ TEST_CASE("a program that operators alone make too slow is not unrolled, and no 
     graph_stage_options o;
     o.mini_batch = 16;
     graph_stages<analytical> const m(b.graph, on, analytical{}, o);
-    detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
+    search::detail::program_judge<analytical> judge(b.graph, on, m, schedule_kind::one_f_one_b);
     std::vector<stage_result> all;
     for (i64 size : {1, 4, 16})
       for (stage_objective objective : {stage_objective::iteration, stage_objective::bottleneck}) {

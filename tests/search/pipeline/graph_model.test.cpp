@@ -8,6 +8,7 @@
 #include <tensorpar/search/pipeline/stages.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include <tensorpar/search/pipeline/grouped.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tests;
 
 TEST_CASE("stages: groups of one operator are the operators; larger groups only lose, and the gap says at most how much") {

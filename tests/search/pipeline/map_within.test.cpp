@@ -12,6 +12,7 @@
 #include <tensorpar/zoo/graphpipe.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 /// Towers whose weights are large beside their samples: tensor parallelism pays.

@@ -13,6 +13,7 @@
 #include <tensorpar/zoo/graphpipe.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 computation_graph towers() {
@@ -60,7 +61,7 @@ TEST_CASE("any number of devices in nodes of any size: the last node may be part
     for (int n = 1; n <= 16; ++n) {
       INFO(n, " devices in nodes of ", per_node);
       int const full = (n + per_node - 1) / per_node * per_node;
-      machine const on = detail::part_of(make_cluster("nodes", {"device", 1e9, 1e10, i64{1} << 30, 0}, full, per_node, {"near", per_node, 1e-7, 1e10},
+      machine const on = search::detail::part_of(make_cluster("nodes", {"device", 1e9, 1e10, i64{1} << 30, 0}, full, per_node, {"near", per_node, 1e-7, 1e10},
                                                       {"far", full, 1e-6, 1e9}), {0, n});
       REQUIRE(on.size() == n);
       partly += n != full;

@@ -16,6 +16,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 
@@ -49,14 +50,14 @@ std::vector<std::vector<int>> edges_in(computation_graph const& g) {
 
 /// Stages of equal choices that begin at these operators, one after another.
 stage_result in_line(stage_model auto const& m, std::vector<int> cuts, stage_choice c) {
-  std::vector<detail::found_stage> stages;
+  std::vector<search::detail::found_stage> stages;
   cuts.push_back(m.operators());
   for (int v = 0; int const end : cuts) {
     stages.push_back({{}, c, static_cast<int>(stages.size()) * c.devices()});
     for (; v < end; ++v) stages.back().nodes.push_back(v);
   }
   stage_result r;
-  detail::write_pipeline(m, {stages, cost_of(m, stages)}, false, r);
+  search::detail::write_pipeline(m, {stages, cost_of(m, stages)}, false, r);
   return r;
 }
 /// Seconds of a step of the program, whose arenas are those of the estimate: a little less is how buffers lie beside each other, and more

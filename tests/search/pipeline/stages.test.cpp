@@ -9,6 +9,7 @@
 #include <tensorpar/search/pipeline/stages/decision_state.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::peers;
 using namespace tests;
 

@@ -10,6 +10,7 @@
 #include <tensorpar/search/pipeline/step_times.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tests;
 
 namespace {
@@ -42,10 +43,10 @@ TEST_CASE("a wide choice holds the least estimates of all and those of every mic
   random_source r{31};
   int more = 0;
   for (int round = 0; round < test_effort::cases(200); ++round) {
-    detail::best_stages wide(stage_objective::iteration, 8, true), narrow(stage_objective::iteration, 8);
+    search::detail::best_stages wide(stage_objective::iteration, 8, true), narrow(stage_objective::iteration, 8);
     std::map<i64, std::set<double>> of_size;
     for (int i = 0, n = 1 + r.below(60); i < n; ++i) {
-      detail::priced_stages p;
+      search::detail::priced_stages p;
       stage_choice c;
       c.micro_batch = 1 << r.below(4);
       p.stages = {{{0}, {}, 0}, {{1}, c, 1}};
@@ -68,7 +69,7 @@ TEST_CASE("a wide choice holds the least estimates of all and those of every mic
     for (auto const& [size, all] : of_size) {
       int n = 0;
       for (double t : all)
-        if (n++ < detail::best_stages::max_of_size) want.insert(t);
+        if (n++ < search::detail::best_stages::max_of_size) want.insert(t);
     }
     CHECK(have == want);
     more += have.size() > before;

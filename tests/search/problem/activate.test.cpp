@@ -8,6 +8,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 /// Every site of a model, its operators' choices marked by where they start.

@@ -8,6 +8,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 std::vector<rule const*> const& shipped() {

@@ -7,13 +7,14 @@
 #include <tensorpar/search/solve/objective.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {
 double min_in(mapping_tables const& t, std::vector<int> const& sets, std::vector<operator_pair> const& pairs) {
   std::vector<std::vector<double>> seconds;
   for (choice_set const& s : t.sets) seconds.push_back(s.seconds);
-  return detail::eliminator(t, seconds, {}).least(sets, pairs).value;
+  return search::detail::eliminator(t, seconds, {}).least(sets, pairs).value;
 }
 }  // namespace
 
@@ -30,12 +31,12 @@ TEST_CASE("equal operators are made once, and prices do not depend on what was t
     r.kinds = r.grain = r.micro_batches = 1;
     r.extent = {4};
     training_graph const t = r.build();
-    detail::objective_builder<arbitrary_model> here(t, shared);
+    search::detail::objective_builder<arbitrary_model> here(t, shared);
     auto const some = here.choose();
     auto const pairs = here.pairs(some);
     choice_book<arbitrary_model> fresh(on, model, o);
     fresh.start({});
-    detail::objective_builder<arbitrary_model> there(t, fresh);
+    search::detail::objective_builder<arbitrary_model> there(t, fresh);
     auto const own = there.choose();
     auto const own_pairs = there.pairs(own);
     REQUIRE(some.size() == own.size());
@@ -65,7 +66,7 @@ TEST_CASE("the smallest range of a choice is one in which it fits, and no smalle
   machine const on = r.cluster();
   choice_book<arbitrary_model> book(on, model, objective_options{});
   book.start({});
-  detail::objective_builder<arbitrary_model> build(t, book);
+  search::detail::objective_builder<arbitrary_model> build(t, book);
   for (int s : build.choose()) {
     auto const least = book.min_ranges(s);
     choice_set const& c = book.tables.sets[static_cast<std::size_t>(s)];

@@ -14,6 +14,7 @@
 #include <tensorpar/zoo/registry.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {
@@ -27,8 +28,8 @@ void same_tables(training_graph const& t, machine const& on, objective_options c
   machine const two = by_two_names(on);
   analytical const model;
   choice_book<analytical> one_book(on, model, o), two_book(two, model, o);
-  mapping_problem const a = detail::objective_builder<analytical>(t, one_book).make({}, bar),
-                        b = detail::objective_builder<analytical>(t, two_book).make({}, bar);
+  mapping_problem const a = search::detail::objective_builder<analytical>(t, one_book).make({}, bar),
+                        b = search::detail::objective_builder<analytical>(t, two_book).make({}, bar);
   REQUIRE(a.sets.size() == b.sets.size());
   for (std::size_t s = 0; s < a.sets.size(); ++s) {
     CHECK(a.sets[s].shardings == b.sets[s].shardings);
@@ -150,7 +151,7 @@ TEST_CASE("a bar leaves choices out, and what is left costs what it cost") {
   machine const on = preset("summit");
   analytical const model;
   choice_book<analytical> book(on, model, objective_options{6, 4, 1, true});
-  detail::objective_builder<analytical> build(t, book);
+  search::detail::objective_builder<analytical> build(t, book);
   mapping_problem const all = build.make({});
   double least = 0;
   for (int v = 0; v < all.operators(); ++v) least += *std::min_element(all.choices(v).seconds.begin(), all.choices(v).seconds.end());

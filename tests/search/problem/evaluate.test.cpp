@@ -5,6 +5,7 @@
 #include "handmade.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {

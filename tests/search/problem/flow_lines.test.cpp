@@ -6,6 +6,7 @@
 #include <support/effort.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 TEST_CASE("a table is the sum of its flows, to the bit, and every pair of different layouts is asked for once") {
   std::mt19937 draw(3);

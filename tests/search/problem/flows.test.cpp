@@ -6,6 +6,7 @@
 #include <tensorpar/op/operators.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 /// Three linear operators of one size in a row, the last two alike in everything; a loss.

@@ -9,6 +9,7 @@
 #include <tensorpar/search/problem/shardings.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 std::vector<int> one_by_one(std::vector<sharding> const& all, iteration_space const& own, std::string const& letters, int port, bool result,

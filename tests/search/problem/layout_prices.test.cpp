@@ -8,6 +8,7 @@
 #include <tensorpar/ir/machine/machine_presets.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 struct counting {

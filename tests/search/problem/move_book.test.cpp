@@ -8,6 +8,7 @@
 #include <support/effort.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 /// Some layout of a matrix on a mesh of at most 12 devices, sums only if asked for.

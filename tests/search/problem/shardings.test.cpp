@@ -7,6 +7,7 @@
 #include <tensorpar/search/problem/shardings.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 iteration_space linear_space(i64 b, i64 in, i64 out) {

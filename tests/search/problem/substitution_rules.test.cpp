@@ -7,6 +7,7 @@
 #include <tensorpar/search/problem/activation_sites.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 rule read(char const* text) { return parse_rule(text, standard_vocabulary(), "test"); }
@@ -20,9 +21,9 @@ TEST_CASE("no rule that is tried names a sharding, and none leaves its source as
     CAPTURE(r.name);
     for (pattern_graph const* g : {&r.source, &r.target})
       for (pattern_node const& n : g->nodes) CHECK((!n.op || !is_parallel(*n.op)));
-    CHECK(!detail::repeats_source(r));
+    CHECK(!search::detail::repeats_source(r));
     CHECK(!r.source.nodes.empty());
   }
-  CHECK(detail::repeats_source(read("?f(x) => merge_axes{-2}(split_axis{-1,2}(?f(x)))")));
-  CHECK(!detail::repeats_source(read("add(x, y) => add(y, x)")));
+  CHECK(search::detail::repeats_source(read("?f(x) => merge_axes{-2}(split_axis{-1,2}(?f(x)))")));
+  CHECK(!search::detail::repeats_source(read("add(x, y) => add(y, x)")));
 }

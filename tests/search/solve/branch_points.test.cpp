@@ -7,8 +7,9 @@
 #include <tuple>
 
 using namespace tensorpar;
-using detail::branch_frontier;
-using detail::branch_points;
+using namespace tensorpar::search;
+using search::detail::branch_frontier;
+using search::detail::branch_points;
 
 namespace {
 /// Nothing else is better: in order, each with less p than all before.

@@ -15,6 +15,7 @@
 #include <tensorpar/search/solve/objective.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {
@@ -142,14 +143,14 @@ TEST_CASE("where points of forks are left out the bound is still one") {
 TEST_CASE("one of all points within the factor is kept") {
   std::mt19937_64 g(3);
   for (int k = 0; k < 200; ++k) {
-    detail::branch_points all;
+    search::detail::branch_points all;
     double t = 1, p = 1000;
     for (int i = 0, n = 1 + pick(g, 60); i < n; ++i) all.push_back({t += pick(g, 9) + 1.0, p -= pick(g, 9) + 1.0, i});
-    detail::branch_points some = all;
+    search::detail::branch_points some = all;
     std::size_t const most = static_cast<std::size_t>(1 + pick(g, 20));
-    double const factor = detail::thin(some, most);
+    double const factor = search::detail::thin(some, most);
     CHECK(some.size() <= most);
-    for (detail::branch_point const& x : all)
+    for (search::detail::branch_point const& x : all)
       CHECK(std::any_of(some.begin(), some.end(), [&](auto const& y) { return y.t <= x.t * factor && y.p <= x.p * factor; }));
   }
 }
@@ -160,7 +161,7 @@ TEST_CASE("many branches of one fork are dealt out in halves of equal work; few 
     std::vector<int> leaves;
     for (int i = 0; i < n; ++i) leaves.push_back(e.leaf(i));
     sp_tree const t = normalise(e, e.compose(sp_kind::parallel, leaves));
-    sp_binary const b = detail::dealt_binary(t, [](int v) { return 1 + v % 7; });
+    sp_binary const b = search::detail::dealt_binary(t, [](int v) { return 1 + v % 7; });
     CHECK(nary(b).size() == t.size());
     if (n <= 32) CHECK(b == binary(t, sp_shape::left));
     else {

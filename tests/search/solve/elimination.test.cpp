@@ -7,6 +7,7 @@
 #include <tensorpar/search/solve/refined_classes.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 
@@ -79,7 +80,7 @@ TEST_CASE("one eliminator for many graphs over growing tables: with none, one or
   for (int book = 0; book < 40; ++book) {
     problem p;
     make_tables(p, draw);
-    detail::eliminator e(p.tables, p.seconds, {});
+    search::detail::eliminator e(p.tables, p.seconds, {});
     for (int graph = 0; graph < 8; ++graph) {
       make_graph(p, draw);
       int const n = static_cast<int>(p.sets.size());

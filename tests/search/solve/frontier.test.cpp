@@ -5,6 +5,7 @@
 #include <tensorpar/search/solve/frontier.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 std::vector<cost_point> costs(frontier<int> const& f) {

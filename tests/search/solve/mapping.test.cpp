@@ -9,6 +9,7 @@
 #include <tensorpar/search/solve/objective.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {

@@ -25,7 +25,7 @@ TEST_CASE("the least of all that was put, place by place, to the bit") {
     kept.reserve(64);
     std::vector<double> least(static_cast<std::size_t>(n), none), want = least;
     auto offer = [&](int y, double x) { want[static_cast<std::size_t>(y)] = std::min(want[static_cast<std::size_t>(y)], x); };
-    detail::min_rows to(least.data(), n);
+    search::detail::min_rows to(least.data(), n);
     int single = 0;
     for (int k = 0; k < count; ++k) {
       double const start = number();
@@ -69,7 +69,7 @@ TEST_CASE("rows that lie in a table in any order: the table itself where they ar
     for (std::size_t y = 0; y < n; ++y) place.push_back(across ? y * rows : y);
     if (shuffled) std::shuffle(row.begin(), row.end(), draw);
     if (shuffled) std::shuffle(place.begin(), place.end(), draw);
-    double const* const got = detail::rows_at(table.data(), row, place, copy);
+    double const* const got = search::detail::rows_at(table.data(), row, place, copy);
     bool all = true;
     for (std::size_t j = 0; j < rows; ++j) for (std::size_t y = 0; y < n; ++y) all = all && got[j * n + y] == table[row[j] + place[y]];
     CHECK(all);

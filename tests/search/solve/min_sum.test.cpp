@@ -5,6 +5,7 @@
 #include <tensorpar/search/solve/min_sum.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {

@@ -8,6 +8,7 @@
 #include <tensorpar/search/solve/objective.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {
@@ -160,7 +161,7 @@ TEST_CASE("search: choices above a bar are left out, the optimum is not") {
   analytical const model;
   training_graph const t = differentiate(mlp(64, {64, 512, 512, 10}));
   choice_book<analytical> book(on, model, {});
-  detail::objective_builder<analytical> build(t, book);
+  search::detail::objective_builder<analytical> build(t, book);
   mapping_problem const all = build.make({});
   std::vector<std::vector<double>> seconds;
   for (choice_set const& s : all.sets) seconds.push_back(s.seconds);

@@ -8,6 +8,7 @@
 #include <tensorpar/op/operators.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tensorpar::search_test;
 
 namespace {

@@ -12,15 +12,15 @@ namespace tensorpar::peers {
 /// why it grows exponentially with the number of branches. Precondition: m.uniform(). Throws `error` where
 /// the graph has more than `max_downsets` downsets, where sending a tensor costs more than receiving it, and
 /// as `find_stages` does.
-template <topology G, stage_model M>
-stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {},
+template <topology G, search::stage_model M>
+search::stage_result piper_stages(G const& graph, M const& m, search::stage_options const& o = {},
                           int max_downsets = 400'000) {
-  using namespace tensorpar::detail;
+  using namespace search::detail;
   if (tensorpar::node_count(graph) != m.operators())
     throw error("graph and model differ in size", "piper_stages", "one operator for each node");
   if (!m.uniform()) throw error("devices of several kinds", "piper_stages", "a uniform model");
-  stage_result r;
-  r.source = stage_source::nested;
+  search::stage_result r;
+  r.source = search::stage_source::nested;
   std::vector<stage_batching> all;
   std::vector<i64> const sizes = sizes_to_try(m, o, "piper_stages");
   for (i64 b : sizes)
@@ -29,15 +29,15 @@ stage_result piper_stages(G const& graph, M const& m, stage_options const& o = {
     throw error("the model admits no micro-batch size on any number of devices", "piper_stages",
                 "a size that some degree divides");
   std::optional<priced_stages> best =
-      min_nested(graph, m, sizes, max_downsets, o.objective == stage_objective::iteration, true);
+      min_nested(graph, m, sizes, max_downsets, o.objective == search::stage_objective::iteration, true);
   r.bound = bottleneck_bound(m, all);
   if (!best) {
-    r.infeasible = min_shortage(m, line_of(stage_relaxation(as_adjacency(graph), m, sizes.back()).tree),
-                                  {all.front()});
+    sp_tree const tree = stage_relaxation(tensorpar::detail::as_adjacency(graph), m, sizes.back()).tree;
+    r.infeasible = min_shortage(m, line_of(tree), {all.front()});
     return r;
   }
   write_pipeline(m, std::move(*best), true, r);
-  if (o.objective != stage_objective::iteration) r.family_bound = r.cost.bottleneck;
+  if (o.objective != search::stage_objective::iteration) r.family_bound = r.cost.bottleneck;
   r.gap = (r.cost.bottleneck - r.bound) / r.cost.bottleneck;
   return r;
 }

@@ -13,8 +13,8 @@ namespace tensorpar::peers {
 /// mini-batch.
 struct profiled_stages {
   std::vector<std::vector<int>> graph;          // predecessor lists
-  std::vector<operator_numbers> operators;
-  std::vector<stage_tensor> tensors;
+  std::vector<search::operator_numbers> operators;
+  std::vector<search::stage_tensor> tensors;
 };
 
 /// Layers with forward and backward times; a layer's activations are what it sends and what it keeps. O(V +
@@ -22,14 +22,14 @@ struct profiled_stages {
 inline profiled_stages stages_of(pipedream_profile const& p) {
   profiled_stages r{p.inputs, {}, {}};
   for (std::size_t v = 0; v < p.inputs.size(); ++v) {
-    operator_numbers x;
+    search::operator_numbers x;
     x.forward = p.forward[v];
     x.backward = p.backward[v];
     x.parameters = p.parameter[v];
     x.kept = p.activation[v];
     r.operators.push_back(x);
   }
-  r.tensors = tensors_of(r.graph, p.activation);
+  r.tensors = search::tensors_of(r.graph, p.activation);
   return r;
 }
 
@@ -43,7 +43,7 @@ inline profiled_stages stages_of(piper_profile const& p) {
       throw error("a node without a configuration for one device", "node " + std::to_string(p.id[v]),
                   "\"TMPCs\" with \"1\"");
     piper_configuration const& c = p.degrees[v].front().ways.front();
-    operator_numbers x;
+    search::operator_numbers x;
     x.forward = c.seconds / 3;
     x.backward = c.seconds - x.forward;
     x.parameters = c.parameters;
@@ -52,14 +52,14 @@ inline profiled_stages stages_of(piper_profile const& p) {
     std::size_t const own = r.tensors.size();            // this node's tensors stand from here
     for (int e : p.out[v]) {
       piper_edge const& edge = p.edges[idx(e)];
-      stage_tensor* same = nullptr;
+      search::stage_tensor* same = nullptr;
       for (std::size_t t = own; t < r.tensors.size(); ++t)
         if (r.tensors[t].bytes == edge.bytes) same = &r.tensors[t];
-      if (!same) same = &r.tensors.emplace_back(stage_tensor{static_cast<int>(v), edge.bytes, {}});
+      if (!same) same = &r.tensors.emplace_back(search::stage_tensor{static_cast<int>(v), edge.bytes, {}});
       same->consumers.push_back(edge.to);
     }
   }
-  for (stage_tensor& t : r.tensors) std::sort(t.consumers.begin(), t.consumers.end());
+  for (search::stage_tensor& t : r.tensors) std::sort(t.consumers.begin(), t.consumers.end());
   return r;
 }
 
@@ -136,7 +136,7 @@ inline profiled_stages stages_of(dnn_partitioning_profile const& p) {
   r.graph.resize(idx(all.count));
   std::vector<std::vector<int>> readers(p.inputs.size());
   for (int v = 0; v < p.node_count(); ++v) {
-    operator_numbers& x = r.operators[idx(all.of[idx(v)])];
+    search::operator_numbers& x = r.operators[idx(all.of[idx(v)])];
     (p.backward[idx(v)] ? x.backward : x.forward) += p.accelerator[idx(v)];
     if (!p.backward[idx(v)]) x.parameters += p.size[idx(v)];
     for (int u : p.inputs[idx(v)]) readers[idx(u)].push_back(v);

@@ -8,7 +8,7 @@
 #include <tensorpar/search/solve/baselines.hpp>
 #include <tensorpar/search/solve/mapping.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// The arenas that assignments take, for plans like this one.
 class arena_sizes {
@@ -214,4 +214,4 @@ mapping_result fit_arenas(mapping_problem const& p, mapping_options const& o, Ar
   return detail::arena_fitter<Arenas>(p, o, arenas).run();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -6,7 +6,7 @@
 #include <tensorpar/program/program_hash.hpp>
 #include <tensorpar/program/unroll.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Takes `recompute` from the operators of a plan where it does nothing: its program is the same task by
 /// task, buffers and lives included. Looked at are operators of which the backward pass holds no second copy,
@@ -41,4 +41,4 @@ inline int drop_idle_recomputation(training_graph const& t, plan& p) {
   return dropped;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

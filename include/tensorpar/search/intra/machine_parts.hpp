@@ -8,7 +8,7 @@
 #include <tensorpar/ir/machine/machine.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Devices first .. first + count - 1 alone, numbered from 0. A level whose groups they do not respect is
 /// left out, so that prices are those of the next slower one.
@@ -78,7 +78,7 @@ std::vector<double> seconds_alone(training_graph const& t, machine const& on, M 
       out.clear();
       for (int x : n.in) in.push_back(t.graph.type(x));
       for (int x : n.out) out.push_back(t.graph.type(x));
-      double const s = ask(model, compute_query{n.op,
+      double const s = tensorpar::detail::ask(model, compute_query{n.op,
                                                 {in.data(), static_cast<int>(in.size())},
                                                 {out.data(), static_cast<int>(out.size())},
                                                 scalar_bytes,
@@ -97,4 +97,4 @@ inline double shared_evenly(std::vector<double> const& alone, machine const& on,
   return 1 / rate;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

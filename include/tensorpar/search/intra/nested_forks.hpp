@@ -6,7 +6,7 @@
 #include <tensorpar/search/solve/dealt_tree.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Is a fork within a branch of another one, or has one so many branches that it is searched as forks of
 /// forks, or is the network not series-parallel? If not, devices that are numbered from the fastest to the
@@ -32,4 +32,4 @@ inline bool has_nested_forks(computation_graph const& g) {
   return false;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

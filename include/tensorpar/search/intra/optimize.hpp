@@ -13,7 +13,7 @@
 #include <tensorpar/search/solve/savings.hpp>
 #include <tensorpar/simulate/prices.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 inline void require_bound(computation_graph const& g) {
@@ -324,4 +324,4 @@ template <class M>
   requires(!cost_model<M>)
 cost_model_lack<M> optimize(computation_graph const&, machine const&, M const&, search_options const& = {});
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -6,7 +6,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/intra/machine_parts.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// On machines of at most so many devices every part is looked at.
 inline constexpr int every_part_up_to = 16;
@@ -190,4 +190,4 @@ double over_parts(part_list const& list, double bound, std::map<int, double>& by
   return bound;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -10,7 +10,7 @@
 #include <tensorpar/program/unroll.hpp>
 #include <tensorpar/simulate/engine.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 
@@ -78,7 +78,7 @@ struct operator_places {
     std::map<std::vector<int>, std::vector<int>> sets;     // devices -> lanes
     std::vector<std::map<std::vector<int>, std::vector<int>>::iterator> of;
     for (op_strategy const& n : p.nodes) {
-      std::vector<int> d = step_meshes::mesh_layout(n.sharding).devices();
+      std::vector<int> d = tensorpar::detail::step_meshes::mesh_layout(n.sharding).devices();
       std::sort(d.begin(), d.end());
       of.push_back(sets.try_emplace(std::move(d)).first);
     }
@@ -239,4 +239,4 @@ template <class M>
 cost_model_lack<M> ordered(computation_graph const&, plan, M const&, std::string const& = "loss",
                            scratch_space const& = {});
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -9,7 +9,7 @@
 #include <tensorpar/search/intra/fitting.hpp>
 #include <tensorpar/search/solve/reduced.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// By choice set and choice: bytes of the most scratch that an operator of the choice takes, forward,
 /// backward or in its update. Kernels run one after another, so scratch does not add up over operators as the
@@ -119,4 +119,4 @@ mapping_result fit_arenas(mapping_problem const& p, mapping_options const& o, Ar
   return best;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

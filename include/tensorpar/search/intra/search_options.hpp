@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Where `optimize` looks, and how far. For experts.
 struct sharding_knobs {
@@ -87,4 +87,4 @@ inline search_space space_for(machine const& on, search_options const& o) {
   return s;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -10,7 +10,7 @@
 #include <tensorpar/search/problem/shardings.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// What was searched.
 struct search_space {
@@ -98,4 +98,4 @@ Result with_parts(machine const& on, std::vector<double> const& alone, bool nest
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

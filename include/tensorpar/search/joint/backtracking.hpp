@@ -9,7 +9,7 @@
 #include <tensorpar/search/joint/distribution.hpp>
 #include <tensorpar/search/joint/piece_prices.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 struct backtracking_options {
   // graphs that cost more than so many times the best known one are not developed (Unity, 5.1); 1 or more
@@ -175,4 +175,4 @@ piece_variants substitutions(graph_piece const& p, std::vector<rule> const& rule
   return substitutions(p, rules, price, o, [](int, double) { return true; });
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

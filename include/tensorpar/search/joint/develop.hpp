@@ -11,7 +11,7 @@
 #include <tensorpar/search/problem/activate.hpp>
 #include <tensorpar/search/problem/substitution_rules.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// How far a joint search is.
 struct joint_progress {
@@ -296,4 +296,4 @@ developed develop(computation_graph const& declared, machine const& on, M const&
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -6,7 +6,7 @@
 #include <tensorpar/rewrite/apply.hpp>
 #include <tensorpar/rewrite/nesting.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// One application of a rule, and where; node and value numbers are those of the `open_graph` that all steps
 /// before were applied to.
@@ -75,4 +75,4 @@ bool distribute(open_graph& g, int v, rule const& r, int joint, std::vector<rewr
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

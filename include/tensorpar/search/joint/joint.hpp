@@ -9,7 +9,7 @@
 #include <tensorpar/search/joint/develop.hpp>
 #include <tensorpar/search/problem/activate.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 struct joint_result : search_result {
   // that the plan runs: `rewritten(declared, plan)`, which takes rules of your own too, is the same
@@ -250,4 +250,4 @@ template <class M>
 cost_model_lack<M> optimize_one_after_the_other(computation_graph const&, machine const&, M const&,
                                                 joint_options const& = {});
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

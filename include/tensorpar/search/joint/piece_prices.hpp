@@ -11,7 +11,7 @@
 #include <tensorpar/search/solve/objective.hpp>
 #include <tensorpar/search/solve/reduced.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Least seconds of a part of a network: `at(i, j)` where its anchor has choice i and its last operator
 /// choice j. Without an anchor, i is 0; without a part after it, j is 0. The last operator's seconds count
@@ -198,4 +198,4 @@ template <cost_model M> class piece_prices {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -10,7 +10,7 @@
 #include <tensorpar/plan/pipeline.hpp>
 #include <tensorpar/search/pipeline/stages/engine.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// What is made small.
 /// - iteration: the estimate of an iteration (`cost_of`), which also counts how the pipeline fills and
@@ -327,4 +327,4 @@ stage_shortage min_shortage(M const& m, sp_tree const& tree, std::vector<stage_b
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

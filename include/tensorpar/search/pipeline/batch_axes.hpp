@@ -5,7 +5,7 @@
 #include <tensorpar/ir/iteration_space.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Follows the first axis of the inputs through the loops of all operators: axes over which one loop runs
 /// belong together. O(nodes * loops).
@@ -77,4 +77,4 @@ class batch_axes {
   bool has_batch(int value) const { return mask(value) != 0; }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

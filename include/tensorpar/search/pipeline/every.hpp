@@ -9,7 +9,7 @@
 #include <tensorpar/search/pipeline/stages/prices.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// The up-sets of a graph (sets that hold the successors of their members) as bits, by size; empty if there
 /// are more than `most` of them or more than 62 nodes. O(up-sets * nodes).
@@ -203,4 +203,4 @@ template <stage_model M> class every_partition {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Stages keep their choice, their devices and their place in a sequence. An operator may move to any stage
 /// between those of the operators it reads from and those that read it. So stages stay convex and their
@@ -160,4 +160,4 @@ std::vector<found_stage> one_device_each(M const& m, std::vector<int> const& lin
   return r;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

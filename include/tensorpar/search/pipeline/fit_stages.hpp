@@ -13,7 +13,7 @@
 #include <tensorpar/simulate/engine.hpp>
 #include <thread>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// A pipeline as a plan, and what its program comes to. Exactly one of `infeasible` and a plan with stages.
 struct fitted_stages {
@@ -262,4 +262,4 @@ fitted_stages fit_stages(G const& graph, computation_graph const& forward, machi
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// A model of `stage_model`: the operators of a forward graph with all that is derived from them
 /// (ir/differentiate), priced by a cost model.
@@ -97,13 +97,14 @@ template <class C> class graph_stages {
     pool<shape> in, out;
     for (std::size_t k = 0; k < node(u).in.size(); ++k) in.push(part(u, k, false, samples, t, space));
     for (std::size_t k = 0; k < node(u).out.size(); ++k) out.push(part(u, k, true, samples, t, space));
-    return detail::ask(
+    return tensorpar::detail::ask(
         cost_,
         compute_query{node(u).op, {in.begin(), in.size()}, {out.begin(), out.size()}, o_.scalar_bytes, on});
   }
   double seconds_to_add(shape const& s, device_kind const& on) const {
     shape const both[2] = {s, s};
-    return detail::ask(cost_, compute_query{any_op(add{}), {both, 2}, {both, 1}, o_.scalar_bytes, on});
+    return tensorpar::detail::ask(
+        cost_, compute_query{any_op(add{}), {both, 2}, {both, 1}, o_.scalar_bytes, on});
   }
   double collective(reshard_kind kind, shape const& s, int first, int n, int stride, int dim) const {
     if (n < 2) return 0;
@@ -114,7 +115,7 @@ template <class C> class graph_stages {
     step.group = {{n, stride}};
     step.before = lay(kind == reshard_kind::all_reduce ? part_kind::partial : part_kind::shard);
     step.after = lay(part_kind::replicate);
-    return detail::ask(cost_, reshard_query{step, s, o_.scalar_bytes, on_});
+    return tensorpar::detail::ask(cost_, reshard_query{step, s, o_.scalar_bytes, on_});
   }
   /// Where collectives among n devices, a power of two, are priced in a stage on devices from `first` on.
   int place(int n, int first) const {
@@ -317,7 +318,7 @@ template <class C> class graph_stages {
         },
         [&](int s) { return places[idx(s)].choice.micro_batch < o_.mini_batch; },
         [&](reshard_step const& step, shape const& s) {
-          return detail::ask(cost_, reshard_query{step, s, o_.scalar_bytes, on_});
+          return tensorpar::detail::ask(cost_, reshard_query{step, s, o_.scalar_bytes, on_});
         });
   }
   stage_work transfer(stage_border const& b, stage_choice const& c, int) const {
@@ -345,4 +346,4 @@ template <class C> class graph_stages {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

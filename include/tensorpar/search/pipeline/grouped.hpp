@@ -5,7 +5,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/stages.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// A stage model of groups of operators: group i is one operator, its work the sum. Models `stage_model`.
 template <stage_model M> class grouped_stages {
@@ -21,7 +21,7 @@ template <stage_model M> class grouped_stages {
   /// Throws `error` if sizes differ, a number is left out, or groups wait for each other.
   template <topology G>
   grouped_stages(G const& graph, M const& m, std::vector<int> const& group_of) : m_(&m), group_of_(group_of) {
-    adjacency const& a = detail::as_adjacency(graph);
+    adjacency const& a = tensorpar::detail::as_adjacency(graph);
     if (static_cast<int>(group_of.size()) != m.operators() || a.node_count() != m.operators())
       throw error("groups of " + std::to_string(group_of.size()) + " operators", "grouped_stages",
                   std::to_string(m.operators()) + " numbers");
@@ -103,7 +103,7 @@ template <stage_model M> class grouped_stages {
 /// take at most `share` of the bottleneck's bound on the choice that is fastest for one operator. share 0:
 /// every operator alone. O(operators * choices).
 template <topology G, stage_model M> std::vector<int> light_chains(G const& graph, M const& m, double share) {
-  adjacency const& a = detail::as_adjacency(graph);
+  adjacency const& a = tensorpar::detail::as_adjacency(graph);
   std::vector<detail::stage_batching> batchings;
   for (i64 b : detail::usual_micro_batches(m.own_batch(), m.mini_batch())) batchings.push_back({b, 1});
   double const most = share * detail::bottleneck_bound(m, batchings);
@@ -152,4 +152,4 @@ stage_result find_stages_grouped(G const& graph, M const& m, std::vector<int> co
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -7,7 +7,7 @@
 #include <tensorpar/search/intra/optimize.hpp>
 #include <tensorpar/search/pipeline/stages/engine.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 
@@ -102,4 +102,4 @@ template <class M>
   requires(!cost_model<M>)
 cost_model_lack<M> map_within(computation_graph const&, plan, M const&, search_options const& = {});
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -8,7 +8,7 @@
 #include <tensorpar/graph/downsets/downsets.hpp>
 #include <tensorpar/search/pipeline/answer.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// A stage model with one micro-batch size, as a price of downsets. Stages wait for one another in sequence,
 /// so the i-th from the end has i micro-batches in flight.
@@ -156,4 +156,4 @@ std::optional<priced_stages> nested_below(G const& graph, M const& m, std::vecto
   return r && !r->cost.shortage ? r : std::nullopt;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// The parameters of a training step that several forward operators read, where these are in different
 /// stages. A pipeline's program (program/passes/pipeline_pass.hpp) keeps such a parameter in the layout of
@@ -172,4 +172,4 @@ class shared_weights {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -6,7 +6,7 @@
 #include <tensorpar/ir/iteration_space.hpp>
 #include <tensorpar/search/pipeline/batch_axes.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// The first loop that operator v's parameters share with its result and that carries no samples; '\0': none.
 inline char tensor_parallel_loop(computation_graph const& g, int v, batch_axes const& batch) {
@@ -35,10 +35,10 @@ transfer_line transfer_line_to(int other, C const& cost, machine const& on, i64 
     reshard_step step;
     step.before = {0, {}};
     step.after = {other, {}};
-    return ask(cost, reshard_query{step, shape{dim(elements)}, scalar_bytes, on});
+    return tensorpar::detail::ask(cost, reshard_query{step, shape{dim(elements)}, scalar_bytes, on});
   };
   double const few = seconds(1), many = seconds(1 << 22);
   return {few, (many - few) / (static_cast<double>((1 << 22) - 1) * static_cast<double>(scalar_bytes))};
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// By node: a backward node serves weights unless another operator's backward nodes read what it makes, or a
 /// node of its own that serves others. O(operands).
@@ -52,4 +52,4 @@ inline std::pair<std::vector<stage_tensor>, std::vector<double>> stage_tensors_o
   return {std::move(tensors), std::move(kept)};
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -9,7 +9,7 @@
 #include <tensorpar/search/pipeline/nested.hpp>
 #include <tensorpar/search/pipeline/step_times.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 
@@ -265,7 +265,7 @@ stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}
                          step_judge* judge = nullptr) {
   using namespace detail;
   constexpr int large = 512;  // operators: beyond, what costs most and gains least is left out
-  adjacency const& a = as_adjacency(graph);
+  adjacency const& a = tensorpar::detail::as_adjacency(graph);
   stage_result r;
   std::vector<i64> const sizes = sizes_to_try(m, o, "find_stages");
   auto const relaxed = stage_relaxation(a, m, sizes.back());
@@ -342,4 +342,4 @@ stage_result find_stages(G const& graph, M const& m, stage_options const& o = {}
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

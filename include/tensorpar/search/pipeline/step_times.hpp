@@ -7,7 +7,7 @@
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// The edges that a result was priced with: those of the graph and, for sequential planners, from each stage
 /// to the next.
@@ -91,4 +91,4 @@ void settle(M const& m, best_stages& best, bool sequential, step_judge* judge = 
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

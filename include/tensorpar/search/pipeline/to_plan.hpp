@@ -7,7 +7,7 @@
 #include <tensorpar/search/pipeline/stages.hpp>
 #include <tensorpar/search/pipeline/step_times.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// The plan of a pipeline of this graph: every operator is sharded over its stage's devices as the stage's
 /// choice says, copies of the samples' loop `tensor` devices apart, parts of the operator side by side.
@@ -38,4 +38,4 @@ plan plan_of(computation_graph const& forward, machine const& on, graph_stages<C
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -8,7 +8,7 @@
 #include <tensorpar/search/problem/activation_sites.hpp>
 #include <tensorpar/search/problem/problem.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// A graph, the records of the rules that led to it, and the choices of its operators.
 struct activated_graph {
@@ -56,4 +56,4 @@ inline activated_graph activate(open_graph g, std::vector<int> const& number,
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -5,7 +5,7 @@
 #include <tensorpar/ir/computation_graph.hpp>
 #include <tensorpar/rewrite/rule.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Does this rule make one operator of an operator and the function of its result (op/kinds/activated.hpp),
 /// attributes as they are? Where that is allowed and worth it follows from the shardings of the two, so the
@@ -83,4 +83,4 @@ inline std::vector<rule const*> activating(std::vector<rule> const& rules) {
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -5,7 +5,7 @@
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/choice_sets.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Choice sets and pair costs by all that they depend on, for one machine, cost model and space of shardings.
 /// Operators that look alike, in this graph or another one, share them. Precondition: machine and cost model
@@ -167,4 +167,4 @@ template <cost_model M> class choice_book : public choice_sets<M> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

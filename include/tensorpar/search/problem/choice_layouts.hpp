@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 struct objective_options {
   int grain = 1;                  // side by side: ranges are divided at multiples of this
@@ -158,4 +158,4 @@ template <cost_model M> class choice_layouts {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

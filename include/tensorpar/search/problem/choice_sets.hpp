@@ -15,7 +15,7 @@
 #include <tensorpar/search/problem/flow_lines.hpp>
 #include <tensorpar/search/problem/flows.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Choice sets by all that they depend on; see choice_book.
 template <cost_model M> class choice_sets : public choice_layouts<M> {
@@ -162,7 +162,7 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
       auto const kind = idx(on_.device[idx(d)]);
       if (asked[kind]) continue;
       asked[kind] = 1;
-      double const s = detail::ask(model_, compute_query{op,
+      double const s = tensorpar::detail::ask(model_, compute_query{op,
                                                          {in.data(), static_cast<int>(in.size())},
                                                          {out.data(), static_cast<int>(out.size())},
                                                          o_.scalar_bytes,
@@ -307,4 +307,4 @@ template <cost_model M> class choice_sets : public choice_layouts<M> {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -4,7 +4,7 @@
 #include <tensorpar/core/infinity.hpp>
 #include <tensorpar/search/problem/problem.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 
 /// By pair the entry of the tree where its operators first lie together. O(pairs * depth + tree).
@@ -110,4 +110,4 @@ class evaluator {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

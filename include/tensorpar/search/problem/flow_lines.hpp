@@ -8,7 +8,7 @@
 #include <tensorpar/search/problem/layout_prices.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Lists of layouts by choice, at one or several slots.
 using layout_columns = std::vector<std::vector<int> const*>;
@@ -121,4 +121,4 @@ inline std::vector<double> sum_of(std::vector<flow_lines> const& all, std::size_
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -8,7 +8,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Where a value is written or read: node number `local` of an operator's group, result or operand `port`.
 struct value_slot {
@@ -210,4 +210,4 @@ class training_flows {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

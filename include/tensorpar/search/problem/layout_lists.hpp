@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Layouts (as numbers) by choice. A mesh axis makes shards, copies or sums of a value by the loop that it
 /// splits; values of which all loops make the same have the same layouts under every sharding, and share one
@@ -76,4 +76,4 @@ class layout_lists {
   int kinds() const { return kinds_; }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -9,7 +9,7 @@
 #include <tensorpar/search/problem/move_book.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Gives equal keys one number. Numbers count up in order of first sight, so they are the same in every run.
 /// O(key) a look-up: an open-addressed table of numbers, keys compared in full.
@@ -168,7 +168,8 @@ template <cost_model M> class layout_prices {
     auto const i = idx(step);
     if (i >= known.size()) known.resize(i + 1, -1.0);
     if (known[i] < 0)
-      known[i] = detail::ask(model_, reshard_query{moves_.step(step), s, scalar_bytes_, on_, &ways(step)});
+      known[i] = tensorpar::detail::ask(
+          model_, reshard_query{moves_.step(step), s, scalar_bytes_, on_, &ways(step)});
     return known[i];
   }
   double seconds_of_movement(int shape_id, int from, int to) {
@@ -180,7 +181,7 @@ template <cost_model M> class layout_prices {
       if (whole_to_ != to) whole_.after = layout_of(to);
       whole_to_ = to;
       auto const extents = [&](int i) { return &extents_[idx(i)]; };
-      return detail::ask(model_,
+      return tensorpar::detail::ask(model_,
                          reshard_query{whole_, s, scalar_bytes_, on_, nullptr, extents(from), extents(to)});
     }
     double t = 0;
@@ -236,4 +237,4 @@ template <cost_model M> class layout_prices {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

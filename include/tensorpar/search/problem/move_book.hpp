@@ -7,7 +7,7 @@
 #include <tensorpar/ir/reshard.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Reshards between layouts, by the layouts' numbers. The steps do not depend on the tensor's extents, which
 /// all degrees divide, so they serve every shape; and a step that occurs in many reshards is kept once, so
@@ -62,8 +62,8 @@ class move_book {
   }
   int entry_for(layout const& from, layout const& to, shape const& s) {
     made_.clear();
-    if (!detail::movement_in_steps(from, to, s.rank, made_))
-      return detail::holds_already(from, to, s) ? kept : exchanged;
+    if (!tensorpar::detail::movement_in_steps(from, to, s.rank, made_))
+      return tensorpar::detail::holds_already(from, to, s) ? kept : exchanged;
     int const at = static_cast<int>(lists_.size());
     lists_.push_back(static_cast<int>(made_.size()));
     for (reshard_step& m : made_) {
@@ -89,4 +89,4 @@ class move_book {
   reshard_step const& step(int i) const { return steps_[idx(i)]; }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -8,7 +8,7 @@
 #include <tensorpar/ir/sharded_update.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 }  // namespace detail
@@ -142,4 +142,4 @@ inline std::vector<std::vector<device_range>> reachable_ranges(sp_binary const& 
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

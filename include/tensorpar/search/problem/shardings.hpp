@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Which part of all legal shardings is searched. A larger space costs time, never validity: what a search
 /// reports as its bound is a bound for the space stated here.
@@ -104,4 +104,4 @@ inline std::vector<sharding> legal_shardings(iteration_space const& s, int start
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -6,7 +6,7 @@
 #include <tensorpar/ir/differentiate.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 /// Sets of nodes, one bit each.
@@ -261,4 +261,4 @@ inline std::vector<graph_piece> pieces(computation_graph const& g, std::vector<i
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -3,7 +3,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/rewrite/rules/standard_rules.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 /// Does the target compute all that the source does, and then something that comes to nothing? (f(x) =>
@@ -48,4 +48,4 @@ inline std::vector<rule> const& substitution_rules() {
   return all;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

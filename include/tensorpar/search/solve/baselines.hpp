@@ -8,7 +8,7 @@
 #include <tensorpar/search/solve/min_sum.hpp>
 #include <tensorpar/search/solve/reduced.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// A named assignment with its price under the search's own objective.
 struct baseline {
@@ -137,4 +137,4 @@ inline std::vector<baseline> baselines(mapping_problem const& p, computation_gra
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -8,7 +8,7 @@
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// What is asked; all of it outlives the answer.
 struct branch_problem {
@@ -148,4 +148,4 @@ class branch_likeness {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Tables of a branch problem. A pair whose operators stand in branches side by side has no place among what
 /// is exchanged later.
@@ -72,4 +72,4 @@ class branch_links {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

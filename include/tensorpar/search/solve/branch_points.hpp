@@ -7,7 +7,7 @@
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// What a branch may take: seconds inside (t), seconds of what it exchanges with operators outside (p), and
 /// how it comes about.
@@ -134,4 +134,4 @@ class branch_frontier {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -11,7 +11,7 @@
 #include <tensorpar/search/solve/branch_points.hpp>
 #include <utility>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// What is known of all structures: an assignment that is good, and that none is better than `bound`.
 struct branch_optimum {
@@ -347,4 +347,4 @@ inline std::optional<branch_optimum> map_branches(mapping_problem const& p, i64 
       .run();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

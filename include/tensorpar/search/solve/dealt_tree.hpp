@@ -5,7 +5,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/graph/sp/binary.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Up to so many branches of one fork are joined one after another, as series are.
 inline constexpr std::size_t max_in_a_row = 32;
@@ -50,4 +50,4 @@ template <class Work> sp_binary dealt_binary(sp_tree const& t, Work const& work)
   return r;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -11,7 +11,7 @@
 #include <tensorpar/search/solve/min_rows.hpp>
 #include <tensorpar/search/solve/refined_classes.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 struct elimination_limits {
   // table cells times choices that eliminating one operator may take; beyond, its costs are split up
@@ -342,4 +342,4 @@ class eliminator {
 };
 
 }  // namespace detail
-}  // namespace tensorpar
+}  // namespace tensorpar::search

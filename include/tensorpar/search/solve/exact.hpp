@@ -9,7 +9,7 @@
 #include <tensorpar/search/problem/evaluate.hpp>
 #include <tensorpar/search/solve/frontier.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 struct exact_options {
   bool memory = false;           // keep the frontier of seconds and bytes; points beyond capacity are dropped
@@ -276,4 +276,4 @@ inline std::optional<std::vector<exact_point>> exact_mappings(mapping_problem co
   return detail::exact_mapper(p, o).run();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -3,7 +3,7 @@
 #include <tensorpar/core/checked.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Seconds, and bytes on each device (or no bytes where only time counts).
 struct cost_point {
@@ -62,4 +62,4 @@ template <class Label> class frontier {
   std::vector<item> items_;
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

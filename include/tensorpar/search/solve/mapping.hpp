@@ -10,7 +10,7 @@
 #include <tensorpar/search/solve/exact.hpp>
 #include <tensorpar/search/solve/reduced.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 struct mapping_options {
   elimination_limits elimination;
@@ -323,4 +323,4 @@ inline mapping_result best_mapping(mapping_problem const& p, mapping_options con
   return detail::mapper(p, o).run();
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -9,7 +9,7 @@
 #include <tensorpar/search/solve/min_rows.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// A table as group of the operator that goes -> its neighbours' joint classes, the last neighbour
 /// contiguous.
@@ -79,4 +79,4 @@ std::vector<double> min_cells(std::vector<double> const& base, std::vector<int> 
   return out;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/problem/problem.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Rows of numbers that lie in a table at row[j] + place[y]: the table itself where they lie there in order,
 /// else a copy.
@@ -70,4 +70,4 @@ class min_rows {
   void put_sum(double start) { for (int y = 0; y < n_; ++y) to_[y] = less(sum_[idx(y)] + start, to_[y]); }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

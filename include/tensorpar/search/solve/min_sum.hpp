@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/solve/elimination.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Changes one operator's choice after another to what is best beside its neighbours, until nothing gets
 /// better. O(rounds * pairs * choices).
@@ -47,4 +47,4 @@ inline additive_optimum min_sum(mapping_problem const& p, std::vector<std::vecto
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -9,7 +9,7 @@
 #include <tensorpar/search/solve/dealt_tree.hpp>
 #include <tensorpar/search/solve/mapping.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 
@@ -192,4 +192,4 @@ template <class M>
 cost_model_lack<M> make_problem(training_graph const&, machine const&, M const&, sharding_limits const& = {},
                                 objective_options const& = {});
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -8,7 +8,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/problem/problem.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// May anything run side by side at all?
 inline bool branches(mapping_problem const& p) {
@@ -215,4 +215,4 @@ inline mapping_problem relaxed_sum(mapping_problem const& p,
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

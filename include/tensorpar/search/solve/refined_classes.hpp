@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 class refined_classes {
   std::vector<choice_classes> all_;
@@ -51,4 +51,4 @@ class refined_classes {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

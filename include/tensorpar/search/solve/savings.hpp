@@ -8,7 +8,7 @@
 #include <tensorpar/search/problem/split.hpp>
 #include <tensorpar/search/solve/objective.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Operators that may be computed again: those between two results that are kept. Kept are the candidates for
 /// cuts (search/problem/split.hpp), so that no more has to be there again at one time than what lies between
@@ -217,4 +217,4 @@ cost_model_lack<M> make_saving_problem(training_graph const&, machine const&, M 
                                        std::vector<char> const&, sharding_limits const& = {},
                                        objective_options const& = {});
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -7,6 +7,7 @@
 #include "support/pipelines.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using tests::at;
 
 namespace {

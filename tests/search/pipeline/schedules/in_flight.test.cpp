@@ -8,6 +8,7 @@
 #include "support/pipelines.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 
@@ -212,7 +213,7 @@ TEST_CASE("chains: the rule's warm-up is as fast as k(p-s) at any ratio and hold
       for (auto& s : q.stages) s.k = 4;
       auto const e = chain_of_stages(p);
       auto const c = tests::even_costs(q.stages.size(), 1, static_cast<double>(b), 0);
-      auto const run = [&](auto&& rule) { return simulate_pipeline(k_f_k_b(q, e, in_flight_samples(q, e, rule)), e, c); };
+      auto const run = [&](auto&& rule) { return simulate_pipeline(search::k_f_k_b(q, e, in_flight_samples(q, e, rule)), e, c); };
       auto const table = run(in_flight_table), exact = run(in_flight_ratio(1, static_cast<double>(b))), grouped = run(in_flight_grouped);
       double const ideal = static_cast<double>((4 * p + p - 1) * (1 + b));
       CHECK(grouped.makespan == ideal);

@@ -8,6 +8,7 @@
 #include "support/shrink.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using tests::at;
 
 TEST_CASE("names and kinds") {

@@ -8,6 +8,7 @@
 #include "support/pipelines.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using tests::at;
 using tests::lists;
 using tests::random_source;

@@ -9,6 +9,7 @@
 #include "support/random_pipeline.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using tests::at;
 using tests::lists;
 using tests::random_source;

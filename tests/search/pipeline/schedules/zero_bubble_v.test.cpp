@@ -7,6 +7,7 @@
 #include "support/pipelines.hpp"
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using tests::at;
 using tests::random_source;
 
@@ -102,10 +103,10 @@ TEST_CASE("what is no V is refused, naming the stage") {
   pipeline const v = tests::v_pipeline(p, 6);
   auto const refused = [&](pipeline const& q, stage_edges const& edges, char const* words) {
     CHECK_THROWS_WITH_AS(zb_v(q, edges, c), doctest::Contains(words), error);
-    CHECK_THROWS_WITH_AS(detail::require_v(q, edges, "some V"), doctest::Contains(words), error);
+    CHECK_THROWS_WITH_AS(search::detail::require_v(q, edges, "some V"), doctest::Contains(words), error);
   };
-  CHECK_NOTHROW(detail::require_v(v, e, "some V"));
-  CHECK_THROWS_WITH_AS(detail::require_v(tests::chain_pipeline(6, 2, 6), e, "some V"), doctest::Contains("some V"), error);
+  CHECK_NOTHROW(search::detail::require_v(v, e, "some V"));
+  CHECK_THROWS_WITH_AS(search::detail::require_v(tests::chain_pipeline(6, 2, 6), e, "some V"), doctest::Contains("some V"), error);
   refused(tests::chain_pipeline(6, 2, 6), e, "6 stages on 2 groups");
   refused(tests::chain_pipeline(6, 3, 6), e, "stage 3");   // down and down again
   refused(tests::chain_pipeline(0, 0, 4), {}, "0 stages on 0 groups");

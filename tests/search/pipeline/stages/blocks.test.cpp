@@ -5,10 +5,11 @@
 #include <tensorpar/search/pipeline/stages/blocks.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tests;
-using detail::branch_states;
-using detail::stage_tree;
-using detail::states_of;
+using search::detail::branch_states;
+using search::detail::stage_tree;
+using search::detail::states_of;
 
 namespace {
 
@@ -20,7 +21,7 @@ stage_problem plain_problem(random_source& r, lists const& g) {
     if (r.chance(5)) ops[v].forward = 2;
     if (r.chance(5)) bytes[v] = 2;
   }
-  return {g, additive_stages(ops, tensors_of(g, bytes), tensorpar::stage_devices::equal(2), {.mini_batch = 4}), text(g)};
+  return {g, additive_stages(ops, tensors_of(g, bytes), tensorpar::search::stage_devices::equal(2), {.mini_batch = 4}), text(g)};
 }
 
 /// Leaves in a row, short branches side by side, a leaf: with implied edges, equal branches may read different tensors of the row.
@@ -214,7 +215,7 @@ TEST_CASE("a group borders on what the definition says, whichever of equal branc
       branch_states const s = states_of(x.tree, b);
       INFO(x.p.text, " tree ", to_string(x.tree.tree()));
       for (int state = 1; state < s.states; ++state) {
-        detail::branch_group const& g = s.groups[at(s.group_of_state(state))];
+        search::detail::branch_group const& g = s.groups[at(s.group_of_state(state))];
         REQUIRE(g.border == oracle_border(x.p.model, x.bits(g.children)));
         std::vector<int> chosen;
         auto const d = s.digits(state);
@@ -271,7 +272,7 @@ TEST_CASE("more than 512 states: branches in their order, groups of neighbours, 
           REQUIRE(m.group == -1);
           REQUIRE(m.one == m.before);
         } else {
-          detail::branch_group const& g = s.groups[at(m.group)];
+          search::detail::branch_group const& g = s.groups[at(m.group)];
           REQUIRE(std::is_permutation(group.begin(), group.end(), g.children.begin(), g.children.end()));
           unsigned by_interval = 0;
           for (auto const& i : g.intervals)

@@ -6,6 +6,7 @@
 #include <tensorpar/search/pipeline/stages/joins.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tests;
 
 namespace {
@@ -22,8 +23,8 @@ TEST_CASE("a border counter agrees with the definition after every operator that
   for (int turn = 0; turn < test_effort::cases(300); ++turn) {
     int const n = 1 + r.below(10);
     stage_problem const p = random_stage_problem(r, random_dag(r, n, 40), {});
-    detail::tensor_uses const uses(p.model.tensors(), n);
-    detail::border_counter c(uses);
+    search::detail::tensor_uses const uses(p.model.tensors(), n);
+    search::detail::border_counter c(uses);
     for (int again = 0; again < 2; ++again) {
       unsigned inside = 0;
       check_border(c.value(), {});
@@ -44,8 +45,8 @@ TEST_CASE("branches, or the ends of branches, with any run of parts behind their
     int const n = 4 + r.below(8);
     sp_tree const t = random_sp_tree(r, n);
     stage_problem const p = random_stage_problem(r, graph_of(t, n, &r, 30), {.alike = 30});
-    detail::stage_tree const tree(t, p.model.tensors(), n, [&](int v) { return p.model.kind(v); });
-    detail::stage_blocks prepared(tree);
+    search::detail::stage_tree const tree(t, p.model.tensors(), n, [&](int v) { return p.model.kind(v); });
+    search::detail::stage_blocks prepared(tree);
     auto bits = [&](int lo, int hi) {
       unsigned b = 0;
       for (int i = lo; i < hi; ++i) b |= 1u << tree.order()[at(i)];
@@ -57,7 +58,7 @@ TEST_CASE("branches, or the ends of branches, with any run of parts behind their
       for (int q = 0; q + 1 < static_cast<int>(parts.size()); ++q) {
         int const block = parts[at(q)];
         if (!tree.is_block(block) || prepared.states(block).in_order) continue;
-        detail::block_joins const& joins = prepared.joins(e, q);
+        search::detail::block_joins const& joins = prepared.joins(e, q);
         for (int j = q + 2; j <= static_cast<int>(parts.size()); ++j) {
           unsigned const after = bits(tree.lo(parts[at(q + 1)]), tree.hi(parts[at(j - 1)]));
           auto const& all = prepared.states(block).groups;

@@ -5,6 +5,7 @@
 #include <tensorpar/search/pipeline/stages/evaluate.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 using namespace tests;
 
 namespace {
@@ -14,8 +15,8 @@ additive_stages equal_chain(int n, i64 mini_batch, double f, double b) {
   return additive_stages(std::vector<operator_numbers>(at(n), operator_numbers{f, b, 0, 0, 0, 0, 1, 0}),
                          tensors_of(g, std::vector<double>(at(n), 0)), stage_devices::equal(n), {mini_batch, 2, 1, 1, false, false});
 }
-std::vector<detail::found_stage> one_each(std::vector<i64> const& sizes, int k = 1) {
-  std::vector<detail::found_stage> s;
+std::vector<search::detail::found_stage> one_each(std::vector<i64> const& sizes, int k = 1) {
+  std::vector<search::detail::found_stage> s;
   for (std::size_t v = 0; v < sizes.size(); ++v)
     s.push_back({{static_cast<int>(v)}, {sizes[v], k, 1, 1, false, false}, static_cast<int>(v)});
   return s;

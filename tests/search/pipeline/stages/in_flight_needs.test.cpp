@@ -6,8 +6,9 @@
 #include <support/effort.hpp>
 
 using namespace tensorpar;
-using detail::in_flight_needs;
-using detail::stage_batching;
+using namespace tensorpar::search;
+using search::detail::in_flight_needs;
+using search::detail::stage_batching;
 
 TEST_CASE("of nothing, of what follows, of two at once: sample by sample; equal needs have one number") {
   std::mt19937 draw(1);

@@ -13,6 +13,7 @@
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
 
 using namespace tensorpar;
+using namespace tensorpar::search;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Bubble in seconds: idle time of the busiest group, within the iteration or (`of_span`) within the longest
 /// span from a group's first pass to its last. Activations by group, in micro-batches of a group's whole
@@ -66,4 +66,4 @@ inline schedule_form zb_v_form(even_chain const& c) {
   return {0, true, detail::by_group(c.p, [&](int) { return double(c.p); })};
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

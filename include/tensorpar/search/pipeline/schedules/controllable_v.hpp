@@ -6,7 +6,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble_v.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 
@@ -122,4 +122,4 @@ inline std::optional<pipeline> v_min(pipeline const& p, stage_edges const& e, pi
   return controllable_v(p, e, c, detail::chunk_units(p, c) * static_cast<double>((p.groups.size() + 4) / 3));
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

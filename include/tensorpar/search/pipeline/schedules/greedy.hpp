@@ -5,7 +5,7 @@
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 
@@ -176,4 +176,4 @@ inline pipeline refined_greedy(pipeline p, stage_edges const& e, pipeline_costs 
   return best;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -3,7 +3,7 @@
 #pragma once
 #include <tensorpar/core/config.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Table 3.2 of the thesis (section 3.10.2): samples that stage x keeps in flight when x and its successor y
 /// follow kFkB with k_x, k_y micro-batches of b_x, b_y samples and y keeps i_y samples in flight. Presumes
@@ -31,4 +31,4 @@ constexpr i64 in_flight_grouped(i64 k_x, i64 b_x, i64 k_y, i64 b_y, i64 i_y) {
   return (i_y + (x > y ? x - y : 0) + (least > larger ? least : larger) + b_x - 1) / b_x * b_x;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

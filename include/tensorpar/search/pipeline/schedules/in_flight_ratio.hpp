@@ -9,7 +9,7 @@
 #include <tensorpar/simulate/pipeline.hpp>
 #include <tuple>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// The fewest samples stage x must keep in flight so that x and y finish as early as any kFkB order of x lets
 /// them. y needs as long per sample, follows kFkB with i_y samples in flight, and nothing below y makes it
@@ -89,4 +89,4 @@ class in_flight_ratio {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

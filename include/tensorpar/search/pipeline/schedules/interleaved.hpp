@@ -3,7 +3,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Interleaved 1F1B (Narayanan et al. 2021, arXiv 2104.04473, section 2.2): a chain of p v stages on p
 /// groups, stage s on group s mod p, so that every group has v chunks. With F, B, W of a group's whole share
@@ -51,4 +51,4 @@ inline pipeline interleaved_1f1b(pipeline p, stage_edges const& e) {
   return p;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -11,7 +11,7 @@
 #include <tensorpar/search/pipeline/schedules/interleaved.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble_auto.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 enum class schedule_kind : int {
   gpipe,
@@ -73,4 +73,4 @@ inline std::optional<pipeline> make_schedule(schedule_kind kind, pipeline p, sta
   return std::nullopt;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

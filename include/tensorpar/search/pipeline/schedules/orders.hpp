@@ -5,7 +5,7 @@
 #include <tensorpar/program/schedule.hpp>
 #include <tensorpar/search/pipeline/schedules/in_flight.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 
@@ -85,7 +85,7 @@ inline pipeline k_f_k_b(pipeline p, stage_edges const& e, std::vector<i64> const
 /// (p-1)(F+B+W), min(p-s, m) micro-batches in flight at stage s.
 inline pipeline one_f_one_b(pipeline p, stage_edges const& e) {
   for (pipeline_stage& s : p.stages) s.k = 1;
-  auto const in_flight = in_flight_samples(p, e, tensorpar::in_flight);
+  auto const in_flight = in_flight_samples(p, e, search::in_flight);
   return k_f_k_b(std::move(p), e, in_flight);
 }
 
@@ -107,4 +107,4 @@ inline pipeline gpipe(pipeline p, stage_edges const& e) {
   return p;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -5,7 +5,7 @@
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 #include <tensorpar/simulate/pipeline.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// How weights passes are put into an order of forward and backward passes.
 struct weight_filling {
@@ -132,4 +132,4 @@ inline bool fill_weights(pipeline& p, stage_edges const& e, pipeline_costs const
   return true;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/orders.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 
@@ -33,7 +33,7 @@ inline pipeline zero_bubble(pipeline p, stage_edges const& e, i64 factor) {
     s.k = 1;
     s.split_backward = true;
   }
-  std::vector<i64> const i = in_flight_samples(p, e, tensorpar::in_flight);
+  std::vector<i64> const i = in_flight_samples(p, e, search::in_flight);
   i64 most = 0;
   for (i64 x : i) most = std::max(most, x);
   p.schedule.assign(p.groups.size(), {});
@@ -60,4 +60,4 @@ inline pipeline zb_h1(pipeline p, stage_edges const& e) { return detail::zero_bu
 /// the last stage cannot start sooner. O(passes).
 inline pipeline zb_h2(pipeline p, stage_edges const& e) { return detail::zero_bubble(std::move(p), e, 2); }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -7,7 +7,7 @@
 #include <tensorpar/search/pipeline/schedules/weight_filling.hpp>
 #include <tensorpar/search/pipeline/schedules/zero_bubble.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// What an automatic zero-bubble schedule is to be.
 struct zero_bubble_options {
@@ -47,7 +47,7 @@ inline std::optional<pipeline> zb_automatic(pipeline p, stage_edges const& e, pi
   consider(one_f_one_b(p, e));
   consider(zb_h1(p, e));
   consider(zb_h2(p, e));
-  std::vector<i64> const in_flight = in_flight_samples(p, e, tensorpar::in_flight);
+  std::vector<i64> const in_flight = in_flight_samples(p, e, search::in_flight);
   for (int eighths = 0; eighths <= 16; ++eighths) {
     pipeline q = p;
     q.schedule.assign(q.groups.size(), {});
@@ -67,4 +67,4 @@ inline std::optional<pipeline> zb_automatic(pipeline p, stage_edges const& e, pi
   return best;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

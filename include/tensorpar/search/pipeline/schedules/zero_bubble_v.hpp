@@ -4,7 +4,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/search/pipeline/schedules/weight_filling.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 namespace detail {
 
@@ -95,4 +95,4 @@ inline pipeline zb_v(pipeline p, stage_edges const& e, pipeline_costs const& c) 
   return best;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

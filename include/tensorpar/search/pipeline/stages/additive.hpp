@@ -10,7 +10,7 @@
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
 #include <utility>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// What is known of one operator. Seconds are those of one sample at full efficiency on a device of speed 1;
 /// a micro-batch of s samples takes `launch + seconds * (s + half)` per pass, so that `half` samples reach
@@ -203,7 +203,7 @@ static_assert(stage_model<additive_stages>);
 
 /// One tensor per node with successors, all of these bytes: for graphs of which only edges are known.
 template <topology G> std::vector<stage_tensor> tensors_of(G const& g, std::vector<double> const& bytes) {
-  adjacency const& a = detail::as_adjacency(g);
+  adjacency const& a = tensorpar::detail::as_adjacency(g);
   std::vector<stage_tensor> r;
   for (int v = 0; v < a.node_count(); ++v)
     if (auto const s = a.successors(v); s.size() > 0)
@@ -211,4 +211,4 @@ template <topology G> std::vector<stage_tensor> tensors_of(G const& g, std::vect
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -5,7 +5,7 @@
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
 #include <utility>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// Holds any stage model. Copies share it. A program that uses several models or several planners compiles
 /// each planner once; asking through it costs a virtual call, some nanoseconds. Law: answers are the held
@@ -77,4 +77,4 @@ class any_stages {
   }
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

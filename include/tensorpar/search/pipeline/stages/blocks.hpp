@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// A set of branches that become one stage.
 struct branch_group {
@@ -115,4 +115,4 @@ inline branch_states states_of(stage_tree const& tree, int block) {
   return r;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -5,7 +5,7 @@
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Which tensors an operator makes and reads.
 class tensor_uses {
@@ -79,4 +79,4 @@ class border_counter {
   stage_border const& value() const { return b_; }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -9,7 +9,7 @@
 #include <tensorpar/search/pipeline/stages/writer.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Algorithm 2's dynamic program (thesis, section 3.5) with the gaps of its listing filled. Series are solved
 /// from the end, because what the second half keeps in flight is what it asks of the first. For a sub-tree
@@ -346,4 +346,4 @@ template <stage_model M> class stage_decision : stage_decision_state<M> {
   std::size_t problems() const { return series_.size() + blocks_.size(); }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

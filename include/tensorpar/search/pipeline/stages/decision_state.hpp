@@ -4,7 +4,7 @@
 #include <tensorpar/search/pipeline/stages/partial_pipelines.hpp>
 #include <tensorpar/search/pipeline/stages/prices.hpp>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// A tree, prices whose limit holds, and the partial pipelines that were found.
 template <stage_model M> struct stage_decision_state {
@@ -33,4 +33,4 @@ template <stage_model M> struct stage_decision_state {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -5,7 +5,7 @@
 #include <tensorpar/ir/machine/machine.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// The kind with the least FLOP/s among n devices from `first` on. O(n).
 inline int slowest_kind(machine const& on, int first, int n) {
@@ -32,4 +32,4 @@ inline std::vector<int> farthest_places(machine const& on) {
   return r;
 }
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

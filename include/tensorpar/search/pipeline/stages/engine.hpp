@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// How much was searched.
 struct stage_statistics {
@@ -174,4 +174,4 @@ inline std::vector<std::vector<int>> other_orders(adjacency const& a, std::vecto
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -11,7 +11,7 @@
 #include <tensorpar/search/pipeline/stages/partial_pipelines.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// A device that lacks memory, and how much.
 struct stage_shortage {
@@ -237,4 +237,4 @@ stage_cost cost_of(M const& m, std::vector<detail::found_stage> const& stages, b
   return r;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -5,7 +5,7 @@
 #include <tensorpar/core/index.hpp>
 #include <tensorpar/plan/pipeline.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// How stages come round to the groups again: in the same order (interleaved 1F1B: stage s on group s mod g),
 /// or back and forth (V shapes: 0 1 2 2 1 0).
@@ -32,4 +32,4 @@ inline pipeline fold_stages(pipeline p, int groups, fold_kind kind) {
   return p;
 }
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

@@ -5,7 +5,7 @@
 #include <tensorpar/op/kinds/update.hpp>
 #include <tensorpar/program/core/scratch.hpp>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// What a training step is made of and which degrees are offered.
 struct graph_stage_options {
@@ -20,4 +20,4 @@ struct graph_stage_options {
   loss_reduction reduction = loss_reduction::as_graph;   // of micro-batches' losses, as in training_options
 };
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

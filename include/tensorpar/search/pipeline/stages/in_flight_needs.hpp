@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// How a stage cuts the mini-batch.
 struct stage_batching {
@@ -92,4 +92,4 @@ class in_flight_needs {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

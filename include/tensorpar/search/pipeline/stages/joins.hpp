@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Block p of series e and the parts after it. The border of a *left* set (branches, ends of branches) with a
 /// run of parts after the block is the sum of both borders but for the few tensors that touch both sides;
@@ -159,4 +159,4 @@ class stage_blocks {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

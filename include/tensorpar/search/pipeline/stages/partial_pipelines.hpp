@@ -6,7 +6,7 @@
 #include <tensorpar/search/pipeline/stages/stage_model.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// A stage of a solution.
 struct found_stage {
@@ -83,4 +83,4 @@ class partial_pipelines {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -10,7 +10,7 @@
 #include <tensorpar/search/pipeline/stages/tree.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// A stage as the search sees it: up to a few intervals of operators and their border.
 struct stage_piece {
@@ -292,4 +292,4 @@ template <stage_model M> class stage_prices {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

@@ -5,7 +5,7 @@
 #include <tensorpar/core/config.hpp>
 #include <vector>
 
-namespace tensorpar {
+namespace tensorpar::search {
 
 /// How a stage runs: on data * tensor devices, with micro-batches of so many samples in the order kFkB
 /// (thesis, section 3.6).
@@ -162,4 +162,4 @@ stage_sharing sharing_of(M const& m, std::vector<int> const& of, std::vector<sta
 
 }  // namespace detail
 
-}  // namespace tensorpar
+}  // namespace tensorpar::search

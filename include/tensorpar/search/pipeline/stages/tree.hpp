@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Longer series are refused: borders of all their runs are kept, 24 bytes each, 430 MB for so many.
 inline constexpr std::size_t max_in_series = 6000;
@@ -189,4 +189,4 @@ class stage_tree {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail

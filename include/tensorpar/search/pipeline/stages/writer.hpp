@@ -6,7 +6,7 @@
 #include <tensorpar/search/pipeline/stages/partial_pipelines.hpp>
 #include <vector>
 
-namespace tensorpar::detail {
+namespace tensorpar::search::detail {
 
 /// Follows partial pipelines from the sources to the sinks. Sub-trees that were solved once stand for all
 /// that are equal to them.
@@ -129,4 +129,4 @@ class stage_writer {
   }
 };
 
-}  // namespace tensorpar::detail
+}  // namespace tensorpar::search::detail
