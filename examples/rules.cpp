@@ -22,8 +22,15 @@ namespace {
 
 constexpr char const* kinds[] = {"algebra", "parallel", "hybrid"};
 
-/// "element-wise sums 12" belongs to "element-wise".
+/// "matmul 7, ..." is made of the rule "matmul 7": parallel operators are brought in.
+bool sharded(std::string const& name) {
+  std::size_t const comma = name.rfind(", ");
+  return comma != name.npos && comma > 0 && name[comma - 1] >= '0' && name[comma - 1] <= '9';
+}
+/// "element-wise sums 12" belongs to "element-wise". Where a family has many rules, the sharded ones are a group of their own.
 std::string group_of(std::string const& name) {
+  for (std::string const g : {"matmul", "attention"})
+    if (name.starts_with(g) && sharded(name)) return g + "-sharded";
   for (char const* g : {"activated", "element-wise", "concat", "transpose", "linear", "matmul", "convolution", "pooling", "embedding",
                         "heads", "attention"})
     if (name.starts_with(g)) return g;

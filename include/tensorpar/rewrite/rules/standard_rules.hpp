@@ -5,6 +5,7 @@
 #include <tensorpar/rewrite/rule_parser.hpp>
 #include <tensorpar/rewrite/rules/activated.hpp>
 #include <tensorpar/rewrite/rules/attention.hpp>
+#include <tensorpar/rewrite/rules/attentionsharded.hpp>
 #include <tensorpar/rewrite/rules/batchedmatmul.hpp>
 #include <tensorpar/rewrite/rules/concat.hpp>
 #include <tensorpar/rewrite/rules/convolution.hpp>
@@ -13,6 +14,7 @@
 #include <tensorpar/rewrite/rules/heads.hpp>
 #include <tensorpar/rewrite/rules/linear.hpp>
 #include <tensorpar/rewrite/rules/matmul.hpp>
+#include <tensorpar/rewrite/rules/matmulsharded.hpp>
 #include <tensorpar/rewrite/rules/normalisation.hpp>
 #include <tensorpar/rewrite/rules/pooling.hpp>
 #include <tensorpar/rewrite/rules/spreads.hpp>
@@ -31,6 +33,7 @@ inline std::vector<shipped_rule> shipped_rules() {
   take(rules::transpose);
   take(rules::linear);
   take(rules::matmul);
+  take(rules::matmul_sharded);
   take(rules::batched_matmul);
   take(rules::convolution);
   take(rules::pooling);
@@ -39,6 +42,7 @@ inline std::vector<shipped_rule> shipped_rules() {
   take(rules::heads);
   take(rules::normalisation);
   take(rules::attention);
+  take(rules::attention_sharded);
   take(rules::activated);
   return all;
 }
