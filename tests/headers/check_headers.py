@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compiles every header of include/ alone, warnings as errors, and all of them together behind hostile macros.
 
-g++ takes every .hpp where nothing stands before it but what it includes itself, so that what it lacks is not there: headers of which each
-includes the one before share a translation unit. clang++ takes all of them in one unit, in order and backwards, after macros such as `I`,
-`small` and `B0` were defined, as C headers, POSIX and Windows do. Standard and third-party headers come before those macros. (What a macro
-does is the same for every compiler: g++ does it only where there is no clang++. clang's warnings need each header once.)
+g++ takes every .hpp where nothing stands before it that it could use without including it. Headers share a translation unit where one needs
+no name of those before it that it does not include itself, and includes the standard headers that they include. clang++ takes all of them
+in one unit, in order and backwards, after macros such as `I`, `small` and `B0` were defined, as C headers, POSIX and Windows do. Standard
+and third-party headers come before those macros. (What a macro does is the same for every compiler: g++ does it only where there is no
+clang++. clang's warnings need each header once.)
 nvcc takes every .cuh and the umbrella; those that need a library of NVIDIA's which is not installed are named and left out. There is no
 list of exceptions. Exit status 0: all of them compile.
 """
@@ -16,6 +17,9 @@ import re
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "layers"))
+import check_names
 
 # What CUDA's toolkit does not bring: its header, as a compiler names it when it is not there.
 OPTIONAL = re.compile(r"fatal error: (nccl|cudnn)\.h: No such file")
@@ -80,26 +84,41 @@ class checker:
     def alone(self, *headers):
         return self.compile(headers[-1], "".join(f"#include <{h}>\n" for h in headers * 2))
 
-    def chains(self, headers):
-        """The headers in rows, of which each includes the one before it: nothing stands before a header but what is its own."""
-        own = {}
+    def rows(self, headers):
+        """The headers in rows. Before a header stands what it includes, and headers that give it nothing: it has the standard headers that they
+        have, says none of the names that they declare, and they have neither operators nor specialisations, which are used without a name."""
+        own, standard, words, names, silent = {}, {}, {}, {}, {}
 
-        def includes(header):
-            if header not in own:
-                text = re.sub(r"//[^\n]*|/\*.*?\*/", "", (self.source / "include" / header).read_text(), flags=re.S)
-                text = re.split(r"^\s*#\s*if", text, flags=re.M)[0]                               # what is included perhaps is not counted
-                direct = set(re.findall(r"^\s*#\s*include\s*<([^>]+)>", text, re.M)) & set(headers)
-                own[header] = direct.union(*map(includes, direct))
-            return own[header]
+        def read(header):
+            if header in own:
+                return
+            text = (self.source / "include" / header).read_text()
+            certain = re.split(r"^\s*#\s*if", re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S), flags=re.M)[0]   # not what is included perhaps
+            direct = set(re.findall(r"^\s*#\s*include\s*<([^>]+)>", certain, re.M))
+            own[header], standard[header] = direct & all_of_them, direct - all_of_them
+            for h in sorted(direct & all_of_them):
+                read(h)
+                own[header] |= own[h]
+                standard[header] |= standard[h]
+            code = check_names.DIRECTIVE.sub("", check_names.TEXT.sub("", text))
+            words[header] = set(re.findall(r"\w+", code))
+            names[header] = {n for _, n in check_names.declared(text)} | set(re.findall(r"^\s*#\s*define (\w+)", text, re.M))
+            silent[header] = bool(re.search(r"^(?!\s).*(\boperator\b|template <>)", code, re.M))
 
-        rows = []
-        for header in sorted(headers, key=lambda h: (len(includes(h)), h)):
-            fitting = [row for row in rows if row[-1] in includes(header)]
-            if fitting:
-                max(fitting, key=lambda row: len(includes(row[-1]))).append(header)
-            else:
-                rows.append([header])
-        return sorted(rows, key=lambda row: -len(includes(row[-1])))
+        all_of_them = set(headers)
+        for h in headers:
+            read(h)
+        rows = []                                                                       # (headers, what they see, standard headers)
+        for header in sorted(headers, key=lambda h: (len(own[h]), h)):
+            fitting = [row for row in rows if row[2] <= standard[header]
+                       and not any(silent[h] or names[h] & words[header] for h in row[1] - own[header])]
+            row = max(fitting, key=lambda row: len(row[1])) if fitting else ([], set(), set())
+            if not fitting:
+                rows.append(row)
+            row[0].append(header)
+            row[1].update(own[header], [header])
+            row[2].update(standard[header])
+        return [row[0] for row in sorted(rows, key=lambda row: -len(row[1]))]
 
     def hostile(self, headers, unit="hostile_macros"):
         """One unit: everything foreign first, then the macros, then all of ours. Each macro names itself in the error it causes."""
@@ -144,8 +163,8 @@ class checker:
                         if all((self.source / "include" / h).exists() for h in DOORS):
                             jobs.append(("the doors behind " + what, pool.submit(self.behind, what)))
                     jobs.append(("all headers backwards", pool.submit(self.hostile, headers[::-1], "backwards")))
-                for row in self.chains(headers) if "clang" not in self.tag else []:
-                    jobs.append((row[-1] + (" after headers of its own" if row[1:] else ""), pool.submit(self.alone, *row)))
+                for row in self.rows(headers) if "clang" not in self.tag else []:
+                    jobs.append((row[-1] + (" and what stands before it" if row[1:] else ""), pool.submit(self.alone, *row)))
             failed = [(name, job.result()) for name, job in jobs if job.result()]
         if self.nvcc:
             for name, library in [(n, OPTIONAL.search(d)) for n, d in failed]:
@@ -169,6 +188,11 @@ def self_test(args):
                                  "y": "#pragma once\n#include <vector>\n" + vector % "f", "z": "#pragma once\n" + vector % "g"}, 1),
         "included_perhaps": ({"x": "#pragma once\n#if 0\n#include <tensorpar/y.hpp>\n#endif\n" + vector % "f",
                               "y": "#pragma once\n#include <vector>\n"}, 1),
+        "beside_another": ({"x": "#pragma once\n#include <vector>\n" + vector % "f",
+                            "y": "#pragma once\n#include <vector>\ninline std::vector<int> g() { return f(); }\n"}, 1),
+        "operator_of_another": ({"x": "#pragma once\n#include <tensorpar/z.hpp>\ninline bool operator==(s, s) { return true; }\n",
+                                 "y": "#pragma once\n#include <tensorpar/z.hpp>\ninline bool f(s a) { return a == a; }\n",
+                                 "z": "#pragma once\nstruct s {};\n"}, 1),
         "warning": ({"x": "#pragma once\ninline int f(long x) { return x; }\n"}, 1),
         "macro": ({"x": "#pragma once\ntemplate <class T, int B0> struct s {};\n"}, 1),
         "no_pragma_once": ({"x": "inline int f() { return 1; }\n"}, 1),
